@@ -13,15 +13,15 @@ namespace dtrain {
 
 namespace {
 
-using Names = std::map<std::string, std::string, std::less<>>;
+using NewNames = std::map<std::string, std::string, std::less<>>;
 
-std::string renamed(const Names& names, const std::string& name) {
+std::string renamed(const NewNames& names, const std::string& name) {
   const auto found = names.find(name);
   return found == names.end() ? name : found->second;
 }
 
 std::string keras_2_class(const std::string& name) {
-  static const Names kClasses{
+  static const NewNames kClasses{
       {"AtrousConvolution1D", "Conv1D"},
       {"AtrousConvolution2D", "Conv2D"},
       {"Convolution1D", "Conv1D"},
@@ -35,14 +35,14 @@ std::string keras_2_class(const std::string& name) {
 
 /// Returns Keras 2's layer for a Merge of this mode; "" if there is none.
 std::string class_of_merge(const std::string& mode) {
-  static const Names kModes{
+  static const NewNames kModes{
       {"ave", "Average"}, {"concat", "Concatenate"}, {"max", "Maximum"}, {"mul", "Multiply"}, {"sum", "Add"}};
   const auto found = kModes.find(mode);
   return found == kModes.end() ? "" : found->second;
 }
 
 std::string keras_2_option(const std::string& class_name, const std::string& key) {
-  static const Names kOptions{
+  static const NewNames kOptions{
       {"W_constraint", "kernel_constraint"},
       {"W_regularizer", "kernel_regularizer"},
       {"atrous_rate", "dilation_rate"},
@@ -63,7 +63,7 @@ std::string keras_2_option(const std::string& class_name, const std::string& key
       {"subsample", "strides"},
       {"subsample_length", "strides"},
   };
-  static const Names kOfEmbedding{{"W_constraint", "embeddings_constraint"},
+  static const NewNames kOfEmbedding{{"W_constraint", "embeddings_constraint"},
                                   {"W_regularizer", "embeddings_regularizer"},
                                   {"init", "embeddings_initializer"},
                                   {"input_dtype", "dtype"}};
@@ -72,7 +72,7 @@ std::string keras_2_option(const std::string& class_name, const std::string& key
 }
 
 Json keras_2_value(const std::string& class_name, const std::string& key, const Json& value) {
-  static const Names kInitializers{
+  static const NewNames kInitializers{
       {"normal", "random_normal"}, {"one", "ones"}, {"uniform", "random_uniform"}, {"zero", "zeros"}};
   if (key == "init" && value.is_string()) return renamed(kInitializers, value.as_string());
   if (key == "dim_ordering" && value.is_string())
