@@ -301,7 +301,7 @@ struct StepNumbers {
   float decay = 0;  ///< learning_rate * weight_decay: fraction that is first subtracted from each weight
   double row_weights = 1;  ///< number of row weights in the global batch, if rows have weights; their sum if
                            ///< the host knows it before the step
-  int64_t first = 0;  ///< number of the batch's first sample, in the order of the epoch
+  int64_t first = 0;       ///< number of the batch's first sample, in the order of the epoch
 };
 
 /// Update settings of one parameter group.

@@ -229,7 +229,7 @@ TEST_CASE("a truncated archive is an error with its offset") {
       contains(refused(good.substr(0, 900)),
                "expected a file of 600 bytes at byte 0, found the archive's end 388 bytes after its header"));
   CHECK(contains(refused(good.substr(0, 300)), "at byte 0, found the end"));
-  CHECK(contains(refused(""), "at byte 0, found the end"));
+  CHECK(contains(refused(""), "a.tar: expected a tar archive, found an empty file"));
   std::string damaged = good;
   damaged[1536 + 3] = 'X';
   CHECK(contains(refused(damaged), "at byte 1536, found damage (a wrong checksum)"));

@@ -225,10 +225,17 @@ TEST_CASE("an encoder and a decoder may both have an output") {
 
 TEST_CASE("a step without valid positions in any output changes nothing") {
   const TempDir directory;
+  {
+    std::ofstream file(directory / "zeros.csv");
+    for (int row = 0; row < 30; ++row) file << "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n";
+  }
+  const std::string data = fmt::format(
+      "dataset={{train: {{csv: {{file: {}, inputs: {{source: [0, 1, 2, 3, 4, 5], target: [6, 7, 8, 9]}}, "
+      "targets: {{next: [10, 11, 12, 13], tags: [14, 15, 16, 17, 18, 19]}}}}}}}}",
+      directory / "zeros.csv");
   Recorder recorder;
   Trainer trainer(
-      plan_from(kTranslator, {"dataset.train.synthetic.input={low: 0, high: 1}",
-                              "train.optimizer={adamw: {weight_decay: 0.5}}", "train.metrics=[]"}),
+      plan_from(kTranslator, {data, "train.optimizer={adamw: {weight_decay: 0.5}}", "train.metrics=[]"}),
       RunDirectory(directory / "run"), recorder, recorder.requests);
   trainer.start();
   const std::vector<float> before = arrays_of(trainer);

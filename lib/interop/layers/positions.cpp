@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "interop/keras/files/inner_model.h"
 #include "interop/keras/export/options.h"
+#include "interop/keras/files/inner_model.h"
 #include "interop/keras/import/layer_reader.h"
 #include "interop/layers/table.h"
 #include "interop/onnx/builder.h"

@@ -64,9 +64,9 @@ std::string keras_2_option(const std::string& class_name, const std::string& key
       {"subsample_length", "strides"},
   };
   static const NewNames kOfEmbedding{{"W_constraint", "embeddings_constraint"},
-                                  {"W_regularizer", "embeddings_regularizer"},
-                                  {"init", "embeddings_initializer"},
-                                  {"input_dtype", "dtype"}};
+                                     {"W_regularizer", "embeddings_regularizer"},
+                                     {"init", "embeddings_initializer"},
+                                     {"input_dtype", "dtype"}};
   if (class_name == "PReLU" && key == "init") return "alpha_initializer";
   return renamed(class_name == "Embedding" ? kOfEmbedding : kOptions, key);
 }
