@@ -226,7 +226,7 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
     value = add(std::move(activation));
   }
   scope.values[local] = value;
-  for (size_t k = 1; k < nodes_[first].readable_outputs(); ++k)
+  for (size_t k = 1; known_[first] && k < nodes_[first].readable_outputs(); ++k)
     scope.values[fmt::format("{}:{}", local, k)] = {static_cast<int>(first), static_cast<int>(k)};
   scope.flow = value;
 }

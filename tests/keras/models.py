@@ -248,7 +248,7 @@ def every_layer():
         {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "rotary": {"base": 50.0}, "causal": True, "bias_initializer": "random_normal", "name": "rotated"}},
         {"multi_head_attention": {"num_heads": 3, "key_dim": 2, "rotary": {}, "use_bias": False, "inputs": ["rotated", "turned_back"], "name": "rotated_to_others"}},
         {"multi_head_attention": {"num_heads": 4, "key_dim": 4, "num_key_value_heads": 2, "rotary": {}, "causal": True, "bias_initializer": "random_normal", "name": "rotated_groups"}},
-        {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "value_dim": 3, "dropout": 0.1, "rotary": {"base": 50.0}, "inputs": ["rotated_groups", "turned_back"], "activity_regularizer": {"l2": 0.01}, "name": "rotated_to_wide"}},
+        {"multi_head_attention": {"num_heads": 2, "key_dim": 4, "value_dim": 3, "dropout": 0.1, "rotary": {"base": 50.0}, "inputs": ["rotated_groups", "turned_back"], "name": "rotated_to_wide"}},
         {"multi_head_attention": {"num_heads": 4, "key_dim": 2, "value_dim": 3, "num_key_value_heads": 1, "causal": True, "bias_initializer": "random_normal", "name": "wide_groups"}},
         {"masking": {"mask_value": 0.5}},
         {"flatten": {"ignore_mask": True, "name": "attended"}},

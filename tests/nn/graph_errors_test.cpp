@@ -12,6 +12,11 @@ TEST_CASE("unsuitable shapes are reported at the layer") {
             .starts_with("m.yaml:3:5: error: max_pooling2d 'pool1': "));
 }
 
+TEST_CASE("a layer that would create a mask is an error if its input does not suit it") {
+  CHECK(model_errors("inputs: {x: {shape: [6], dtype: int32}}\nlayers:\n  - masking: {mask_value: 0.5}\n")
+            .starts_with("m.yaml:3:5: error: masking 'masking': expected a float32 input"));
+}
+
 TEST_CASE("after a layer with an error, options are still checked but shapes are not") {
   const std::string errors =
       model_errors(with_layers("  - max_pooling2d: {pool_size: 29}\n"
