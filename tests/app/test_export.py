@@ -223,7 +223,7 @@ class Mistakes(Exported):
         self.assertEqual(checkpoint.read_bytes(), before)
 
     def test_a_folder_as_output_is_an_error(self):
-        self.assertIn("a folder", self.refused("run", "--output", "run", "--format", "onnx"))
+        self.assertIn("found a directory", self.refused("run", "--output", "run", "--format", "onnx"))
 
     def test_a_configuration_cannot_be_exported(self):
         self.assertIn("expected a run, found a configuration", self.refused("config.yaml", "--output", "model.onnx"))

@@ -30,8 +30,11 @@ TEST_CASE("changing a mapping makes a new one") {
 }
 
 TEST_CASE("describe() names the type or the shortened value") {
-  CHECK(yaml("{}").describe() == "a mapping");
-  CHECK(yaml("[]").describe() == "a list");
+  CHECK(yaml("{}").describe() == "an empty mapping");
+  CHECK(yaml("[]").describe() == "an empty list");
+  CHECK(yaml("{a: 1}").describe() == "a mapping");
+  CHECK(yaml("[0, 0.5]").describe() == "the list [0, 0.5]");
+  CHECK(yaml("[[1]]").describe() == "a list");
   CHECK(ConfigNode().describe() == "nothing");
   CHECK(yaml("abc").describe() == "'abc'");
   CHECK(yaml("'5'").describe() == "the string '5'");

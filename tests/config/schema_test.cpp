@@ -157,7 +157,7 @@ TEST_CASE("a positional option may be given without its key") {
   CHECK(contains(errors<TestReshape>("{targte_shape: [1]}", "reshape"),
                  "f:1:2: error: unknown key 'targte_shape' in reshape; did you mean 'target_shape'?"));
   CHECK(errors<TestActivate>("{relu: {}}", "activation") ==
-        "f:1:2: error: unknown activation 'relu'; expected one of linear, leaky_relu");
+        "f:1:2: error: unknown activation 'relu'; expected a number, or one of linear, leaky_relu");
 }
 
 TEST_CASE("every option is written, and the result is read back unchanged") {
