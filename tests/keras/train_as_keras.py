@@ -90,8 +90,10 @@ train:
   optimizer: {{sgd: {{learning_rate: 0.1}}}}
 """
 ENCODER = "embedding: {inputs: x, input_dim: 9, output_dim: 4, mask_zero: true}, gru: {name: encoder, units: 5, return_sequences: true}, "
-DECODER = "embedding: {name: tokens, inputs: y, input_dim: 9, output_dim: 5, mask_zero: true}, " \
-          "multi_head_attention: {name: read, inputs: [tokens, encoder], num_heads: 2, key_dim: 3}, "
+# Keras's attention removes the masks of its inputs, also for other layers that read them. So it reads `keys`, not `encoder`.
+DECODER = "dense: {name: keys, inputs: encoder, units: 5}, " \
+          "embedding: {name: tokens, inputs: y, input_dim: 9, output_dim: 5, mask_zero: true}, " \
+          "multi_head_attention: {name: read, inputs: [tokens, keys], num_heads: 2, key_dim: 3}, "
 OUTPUTS = {
     "encoder and decoder": ENCODER + "dense: {name: second, units: 3}, " + DECODER + "dense: {name: first, units: 3}",
     "tags and a class": ENCODER + DECODER + "lstm: {name: states, units: 5, return_sequences: true}, dense: {name: first, units: 3}, "
