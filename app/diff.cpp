@@ -44,7 +44,7 @@ struct ChangedArray {
   ArrayDifference difference;
 };
 
-/// The differences between the weights, or the optimizer slots, of the two sides.
+/// Holds the differences between the weights, or the optimizer slots, of the two sides.
 struct ArrayComparison {
   int64_t same = 0;
   std::vector<ChangedArray> changed;  ///< most different first
@@ -53,7 +53,7 @@ struct ArrayComparison {
   bool is_equal() const { return changed.empty() && shapes.empty() && only_a.empty() && only_b.empty(); }
 };
 
-/// All differences between the two sides.
+/// Holds all differences between the two sides.
 struct Comparison {
   std::vector<ChangedFact> config, graph, state;
   std::vector<std::string> data;

@@ -7,6 +7,7 @@
 set -euo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/..")
 top=$root/build/test-on
+home=/root  # of the user in the chroot
 commands=("./dev run fit configs/digits-mlp.yaml" "./dev test")
 
 fail() {
@@ -39,7 +40,7 @@ inside() {
       mkdir -p "$CCACHE" "$folder/var/cache/ccache"
       mount --bind "$CCACHE" "$folder/var/cache/ccache"
     fi
-    exec env -i HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    exec env -i HOME="$home" LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
       ${CCACHE:+CCACHE_DIR=/var/cache/ccache} \
       ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} chroot "$folder" "$@"
   ' inside "$@"
@@ -99,7 +100,7 @@ base_of "$system"
 folder=$top/${system/:/-}
 rm -rf "$folder"
 cp -a "$folder.base" "$folder"
-clone_to "$folder/root/dtrain"
+clone_to "$folder$home/dtrain"
 
 times=()
 for command in "${commands[@]}"; do

@@ -134,8 +134,8 @@ class World {
   /// sums[0] has the sum over all replicas there; the rest of it is unspecified.
   virtual std::unique_ptr<BackgroundSum<float>> background_sum_of_parts(const ReplicaRanks& ranks,
                                                                         std::vector<Range> parts) = 0;
-  /// The same as one call, which waits: `sums` as for BackgroundSum::start(). If it throws, see
-  /// all_gather_parts_in_place().
+  /// Runs background_sum_of_parts() and waits for it. `sums` is that of BackgroundSum::start(). After an
+  /// exception, the memory may still be in use, as after all_gather_parts_in_place().
   virtual void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,
                          std::span<float* const> sums) = 0;
   /// Fills in an array of which each process has a part: every process receives the parts of the others.

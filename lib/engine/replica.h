@@ -33,7 +33,7 @@ class Replica {
   }
 
   Executor& executor(int slot) { return *executors_[static_cast<size_t>(slot - first_slot_)]; }
-  /// Those of this process.
+  /// Returns the executors of this process's slots.
   std::span<const std::unique_ptr<Executor>> executors() const { return executors_; }
   ReplicaPlans& plans() { return plans_; }
 

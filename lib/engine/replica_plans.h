@@ -46,7 +46,7 @@ class ReplicaPlans {
   /// Announces the microbatches of a step to the channels from other processes (Plan::expect()). To be called
   /// by the slot's thread before it runs them.
   void expect(int slot, Plan::Purpose purpose, const Microbatches& microbatches, int64_t length);
-  /// Whether other processes have slots of this replica.
+  /// Returns whether other processes have slots of this replica.
   bool has_remote_slots() const { return options_.remote != nullptr; }
   /// Returns a number that is equal in two processes if their plans for these microbatches have the same
   /// transfers between slots.

@@ -37,17 +37,19 @@ class SlotThreads {
     return static_cast<size_t>(rank * here_.size() + slot - here_.begin);
   }
   Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }
-  /// The communicator of this slot in all replicas, and the communicator of all slots of all replicas, both
-  /// of this process. They are the same if a replica has one slot.
+  /// Returns the communicator of this slot in all replicas of this process.
   Collective& replicas_of(int rank, int slot);
+  /// Returns the communicator of all slots in all replicas of this process. It is that of replicas_of() if a
+  /// replica has one slot.
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
-  /// The communicator of this slot in the replicas of all processes (process_group.h).
+  /// Returns the communicator of this slot in the replicas of all processes (process_group.h).
   Collective& replicas_of_all(int rank, int slot) {
     if (all_.empty()) return replicas_of(rank, slot);
     return *all_[static_cast<size_t>(slot)][static_cast<size_t>(rank)];
   }
-  /// The communicator of all slots whose devices may wait for each other: of all processes, except that CPUs
-  /// of several slots wait for other processes only on the host, unless these have slots of their replica.
+  /// Returns the communicator of all slots whose devices may wait for each other. It has the slots of all
+  /// processes, except if the replicas are on CPUs, have several slots and are not divided among processes:
+  /// then it has those of this process, and only the host waits for other processes.
   Collective& waiting_slots(int rank, int slot) {
     if (slots_ == 1) return replicas_of_all(rank, slot);
     return everyone_of_all_.empty() ? everyone(rank, slot) : *everyone_of_all_[index_of(rank, slot)];

@@ -26,7 +26,7 @@ esac
 shift
 export TMPDIR={folder}/tmp$node
 exec nsenter --net=/run/netns/node$node unshare --uts --mount sh -c '
-hostname node'$node' && mount --bind {folder}/samples'$node' {folder}/work/samples && exec "$@"' sh taskset -c $cores "$@"
+hostname node'$node' && mount --bind {folder}/samples'$node' {folder}/shared/samples && exec "$@"' sh taskset -c $cores "$@"
 """
 # What launchers call instead of ssh: `agent OPTIONS HOST COMMAND...`.
 _AGENT = """\
@@ -73,12 +73,12 @@ def launchers():
 
 
 class Hosts:
-    """The folder `work` is the working directory on both hosts, and has each host's `samples`."""
+    """The folder `shared` is the working directory on both hosts, and has each host's `samples`."""
 
     def __init__(self, folder, rate):
         """`rate`: of the links, in the words of tc, such as "4mbit"."""
         self.folder = pathlib.Path(folder)
-        self.work = self.folder / "work"
+        self.work = self.folder / "shared"
         (self.work / "samples").mkdir(parents=True)
         for number in (1, 2):
             (self.folder / f"tmp{number}").mkdir()

@@ -46,7 +46,7 @@ struct ReadRequest {
 
   /// Returns the path of a file. Throws UserError if the file is empty, or not in the folder of the data.
   std::string find(const std::string& file_name) const;
-  /// The same for a file that may be empty.
+  /// Returns the path of a file, which may be empty. Throws UserError if it is not in the folder of the data.
   std::string find_any(const std::string& file_name) const;
   /// Returns a location in the folder that find() searches.
   Mark folder() const;

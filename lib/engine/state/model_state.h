@@ -104,7 +104,8 @@ class ModelState {
   /// Returns the parts of `range` that each process stores, as indices into the range; empty if each stores
   /// all of it.
   PartsOfProcesses parts_in(std::string_view array, Range range) const;
-  /// The same, of arrays whose pieces are on slots of several processes.
+  /// Returns the parts of `range` that the slots of each process store, as indices into the range. For
+  /// replicas that the processes divide.
   PartsOfProcesses parts_by_slot(std::string_view array, Range range) const;
   /// Reads the elements that this process stores.
   void read_own(std::string_view array, Range range, float* to) const;

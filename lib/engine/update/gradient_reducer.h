@@ -121,7 +121,8 @@ std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& lay
                                                       const ShardedStore& store,
                                                       std::span<Worker* const> workers,
                                                       std::span<Collective* const> members, ShardLevel level);
-/// The same for CPUs of several processes, with level `gradients` or `parameters`.
+/// Creates the reducer of sharded replicas on the CPUs of several processes. `level` is `gradients` or
+/// `parameters`.
 std::unique_ptr<GradientReducer> make_process_sharded_reducer(const ParameterLayout& layout,
                                                               const ShardedStore& store,
                                                               std::span<Collective* const> members,

@@ -175,7 +175,7 @@ struct BinaryFocalCrossEntropy {
   }
 };
 
-/// The same for a logit x, whose probability is sigmoid(x).
+/// Computes BinaryFocalCrossEntropy from a logit x, whose probability is sigmoid(x).
 struct BinaryFocalCrossEntropyLogits {
   BinaryFocalCrossEntropy of;
   DTRAIN_HOST_DEVICE float value(float x, float t) const {

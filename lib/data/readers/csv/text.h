@@ -14,7 +14,7 @@ namespace dtrain {
 
 /// Throws UserError if a file with this beginning is Parquet; the message says how to convert it.
 void reject_parquet(const std::string& path, std::string_view start);
-/// The same for UTF-16.
+/// Throws UserError if a file with this beginning is text in UTF-16; the message says how to convert it.
 void reject_utf16(const std::string& path, std::string_view start);
 
 /// Consecutive rows. Blank lines between them do not count.

@@ -25,7 +25,7 @@ struct Codec<Padding3> {
   static ConfigNode write(const Padding3& value);
   static Json schema();
 };
-/// The same for the forms of kPadding2Forms.
+/// Parses and writes the numbers of pixels on each side, 0 to 2^20, in the forms of kPadding2Forms.
 template <>
 struct Codec<Padding2> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding2& out,
