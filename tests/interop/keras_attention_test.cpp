@@ -114,6 +114,8 @@ TEST_CASE("a model that computes something else is no attention") {
   CHECK(error(changed(model, "key_repeated", "interpolation", "bilinear")).find(other) != std::string::npos);
   CHECK(error(changed(model, "scores", "subscripts", "abde,acde->adcb")).find(other) != std::string::npos);
   CHECK(error(changed(model, "value_product", "kernel_regularizer", "l2")).find(other) != std::string::npos);
+  for (const char* layer : {"query_product", "attention_output"})  // which the layer of dtrain cannot have
+    CHECK(error(changed(model, layer, "activity_regularizer", "l2")).find(other) != std::string::npos);
   // Sizes for which the file has no lists of numbers.
   CHECK(error(changed(model, "query_input", "batch_shape",
                       Json::array().push(Json()).push(2'000'000'000).push(4)))

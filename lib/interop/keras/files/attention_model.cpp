@@ -21,7 +21,6 @@ constexpr std::array kInputs{"query_input", "value_input", "key_input"};
 constexpr std::array kProducts{"query_product", "key_product", "value_product", "attention_output"};
 constexpr std::array kWeightOptions{"kernel_initializer", "kernel_regularizer", "kernel_constraint",
                                     "bias_initializer",   "bias_regularizer",   "bias_constraint"};
-constexpr const char* kPenalty = "activity_regularizer";
 
 /// The inputs of an attention with this number of inputs that keys and values come from.
 size_t key_input(size_t inputs) {
@@ -58,9 +57,9 @@ Json rescaling(Json scale, Json offset) {
 /// Writes the layers of the model.
 class AttentionWriter {
  public:
-  /// `products`: the options that all products have. `penalty`: activity_regularizer of the output, or null.
-  AttentionWriter(const KerasAttention& attention, const Json& products, const Json& penalty)
-      : its_(attention), products_(products), penalty_(penalty) {}
+  /// `products`: the options that all products have. Keeps references to both arguments.
+  AttentionWriter(const KerasAttention& attention, const Json& products)
+      : its_(attention), products_(products) {}
 
   Json layers() {
     for (size_t i = 0; i < its_.inputs.size(); ++i)
@@ -77,9 +76,7 @@ class AttentionWriter {
                                                       Json::object().set("is_causal", its_.causal),
                                                       {query.json(), key.json(), value.json()}, shape)
                                           : weighted_sum(query, key, value, shape);
-    Json output = dense("abde,dec->abc", its_.output, "c");
-    if (!penalty_.is_null()) output.set(kPenalty, penalty_);
-    add("EinsumDense", kProducts.back(), std::move(output), {attended.json()});
+    add("EinsumDense", kProducts.back(), dense("abde,dec->abc", its_.output, "c"), {attended.json()});
     return std::move(layers_);
   }
 
@@ -215,7 +212,6 @@ class AttentionWriter {
 
   const KerasAttention& its_;
   const Json& products_;
-  const Json& penalty_;
   Json layers_ = Json::array();
 };
 
@@ -339,9 +335,7 @@ class AttentionReader {
   bool is_written_for(const KerasAttention& attention) const {
     if (attention.heads % attention.kv_heads != 0 || !ends_are_written() || !has_lists_for(attention))
       return false;
-    const Json none;
-    const Json expected =
-        AttentionWriter(attention, Json::object().set("activation", "linear"), none).layers();
+    const Json expected = AttentionWriter(attention, Json::object().set("activation", "linear")).layers();
     return expected.items().size() == model_.layers.size() &&
            std::all_of(expected.items().begin(), expected.items().end(),
                        [&](const Json& entry) { return is_written(entry); }) &&
@@ -374,6 +368,7 @@ class AttentionReader {
   bool is_written(const Json& entry) const {
     const KerasModelLayer* const found = find(entry.at("name").as_string());
     if (!found || found->class_name != entry.at("class_name").as_string()) return false;
+    if (value_at(found->config, "activity_regularizer")) return false;
     for (const auto& [key, value] : entry.at("config").entries()) {
       if (key == "dtype") continue;  // Keras writes a policy
       const Json* const given = value_at(found->config, key.c_str());
@@ -419,19 +414,16 @@ Json keras_attention_model(const KerasAttention& attention, const Json& outer, c
   Json products = Json::object().set("trainable", outer.at("trainable")).set("activation", "linear");
   for (const char* key : kWeightOptions)
     if (const Json* const value = weights.find(key)) products.set(key, *value);
-  const Json* const penalty = outer.find(kPenalty);
-  const Json none;
   const std::vector<std::string> inputs(kInputs.begin(),
                                         kInputs.begin() + static_cast<ptrdiff_t>(attention.inputs.size()));
-  return keras_inner_model(outer, AttentionWriter(attention, products, penalty ? *penalty : none).layers(),
-                           inputs, kProducts.back());
+  return keras_inner_model(outer, AttentionWriter(attention, products).layers(), inputs, kProducts.back());
 }
 
 void restore_attention(KerasModelLayer& layer) {
   const AttentionReader reader(*layer.model);
   const auto found = reader.read();
   if (!found) return;
-  const KerasModelLayer &query = *reader.find(kProducts.front()), &output = *reader.find(kProducts.back());
+  const KerasModelLayer& query = *reader.find(kProducts.front());
   layer.trainable = layer.trainable && query.trainable;
   Json config = Json::object()
                     .set("name", layer.name)
@@ -446,7 +438,6 @@ void restore_attention(KerasModelLayer& layer) {
   if (found->rotary_base) config.set("rotary", Json::object().set("base", *found->rotary_base));
   for (const char* key : kWeightOptions)
     if (const Json* const value = value_at(query.config, key)) config.set(key, *value);
-  if (const Json* const penalty = value_at(output.config, kPenalty)) config.set(kPenalty, *penalty);
   layer.config = std::move(config);
   layer.class_name = kKerasModelOfAttention;
   layer.is_restored_model = true;

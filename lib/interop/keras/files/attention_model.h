@@ -32,9 +32,8 @@ struct KerasAttention {
   double dropout = 0;
 };
 
-/// Returns the config of the model. `outer`: the config of a layer, with the keys `name` and `trainable`, and
-/// maybe `activity_regularizer`. `weights`: initializers, regularizers and constraints of the kernels and
-/// biases, in Keras's form.
+/// Returns the config of the model. `outer`: the config of a layer, with the keys `name` and `trainable`.
+/// `weights`: initializers, regularizers and constraints of the kernels and biases, in Keras's form.
 Json keras_attention_model(const KerasAttention& attention, const Json& outer, const Json& weights);
 
 /// Replaces such a model, written by dtrain or, after loading, by Keras, by one layer with dtrain's options.
