@@ -1,12 +1,8 @@
 // Keras's form of attention that none of its layers computes: a model of layers and operations that it has.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include "base/json.h"
-#include "base/shape.h"
+#include "interop/keras/files/attention_layers.h"
 #include "interop/keras/files/class_paths.h"
 #include "interop/keras/files/keras_model.h"
 
@@ -21,16 +17,6 @@ inline constexpr KerasLayerPart kKerasAttentionParts[] = {
     {"layers/einsum_dense_1", "key/", "dense"},
     {"layers/einsum_dense_2", "value/", "dense"},
     {"layers/einsum_dense_3", "attention_output/", "dense"}};
-
-/// The sizes and options of a multi_head_attention on which the layers of its model depend.
-struct KerasAttention {
-  std::vector<Shape> inputs;  ///< [positions, features] of: query; query, value; or query, value, key
-  Shape output;               ///< [positions, features]
-  int64_t heads = 1, kv_heads = 1, key_dim = 1, value_dim = 1;
-  std::optional<double> rotary_base;
-  bool causal = false, use_bias = true;
-  double dropout = 0;
-};
 
 /// Returns the config of the model. `outer`: the config of a layer, with the keys `name` and `trainable`.
 /// `weights`: initializers, regularizers and constraints of the kernels and biases, in Keras's form.

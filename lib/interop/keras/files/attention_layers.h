@@ -1,0 +1,48 @@
+// The layers of the model that computes an attention that Keras lacks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/json.h"
+#include "base/shape.h"
+
+namespace dtrain {
+
+/// The sizes and options of a multi_head_attention on which the layers of its model depend.
+struct KerasAttention {
+  std::vector<Shape> inputs;  ///< [positions, features] of: query; query, value; or query, value, key
+  Shape output;               ///< [positions, features]
+  int64_t heads = 1, kv_heads = 1, key_dim = 1, value_dim = 1;
+  std::optional<double> rotary_base;
+  bool causal = false, use_bias = true;
+  double dropout = 0;
+};
+
+/// The names of the input layers, as far as the attention has these inputs.
+inline constexpr std::array kAttentionInputs{"query_input", "value_input", "key_input"};
+/// The names of the layers that have the weights.
+inline constexpr std::array kAttentionProducts{"query_product", "key_product", "value_product",
+                                               "attention_output"};
+/// The options of these layers that they have in common.
+inline constexpr std::array kAttentionWeightOptions{"kernel_initializer", "kernel_regularizer",
+                                                    "kernel_constraint",  "bias_initializer",
+                                                    "bias_regularizer",   "bias_constraint"};
+
+/// Returns which of `inputs` inputs of an attention the keys are computed from.
+inline size_t attention_key_input(size_t inputs) {
+  return inputs - 1;
+}
+
+/// Returns base^(-(i % half) / half) for each i of the `dim` = 2 * half elements of a head: the angle by
+/// which one position rotates them.
+std::vector<double> rotary_frequencies(double base, int64_t dim);
+
+/// Returns the entries of the layers in the config of the model. `products`: the options that all layers of
+/// kAttentionProducts have.
+Json keras_attention_layers(const KerasAttention& attention, const Json& products);
+
+}  // namespace dtrain
