@@ -117,6 +117,7 @@ Engine::Engine(const RunPlan& plan)
       slots_(make_slots(plan, layout_, threads_, updates_, process_totals_.get())),
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
       state_(layout_, threads_, updates_, slots_, plan, [this](const SlotWork& work) { run(work); }),
+      replica_totals_(plan, replicas_, count_totals(config_.graph, config_.heads)),
       memory_(
           plan, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
           [this](int rank, Plan::Purpose purpose, int64_t batch_size) {
@@ -325,54 +326,12 @@ void Engine::predict(const Batch& batch, std::span<const View> outputs) {
   });
 }
 
-/// Returns the totals of each slot of the replicas of this process, replica by replica. If the processes
-/// divide the replicas, they exchange them.
-std::vector<const double*> Engine::totals_by_slot(int back) {
-  std::vector<const double*> all;
-  for (const auto& replica : replicas_)
-    for (const auto& executor : replica->executors()) all.push_back(executor->totals(back).data());
-  if (!plan_.has_divided_replicas()) return all;
-  const size_t count = totals_.sums.size(), slots = static_cast<size_t>(threads_.slots());
-  const auto most = static_cast<size_t>(plan_.slots_of(0).size()) * replicas_.size();  // slots of a process
-  std::vector<double> mine(most * count), gathered(mine.size() * static_cast<size_t>(world_.size()));
-  for (size_t i = 0; i < all.size(); ++i) std::copy_n(all[i], count, mine.data() + i * count);
-  world_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(gathered)));
-  slot_totals_.resize(replicas_.size() * slots * count);
-  all.clear();
-  for (size_t rank = 0; rank < replicas_.size(); ++rank)
-    for (int process = 0; process < world_.size(); ++process) {
-      const Range its = plan_.slots_of(process);
-      const auto size = static_cast<size_t>(its.size());
-      const double* const from =
-          gathered.data() + (static_cast<size_t>(process) * most + rank * size) * count;
-      double* const to = slot_totals_.data() + (rank * slots + static_cast<size_t>(its.begin)) * count;
-      std::copy_n(from, size * count, to);
-      for (size_t slot = 0; slot < size; ++slot) all.push_back(to + slot * count);
-    }
-  return all;
-}
-
-/// Returns the totals of each replica of this process, of all its slots.
-std::vector<const double*> Engine::totals_by_replica(int back) {
-  std::vector<const double*> all = totals_by_slot(back);
-  const auto slots = static_cast<size_t>(threads_.slots());
-  if (slots == 1) return all;
-  std::vector<const double*> by_replica;
-  replica_totals_.resize(replicas_.size());
-  for (size_t rank = 0; rank < replicas_.size(); ++rank) {
-    replica_totals_[rank].resize(totals_.sums.size());
-    sum_over_slots(std::span(all).subspan(rank * slots, slots), replica_totals_[rank]);
-    by_replica.push_back(replica_totals_[rank].data());
-  }
-  return by_replica;
-}
-
 /// Sums the replicas' totals. If a replica fails to deliver its totals, the other replicas' devices are
 /// released.
 const BatchTotals& Engine::collect(Plan::Purpose purpose, int64_t samples, int back) try {
   const auto waiting = Watchdog::waiting(watchdog_.get());
   totals_.samples = samples;
-  const std::vector<const double*> totals = totals_by_replica(back);
+  const std::vector<const double*> totals = replica_totals_.read(back);
   if (watchdog_) watchdog_->check();
   for (const auto& slot : slots_) slot->reducer().check();
   const std::span<const double> summed = slots_[0]->reducer().summed_totals();

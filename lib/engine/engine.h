@@ -17,6 +17,7 @@
 #include "engine/executor.h"
 #include "engine/memory_planner.h"
 #include "engine/replica.h"
+#include "engine/replica_totals.h"
 #include "engine/slot_threads.h"
 #include "engine/state/model_state.h"
 #include "engine/update/process_totals.h"
@@ -118,8 +119,6 @@ class Engine {
   void run(const SlotWork& work);
   /// Like run(), for a step; updates intact_.
   void run_step(Plan::Purpose purpose, const SlotWork& work);
-  std::vector<const double*> totals_by_replica(int back);
-  std::vector<const double*> totals_by_slot(int back);
   const BatchTotals& collect(Plan::Purpose purpose, int64_t samples, int back);
   /// Head::weights_per_sample of each head for batches of this Batch::length().
   std::vector<int64_t> weights_per_sample(int64_t length);
@@ -152,13 +151,12 @@ class Engine {
   std::vector<std::unique_ptr<SlotState>> slots_;  // by slot of this process
   std::vector<std::unique_ptr<Replica>> replicas_;
   ModelState state_;
+  ReplicaTotals replica_totals_;
   MemoryPlanner memory_;
   std::map<int64_t, std::vector<int64_t>> weights_per_sample_;  // by length, of batches that are cut
   std::deque<int64_t> pending_;  // number of samples of each running step, oldest first
   BatchTotals totals_;
-  std::vector<std::vector<double>> replica_totals_;  // by replica; used if replicas have several slots
-  std::vector<double> slot_totals_;                  // by replica, then slot; used if processes divide them
-  std::atomic<int64_t> step_{0};                     // number of the last launched step, from 1
+  std::atomic<int64_t> step_{0};  // number of the last launched step, from 1
   bool intact_ = true;
   std::atomic<bool> aborted_{false};
   std::unique_ptr<Watchdog> watchdog_;  // the last member, because it reads the others; null on CPUs

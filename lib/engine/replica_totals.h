@@ -1,0 +1,38 @@
+// The totals of a step (BatchTotals), by replica.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/replica.h"
+#include "run/run_plan.h"
+
+namespace dtrain {
+
+/// Reads the totals that the slots of the replicas have computed, and adds those of each replica. Used by the
+/// thread that owns the replicas.
+class ReplicaTotals {
+ public:
+  /// `count`: number of totals (count_totals()). Keeps references to the plan and the replicas.
+  ReplicaTotals(const RunPlan& plan, std::span<const std::unique_ptr<Replica>> replicas, size_t count)
+      : plan_(plan), replicas_(replicas), count_(count) {}
+
+  /// Returns the totals of each replica of this process in the step `back` steps before the last one
+  /// (Executor::totals()), which it waits for. They are valid until the next call. If the processes divide
+  /// the replicas, all of them must call it, and each gets the totals of whole replicas.
+  std::vector<const double*> read(int back);
+
+ private:
+  /// Returns the totals of each slot, replica by replica.
+  std::vector<const double*> by_slot(int back);
+
+  const RunPlan& plan_;
+  const std::span<const std::unique_ptr<Replica>> replicas_;
+  const size_t count_;
+  std::vector<double> slot_totals_;        // by replica, then slot; used if the processes divide the replicas
+  std::vector<std::vector<double>> sums_;  // by replica; used if replicas have several slots
+};
+
+}  // namespace dtrain
