@@ -15,7 +15,7 @@ import tempfile
 SOURCES = {".h", ".cuh", ".cpp", ".cu", ".inc"}
 
 CLASS = re.compile(r"^( *)(?:template <.*> )?(?:class|struct) (\w+)(?: final)?(?: : [^;]*)? *\{$")
-FUNCTION = re.compile(r"^( {0,2})(?!namespace|class|struct|enum|union|else|if|for|while|switch|do\b|try|catch)[\w~:<>,&*\[\] ]*\b([\w~:]+)\(.*\{$")
+FUNCTION = re.compile(r"^( {0,2})(?! |namespace|class|struct|enum|union|else|if|for|while|switch|do\b|try|catch)[\w~:<>,&*\[\] ]*\b([\w~:]+)\(.*\{$")
 MEMBER = re.compile(r"^(?!using|friend|static|return|typedef)[\w:<>,&*\[\] ()]+ \**&?(\w+_)(?: = .*|\{.*\}|\[.*\])?;")
 METHOD = re.compile(r"^(?!using|friend|return|throw|assert)(?:[\w:<>,&*~\[\] ]+ )?[*&]?~?\w+\(")
 
