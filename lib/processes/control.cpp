@@ -1,7 +1,6 @@
 #include "processes/control.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -11,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/exit_deadline.h"
 #include "base/threads.h"
 
 namespace dtrain {
@@ -36,13 +34,6 @@ std::string text_of(const Json& message, const char* key) {
 int64_t number_of(const Json& message, const char* key, int64_t missing) {
   const Json* value = message.find(key);
   return value && value->is_int() ? value->as_int() : missing;
-}
-
-/// Returns whether standard output or error blocks: a pager or a stopped terminal reads nothing.
-bool output_blocks() {
-  std::array<pollfd, 2> outputs = {{{STDOUT_FILENO, POLLOUT, 0}, {STDERR_FILENO, POLLOUT, 0}}};
-  ::poll(outputs.data(), outputs.size(), 0);
-  return std::any_of(outputs.begin(), outputs.end(), [](const pollfd& one) { return one.revents == 0; });
 }
 
 /// Returns "step 1203, reading data".
@@ -80,18 +71,18 @@ ControlChannel::~ControlChannel() {
 
 void ControlChannel::set_progress(int64_t step, std::string_view phase) {
   const std::lock_guard lock(mutex_);
-  progress_ = {step, std::string(phase)};
+  own_progress_.set({step, std::string(phase)});
 }
 
 void ControlChannel::set_progress_source(std::function<Progress()> source) {
   const std::lock_guard lock(mutex_);
-  progress_source_ = std::move(source);
+  own_progress_.set_source(std::move(source));
 }
 
 void ControlChannel::add_progress(Json& message) {
-  if (progress_source_) progress_ = progress_source_();
-  const std::string phase = progress_.phase + (progress_.waits ? ", waiting for other processes" : "");
-  message.set("step", progress_.step).set("phase", phase);
+  const Progress progress = own_progress_.get();
+  const std::string phase = progress.phase + (progress.waits ? ", waiting for other processes" : "");
+  message.set("step", progress.step).set("phase", phase);
 }
 
 void ControlChannel::set_peer_timeout(std::chrono::duration<double> limit) {
@@ -101,7 +92,7 @@ void ControlChannel::set_peer_timeout(std::chrono::duration<double> limit) {
 
 void ControlChannel::set_hang_limit(std::chrono::duration<double> limit) {
   const std::lock_guard lock(mutex_);
-  hang_limit_ = limit;
+  own_progress_.set_hang_limit(limit);
 }
 
 void ControlChannel::report_error(const std::string& message, int exit_code) {
@@ -350,24 +341,13 @@ void ControlChannel::count_silence(Seconds elapsed) {
   }
 }
 
-bool ControlChannel::hangs(Seconds elapsed) {
-  const bool is_active = activity_.since_last_call();
-  if (hang_limit_ <= Seconds(0) || !progress_source_ || failed_) return false;
-  const Progress progress = progress_source_();
-  const bool moved = progress != std::exchange(last_progress_, progress);
-  const bool is_idle =
-      !moved && !progress.waits && !is_active && !ExitDeadline::is_held() && !output_blocks();
-  idle_ = is_idle ? idle_ + elapsed : Seconds(0);
-  return idle_ >= hang_limit_;
-}
-
 void ControlChannel::watch_own_progress(Seconds elapsed) {
   std::function<void(const std::string&)> handler;
   Seconds limit;
   {
     const std::lock_guard lock(mutex_);
-    if (!hangs(elapsed)) return;
-    limit = hang_limit_;
+    if (!own_progress_.hangs(elapsed) || failed_) return;
+    limit = own_progress_.hang_limit();
     handler = hang_handler_;
   }
   const std::string message = fmt::format(

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "processes/activity.h"
 #include "processes/connection.h"
+#include "processes/own_progress.h"
 
 namespace dtrain {
 
@@ -45,13 +45,7 @@ class ControlChannel {
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
 
-  /// The step and the activity of a process, for messages about it.
-  struct Progress {
-    int64_t step = 0;
-    std::string phase;   // such as "reading data"
-    bool waits = false;  // for other processes
-    bool operator==(const Progress&) const = default;
-  };
+  using Progress = ProcessProgress;
   /// Sets the progress of this process until it is set again.
   void set_progress(int64_t step, std::string_view phase);
   /// Asks `source` for the progress of this process, before each heartbeat and error; null: no longer. Once
@@ -62,7 +56,7 @@ class ControlChannel {
   void set_peer_timeout(std::chrono::duration<double> limit);
   /// Reports an error of this process if it hangs for `limit`: if it has a source of progress that does not
   /// change and does not wait for others, does nothing (processes/activity.h), writes no file that an
-  /// ExitDeadline waits for, and its output is being read. 0, as at first: a process may hang.
+  /// ExitDeadline waits for, and its output is being read. 0, the default: a process may hang.
   void set_hang_limit(std::chrono::duration<double> limit);
 
   /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
@@ -131,8 +125,6 @@ class ControlChannel {
   std::string complete_error(int rank, const Json& message) const;
   void count_silence(Seconds elapsed);
   void watch_own_progress(Seconds elapsed);
-  /// Adds the time to idle_, or clears it if this process has done anything. The caller holds the mutex.
-  bool hangs(Seconds elapsed);
   /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
   void close_connections();
   /// Reports the first failure: in process 0 to all, in another process to process 0 if that was silent, so
@@ -150,16 +142,11 @@ class ControlChannel {
   std::vector<Peer> peers_;
   int wake_ = -1;  // an eventfd that ends wait()
   Clock::time_point last_beat_;
-  Activity activity_;
-  Progress last_progress_;
-  Seconds idle_{0};  // since this process has done anything
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   Timing timing_;
-  Seconds hang_limit_{0};
-  Progress progress_;
-  std::function<Progress()> progress_source_;
+  OwnProgress own_progress_;
   std::vector<Json> posted_;  // for send_posted()
   std::optional<Failure> failure_;
   bool failed_ = false;  // this process or another one

@@ -1,0 +1,40 @@
+#include "processes/own_progress.h"
+
+#include <algorithm>
+#include <array>
+#include <poll.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/exit_deadline.h"
+
+namespace dtrain {
+
+namespace {
+
+/// Returns whether standard output or error blocks: a pager or a stopped terminal reads nothing.
+bool output_blocks() {
+  std::array<pollfd, 2> outputs = {{{STDOUT_FILENO, POLLOUT, 0}, {STDERR_FILENO, POLLOUT, 0}}};
+  ::poll(outputs.data(), outputs.size(), 0);
+  return std::any_of(outputs.begin(), outputs.end(), [](const pollfd& one) { return one.revents == 0; });
+}
+
+}  // namespace
+
+ProcessProgress OwnProgress::get() {
+  if (source_) progress_ = source_();
+  return progress_;
+}
+
+bool OwnProgress::hangs(Seconds elapsed) {
+  const bool is_active = activity_.since_last_call();
+  if (hang_limit_ <= Seconds(0) || !source_) return false;
+  const ProcessProgress progress = source_();
+  const bool moved = progress != std::exchange(last_, progress);
+  const bool is_idle =
+      !moved && !progress.waits && !is_active && !ExitDeadline::is_held() && !output_blocks();
+  idle_ = is_idle ? idle_ + elapsed : Seconds(0);
+  return idle_ >= hang_limit_;
+}
+
+}  // namespace dtrain
