@@ -33,7 +33,7 @@
 #include "runs/training.h"
 #include "train/checked_splits.h"
 #include "train/data_agreement.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 #include "train/pretrained_loading.h"
 #include "train/shared_run.h"
 

@@ -23,11 +23,11 @@
 #include "runs/saved_model.h"
 #include "runs/training.h"
 #include "train/data_agreement.h"
-#include "train/errors_in_units.h"
+#include "train/evaluation/errors_in_units.h"
 #include "train/sample_check.h"
-#include "train/saved_threshold.h"
+#include "train/evaluation/saved_threshold.h"
 #include "train/trainer.h"
-#include "train/worst_samples.h"
+#include "train/evaluation/worst_samples.h"
 
 namespace dtrain {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runs/saved_model.h"
-#include "train/evaluation.h"
-#include "train/worst_samples.h"
+#include "train/evaluation/evaluation.h"
+#include "train/evaluation/worst_samples.h"
 
 namespace dtrain {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/csv_cell.h"
+#include "base/formats/csv_cell.h"
 #include "base/files/new_file.h"
 #include "base/json.h"
 #include "cli/console.h"

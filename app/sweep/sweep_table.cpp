@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/csv_cell.h"
+#include "base/formats/csv_cell.h"
 #include "base/json.h"
 #include "base/text.h"
 

@@ -13,7 +13,7 @@
 #include "base/half.h"
 #include "base/json.h"
 #include "base/location.h"
-#include "base/protobuf.h"
+#include "base/formats/protobuf.h"
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/protobuf.h"
+#include "base/formats/protobuf.h"
 
 namespace dtrain {
 

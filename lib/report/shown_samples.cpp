@@ -7,7 +7,7 @@
 
 #include "report/input_pictures.h"
 #include "run/row_weights.h"
-#include "train/worst_samples.h"
+#include "train/evaluation/worst_samples.h"
 
 namespace dtrain {
 

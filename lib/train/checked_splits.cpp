@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "run/row_weights.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 #include "train/sample_check.h"
 
 namespace dtrain {

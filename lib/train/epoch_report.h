@@ -10,7 +10,7 @@
 #include "optim/monitor.h"
 #include "run/record/epoch_tables.h"
 #include "run/run_config.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 
 namespace dtrain {
 

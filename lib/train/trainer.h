@@ -18,7 +18,7 @@
 #include "run/record/training_state.h"
 #include "run/run_plan.h"
 #include "train/checkpointing.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 #include "train/observer.h"
 #include "train/requests.h"
 #include "train/saved_run.h"

@@ -1,5 +1,5 @@
 // Protocol buffer fields, compared to the examples of the specification.
-#include "base/protobuf.h"
+#include "base/formats/protobuf.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "outcome.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 
 using namespace dtrain;
 using namespace dtrain::test;

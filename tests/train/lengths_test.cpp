@@ -2,7 +2,7 @@
 // losses and gradients as whole batches, and models that need all positions are errors.
 #include <algorithm>
 
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 #include "train/outcome.h"
 #include "train/ragged_rows.h"
 

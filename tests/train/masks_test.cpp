@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 #include "train/ragged_rows.h"
 
 using namespace dtrain;

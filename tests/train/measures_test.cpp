@@ -9,7 +9,7 @@
 
 #include "run/row_weights.h"
 #include "support/runs.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 
 using namespace dtrain;
 using namespace dtrain::test;

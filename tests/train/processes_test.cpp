@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "process_runs.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 
 using namespace dtrain;
 using namespace dtrain::test;

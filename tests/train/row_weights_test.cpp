@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "support/runs.h"
-#include "train/evaluation.h"
+#include "train/evaluation/evaluation.h"
 
 using namespace dtrain;
 using namespace dtrain::test;

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "base/half.h"
-#include "base/protobuf.h"
+#include "base/formats/protobuf.h"
 
 namespace dtrain {
 

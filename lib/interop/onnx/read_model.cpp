@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
-#include "base/protobuf.h"
+#include "base/formats/protobuf.h"
 #include "checkpoint/file.h"
 
 namespace dtrain {

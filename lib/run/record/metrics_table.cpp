@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/csv_cell.h"
+#include "base/formats/csv_cell.h"
 
 namespace dtrain {
 

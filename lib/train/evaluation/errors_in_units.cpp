@@ -1,4 +1,4 @@
-#include "train/errors_in_units.h"
+#include "train/evaluation/errors_in_units.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "train/saved_threshold.h"
+#include "train/evaluation/saved_threshold.h"
 
 #include <cmath>
 

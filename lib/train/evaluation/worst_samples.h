@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "run/run_config.h"
-#include "train/predicted_batches.h"
+#include "train/evaluation/predicted_batches.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "train/predicted_batches.h"
+#include "train/evaluation/predicted_batches.h"
 
 #include "data/columns/column.h"
 #include "data/loader/loader.h"

@@ -1,4 +1,4 @@
-#include "base/protobuf.h"
+#include "base/formats/protobuf.h"
 
 #include <bit>
 #include <cmath>

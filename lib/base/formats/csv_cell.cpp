@@ -1,4 +1,4 @@
-#include "base/csv_cell.h"
+#include "base/formats/csv_cell.h"
 
 namespace dtrain {
 

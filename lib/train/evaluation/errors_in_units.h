@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "run/target_scale.h"
-#include "train/evaluation.h"
-#include "train/predicted_batches.h"
+#include "train/evaluation/evaluation.h"
+#include "train/evaluation/predicted_batches.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "train/worst_samples.h"
+#include "train/evaluation/worst_samples.h"
 
 #include <algorithm>
 #include <cmath>
