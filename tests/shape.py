@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Prints the shape of the sources: the largest files, functions, classes and folders, and the files with most includes.
 
-    shape.py [ROOT]         of ROOT/lib and ROOT/app (the project that this file is in by default)
+    shape.py [ROOT]         of ROOT/lib and ROOT/app (the project that this file is in by default); exits with 1 if a function,
+                            class or folder is larger than LIMITS allows
     shape.py --self-test    checks that it counts as it should
 
 Relies on clang-format: a function or class begins with a line that ends in "{" and ends at a "}" of the same indentation.
@@ -12,6 +13,7 @@ import re
 import sys
 import tempfile
 
+LIMITS = {"functions": 60, "methods": 40, "members": 20, "folders": 40}  # lines, methods, members, files
 SOURCES = {".h", ".cuh", ".cpp", ".cu", ".inc"}
 
 CLASS = re.compile(r"^( *)(?:template <.*> )?(?:class|struct) (\w+)(?: final)?(?: : [^;]*)? *\{$")
@@ -103,6 +105,10 @@ def main():
     shape = measure(root)
     for what in ("files", "functions", "methods", "members", "folders", "includes"):
         print(f"{what}:", *(f"  {count:5}  {name}" for count, name in shape[what][:10]), sep="\n")
+    too_large = [f"{name}: {count} {what}, expected at most {LIMITS[what]}"
+                 for what in LIMITS for count, name in shape[what] if count > LIMITS[what]]
+    if too_large:
+        sys.exit("\n".join(["too large; divide:", *too_large]))
 
 
 if __name__ == "__main__":

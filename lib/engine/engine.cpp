@@ -11,7 +11,6 @@
 #include "distribute/layer_times.h"
 #include "engine/reading.h"
 #include "nn/divisors.h"
-#include "nn/shorter_model.h"
 
 namespace dtrain {
 
@@ -106,23 +105,23 @@ Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpos
 
 Engine::Engine(const RunPlan& plan)
     : plan_(plan),
-      config_(plan.config),
-      placement_(plan.placement),
-      on_gpu_(has_gpu(placement_)),
+      on_gpu_(has_gpu(plan.placement)),
       world_(plan.world),
-      layout_(config_.graph, placement_.slots, static_cast<int>(placement_.replicas.at(0).size())),
+      layout_(plan.config.graph, plan.placement.slots,
+              static_cast<int>(plan.placement.replicas.at(0).size())),
       threads_(plan, layout_),
       process_totals_(make_process_totals(plan, layout_.slots())),
-      updates_(make_updates(config_, layout_)),
+      updates_(make_updates(plan.config, layout_)),
       slots_(make_slots(plan, layout_, threads_, updates_, process_totals_.get())),
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
       state_(layout_, threads_, updates_, slots_, plan, [this](const SlotWork& work) { run(work); }),
-      replica_totals_(plan, replicas_, count_totals(config_.graph, config_.heads)),
+      replica_totals_(plan, replicas_, count_totals(plan.config.graph, plan.config.heads)),
       memory_(
           plan, threads_, replicas_, state_, [this](const SlotWork& work) { run(work); },
           [this](int rank, Plan::Purpose purpose, int64_t batch_size) {
             return microbatches_of(plan_, rank, purpose, batch_size);
-          }) {
+          }),
+      step_weights_(plan.config) {
   threads_.on_abort([this] {
     try {
       throw;
@@ -132,7 +131,7 @@ Engine::Engine(const RunPlan& plan)
       give_up(error.what());
     }
   });
-  totals_.sums.resize(count_totals(config_.graph, config_.heads));
+  totals_.sums.resize(count_totals(plan_.config.graph, plan_.config.heads));
   if (updates_[0].gradient_rule().dynamic_scaling)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
@@ -158,7 +157,7 @@ void Engine::allocate(Plan::Purpose purpose, int64_t batch_size) {
 }
 
 void Engine::initialize() {
-  state_.initialize(config_.graph, static_cast<uint64_t>(config_.seed));
+  state_.initialize(plan_.config.graph, static_cast<uint64_t>(plan_.config.seed));
 }
 
 void Engine::set_slots_since(const std::map<std::string, int64_t>& since) {
@@ -167,7 +166,7 @@ void Engine::set_slots_since(const std::map<std::string, int64_t>& since) {
 
 void Engine::watch_devices() {
   watchdog_ = std::make_unique<Watchdog>(
-      Watchdog::Seconds(config_.train.step_timeout.seconds()),
+      Watchdog::Seconds(plan_.config.train.step_timeout.seconds()),
       Watchdog::Run{[this] { return find_failure(); }, [this] { return describe_stall(); },
                     [this](const std::string& why) { give_up(why); }});
   for (const auto& replica : replicas_) {
@@ -177,7 +176,7 @@ void Engine::watch_devices() {
 }
 
 void Engine::watch_processes() {
-  world_.set_hang_limit(config_.train.peer_timeout.seconds());
+  world_.set_hang_limit(plan_.config.train.peer_timeout.seconds());
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors()) executor->set_world(world_);
 }
@@ -202,7 +201,7 @@ std::string Engine::describe_stall() const {
     }
   return fmt::format(
       "{}: no progress for {} at step {} (train.step_timeout). {}",
-      fmt::join(late.empty() ? all : late, ", "), config_.train.step_timeout.str(), step_.load(),
+      fmt::join(late.empty() ? all : late, ", "), plan_.config.train.step_timeout.str(), step_.load(),
       all.size() > 1
           ? "Captured steps of several GPUs of one process can deadlock: set DTRAIN_CUDA_GRAPHS=0 in the "
             "environment to run without CUDA graphs, more slowly. NCCL_P2P_DISABLE=1 helps if GPUs report "
@@ -261,42 +260,11 @@ void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   }
 }
 
-std::vector<int64_t> Engine::weights_per_sample(int64_t length) {
-  const auto count = [](const std::vector<Head>& heads) {
-    std::vector<int64_t> counts;
-    for (const Head& head : heads) counts.push_back(head.weights_per_sample());
-    return counts;
-  };
-  if (length == 0) return count(config_.heads);
-  const auto [found, is_new] = weights_per_sample_.try_emplace(length);
-  if (is_new) found->second = count(shorter_model(config_.graph, config_.heads, length).heads);
-  return found->second;
-}
-
-void Engine::set_weights(StepRequest& request) {
-  const Batch& batch = request.batch;
-  const std::vector<int64_t> counts = weights_per_sample(batch.length());
-  if (!needs_divisors(config_.graph, config_.heads)) {
-    request.numbers.row_weights = static_cast<double>(batch.size() * counts[0]);
-    return;
-  }
-  const std::span<const double> sums = batch.weight_sums();
-  if (sums.size() != config_.heads.size())
-    throw std::logic_error("the batch does not know the sums of its row weights");
-  request.numbers.row_weights = 0;
-  for (size_t i = 0; i < sums.size(); ++i) {
-    const bool corrects = config_.heads[i].is_weighted() && sums[i] > 0;
-    const auto count = static_cast<double>(batch.size() * counts[i]);
-    request.loss_factors.push_back(corrects ? static_cast<float>(count / sums[i]) : 1.0f);
-    request.numbers.row_weights += sums[i];
-  }
-}
-
 void Engine::launch(const Batch& batch, int64_t step, double learning_rate) {
   step_ = step + 1;
-  StepRequest request{batch, static_cast<uint64_t>(config_.seed),
-                      config_.train.optimizer->numbers(step, learning_rate)};
-  set_weights(request);
+  StepRequest request{batch, static_cast<uint64_t>(plan_.config.seed),
+                      plan_.config.train.optimizer->numbers(step, learning_rate)};
+  step_weights_.set(request);
   request.numbers.first = batch.source().first;
   run_step(Plan::Purpose::training, [&](int rank, int slot) {
     executor(rank, slot).train(request, microbatches_of(plan_, rank, Plan::Purpose::training, batch.size()));
@@ -339,7 +307,7 @@ const BatchTotals& Engine::collect(Plan::Purpose purpose, int64_t samples, int b
     std::copy_n(summed.begin(), totals_.sums.size(), totals_.sums.begin());
   else
     plan_.world_of_replicas().sum(plan_.ranks, totals, totals_.sums);
-  if (config_.graph.has_penalties()) totals_.sums.back() *= static_cast<double>(samples);
+  if (plan_.config.graph.has_penalties()) totals_.sums.back() *= static_cast<double>(samples);
   return totals_;
 } catch (const std::exception& error) {
   const bool by_other = dynamic_cast<const ProcessFailed*>(&error) != nullptr;
@@ -355,7 +323,7 @@ std::vector<std::string> Engine::advice() const {
     if (const std::string advice = slot->advice();
         !advice.empty() && std::find(all.begin(), all.end(), advice) == all.end())
       all.push_back(advice);
-  if (size() > 1 && on_gpu_ && config_.graph.is_synchronized())
+  if (size() > 1 && on_gpu_ && plan_.config.graph.is_synchronized())
     all.push_back(
         "synchronized batch normalization exchanges statistics in the host's memory, which is slow: GPUs "
         "wait for the host twice per layer and step");
@@ -384,7 +352,7 @@ std::vector<std::vector<double>> Engine::measure_layers(int64_t samples, double 
   threads_.run([&](int rank, int slot) {
     if (rank == 0)
       seconds[static_cast<size_t>(slot)] =
-          measure_layer_seconds(config_.graph, samples, threads_.worker(rank, slot).ops(), most_seconds);
+          measure_layer_seconds(plan_.config.graph, samples, threads_.worker(rank, slot).ops(), most_seconds);
   });
   for (int slot = 0; slot < threads_.slots(); ++slot)
     if (slot < threads_.first_slot() || slot >= threads_.end_slot())

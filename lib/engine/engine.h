@@ -20,6 +20,7 @@
 #include "engine/replica_totals.h"
 #include "engine/slot_threads.h"
 #include "engine/state/model_state.h"
+#include "engine/step_weights.h"
 #include "engine/update/process_totals.h"
 #include "engine/update/slot_state.h"
 #include "engine/update/update.h"
@@ -57,7 +58,7 @@ class Engine {
   ModelState& state() { return state_; }
   const ModelState& state() const { return state_; }
   const ParameterLayout& layout() const { return layout_.whole(); }
-  ShardLevel shard_level() const { return placement_.sharded; }
+  ShardLevel shard_level() const { return plan_.placement.sharded; }
   /// The memory of the devices; not to be used while steps are running.
   MemoryPlanner& memory() { return memory_; }
   const MemoryPlanner& memory() const { return memory_; }
@@ -120,10 +121,6 @@ class Engine {
   /// Like run(), for a step; updates intact_.
   void run_step(Plan::Purpose purpose, const SlotWork& work);
   const BatchTotals& collect(Plan::Purpose purpose, int64_t samples, int back);
-  /// Head::weights_per_sample of each head for batches of this Batch::length().
-  std::vector<int64_t> weights_per_sample(int64_t length);
-  /// Sets the numbers of a step that depend on its row weights.
-  void set_weights(StepRequest& request);
   void watch_devices();
   void watch_processes();
   /// Returns the first failure that a GPU, NCCL or another process reports; "" if there is none. Thread-safe.
@@ -138,8 +135,6 @@ class Engine {
 
   ExitDeadline deadline_;  // the first member: its time limit covers the destruction of all others
   const RunPlan& plan_;
-  const RunConfig& config_;
-  const Placement& placement_;
   const bool on_gpu_;  // whether any device is a GPU
   World& world_;
   ModelLayout layout_;
@@ -153,7 +148,7 @@ class Engine {
   ModelState state_;
   ReplicaTotals replica_totals_;
   MemoryPlanner memory_;
-  std::map<int64_t, std::vector<int64_t>> weights_per_sample_;  // by length, of batches that are cut
+  StepWeights step_weights_;
   std::deque<int64_t> pending_;  // number of samples of each running step, oldest first
   BatchTotals totals_;
   std::atomic<int64_t> step_{0};  // number of the last launched step, from 1

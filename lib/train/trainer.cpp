@@ -179,16 +179,6 @@ void Trainer::save_async(bool announce) {
   clock_.begin_step();
 }
 
-/// Returns whether `dtrain stop` was called. Process 0 looks for the request at most once a second.
-bool Trainer::is_asked_to_stop() {
-  const auto now = std::chrono::steady_clock::now();
-  if (!world_.writes_files() || now - looked_ < std::chrono::seconds(1)) return false;
-  looked_ = now;
-  if (!checkpointing_->directory().take_stop_request()) return false;
-  observer_.on_note("dtrain stop: saving and ending");
-  return true;
-}
-
 /// Returns whether the run should end early. If only a save is requested, saves. A request to one process
 /// applies to all.
 bool Trainer::should_stop(bool may_save) {
@@ -196,7 +186,10 @@ bool Trainer::should_stop(bool may_save) {
   const bool is_over = config_.train.max_time && clock_.seconds_since_begin() + 2 * clock_.step_seconds() +
                                                          checkpointing_->seconds_to_save() >=
                                                      config_.train.max_time->seconds();
-  if (requests_.stop == 0 && is_asked_to_stop()) requests_.stop = SIGTERM;
+  if (requests_.stop == 0 && world_.writes_files() && stop_command_.take(checkpointing_->directory())) {
+    observer_.on_note("dtrain stop: saving and ending");
+    requests_.stop = SIGTERM;
+  }
   const bool save = may_save && requests_.save.exchange(false);
   std::array<int64_t, 3> asked{requests_.stop, save ? 1 : 0, is_over ? 1 : 0};
   world_.all_reduce_max(asked);  // one call, because every step waits for it

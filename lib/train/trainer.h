@@ -1,7 +1,6 @@
 // Trains from a state to the configured end: steps, epochs, validation, callbacks, checkpoints.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,9 +25,9 @@
 
 namespace dtrain {
 
-/// The run was asked to stop and has saved a checkpoint.
 class EpochReport;  // train/epoch_report.h
 
+/// The run was asked to stop and has saved a checkpoint.
 class Interrupted : public Error {
  public:
   Interrupted(int signal, const std::string& message) : Error(message), signal_(signal) {}
@@ -104,7 +103,6 @@ class Trainer {
   void launch(const Batch& batch, int64_t step);
   double run_seconds_left(double epoch_seconds_left) const;
   void save_async(bool announce);
-  bool is_asked_to_stop();
   bool should_stop(bool may_save = true);
   bool is_save_due(int64_t step);
   void save_after_failure(int64_t first_step);
@@ -114,8 +112,8 @@ class Trainer {
   World& world_ = plan_.world;
   Observer& observer_;
   Requests& requests_;
-  std::chrono::steady_clock::time_point looked_;  // when process 0 last looked for a request to stop
-  int stop_ = 0;                                  // the signal on which all processes have agreed; 0: none
+  StopCommand stop_command_;
+  int stop_ = 0;  // the signal on which all processes have agreed; 0: none
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Engine> engine_;
   std::map<std::string, DataIdentity> data_;  // of the opened splits, by name

@@ -75,6 +75,15 @@ void recurrence_forward(const RecurrenceSpec& spec, const RecurrentStep& step, i
   });
 }
 
+/// Adds the gradient of the output of this step to that of the state, if row r has an output.
+void add_diff_output(const RecurrenceSpec& spec, const RecurrentBackwardStep& step, int64_t r) {
+  if (step.second || !step.diff_dst || !step.mask.has_output(r)) return;
+  float* const diff = step.diff_state + r * spec.units;
+  const float* const from = step.diff_dst + r * step.diff_dst_stride;
+#pragma omp simd
+  for (int64_t j = 0; j < spec.units; ++j) diff[j] += from[j];
+}
+
 void recurrence_backward(const RecurrenceSpec& spec, const RecurrentBackwardStep& step, int64_t rows) {
   using Kind = RecurrenceSpec::Kind;
   const int64_t units = spec.units, width = RecurrentStep::width(spec);
@@ -86,11 +95,7 @@ void recurrence_backward(const RecurrenceSpec& spec, const RecurrentBackwardStep
       float *const d1 = d + units, *const d2 = d1 + units, *const d3 = d2 + units;
       float* const diff = step.diff_state + r * units;
       const float* const before = step.state_before + r * units;
-      if (!step.second && step.diff_dst && step.mask.has_output(r)) {
-        const float* const from = step.diff_dst + r * step.diff_dst_stride;
-#pragma omp simd
-        for (int64_t j = 0; j < units; ++j) diff[j] += from[j];
-      }
+      add_diff_output(spec, step, r);
       if (!step.mask.is_valid(r)) {
         std::fill_n(d, width, 0.0f);
         continue;
