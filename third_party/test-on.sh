@@ -28,7 +28,7 @@ suite_of() {
 # up when the last process ends. CCACHE: folder to mount as the compiler cache.
 inside() {
   # shellcheck disable=SC2016
-  CCACHE=${CCACHE:-} unshare --mount --pid --fork --kill-child bash -euc '
+  CCACHE=${CCACHE:-} home=$home unshare --mount --pid --fork --kill-child bash -euc '
     folder=$1
     shift
     cp /etc/resolv.conf "$folder/etc"
