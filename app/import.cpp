@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/files/new_file.h"
 #include "base/files/paths.h"
 #include "base/name_list.h"
 #include "base/text.h"
-#include "checkpoint/file.h"
 #include "checkpoint/foreign_file.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -76,11 +76,6 @@ class NewFolder {
   bool was_there_ = false, is_kept_ = false;
   std::vector<std::string> written_;
 };
-
-void write_text(const std::string& path, const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  write_file(path, {&bytes, 1});
-}
 
 /// Returns the checkpoint's configuration: a name, the model and, unless `train` is null, the training.
 ConfigNode config_with(const std::string& name, const ConfigNode& model, const ConfigNode& train) {
@@ -249,12 +244,12 @@ void import_file(const ImportOptions& options) {
   content.state.set("imported", as_json(report, path));
   save_checkpoint(folder.add(kImportedWeights), content);
   if (imported.mapped) imported.mapped->check();
-  write_text(folder.add(kImportedModel),
-             fmt::format("# From {} by `dtrain import`. A configuration includes it: `model: {}/{}`.\n{}",
-                         fs::path(options.path).filename().string(), path, kImportedModel,
-                         imported.model.to_yaml()));
+  write_new_file(folder.add(kImportedModel),
+                 fmt::format("# From {} by `dtrain import`. A configuration includes it: `model: {}/{}`.\n{}",
+                             fs::path(options.path).filename().string(), path, kImportedModel,
+                             imported.model.to_yaml()));
   const std::string text = as_text(report);
-  write_text(folder.add("report.txt"), text);
+  write_new_file(folder.add("report.txt"), text);
   folder.keep();
   if (options.output.json) print_json(as_json(report, path));
   if (options.output.text())

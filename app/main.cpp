@@ -48,12 +48,12 @@ void run(int argc, char** argv, World& world) {
 }
 
 /// How a part of the program ended.
-struct Outcome {
+struct Attempt {
   int exit_code = kDone;
   std::string error;  // empty if there is none
 };
 
-Outcome attempt(const std::function<void()>& work) {
+Attempt attempt(const std::function<void()>& work) {
   try {
     work();
     return {};
@@ -81,7 +81,7 @@ int run_as_process(int argc, char** argv) {
   std::unique_ptr<Processes> processes;
   bool idle = false;
   Launch launch;
-  Outcome outcome = attempt([&] {
+  Attempt outcome = attempt([&] {
     launch = detect_launch();
     if (runs_together(argc, argv)) {
       join_processes(launch, chosen_network(argc, argv), processes);

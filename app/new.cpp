@@ -24,12 +24,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void write_new(const std::string& path, const std::string& text) {
-  NewFile file(path);
-  file.append(text.data(), text.size());
-  file.finish();
-}
-
 bool is_configuration(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();
   return extension == ".yaml" || extension == ".yml";
@@ -109,8 +103,8 @@ void make_new(NewOptions options, const OutputOptions& output) {
   // replace.
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
   if (file_type(schema_path) == FileType::nothing)
-    write_new(schema_path, run_config_json_schema().dump(2) + "\n");
-  write_new(options.file, config.text);
+    write_new_file(schema_path, run_config_json_schema().dump(2) + "\n");
+  write_new_file(options.file, config.text);
   say(config, output);
   if (output.json) {
     Json notes = Json::array(), warnings = Json::array();

@@ -45,9 +45,7 @@ void report(const ReportOptions& options) {
   const std::string program = "dtrain " DTRAIN_VERSION, made = format_time_now();
   if (!options.file.empty()) {
     const std::string page = report_page(runs, program, made);
-    NewFile file(options.file);
-    file.append(page.data(), page.size());
-    file.finish();
+    write_new_file(options.file, page);
   }
   if (options.output.json) print_json(report_data(runs, program, made));
   if (options.output.text()) print_text(fmt::format("wrote {}\n", options.file));

@@ -34,7 +34,7 @@ constexpr std::string_view kNoMapping =
   ::_exit(1);
 }
 
-std::terminate_handler before = nullptr;
+std::terminate_handler previous_handler = nullptr;
 
 [[noreturn]] void on_terminate() noexcept {
   if (const std::exception_ptr error = std::current_exception()) {
@@ -45,14 +45,14 @@ std::terminate_handler before = nullptr;
     } catch (...) {
     }
   }
-  if (before) before();
+  if (previous_handler) previous_handler();
   std::abort();
 }
 
 }  // namespace
 
 void install_last_resort() {
-  before = std::set_terminate(on_terminate);
+  previous_handler = std::set_terminate(on_terminate);
 }
 
 }  // namespace dtrain

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Requests signal_requests;
-std::atomic<bool> requests_wanted{false}, ignored{false};
+std::atomic<bool> requests_wanted{false}, requests_ignored{false};
 
 /// Returns the signals for the signal thread.
 sigset_t handled_signals() {
@@ -61,7 +61,7 @@ void serve(const sigset_t& signals) {
   for (;;) {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) continue;
-    if (ignored) continue;
+    if (requests_ignored) continue;
     if (!requests_wanted) end_by(number);
     if (number == SIGUSR1) {
       signal_requests.save = true;
@@ -95,7 +95,7 @@ Requests& catch_signals() {
 }
 
 void ignore_stop_signals() {
-  ignored = true;
+  requests_ignored = true;
 }
 
 void ignore_write_signals() {

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/formats/csv_cell.h"
 #include "base/files/new_file.h"
+#include "base/formats/csv_cell.h"
 #include "base/json.h"
 #include "cli/console.h"
 #include "data/readers/reader.h"
@@ -20,9 +20,9 @@ namespace dtrain {
 namespace {
 
 /// A file that replaces an existing one when it is complete.
-class TextFile final : public TextSink {
+class FileSink final : public TextSink {
  public:
-  explicit TextFile(const std::string& path) : file_(path) {}
+  explicit FileSink(const std::string& path) : file_(path) {}
   void write(std::string_view text) override { file_.append(text.data(), text.size()); }
   void finish() override { file_.finish(); }
 
@@ -31,7 +31,7 @@ class TextFile final : public TextSink {
 };
 
 /// Standard output. Ignores further text once the reader has closed the pipe.
-class StandardOutput final : public TextSink {
+class StandardOutputSink final : public TextSink {
  public:
   void write(std::string_view text) override { has_reader_ = has_reader_ && print_text(text); }
 
@@ -212,11 +212,11 @@ class PredictionTable final : public ArrayWriter {
 }  // namespace
 
 std::unique_ptr<TextSink> open_text_file(const std::string& path) {
-  return std::make_unique<TextFile>(path);
+  return std::make_unique<FileSink>(path);
 }
 
 std::unique_ptr<TextSink> open_standard_output() {
-  return std::make_unique<StandardOutput>();
+  return std::make_unique<StandardOutputSink>();
 }
 
 PredictedOutput predicted_output(const RunConfig& config, size_t index) {

@@ -54,12 +54,6 @@ void make_directories(const std::string& path) {
   if (error) throw UserError(fmt::format("{}: cannot be created: {}", path, error.message()));
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  NewFile file(path);
-  file.append(text.data(), text.size());
-  file.finish();
-}
-
 }  // namespace
 
 SweepIdentity identify_sweep(const std::string& name, const std::string& written,
@@ -107,11 +101,11 @@ void SweepFolder::begin(const std::vector<PlannedRun>& runs) {
   }
   Json sweep = Json::object().set("configuration", configuration_).set("time", format_time_now());
   write(kSweepFile, describe_invocation(sweep).set("runs", std::move(all)).dump(2) + "\n");
-  for (const PlannedRun& run : runs) write_text(config_path(run), run.config);
+  for (const PlannedRun& run : runs) write_new_file(config_path(run), run.config);
 }
 
 void SweepFolder::write(const std::string& name, const std::string& text) const {
-  write_text(path_ + "/" + name, text);
+  write_new_file(path_ + "/" + name, text);
 }
 
 }  // namespace dtrain

@@ -11,7 +11,7 @@ struct OneFactor {
 
 enum class Vectors { rows, columns };
 
-struct OrthogonalOptions {
+struct OrthogonalPenaltyOptions {
   double factor = 0.01;
   Vectors mode = Vectors::rows;
 };
@@ -64,13 +64,13 @@ const Registry<Regularizer>& registry<Regularizer>() {
                    .optional("l2", &TwoFactors::l2, "factor of the squares", at_least(0.0)),
                [](const TwoFactors& o, const ConfigNode&) { return regularizer_of(o.l1, o.l2); });
     t.add_with("orthogonal_regularizer",
-               Schema<OrthogonalOptions>(
+               Schema<OrthogonalPenaltyOptions>(
                    "A penalty on a weight with two axes: factor times the mean, over the pairs of "
                    "its rows (or columns), of the absolute cosine of the angle between them.")
                    .example("{factor: 0.01, mode: columns}")
-                   .optional("factor", &OrthogonalOptions::factor, "factor of the mean", at_least(0.0))
-                   .optional("mode", &OrthogonalOptions::mode, "the vectors that become orthogonal"),
-               [](const OrthogonalOptions& o, const ConfigNode&) {
+                   .optional("factor", &OrthogonalPenaltyOptions::factor, "factor of the mean", at_least(0.0))
+                   .optional("mode", &OrthogonalPenaltyOptions::mode, "the vectors that become orthogonal"),
+               [](const OrthogonalPenaltyOptions& o, const ConfigNode&) {
                  return std::make_shared<const Regularizer>(Regularizer{
                      {}, {.factor = static_cast<float>(o.factor), .of_columns = o.mode == Vectors::columns}});
                });

@@ -138,6 +138,12 @@ void NewFile::finish() {
         fmt::format("{}: could not be synced to the disk under its name: {}", location_.shown(), reason()));
 }
 
+void write_new_file(Location location, std::string_view content) {
+  NewFile file(std::move(location));
+  file.append(content.data(), content.size());
+  file.finish();
+}
+
 void remove_leftovers(const Location& file) {
   const std::lock_guard lock(making());
   for (const std::string& name : names_in(beside(file, "."))) {

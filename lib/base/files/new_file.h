@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/location.h"
@@ -49,6 +50,9 @@ class NewFile {
   int fd_ = -1;  // locked while the file is being written
   int64_t appended_ = 0;
 };
+
+/// Writes a whole file by NewFile, with its exceptions.
+void write_new_file(Location location, std::string_view content);
 
 /// Removes temporary files in the directory of this file whose writers have ended: their process no longer
 /// runs and their lock is free. (A process in another container is visible only by its lock.)

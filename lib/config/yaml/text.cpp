@@ -12,7 +12,7 @@ namespace {
 
 /// yaml-cpp buffers the tokens of a whole flow collection before it returns the first one.
 constexpr size_t kMaxFlowMarks = 1'000'000;
-constexpr size_t kShown = 60;  // characters of a text shown in a message
+constexpr size_t kShownCharacters = 60;  // characters of a text shown in a message
 
 bool is_control(unsigned char c) {
   return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
@@ -35,7 +35,7 @@ std::string with_blank(std::string_view text) {
 std::string advice_for_colon(const ConfigNode& node) {
   const std::string meant = node.is_scalar() && !node.quoted() ? with_blank(node.text()) : "";
   return meant.empty() ? ""
-                       : fmt::format("; a space is missing after the colon: '{}'", shortened(meant, kShown));
+                       : fmt::format("; a space is missing after the colon: '{}'", shortened(meant, kShownCharacters));
 }
 
 std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
@@ -52,7 +52,7 @@ std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
       found.clear();
     else
       found.push_back({number, static_cast<int>(first) + 1,
-                       fmt::format("a space is missing after the colon: '{}'", shortened(meant, kShown))});
+                       fmt::format("a space is missing after the colon: '{}'", shortened(meant, kShownCharacters))});
   }
   return found;
 }

@@ -29,7 +29,7 @@ struct Start {
 static_assert(sizeof(Start) == 16);
 
 constexpr std::array<char, 8> kMagic{'D', 'T', 'C', 'A', 'C', 'H', 'E', '3'};
-constexpr int64_t kAlignment = 4096;
+constexpr int64_t kPageBytes = 4096;
 constexpr uint32_t kMostHeader = 64u << 20;
 
 uint32_t checksum(const std::string& text) {
@@ -37,7 +37,7 @@ uint32_t checksum(const std::string& text) {
 }
 
 int64_t aligned(int64_t offset) {
-  return (offset + kAlignment - 1) / kAlignment * kAlignment;
+  return (offset + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
 Json shape_json(const Shape& shape) {

@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kWhole = std::numeric_limits<int64_t>::max();
+constexpr int64_t kAllBytes = std::numeric_limits<int64_t>::max();
 
 /// Calls `work` with the first bytes of an image (at most `most`) and with its full size. Adds the image's
 /// name to a UserError from `work`.
@@ -35,7 +35,7 @@ void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work)
 /// Decodes an image and returns the number of its encoded bytes.
 int64_t decode_one(const PictureSource& source, int64_t i, const PictureRow& row, uint8_t* dst) {
   int64_t length = 0;
-  with_bytes(source, i, kWhole, [&](auto bytes, int64_t all) {
+  with_bytes(source, i, kAllBytes, [&](auto bytes, int64_t all) {
     const Stopwatch stopwatch(read_seconds_of_thread().decoding);
     row.decode(bytes, dst);
     length = all;
@@ -130,7 +130,7 @@ PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t*
   } catch (const UserError&) {
     if (is_whole) throw;
   }
-  with_bytes(source, i, kWhole, read);  // the header may be longer than kStart
+  with_bytes(source, i, kAllBytes, read);  // the header may be longer than kStart
   return header;
 }
 

@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "base/half.h"
 #include "base/formats/protobuf.h"
+#include "base/half.h"
 
 namespace dtrain {
 
@@ -14,7 +14,7 @@ namespace {
 std::string attribute_bytes(const OnnxAttribute& attribute) {
   constexpr int kName = 1, kFloat = 2, kInt = 3, kString = 4, kInts = 8, kType = 20;
   const std::string name = proto_bytes(kName, attribute.first);
-  struct Value {
+  struct TypedValue {
     std::string operator()(int64_t value) const { return proto_varint(kInt, value) + proto_varint(kType, 2); }
     std::string operator()(float value) const {
       return proto_float(kFloat, static_cast<double>(value)) + proto_varint(kType, 1);
@@ -28,7 +28,7 @@ std::string attribute_bytes(const OnnxAttribute& attribute) {
       return all + proto_varint(kType, 7);
     }
   };
-  return name + std::visit(Value{}, attribute.second);
+  return name + std::visit(TypedValue{}, attribute.second);
 }
 
 std::string node_bytes(const OnnxNode& node) {

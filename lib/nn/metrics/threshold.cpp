@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-using Kind = ThresholdGoal::Kind;
+using Goal = ThresholdGoal::Kind;
 
 constexpr int64_t kBuckets = 32768;
 
@@ -32,11 +32,11 @@ struct Predicted {
 /// Rates a threshold for a goal: the threshold with the greatest pair is the best.
 std::pair<double, double> worth(const ThresholdGoal& goal, const Predicted& at) {
   switch (goal.kind) {
-    case Kind::f1_score:
+    case Goal::f1_score:
       return {at.f1(), 0};
-    case Kind::balanced_accuracy:
+    case Goal::balanced_accuracy:
       return {at.balanced_accuracy(), 0};
-    case Kind::precision:  // if no threshold reaches the precision, the closest one wins
+    case Goal::precision:  // if no threshold reaches the precision, the closest one wins
       return {std::min(at.precision(), goal.value), at.recall()};
     default:
       return {std::min(at.recall(), goal.value), at.precision()};
@@ -154,7 +154,7 @@ std::optional<double> share_of(const ConfigNode& node) {
 bool Codec<ThresholdGoal>::parse(const ConfigNode& node, const std::string& where, ThresholdGoal& out,
                                  Diagnostics& diagnostics) {
   if (const auto value = share_of(node)) {
-    out = {Kind::fixed, *value};
+    out = {Goal::fixed, *value};
     return true;
   }
   if (!node.is_mapping() || node.entries().size() != 1)
@@ -170,14 +170,14 @@ bool Codec<ThresholdGoal>::parse(const ConfigNode& node, const std::string& wher
     const std::vector<std::string> scores{"f1_score", "balanced_accuracy"};
     if (!value.is_scalar() || std::find(scores.begin(), scores.end(), value.text()) == scores.end())
       return report_unexpected(value, where + "'s maximize", "f1_score or balanced_accuracy", diagnostics);
-    out = {value.text() == "f1_score" ? Kind::f1_score : Kind::balanced_accuracy, 0};
+    out = {value.text() == "f1_score" ? Goal::f1_score : Goal::balanced_accuracy, 0};
     return true;
   }
   const auto share = share_of(value);
   if (!share)
     return report_unexpected(value, fmt::format("{}'s {}", where, key.text()), "a number between 0 and 1",
                              diagnostics);
-  out = {key.text() == "precision" ? Kind::precision : Kind::recall, *share};
+  out = {key.text() == "precision" ? Goal::precision : Goal::recall, *share};
   return true;
 }
 
@@ -187,15 +187,15 @@ ConfigNode Codec<ThresholdGoal>::write(const ThresholdGoal& goal) {
   };
   const ConfigNode value = Codec<double>::write(goal.value);
   switch (goal.kind) {
-    case Kind::fixed:
+    case Goal::fixed:
       return value;
-    case Kind::f1_score:
+    case Goal::f1_score:
       return one("maximize", ConfigNode::scalar("f1_score"));
-    case Kind::balanced_accuracy:
+    case Goal::balanced_accuracy:
       return one("maximize", ConfigNode::scalar("balanced_accuracy"));
-    case Kind::precision:
+    case Goal::precision:
       return one("precision", value);
-    case Kind::recall:
+    case Goal::recall:
       return one("recall", value);
   }
   return value;

@@ -9,8 +9,6 @@
 namespace dtrain {
 namespace {
 
-using Kind = RecurrenceSpec::Kind;
-
 /// The bias of an lstm with unit_forget_bias: that of the forget gate begins at 1.
 class ForgetBias : public Initializer {
  public:
@@ -143,20 +141,20 @@ class PreparedRecurrent : public PreparedLayer {
 
 }  // namespace
 
-Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
+Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::string& doc) {
   using O = RecurrentOptions;
   Schema<O> schema(doc);
   schema.example("{units: 64}").required("units", &O::units, "size of the state", extent());
   schema.optional("activation", &O::activation, "activation function of the new state");
-  if (kind != Kind::simple)
+  if (kind != RecurrenceSpec::Kind::simple)
     schema.optional("recurrent_activation", &O::recurrent_activation, "activation function of the gates");
   schema.optional("use_bias", &O::use_bias, "add a bias")
       .part("kernel_", &O::kernel, weight_schema("the kernel of the inputs"))
       .part("recurrent_", &O::recurrent, weight_schema("the kernel of the state"))
       .part("bias_", &O::bias, weight_schema("the bias"));
-  if (kind == Kind::lstm)
+  if (kind == RecurrenceSpec::Kind::lstm)
     schema.optional("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate begins at 1");
-  if (kind == Kind::gru)
+  if (kind == RecurrenceSpec::Kind::gru)
     schema.optional("reset_after", &O::reset_after,
                     "the reset gate multiplies the product of the state and its kernel; false: it multiplies "
                     "the state before that product, and there is one bias instead of two");
@@ -165,7 +163,7 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
           "return_sequences", &O::return_sequences,
           "the output has the states after all steps, in the order of processing; false: the last state")
       .optional("return_state", &O::return_state,
-                kind == Kind::lstm
+                kind == RecurrenceSpec::Kind::lstm
                     ? "further outputs: the last state (`name:1`) and the last cell state (`name:2`)"
                     : "a further output: the last state (`name:1`)")
       .optional("go_backwards", &O::go_backwards, "process the sequence from its end")
@@ -175,7 +173,7 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
                 between_excluding_high(0.0, 1.0))
       .optional(
           "recurrent_dropout", &O::recurrent_dropout,
-          kind == Kind::simple
+          kind == RecurrenceSpec::Kind::simple
               ? "fraction of the state's elements that training sets to zero in the product with the "
                 "kernel, the same in every step of a sample"
               : "fraction of the state's elements that training sets to zero in the product with each "
@@ -184,9 +182,9 @@ Schema<RecurrentOptions> recurrent_schema(Kind kind, const std::string& doc) {
           between_excluding_high(0.0, 1.0));
   std::vector<std::string> details = {"use_bias", "activation", "go_backwards", "dropout",
                                       "recurrent_dropout"};
-  if (kind != Kind::simple) details.emplace_back("recurrent_activation");
-  if (kind == Kind::lstm) details.emplace_back("unit_forget_bias");
-  if (kind == Kind::gru) details.emplace_back("reset_after");
+  if (kind != RecurrenceSpec::Kind::simple) details.emplace_back("recurrent_activation");
+  if (kind == RecurrenceSpec::Kind::lstm) details.emplace_back("unit_forget_bias");
+  if (kind == RecurrenceSpec::Kind::gru) details.emplace_back("reset_after");
   return schema.details(details);
 }
 
@@ -244,7 +242,7 @@ std::vector<ParameterSpec> RecurrentLayer::parameters(std::span<const TensorSpec
   specs.push_back(
       options_.bias.parameter("bias", spec.bias_rows() == 2 ? Shape{2, columns} : Shape{columns}));
   Configured<Initializer>& initializer = specs.back().initializer;
-  if (kind_ == Kind::lstm && options_.unit_forget_bias && initializer)
+  if (kind_ == RecurrenceSpec::Kind::lstm && options_.unit_forget_bias && initializer)
     initializer.value = std::make_shared<const ForgetBias>(initializer);
   return specs;
 }
