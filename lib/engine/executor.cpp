@@ -55,6 +55,11 @@ size_t Executor::arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& siz
   return total_bytes(frames_.needs(purpose, sizes, lengths), frames_.places(purpose, microbatches));
 }
 
+size_t Executor::transfer_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes,
+                                const std::set<int64_t>& lengths) {
+  return frames_.needs(purpose, sizes, lengths).transfers;
+}
+
 size_t Executor::staging_bytes(const Plan& plan) {
   size_t columns = 0;
   for (const ProgramArray& column : plan.program().columns)

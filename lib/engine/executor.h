@@ -84,6 +84,9 @@ class Executor {
   /// slot, in steps of `microbatches` microbatches.
   size_t arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, const std::set<int64_t>& lengths,
                      int microbatches);
+  /// Host memory, in bytes, for the values that these plans send to and receive from other processes.
+  size_t transfer_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes,
+                        const std::set<int64_t>& lengths);
   /// Bytes of the totals of steps, on the device and on the host.
   size_t totals_bytes() const { return buffers_.bytes(); }
   size_t host_totals_bytes() const { return buffers_.host_bytes(); }
