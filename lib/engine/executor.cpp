@@ -111,8 +111,8 @@ void Executor::compare_transfers(const BatchKind& kind, const Microbatches& micr
   const auto first = all.begin() + worker_.rank() * plans_.slots();  // of this replica
   if (std::any_of(first, first + plans_.slots(), [&](double other) { return other != mine; }))
     throw Error(
-        "the processes have planned different transfers between the stages of the pipeline: start each with "
-        "the same number of cores");
+        "the processes have planned different transfers between the stages of the pipeline: use the same "
+        "kind of device for all stages, and start each process with the same number of cores");
 }
 
 void Executor::begin(const StepNumbers& numbers, std::span<const float> loss_factors, const BatchKind& kind,

@@ -105,7 +105,7 @@ class Executor {
   void synchronize_slots(Collective& slots);
 
   /// Throws Error if other processes plan other transfers between slots than this one, which depends on the
-  /// number of cores.
+  /// devices and the number of cores.
   void compare_transfers(const BatchKind& kind, const Microbatches& microbatches);
   void begin(const StepNumbers& numbers, std::span<const float> loss_factors, const BatchKind& kind,
              const Microbatches& microbatches);

@@ -6,7 +6,6 @@
 
 #include "collective/link.h"
 #include "program/passes/passes.h"
-#include "program/print.h"
 
 namespace dtrain {
 
@@ -85,8 +84,9 @@ std::string Plan::transfers() const {
     const LinkId link = sent_over(instruction);
     if (link == LinkId::none) continue;
     const auto* const value = std::get_if<SendValue>(&instruction.work);
-    text += fmt::format("{} {} {} {}\n", instruction.name, value ? label_of(program_, value->value) : "",
-                        program_.links[link].to, program_.links[link].bytes);
+    const Layout layout = value ? program_.values[value->value].layout : Layout::plain;
+    text += fmt::format("{} {} {} {}\n", instruction.name, static_cast<int>(layout), program_.links[link].to,
+                        program_.links[link].bytes);
   }
   return text;
 }
