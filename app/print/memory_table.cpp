@@ -72,8 +72,9 @@ std::string memory_text(const MemoryView& view) {
         "\nReplicas that share a memory share parameters and slots, which are counted with the first of "
         "them.\n";
   std::set<std::string> on_host;
-  size_t bytes = 0;
+  size_t bytes = 0, transfers = 0;
   for (const MemoryPlan& plan : view.plans) {
+    transfers += plan.transfers;
     if (plan.device.kind != DeviceId::Kind::cpu) continue;
     on_host.insert(plan.device.str());
     bytes += plan.total();
@@ -81,6 +82,10 @@ std::string memory_text(const MemoryView& view) {
   if (on_host.size() > 1)
     text += fmt::format("\nThe {} cpu:N devices are logical: together they use {} of the host's memory.\n",
                         on_host.size(), format_bytes(bytes));
+  if (transfers > 0)
+    text += fmt::format(
+        "\nValues that GPUs send to other processes, and receive, need another {} of host memory.\n",
+        format_bytes(transfers));
   return text;
 }
 
@@ -96,6 +101,7 @@ Json replicas_json(const MemoryView& view) {
                       .set("threads", plan.threads)
                       .set("share", plan.share)
                       .set("last_share", view.last_share(plan))
+                      .set("transfers", static_cast<int64_t>(plan.transfers))
                       .set("memory", std::move(set_bytes(memory, plan))));
   }
   return replicas;

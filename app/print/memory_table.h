@@ -27,7 +27,8 @@ struct MemoryView {
 /// Returns a table with one row per replica, or per stage if a replica is spread over several devices, with
 /// notes about shared memory.
 std::string memory_text(const MemoryView& view);
-/// Returns [{replica, slot, device, layers, threads, share, last_share, memory: {parameters, ..., total}}].
+/// Returns [{replica, slot, device, layers, threads, share, last_share, transfers, memory: {parameters, ...,
+/// total}}].
 Json replicas_json(const MemoryView& view);
 /// Sets the parts of a plan, by name, and `total`.
 Json& set_bytes(Json& json, const MemoryPlan& plan);

@@ -6,35 +6,29 @@
 
 namespace dtrain {
 
-namespace {
-bool is_gpu(const Context& context) {
-  return context.device().kind == DeviceId::Kind::gpu;
-}
-}  // namespace
-
 Link::Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, bool spin)
     : from_(from),
       to_(to),
       bytes_(bytes),
-      copies_(keeping == Keeping::copied || (is_gpu(from) && !is_gpu(to))),
+      copies_(keeping == Keeping::copied || (from.on_gpu() && !to.on_gpu())),
       spin_(spin),
       entries_(static_cast<size_t>(most)) {
-  if (!is_gpu(from)) return;
-  if (is_gpu(to)) connect_gpus(from, to);
+  if (!from.on_gpu()) return;
+  if (to.on_gpu()) connect_gpus(from, to);
   for (Entry& entry : entries_) {
     entry.written = from.make_event();
-    if (is_gpu(to)) entry.copied = to.make_event();
+    if (to.on_gpu()) entry.copied = to.make_event();
   }
 }
 
 /// Copies of data sent from the CPU to a GPU stay in host memory.
 bool Link::copies_are_with_receiver() const {
-  return is_gpu(from_) || !is_gpu(to_);
+  return from_.on_gpu() || !to_.on_gpu();
 }
 
 Buffer Link::room_for_copy() {
   if (!copies_are_with_receiver()) return from_.allocate(bytes_);
-  return is_gpu(from_) && !is_gpu(to_) ? from_.allocate_host(bytes_) : to_.allocate(bytes_);
+  return from_.on_gpu() && !to_.on_gpu() ? from_.allocate_host(bytes_) : to_.allocate(bytes_);
 }
 
 /// Waits on the counters; abort() increments them to wake up sleeping threads.
@@ -59,7 +53,7 @@ uint64_t Link::send(const void* src, size_t bytes) {
     from_.enqueue_copy(mine.copy.data(), src, bytes);
     mine.data = mine.copy.data();
   }
-  if (is_gpu(from_)) mine.written->record();
+  if (from_.on_gpu()) mine.written->record();
   sent_.fetch_add(1, std::memory_order_release);
   sent_.notify_all();
   return number;
@@ -69,9 +63,9 @@ void Link::receive(void* dst, size_t bytes) {
   const uint64_t number = ++next_;
   wait(sent_, number);
   Entry& its = entry(number);
-  if (!is_gpu(from_)) {
+  if (!from_.on_gpu()) {
     to_.copy_to_device(dst, its.data, bytes);
-  } else if (!is_gpu(to_)) {
+  } else if (!to_.on_gpu()) {
     its.written->synchronize();
     to_.copy_to_device(dst, its.data, bytes);
   } else {

@@ -5,11 +5,17 @@
 #include <cstring>
 #include <utility>
 
+#include "device/device.h"
+
 namespace dtrain {
 
 bool MessageExchange::advance(Transport& transport) {
-  if (!request_)
-    request_ = sends_ ? transport.send(process_, tag_, sent_) : transport.receive(process_, tag_, received_);
+  if (!request_) {
+    if (number_ != order_->begun || (after_ && !after_->has_completed())) return false;
+    ++order_->begun;
+    request_ = order_ == &sends_ ? transport.send(process_, tag_, sent_)
+                                 : transport.receive(process_, tag_, received_);
+  }
   if (!transport.test(*request_)) return false;
   request_.reset();
   return true;

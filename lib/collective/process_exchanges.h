@@ -15,27 +15,46 @@
 
 namespace dtrain {
 
+/// Counts the messages that are sent to a process with a tag, or received from it, so that their transfers
+/// begin in the order in which the messages are started, although each may wait for an event.
+struct MessageOrder {
+  uint64_t started = 0;  // used by the thread that starts messages
+  uint64_t begun = 0;    // used by the messenger's thread
+};
+
 /// Sends one message to a process, or receives one.
 class MessageExchange final : public Exchange {
  public:
-  MessageExchange(int process, int tag) : process_(process), tag_(tag) {}
-  // Each sets the direction and the bytes; one of them must be called before Messenger::start().
-  void set_sent(std::span<const std::byte> bytes) {
+  /// The orders are those of all messages to, and from, the process with this tag, and must outlive the
+  /// exchange.
+  MessageExchange(int process, int tag, MessageOrder& sends, MessageOrder& receives)
+      : process_(process), tag_(tag), sends_(sends), receives_(receives) {}
+  // Each sets the direction, the bytes and what to wait for (null: nothing); one of them must be called
+  // before Messenger::start().
+  void set_sent(std::span<const std::byte> bytes, const Event* after) {
     sent_ = bytes;
-    sends_ = true;
+    set(sends_, after);
   }
-  void set_received(std::span<std::byte> bytes) {
+  void set_received(std::span<std::byte> bytes, const Event* after) {
     received_ = bytes;
-    sends_ = false;
+    set(receives_, after);
   }
 
  private:
+  void set(MessageOrder& order, const Event* after) {
+    order_ = &order;
+    number_ = order.started++;
+    after_ = after;
+  }
   bool advance(Transport& transport) override;
 
-  int process_, tag_;
-  bool sends_ = false;
+  const int process_, tag_;
+  MessageOrder &sends_, &receives_;
   std::span<const std::byte> sent_;
   std::span<std::byte> received_;
+  MessageOrder* order_ = nullptr;  // of the messages in this direction
+  uint64_t number_ = 0;            // of this message in the order
+  const Event* after_ = nullptr;
   std::optional<Transport::Request> request_;  // set while the transfer is under way
 };
 

@@ -135,15 +135,16 @@ class ProcessWorld::Sum final : public BackgroundSum<T> {
 
 class ProcessWorld::Message final : public ProcessMessage {
  public:
-  Message(ProcessWorld& world, int process, int tag) : world_(world), exchange_(process, tag) {}
+  Message(ProcessWorld& world, int process, int tag, Orders& orders)
+      : world_(world), exchange_(process, tag, orders.sends, orders.receives) {}
   ~Message() override { world_.messenger_.release(exchange_); }
 
-  void send(std::span<const std::byte> bytes) override {
-    exchange_.set_sent(bytes);
+  void send(std::span<const std::byte> bytes, const Event* after) override {
+    exchange_.set_sent(bytes, after);
     world_.messenger_.start(exchange_);
   }
-  void receive(std::span<std::byte> bytes) override {
-    exchange_.set_received(bytes);
+  void receive(std::span<std::byte> bytes, const Event* after) override {
+    exchange_.set_received(bytes, after);
     world_.messenger_.start(exchange_);
   }
   void wait() override {
@@ -196,7 +197,8 @@ std::unique_ptr<ProcessGather> ProcessWorld::make_gather() {
 }
 
 std::unique_ptr<ProcessMessage> ProcessWorld::make_message(int process, int channel) {
-  return std::make_unique<Message>(*this, process, kFirstChannel + channel);
+  const std::lock_guard lock(orders_mutex_);
+  return std::make_unique<Message>(*this, process, kFirstChannel + channel, orders_[{process, channel}]);
 }
 
 void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const> mine,

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/messenger.h"
@@ -77,11 +80,17 @@ class ProcessWorld final : public World {
   class Calls;
   class Gather;
   class Message;
+  /// The messages to and from a process over one channel.
+  struct Orders {
+    MessageOrder sends, receives;
+  };
   int sum_tag();
 
   const int rank_, size_;
   const Hooks hooks_;
   int next_sum_, next_gather_;
+  std::mutex orders_mutex_;                       // protects the map, not its elements
+  std::map<std::pair<int, int>, Orders> orders_;  // by process and channel; references remain valid
   Messenger messenger_;
   std::unique_ptr<Calls> calls_;
 };

@@ -7,47 +7,65 @@
 
 namespace dtrain {
 
+namespace {
+
+/// Returns host memory for arrays of a slot. That of CPUs is counted as memory of their context.
+Buffer room_for_copy(Context& context, size_t bytes) {
+  return context.on_gpu() ? context.allocate_host(bytes) : context.allocate(bytes);
+}
+
+}  // namespace
+
 /// A message and the memory of its array.
 struct RemoteSlots::Entry {
+  std::unique_ptr<Event> copied;  // after a GPU's last copy to or from `copy`; null on CPUs
+  Buffer copy;                    // in host memory; allocated on first use
   std::unique_ptr<ProcessMessage> message;
-  Buffer copy;  // allocated on first use
 };
 
-/// Sends from the array itself, or from a copy if the array may change early.
+/// Sends from the array itself, or from a copy: on a GPU, or if the array may change early. The copy of a GPU
+/// is enqueued, and the message begins when it is complete. So the host thread does not wait for the GPU, and
+/// enqueues the next task meanwhile.
 class RemoteSlots::Sender final : public Channel {
  public:
-  Sender(std::vector<Entry> entries, Context& from, size_t bytes, Link::Keeping keeping)
-      : from_(from), bytes_(bytes), copies_(keeping == Link::Keeping::copied), entries_(std::move(entries)) {}
+  Sender(std::vector<Entry> entries, Context& from, size_t bytes, bool copies)
+      : from_(from), bytes_(bytes), copies_(copies), entries_(std::move(entries)) {}
 
   uint64_t send(const void* src, size_t bytes) override {
     const uint64_t number = sent_ + 1;
-    wait_received(number > entries_.size() ? number - entries_.size() : 0);
+    wait_finished(number > entries_.size() ? number - entries_.size() : 0);
     Entry& mine = entry(number);
     if (copies_) {
-      if (!mine.copy.data()) mine.copy = from_.allocate(bytes_);
+      if (!mine.copy.data()) mine.copy = room_for_copy(from_, bytes_);
       from_.enqueue_copy(mine.copy.data(), src, bytes);
       src = mine.copy.data();
     }
-    mine.message->send({static_cast<const std::byte*>(src), bytes});
+    if (mine.copied) mine.copied->record();
+    mine.message->send({static_cast<const std::byte*>(src), bytes}, mine.copied.get());
     return sent_ = number;
   }
   void receive(void*, size_t) override { throw std::logic_error("this end of the channel only sends"); }
-  /// A message has left the sender's memory when the receiver has started to receive it.
   void wait_received(uint64_t number) override {
-    while (received_ < number) entry(++received_).message->wait();
+    if (!copies_) wait_finished(number);
   }
   void abort() noexcept override {}
 
  private:
   Entry& entry(uint64_t number) { return entries_[number % entries_.size()]; }
+  /// A message has left the sender's memory when the receiver has started to receive it.
+  void wait_finished(uint64_t number) {
+    while (finished_ < number) entry(++finished_).message->wait();
+  }
 
   Context& from_;
   const size_t bytes_;
   const bool copies_;
   std::vector<Entry> entries_;
-  uint64_t sent_ = 0, received_ = 0;
+  uint64_t sent_ = 0, finished_ = 0;
 };
 
+/// Receives into host memory. A GPU's copy from there is enqueued, and the memory receives another array when
+/// it is complete.
 class RemoteSlots::Receiver final : public Channel {
  public:
   Receiver(std::vector<Entry> entries, Inbox& inbox, Context& to, size_t bytes)
@@ -64,7 +82,12 @@ class RemoteSlots::Receiver final : public Channel {
     if (posted_ == taken_) throw std::logic_error("an array is received that was not expected");
     Entry& its = entry(taken_ + 1);
     its.message->wait();
-    to_.copy_to_device(dst, its.copy.data(), std::min(bytes, bytes_));
+    if (its.copied) {
+      to_.enqueue_copy(dst, its.copy.data(), std::min(bytes, bytes_));
+      its.copied->record();
+    } else {
+      to_.copy_to_device(dst, its.copy.data(), std::min(bytes, bytes_));
+    }
     ++taken_;
     inbox_.post();
   }
@@ -75,8 +98,8 @@ class RemoteSlots::Receiver final : public Channel {
   /// Starts to receive the next array.
   void post() {
     Entry& next = entry(++posted_);
-    if (!next.copy.data()) next.copy = to_.allocate(bytes_);
-    next.message->receive({static_cast<std::byte*>(next.copy.data()), bytes_});
+    if (!next.copy.data()) next.copy = room_for_copy(to_, bytes_);
+    next.message->receive({static_cast<std::byte*>(next.copy.data()), bytes_}, next.copied.get());
   }
 
  private:
@@ -99,18 +122,26 @@ RemoteSlots::RemoteSlots(World& world, std::vector<int> processes, int replica)
 
 RemoteSlots::~RemoteSlots() = default;
 
-std::vector<RemoteSlots::Entry> RemoteSlots::make_entries(int process, int channel, int most) {
+std::vector<RemoteSlots::Entry> RemoteSlots::make_entries(int process, int channel, Context& mine, int most) {
   std::vector<Entry> entries(static_cast<size_t>(most));
-  for (Entry& entry : entries) entry.message = world_.make_message(process, channel);
+  for (Entry& entry : entries) {
+    if (mine.on_gpu()) entry.copied = mine.make_event();
+    entry.message = world_.make_message(process, channel);
+  }
   return entries;
+}
+
+bool RemoteSlots::copies(int from, const Context& mine, Link::Keeping keeping) const {
+  return !is_here(from) || keeping == Link::Keeping::copied || mine.on_gpu();
 }
 
 std::unique_ptr<Channel> RemoteSlots::make_channel(int from, int to, bool backward, Context& mine,
                                                    size_t bytes, Link::Keeping keeping, int most) {
   const int slots = static_cast<int>(processes_.size());
   const int number = ((replica_ * slots + from) * slots + to) * 2 + (backward ? 1 : 0);
-  std::vector<Entry> entries = make_entries(process_of(is_here(from) ? to : from), number, most);
-  if (is_here(from)) return std::make_unique<Sender>(std::move(entries), mine, bytes, keeping);
+  std::vector<Entry> entries = make_entries(process_of(is_here(from) ? to : from), number, mine, most);
+  if (is_here(from))
+    return std::make_unique<Sender>(std::move(entries), mine, bytes, copies(from, mine, keeping));
   return std::make_unique<Receiver>(std::move(entries), inboxes_[number], mine, bytes);
 }
 

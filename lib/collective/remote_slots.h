@@ -24,11 +24,13 @@ class RemoteSlots {
   ~RemoteSlots();
 
   bool is_here(int slot) const { return process_of(slot) == world_.rank(); }
-  /// Creates this process's end of a channel between a CPU slot of this process and a slot of another one.
+  /// Creates this process's end of a channel between a slot of this process and a slot of another one.
   /// `backward`: arrays are sent in backward parts. `mine`: context of the slot of this process. The other
   /// arguments are those of Link. The receiving end receives up to `most` arrays early. Not thread-safe.
   std::unique_ptr<Channel> make_channel(int from, int to, bool backward, Context& mine, size_t bytes,
                                         Link::Keeping keeping, int most);
+  /// Whether the end of such a channel keeps copies in host memory: `bytes` for each of `most` arrays.
+  bool copies(int from, const Context& mine, Link::Keeping keeping) const;
 
  private:
   struct Entry;
@@ -41,7 +43,7 @@ class RemoteSlots {
     void post();
   };
 
-  std::vector<Entry> make_entries(int process, int channel, int most);
+  std::vector<Entry> make_entries(int process, int channel, Context& mine, int most);
   int process_of(int slot) const { return processes_[static_cast<size_t>(slot)]; }
 
   World& world_;

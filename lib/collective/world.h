@@ -14,6 +14,8 @@
 
 namespace dtrain {
 
+class Event;
+
 /// Thrown by calls that wait for other processes after one of them has failed.
 class ProcessFailed : public Error {
  public:
@@ -74,10 +76,13 @@ class ProcessMessage {
  public:
   virtual ~ProcessMessage() = default;
   /// Starts to send; `bytes` must not change until wait() returns. Must not be called while a message is
-  /// under way.
-  virtual void send(std::span<const std::byte> bytes) = 0;
-  /// Starts to receive a message of exactly this size.
-  virtual void receive(std::span<std::byte> bytes) = 0;
+  /// under way. If `after` is not null, the transfer begins once the operations before this event have
+  /// completed, such as a device's copy to `bytes`; the caller does not wait for them. The event must not be
+  /// recorded again until wait() returns.
+  virtual void send(std::span<const std::byte> bytes, const Event* after) = 0;
+  /// Starts to receive a message of exactly this size. `after`: as for send(), such as a device's copy from
+  /// `bytes`.
+  virtual void receive(std::span<std::byte> bytes, const Event* after) = 0;
   /// Waits for the message that was started last; returns at once if there was none. Throws ProcessFailed.
   virtual void wait() = 0;
 };

@@ -79,6 +79,9 @@ class Event {
   /// Blocks the host until the operations before the event have completed. Returns at once if the event was
   /// never recorded.
   virtual void synchronize() = 0;
+  /// Returns whether the operations before the event have completed, without waiting; true if the event was
+  /// never recorded, false after the device has failed. May be called on any thread.
+  virtual bool has_completed() const noexcept = 0;
 };
 
 /// Thrown by Context::capture() if CUDA cannot capture the work (cudaError 900 to 908). In that case nothing
@@ -102,6 +105,7 @@ class Context {
  public:
   virtual ~Context() = default;
   virtual DeviceId device() const = 0;
+  bool on_gpu() const { return device().kind == DeviceId::Kind::gpu; }
   /// Number of threads that run the operations (at least 1).
   virtual int threads() const = 0;
   /// Makes the calling thread run this context's operations: binds it and its workers to their cores if `pin`

@@ -55,6 +55,11 @@ size_t Executor::arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& siz
   return total_bytes(frames_.needs(purpose, sizes, lengths), frames_.places(purpose, microbatches));
 }
 
+size_t Executor::transfer_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes,
+                                const std::set<int64_t>& lengths) {
+  return frames_.needs(purpose, sizes, lengths).transfers;
+}
+
 size_t Executor::staging_bytes(const Plan& plan) {
   size_t columns = 0;
   for (const ProgramArray& column : plan.program().columns)
@@ -106,8 +111,8 @@ void Executor::compare_transfers(const BatchKind& kind, const Microbatches& micr
   const auto first = all.begin() + worker_.rank() * plans_.slots();  // of this replica
   if (std::any_of(first, first + plans_.slots(), [&](double other) { return other != mine; }))
     throw Error(
-        "the processes have planned different transfers between the stages of the pipeline: start each with "
-        "the same number of cores");
+        "the processes have planned different transfers between the stages of the pipeline: use the same "
+        "kind of device for all stages, and start each process with the same number of cores");
 }
 
 void Executor::begin(const StepNumbers& numbers, std::span<const float> loss_factors, const BatchKind& kind,

@@ -84,6 +84,9 @@ class Executor {
   /// slot, in steps of `microbatches` microbatches.
   size_t arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, const std::set<int64_t>& lengths,
                      int microbatches);
+  /// Host memory, in bytes, for the values that these plans send to and receive from other processes.
+  size_t transfer_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes,
+                        const std::set<int64_t>& lengths);
   /// Bytes of the totals of steps, on the device and on the host.
   size_t totals_bytes() const { return buffers_.bytes(); }
   size_t host_totals_bytes() const { return buffers_.host_bytes(); }
@@ -102,7 +105,7 @@ class Executor {
   void synchronize_slots(Collective& slots);
 
   /// Throws Error if other processes plan other transfers between slots than this one, which depends on the
-  /// number of cores.
+  /// devices and the number of cores.
   void compare_transfers(const BatchKind& kind, const Microbatches& microbatches);
   void begin(const StepNumbers& numbers, std::span<const float> loss_factors, const BatchKind& kind,
              const Microbatches& microbatches);

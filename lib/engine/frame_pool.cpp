@@ -9,6 +9,7 @@ ArenaBytes largest_of(const std::vector<ArenaBytes>& plans) {
   for (const ArenaBytes& bytes : plans) {
     most.frame = std::max(most.frame, bytes.frame);
     most.links += bytes.links;
+    most.transfers += bytes.transfers;
     most.shared = std::max(most.shared, bytes.shared);
   }
   return most;

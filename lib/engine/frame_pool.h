@@ -17,9 +17,10 @@
 namespace dtrain {
 
 /// Returns the memory for plans with these needs that use it in turn: the largest frame memory, the largest
-/// shared memory, and the sum of all link buffers, which each plan has for itself.
+/// shared memory, and the sums of all link buffers and transfers, which each plan has for itself.
 ArenaBytes largest_of(const std::vector<ArenaBytes>& plans);
-/// Returns the total bytes on a device for `places` microbatches in flight.
+/// Returns the total bytes on a device for `places` microbatches in flight, without transfers to and from
+/// other processes.
 size_t total_bytes(const ArenaBytes& bytes, size_t places);
 
 /// Creates frames for microbatches and assigns each a place: a part of the slot's memory, or all of it if

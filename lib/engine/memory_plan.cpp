@@ -40,7 +40,8 @@ std::string MemoryDemand::parts() const {
                                     {sum.data + host.data, "samples"},
                                     {sum.metrics + host.metrics, "metrics"},
                                     {host.read_ahead, "batches read ahead"},
-                                    {host.copies, "copies on the host"}})
+                                    {host.copies, "copies on the host"},
+                                    {host.transfers, "values sent among processes"}})
     if (bytes > 0) texts.push_back(fmt::format("{} of {}", format_bytes(bytes), what));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -53,8 +54,10 @@ std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const H
     places[gpu] = demands.size();
     demands.push_back({.gpu = gpu, .free = free});
   }
-  for (const MemoryPlan& plan : plans)
+  for (const MemoryPlan& plan : plans) {
     add(demands[plan.device.kind == DeviceId::Kind::gpu ? places.at(plan.device.index) : 0], plan);
+    demands[0].host.transfers += plan.transfers;
+  }
   return demands;
 }
 

@@ -22,9 +22,12 @@ struct MemoryPlan {
   int64_t microbatch = 0;     // the largest number of these that are processed at a time
   int threads = 1;
   size_t parameters = 0, optimizer_slots = 0, gradients = 0, activations = 0;
-  size_t staging = 0;  // batches during upload to a GPU, and the workspace of GPU libraries
-  size_t data = 0;     // samples kept on a GPU
-  size_t metrics = 0;  // accumulators of losses and metrics
+  size_t staging = 0;    // batches during upload to a GPU, and the workspace of GPU libraries
+  size_t data = 0;       // samples kept on a GPU
+  size_t metrics = 0;    // accumulators of losses and metrics
+  size_t transfers = 0;  // host memory for a GPU's values on their way to or from other processes; those of
+                         // a CPU are part of `activations`
+  /// Without `transfers`.
   size_t total() const {
     return parameters + optimizer_slots + gradients + activations + staging + data + metrics;
   }
@@ -36,6 +39,7 @@ struct HostNeeds {
   size_t data = 0;        // samples that will be kept but have not been read yet
   size_t read_ahead = 0;  // batches read ahead
   size_t copies = 0;      // of the state for saving, and sums of gradients
+  size_t transfers = 0;   // of GPUs' values to and from other processes (MemoryPlan::transfers)
 };
 
 /// Memory that is available.
@@ -52,7 +56,9 @@ struct MemoryDemand {
   HostNeeds host = {};                     // zero for a GPU
   std::optional<MemoryPlan> largest = {};  // largest plan that was added
 
-  size_t total() const { return sum.total() + host.metrics + host.data + host.read_ahead + host.copies; }
+  size_t total() const {
+    return sum.total() + host.metrics + host.data + host.read_ahead + host.copies + host.transfers;
+  }
   /// Missing bytes; negative if memory is left.
   double excess() const { return static_cast<double>(total()) - static_cast<double>(free.bytes); }
   std::string name() const;  // "cpu", "gpu:1"
@@ -60,7 +66,8 @@ struct MemoryDemand {
   std::string parts() const;
 };
 
-/// Adds up the plans of each memory. Returns the host first, then each GPU in `gpus` (free memory by index).
+/// Adds up the plans of each memory, and the transfers of GPUs to the needs of the host. Returns the host
+/// first, then each GPU in `gpus` (free memory by index).
 std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const HostNeeds& needs,
                                       const FreeMemory& host, const std::map<int, FreeMemory>& gpus);
 

@@ -54,9 +54,13 @@ MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, i
     if (threads_.slots() > 1 && tail > 0) sizes.merge(microbatches_of_(rank, what, tail).sizes());
     plan.activations =
         std::max(plan.activations, its.arena_bytes(what, sizes, lengths, microbatches.count()));
+    plan.transfers += its.transfer_bytes(what, sizes, lengths);
     if (worker.on_gpu()) plan.staging = std::max(plan.staging, its.staging_bytes(plans.plan({what, rows})));
   }
-  if (worker.on_gpu()) plan.data = data_.on_gpu;
+  if (worker.on_gpu())
+    plan.data = data_.on_gpu;
+  else
+    plan.activations += std::exchange(plan.transfers, 0);
   return plan;
 }
 

@@ -23,8 +23,8 @@ class Replica {
           std::span<const std::unique_ptr<SlotState>> states, int rank, ReplicaPlans::Options options)
       : first_slot_(threads.first_slot()),
         remote_(make_remote_slots(plan, rank)),
-        plans_(plan.config.graph, layout, plan.config.heads, plan.placement, ops_of(threads, rank),
-               groups_of(threads, rank), with_remote(options, remote_.get())) {
+        plans_(plan.config.graph, layout, plan.config.heads, plan.placement, ops_of(plan, threads, rank),
+               groups_of(plan, threads, rank), with_remote(options, remote_.get())) {
     for (int slot = threads.first_slot(); slot < threads.end_slot(); ++slot)
       executors_.push_back(std::make_unique<Executor>(
           plans_, slot, threads.worker(rank, slot), *states[static_cast<size_t>(slot - first_slot_)],
@@ -38,20 +38,26 @@ class Replica {
   ReplicaPlans& plans() { return plans_; }
 
  private:
-  /// Returns the slot itself, or one of this process if it is in another one.
-  static int stand_in(const SlotThreads& threads, int slot) {
-    return slot >= threads.first_slot() && slot < threads.end_slot() ? slot : threads.first_slot();
+  /// Returns the slot itself, or one of this process if it is in another one: on the same kind of device, if
+  /// there is any.
+  static int stand_in(const RunPlan& plan, const SlotThreads& threads, int rank, int slot) {
+    if (slot >= threads.first_slot() && slot < threads.end_slot()) return slot;
+    const std::vector<DeviceId>& devices = plan.placement.replicas[static_cast<size_t>(rank)];
+    const auto kind_of = [&](int one) { return devices[static_cast<size_t>(one)].kind; };
+    for (int own = threads.first_slot(); own < threads.end_slot(); ++own)
+      if (kind_of(own) == kind_of(slot)) return own;
+    return threads.first_slot();
   }
-  static std::vector<Ops*> ops_of(SlotThreads& threads, int rank) {
+  static std::vector<Ops*> ops_of(const RunPlan& plan, SlotThreads& threads, int rank) {
     std::vector<Ops*> ops;
     for (int slot = 0; slot < threads.slots(); ++slot)
-      ops.push_back(&threads.worker(rank, stand_in(threads, slot)).ops());
+      ops.push_back(&threads.worker(rank, stand_in(plan, threads, rank, slot)).ops());
     return ops;
   }
-  static std::vector<Collective*> groups_of(SlotThreads& threads, int rank) {
+  static std::vector<Collective*> groups_of(const RunPlan& plan, SlotThreads& threads, int rank) {
     std::vector<Collective*> groups;
     for (int slot = 0; slot < threads.slots(); ++slot)
-      groups.push_back(&threads.replicas_of_all(rank, stand_in(threads, slot)));
+      groups.push_back(&threads.replicas_of_all(rank, stand_in(plan, threads, rank, slot)));
     return groups;
   }
 

@@ -20,7 +20,7 @@ class Worker {
   int rank() const { return rank_; }
   Context& context() { return *context_; }
   Ops& ops() { return *ops_; }
-  bool on_gpu() const { return context_->device().kind == DeviceId::Kind::gpu; }
+  bool on_gpu() const { return context_->on_gpu(); }
 
   /// Returns layout.with_gradient() floats; allocated on first use.
   float* gradients();

@@ -6,7 +6,6 @@
 
 #include "collective/link.h"
 #include "program/passes/passes.h"
-#include "program/print.h"
 
 namespace dtrain {
 
@@ -62,11 +61,12 @@ void Plan::make_link(LinkId id, Part part, const PlanOptions& options) {
     if (link->copies()) keep_at(link->copies_are_with_receiver() ? made.to : made.from);
     links_.add(std::move(link));
   } else if (sends || receives) {
-    links_.add(options.remote->make_channel(made.from, made.to, part == Part::backward,
-                                            ops(sends ? made.from : made.to).context(), made.bytes,
+    const int here = sends ? made.from : made.to;
+    Context& mine = ops(here).context();
+    links_.add(options.remote->make_channel(made.from, made.to, part == Part::backward, mine, made.bytes,
                                             made.keeping, made.most));
-    if (receives) keep_at(made.to);
-    if (sends && made.keeping == Link::Keeping::copied) keep_at(made.from);
+    if (options.remote->copies(made.from, mine, made.keeping))
+      arena_bytes_[static_cast<size_t>(here)].transfers += made.bytes * static_cast<size_t>(made.most);
   } else {
     links_.add(nullptr);
   }
@@ -84,8 +84,9 @@ std::string Plan::transfers() const {
     const LinkId link = sent_over(instruction);
     if (link == LinkId::none) continue;
     const auto* const value = std::get_if<SendValue>(&instruction.work);
-    text += fmt::format("{} {} {} {}\n", instruction.name, value ? label_of(program_, value->value) : "",
-                        program_.links[link].to, program_.links[link].bytes);
+    const Layout layout = value ? program_.values[value->value].layout : Layout::plain;
+    text += fmt::format("{} {} {} {}\n", instruction.name, static_cast<int>(layout), program_.links[link].to,
+                        program_.links[link].bytes);
   }
   return text;
 }

@@ -54,10 +54,11 @@ struct ProgramValue {
 
 /// Bytes of a slot's memory that a plan needs.
 struct ArenaBytes {
-  size_t frame = 0;   // per microbatch in flight
-  size_t shared = 0;  // once for all microbatches: values that are not kept from forward to backward
-  size_t links = 0;   // per microbatch in flight: gradients in transfer from other slots, in the links'
-                      // memory
+  size_t frame = 0;      // per microbatch in flight
+  size_t shared = 0;     // once for all microbatches: values that are not kept from forward to backward
+  size_t links = 0;      // per microbatch in flight: gradients in transfer from other slots, in the links'
+                         // memory
+  size_t transfers = 0;  // once, in host memory: copies of values on their way to or from other processes
 };
 
 /// A part of a slot's memory that a program needs while it runs.
@@ -113,8 +114,8 @@ struct Program {
   std::vector<ProgramArray> columns;  // inputs, then (except for prediction) targets, then weights if any
   size_t input_columns = 0;
   std::vector<ProgramArray> outputs;  // the model's outputs, for prediction; in plain layout
-  std::vector<ArenaBytes> arenas;     // by slot; `links` is not set, because the links' copies depend on the
-                                      // devices
+  std::vector<ArenaBytes> arenas;  // by slot; `links` and `transfers` are not set, because the copies depend
+                                   // on the devices
 
   int slots() const { return static_cast<int>(arenas.size()); }
 };

@@ -50,8 +50,10 @@ class MeasuredDevices {
  public:
   explicit MeasuredDevices(const RunConfig& config) : config_(config) {}
 
+  /// A GPU that only another process has counts as a typical one.
   PipelineDevice measure(DeviceId device, int64_t samples, int sharing) {
     const bool on_gpu = device.kind == DeviceId::Kind::gpu;
+    if (on_gpu && device.index >= gpu_presence().count) return {.device = device, .bytes = {}};
     uint64_t bytes = on_gpu ? gpu(device.index).memory_for_run : host_memory().left();
     bytes /= static_cast<uint64_t>(sharing);
     const std::string name = on_gpu ? gpu(device.index).name : "cpu";

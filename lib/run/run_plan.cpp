@@ -52,14 +52,11 @@ void check_divided_replicas(const RunConfig& config, const Placement& placement,
   const auto report = [&](const std::string& what) {
     diagnostics.error(config.place({"strategy"}), fmt::format("across: processes: {}", what));
   };
-  const std::vector<DeviceId> devices = placement.devices();
-  if (std::any_of(devices.begin(), devices.end(), is_gpu))
-    report("the stages of a pipeline can be divided among processes on CPUs only; use across: devices");
   const auto stages = static_cast<int64_t>(placement.replicas[0].size());
   if (stages < world.size())
     report(
         fmt::format("{} stage{} cannot be divided among {} processes: name at least {} devices for each "
-                    "replica, such as [cpu:0, cpu:1], or start fewer processes",
+                    "replica, such as [cpu:0, cpu:1] or [gpu:0, gpu:0], or start fewer processes",
                     stages, stages == 1 ? "" : "s", world.size(), world.size()));
   if (std::ssize(placement.replicas) * stages * stages * 2 > World::kChannels)
     report(

@@ -149,7 +149,7 @@ TEST_CASE("the process ends before memory is freed that a transport uses, which 
   CHECK(check_killed(0, [](World& world) {
     int number = 0;
     const auto message = world.make_message(1, 0);
-    message->receive(std::as_writable_bytes(std::span(&number, 1)));
+    message->receive(std::as_writable_bytes(std::span(&number, 1)), nullptr);
     message->wait();
   }));
   CHECK(check_killed(0, [](World& world) {
@@ -172,7 +172,7 @@ TEST_CASE("a wait for a message ends when another process fails") {
     if (world.rank() == 1) throw Error("the disk failed");
     int number = 0;
     const auto message = world.make_message(1, 0);
-    message->receive(std::as_writable_bytes(std::span(&number, 1)));
+    message->receive(std::as_writable_bytes(std::span(&number, 1)), nullptr);
     message->wait();
   }),
                        "the disk failed", Error);

@@ -1,6 +1,7 @@
 // Communication among processes, which are threads here.
 #include "collective/process_world.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "collective/process_group.h"
 #include "collective/team.h"
+#include "device/device.h"
 #include "support/processes.h"
 
 using namespace dtrain;
@@ -285,12 +287,75 @@ TEST_CASE("messages of a channel arrive in their order, those of different chann
       numbers[static_cast<size_t>(i)] = 10 * world.rank() + i;
     }
     const auto bytes = [](int& number) { return std::as_writable_bytes(std::span(&number, 1)); };
-    for (const size_t i : {1u, 3u, 5u, 0u, 2u, 4u}) received[i]->receive(bytes(found[i]));
-    for (size_t i = 0; i < 6; ++i) sent[i]->send(bytes(numbers[i]));
+    for (const size_t i : {1u, 3u, 5u, 0u, 2u, 4u}) received[i]->receive(bytes(found[i]), nullptr);
+    for (size_t i = 0; i < 6; ++i) sent[i]->send(bytes(numbers[i]), nullptr);
     for (const auto& message : sent) message->wait();
     for (const auto& message : received) message->wait();
     for (int i = 0; i < 6; ++i)
       if (found[static_cast<size_t>(i)] != 10 * other + i) throw Error("a message is in the wrong place");
+  });
+  CHECK(processes.queues().is_empty());
+}
+
+namespace {
+
+/// An event that completes when the test says so.
+class Signal final : public Event {
+ public:
+  void complete() { completed_ = true; }
+  void record() override {}
+  void synchronize() override {}
+  bool has_completed() const noexcept override { return completed_; }
+
+ private:
+  std::atomic<bool> completed_{false};
+};
+
+}  // namespace
+
+TEST_CASE("a message begins after its event, and later ones of its channel after it") {
+  Processes processes(2);
+  processes.run([](World& world) {
+    const int other = 1 - world.rank();
+    const auto bytes = [](int& number) { return std::as_writable_bytes(std::span(&number, 1)); };
+    Signal written, read;
+    std::vector<std::unique_ptr<ProcessMessage>> sent, received;
+    for (const int channel : {0, 0, 1}) {
+      sent.push_back(world.make_message(other, channel));
+      received.push_back(world.make_message(other, channel));
+    }
+    std::vector<int> numbers{-1, 2, 3}, found(3, -1);
+    sent[0]->send(bytes(numbers[0]), &written);
+    sent[1]->send(bytes(numbers[1]), nullptr);
+    sent[2]->send(bytes(numbers[2]), nullptr);
+    received[0]->receive(bytes(found[0]), &read);
+    received[1]->receive(bytes(found[1]), nullptr);
+    received[2]->receive(bytes(found[2]), nullptr);
+    received[2]->wait();  // another channel
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    numbers[0] = 1;
+    written.complete();
+    sent[0]->wait();
+    sent[1]->wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (found != std::vector<int>{-1, -1, 3}) throw Error("a message was received early");
+    read.complete();
+    received[0]->wait();
+    received[1]->wait();
+    if (found != std::vector<int>{1, 2, 3}) throw Error("the messages are in another order");
+  });
+  CHECK(processes.queues().is_empty());
+}
+
+TEST_CASE("a message whose event never completes ends when a process fails") {
+  Processes processes(2);
+  processes.run([](World& world) {
+    int number = 0;
+    Signal never;
+    const auto message = world.make_message(1 - world.rank(), 0);
+    message->send(std::as_bytes(std::span(&number, 1)), &never);
+    if (world.rank() == 1) world.abort("the GPU failed");
+    CHECK_THROWS_AS(message->wait(), ProcessFailed);
   });
   CHECK(processes.queues().is_empty());
 }

@@ -49,6 +49,17 @@ TEST_CASE("plans are added up by memory: all CPUs share the host's, each GPU has
         "free memory)");
 }
 
+TEST_CASE("the host holds what GPUs exchange with other processes") {
+  MemoryPlan plan = plan_on(gpu(0), 4, 5);
+  plan.transfers = 3 * kMega;
+  const std::vector<MemoryPlan> plans{plan, plan};
+  const auto demands = sum_demands(plans, {.metrics = kMega}, {}, {{0, {}}});
+  REQUIRE(demands.size() == 2);
+  CHECK(demands[0].total() == 7 * kMega);
+  CHECK(demands[0].parts() == "1.0 MB of metrics, 6.0 MB of values sent among processes");
+  CHECK(demands[1].total() == 18 * kMega);
+}
+
 TEST_CASE("each part of a demand is named, and parts without bytes are left out") {
   MemoryPlan plan = plan_on(cpu(0), 1, 2);
   plan.optimizer_slots = 3 * kMega;

@@ -140,6 +140,41 @@ TEST_CASE("the state of stages in several processes is read whole, and written i
   CHECK(processes.queues().is_empty());
 }
 
+TEST_CASE("the memory that `check` plans for stages in several processes is allocated there") {
+  // Values that are sent take more memory than the parameters.
+  constexpr auto kWide = R"(
+model:
+  inputs: {x: [4096]}
+  layers:
+    - layer_normalization: {name: first}
+    - layer_normalization: {name: second}
+    - layer_normalization: {name: third}
+    - dense: {units: 2}
+dataset: {train: {synthetic: {samples: 96, target: {classes: 2}}}}
+train:
+  epochs: 1
+  batch_size: 32
+  loss: {sparse_categorical_crossentropy: {from_logits: true}}
+  optimizer: sgd
+)";
+  const RunConfig config = config_from(kWide, {divided(1, 3, "second, third", 4)});
+  const TempDir directory;
+  Processes processes(3);
+  processes.run([&](World& world) {
+    Recorder recorder;
+    Trainer trainer(plan_on_one_core(config, world), RunDirectory(directory / "run"), recorder,
+                    recorder.requests);
+    trainer.start();
+    trainer.run();
+    const auto planned = trainer.engine().memory().plan(Plan::Purpose::training, 32);
+    const auto uses = trainer.engine().memory_use();
+    if (planned.size() != 1 || uses.size() != 1) throw Error("wrong slots");
+    CAPTURE(world.rank());
+    CHECK(static_cast<double>(uses[0].most) ==
+          doctest::Approx(static_cast<double>(planned[0].total())).epsilon(0.05));
+  });
+}
+
 TEST_CASE("stages that cannot be divided among the processes are an error with a location") {
   const RunConfig config = config_of(kRun, {}, 1, "divided replicas");
   Processes processes(4);

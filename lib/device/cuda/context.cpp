@@ -57,6 +57,16 @@ void CudaEvent::synchronize() {
   check(cudaEventSynchronize(event_.get()), "waiting for the GPU", device_);
 }
 
+/// Selects the device, because a query by a thread that has selected none would initialize GPU 0.
+bool CudaEvent::has_completed() const noexcept {
+  try {
+    const OnDevice on(device_);
+    return cudaEventQuery(event_.get()) == cudaSuccess;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 CudaContext::CudaContext(DeviceId device, bool deterministic, bool spin)
     : device_(device), deterministic_(deterministic), spin_(spin) {
   const OnDevice on(index());

@@ -24,6 +24,7 @@ class CudaEvent final : public Event {
   CudaEvent(cudaStream_t stream, bool spin);
   void record() override;
   void synchronize() override;
+  bool has_completed() const noexcept override;
   void record_on(cudaStream_t stream);
   cudaEvent_t get() const { return event_.get(); }
 

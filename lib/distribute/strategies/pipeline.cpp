@@ -80,7 +80,9 @@ const Schema<PipelineOptions>& pipeline_schema() {
           "at the same time.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], stages: auto, microbatches: 8}")
           .optional("devices", &PipelineOptions::devices,
-                    "the devices, one per stage, or auto; those of the first replica come first",
+                    "the devices, one per stage, or auto; those of the first replica come first; with "
+                    "`across: processes` each name is that of a device of the stage's process, and auto "
+                    "means the devices of all processes",
                     at_most(kMostReplicas))
           .optional(
               "stages", &PipelineOptions::stages,
@@ -113,7 +115,8 @@ class Pipeline final : public Strategy {
   Placement place(const Workload& work, Diagnostics& diagnostics) const override {
     const size_t before = diagnostics.count();
     reject_layers_devices(work.graph, "pipeline", diagnostics);
-    const std::vector<DeviceId> devices = present_devices(options_.devices, diagnostics);
+    const std::vector<DeviceId> devices =
+        divides() ? divided_devices(work, diagnostics) : present_devices(options_.devices, diagnostics);
     const size_t stages = count_stages(devices.size(), diagnostics);
     Placement placement;
     if (!options_.stages.automatic && stages > 0) check_number_of_names(stages, diagnostics);
@@ -127,7 +130,7 @@ class Pipeline final : public Strategy {
     placement.microbatches =
         options_.microbatches.value_or(kMicrobatchesPerStage * static_cast<int64_t>(stages));
     placement.schedule = options_.schedule;
-    placement.divides_replicas = options_.across == PipelineAcross::processes;
+    placement.divides_replicas = divides();
     if (options_.stages.automatic && !work.graph.nodes.empty())
       placement.slots = chosen_stages(work, placement, diagnostics);
     if (diagnostics.count() != before) return {};
@@ -136,20 +139,55 @@ class Pipeline final : public Strategy {
   }
 
   ConfigNode settled(const Graph& graph, const Placement& placement) const override {
-    if (!options_.stages.automatic) return {};
+    if (open_options().empty()) return {};
     PipelineOptions chosen = options_;
-    chosen.stages.automatic = false;
-    if (!placement.slots.empty())
+    if (chooses_devices())
+      for (const DeviceId device : placement.devices()) chosen.devices.devices.push_back({device, {}});
+    if (options_.stages.automatic && !placement.slots.empty())
       for (const std::string& name : stage_names(graph, placement.slots))
         chosen.stages.names.push_back(string_node(name));
+    chosen.stages.automatic = false;
     return resolved_kind("pipeline", written_.mark(), pipeline_schema().write(chosen));
   }
   std::vector<std::string_view> open_options() const override {
-    if (options_.stages.automatic) return {"stages"};
-    return {};
+    std::vector<std::string_view> open;
+    if (chooses_devices()) open.emplace_back("devices");
+    if (options_.stages.automatic) open.emplace_back("stages");
+    return open;
   }
 
  private:
+  bool divides() const { return options_.across == PipelineAcross::processes; }
+  /// With automatic devices, the number of processes decides the number of stages, which belongs to the run.
+  bool chooses_devices() const { return divides() && options_.devices.devices.empty(); }
+
+  /// Returns the devices of the stages of all processes, replica by replica; only those of this process need
+  /// to exist here. For `auto`, all processes have as many devices as this one. Returns an empty list if a
+  /// device is missing.
+  std::vector<DeviceId> divided_devices(const Workload& work, Diagnostics& diagnostics) const {
+    const std::vector<WrittenDevice>& named = options_.devices.devices;
+    const auto replicas = static_cast<size_t>(options_.replicas);
+    std::vector<DeviceId> all;
+    if (named.empty()) {
+      const std::vector<DeviceId> here = present_devices(options_.devices, diagnostics);
+      if (here.size() % replicas != 0) return here;  // an error of count_stages()
+      const size_t each = here.size() / replicas;
+      for (size_t replica = 0; replica < replicas; ++replica)
+        for (int process = 0; process < work.processes; ++process)
+          for (size_t i = 0; i < each; ++i) all.push_back(here[replica * each + i]);
+      return all;
+    }
+    const auto stages = static_cast<int64_t>(std::max<size_t>(named.size() / replicas, 1));
+    const Range own = part_of(stages, work.process, work.processes);
+    bool good = true;
+    for (const WrittenDevice& device : named) {
+      const int64_t stage = std::ssize(all) % stages;
+      if (stage >= own.begin && stage < own.end) good = check_present(device, diagnostics) && good;
+      all.push_back(device.id);
+    }
+    return good ? all : std::vector<DeviceId>();
+  }
+
   /// Returns the number of stages per replica; reports an error and returns 0 if the devices cannot be
   /// divided evenly among the replicas. `present`: number of devices that `auto` resolves to.
   size_t count_stages(size_t present, Diagnostics& diagnostics) const {
@@ -172,9 +210,10 @@ class Pipeline final : public Strategy {
                                   stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
-  /// Bandwidth, in bytes per second, of the slowest link among typical devices of these types.
-  static double slowest_link(const std::vector<DeviceId>& devices) {
-    double link = typical_speed(devices[0].kind).link;
+  /// Bandwidth, in bytes per second, of the slowest link among typical devices of these types. Values pass
+  /// through the memory of the hosts if they are `divided` among processes.
+  static double slowest_link(const std::vector<DeviceId>& devices, bool divided) {
+    double link = typical_speed(divided ? DeviceId::Kind::cpu : devices[0].kind).link;
     for (const DeviceId& device : devices) link = std::min(link, typical_speed(device.kind).link);
     return link;
   }
@@ -205,15 +244,16 @@ class Pipeline final : public Strategy {
                                  Diagnostics& diagnostics) const {
     const auto parts = [](int64_t samples, int64_t count) { return (samples + count - 1) / count; };
     const int64_t share = parts(work.batch_size, std::ssize(placement.replicas));
-    const PipelineWork of_microbatch{.samples = parts(share, placement.microbatches),
-                                     .microbatches = static_cast<int>(placement.microbatches),
-                                     .schedule = placement.schedule,
-                                     .slot_bytes = work.slot_bytes,
-                                     .element_bytes = work.element_bytes,
-                                     .seconds_per_byte = 1 / slowest_link(placement.replicas[0])};
+    const int processes = placement.divides_replicas ? work.processes : 1;
+    const PipelineWork of_microbatch{
+        .samples = parts(share, placement.microbatches),
+        .microbatches = static_cast<int>(placement.microbatches),
+        .schedule = placement.schedule,
+        .slot_bytes = work.slot_bytes,
+        .element_bytes = work.element_bytes,
+        .seconds_per_byte = 1 / slowest_link(placement.replicas[0], processes > 1)};
     if (placement.replicas[0].size() == 1) return std::vector<int>(work.graph.nodes.size(), 0);
     std::vector<PipelineDevice> devices;
-    const int processes = placement.divides_replicas ? work.processes : 1;
     for (size_t stage = 0; stage < placement.replicas[0].size(); ++stage) {
       const DeviceId device = placement.replicas[0][stage];
       const int sharing = count_sharing(placement, static_cast<int64_t>(stage), processes);

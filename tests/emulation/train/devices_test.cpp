@@ -1,4 +1,6 @@
 // `auto` with GPUs that cannot be used.
+#include <fmt/format.h>
+
 #include "emulation/other_machine.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"
@@ -61,6 +63,64 @@ TEST_SUITE("gpu") {
       CHECK_THROWS_WITH_AS(processes.run([&](World& world) { plan_run(config, world); }),
                            doctest::Contains(expected.c_str()), UserError);
     }
+  }
+
+  TEST_CASE("stages are on the devices of all processes, and those of a process must exist there") {
+    const auto plan_in = [](int count, const std::string& strategy) {
+      const RunConfig config =
+          config_from(kDenseRun, {fmt::format("strategy={{pipeline: {{{}, across: processes}}}}", strategy),
+                                  "model.layers=[{dense: 8}, {dense: 8}, {dense: 8}, {dense: 3}]",
+                                  "train.deterministic=true"});
+      std::vector<std::vector<Names>> replicas(static_cast<size_t>(count));
+      std::vector<std::string> resolved(replicas.size());
+      Processes processes(count);
+      processes.run([&](World& world) {
+        const auto rank = static_cast<size_t>(world.rank());
+        const RunPlan plan = plan_training(config, world);
+        for (const std::vector<DeviceId>& replica : plan.placement.replicas) {
+          Names& its = replicas[rank].emplace_back();
+          for (const DeviceId& device : replica) its.push_back(device.str());
+        }
+        resolved[rank] = plan.config.strategy.resolved.to_yaml();
+        // The recorded choices make the same placement, in one process, too.
+        CHECK(plan_run(plan.config, world).placement.replicas == plan.placement.replicas);
+      });
+      for (size_t rank = 1; rank < replicas.size(); ++rank) {
+        CHECK(replicas[rank] == replicas[0]);
+        CHECK(resolved[rank] == resolved[0]);
+      }
+      return replicas[0];
+    };
+    using Replicas = std::vector<Names>;
+    {
+      const emulation::OtherMachine machine({.devices = 2});
+      CHECK(plan_in(2, "devices: auto") == Replicas{{"gpu:0", "gpu:1", "gpu:0", "gpu:1"}});
+      CHECK(plan_in(2, "devices: auto, replicas: 2") == Replicas{{"gpu:0", "gpu:0"}, {"gpu:1", "gpu:1"}});
+      CHECK(plan_in(2, "devices: [gpu:1, gpu:0, cpu:0]") == Replicas{{"gpu:1", "gpu:0", "cpu:0"}});
+      CHECK_THROWS_WITH_AS(plan_in(2, "devices: [gpu:0, gpu:1, gpu:2, gpu:0]"),
+                           doctest::Contains("gpu:2: this machine has gpu:0 to gpu:1"), UserError);
+      CHECK_THROWS_WITH_AS(plan_in(2, "devices: auto, replicas: 3"),
+                           doctest::Contains("2 devices cannot be divided evenly among 3 replicas"),
+                           UserError);
+    }
+    const emulation::OtherMachine machine({.devices = 0});
+    CHECK(plan_in(3, "devices: auto") == Replicas{{"cpu:0", "cpu:0", "cpu:0"}});
+  }
+
+  TEST_CASE("a process may lack the GPUs of other processes") {
+    const auto plan_on = [](int gpus, int process) {
+      const emulation::OtherMachine machine({.devices = gpus});
+      const RunConfig config =
+          run_on("{pipeline: {devices: [gpu:1, gpu:0], stages: [dense_1], across: processes}}");
+      Workload work = workload_of(config);
+      work.process = process;
+      work.processes = 2;
+      Diagnostics diagnostics;
+      return config.strategy->place(work, diagnostics).replicas.size();
+    };
+    CHECK(plan_on(2, 0) == 1);
+    CHECK(plan_on(1, 0) == 0);
+    CHECK(plan_on(1, 1) == 1);
   }
 
   TEST_CASE("naming a GPU that cannot run the program is an error at its source location") {
