@@ -36,10 +36,10 @@ int64_t number_of(const Json& message, const char* key, int64_t missing) {
   return value && value->is_int() ? value->as_int() : missing;
 }
 
-/// Returns "step 1203, reading data".
+/// Returns "step 1203, reading data", or "before the first step, reading data".
 std::string describe(int64_t step, const std::string& phase) {
-  if (step <= 0) return phase.empty() ? "before the first step" : phase;
-  return fmt::format("step {}{}{}", step, phase.empty() ? "" : ", ", phase);
+  return fmt::format("{}{}{}", step > 0 ? fmt::format("step {}", step) : "before the first step",
+                     phase.empty() ? "" : ", ", phase);
 }
 
 }  // namespace

@@ -89,6 +89,13 @@ TEST_CASE("an error of one process reaches all others once, with its step and ph
   CHECK(late == 1);
 }
 
+TEST_CASE("an error before the first step says so, and names its phase") {
+  Group group(2);
+  group[1].set_progress(0, "reading the data");
+  group[1].report_error("lost");
+  CHECK(group.failure(0) == "node2 (process 1 of 2): lost (in: before the first step, reading the data)");
+}
+
 TEST_CASE("an error of process 0, and its exit code, reach the others") {
   Group group(2);
   group[0].report_error("config.yaml:3:1: error: unknown key", 2);
