@@ -157,7 +157,7 @@ struct MemoryOfProcesses {
   Json replicas = Json::array();
 };
 
-/// Collects what all processes show. To be called by all of them.
+/// Collects the memory that each process shows. All processes must call it.
 MemoryOfProcesses gather_memory(const RunPlan& plan, const CheckedRun& run) {
   World& world = plan.world;
   const MemoryView view = memory_view(plan, run);

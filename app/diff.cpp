@@ -65,7 +65,7 @@ struct Comparison {
   }
 };
 
-/// One of the two models. `path` is that of its file.
+/// One of the two compared models. `path`: path of its file.
 struct Side {
   std::string path;
   WeightFile file;

@@ -84,8 +84,8 @@ void check_generate_options(const GenerateOptions& options) {
     if (stop.empty()) throw UserError("--stop: is empty; give the text that ends a text, or leave it out");
 }
 
-/// Prints the texts with their prompts, in order, as they are made: the parts of a text are kept until the
-/// texts before it have ended.
+/// Prints the texts with their prompts, in order, while they are generated. The parts of a text are kept
+/// until all texts before it have ended.
 class TextPrinter final : public TextObserver {
  public:
   /// `prints`: false leaves all output out.

@@ -32,7 +32,8 @@ POSITIONS = 128  # of a sample of gpt-small
 STEPS_OF_EPOCH = 4
 MOST_SECONDS = 3600  # of a run
 
-# One layer without a gradient of its input. Its gradients are 4 * inputs * units bytes, and those of the bias.
+# One layer whose input has no gradient. The layer's gradients have 4 * inputs * units bytes, plus those of
+# the bias.
 LAYER = """\
 seed: 1
 model: {inputs: {x: [%d]}, layers: [{dense: {units: %d}}]}

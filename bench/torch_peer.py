@@ -193,7 +193,8 @@ def as_in_torch(module, values):
 
 
 def give_weights(model, arrays):
-    """Assigns to each module with weights the first layer whose arrays fit. Keras has its own order of branches."""
+    """Assigns to each module with weights the first layer whose arrays have the same shapes. Keras orders branches
+    differently."""
     modules = [m for m in model.modules() if isinstance(m, MODULES)]
     assert len(arrays) == len(modules), (len(arrays), len(modules))
     left = list(arrays)

@@ -121,7 +121,8 @@ class SumExchange final : public Exchange {
  public:
   /// `n`: length of the array. Messages have this tag, which no other running exchange may have.
   SumExchange(const ReplicaRanks& ranks, int64_t n, int tag);
-  /// As above, but each process receives only the sum of its part of the array, which is parts[process].
+  /// Like the other constructor, but each process receives only the sum of its part of the array,
+  /// parts[process].
   SumExchange(const ReplicaRanks& ranks, std::vector<Range> parts, int tag);
 
   /// Sets the sums of this process's nodes (BackgroundSum::start()); to be called before Messenger::start().

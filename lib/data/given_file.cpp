@@ -58,8 +58,9 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   return FileFormat::other;
 }
 
-/// Changes ":LINE:COLUMN" at `at`, a place in the table that was made of JSON lines, to ":LINE" of these
-/// lines: a header of the table is no line of theirs, and its columns are at other places.
+/// Replaces the location ":LINE:COLUMN" at index `at` of a message by ":LINE". The old location refers to a
+/// table that was made from JSON lines; the new one refers to these lines, which have no header and other
+/// columns.
 void renumber(std::string& message, size_t at, bool has_header) {
   constexpr const char* kDigits = "0123456789";
   const size_t first = at + 1, end = message.find_first_not_of(kDigits, first);

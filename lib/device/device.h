@@ -185,8 +185,8 @@ HostMemory host_memory(const std::string& root = "");
 
 /// CPU information for `dtrain gpus`.
 struct CpuInfo {
-  std::string name;  // "AMD EPYC 9B45"
-  int cores = 1;     // available to this process
+  std::string name;  // name of the processor, such as "AMD EPYC 9B45"
+  int cores = 1;     // number of cores available to this process
   HostMemory memory;
   std::string instruction_set;  // best one used on this CPU, such as "avx512_vnni"
 };

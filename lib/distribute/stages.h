@@ -46,7 +46,7 @@ struct StageProblem {
 struct StageLoad {
   double seconds = 0;
   int64_t bytes = 0;
-  int64_t recomputed_bytes = 0;  // part of `bytes`: that of the largest recomputed segment
+  int64_t recomputed_bytes = 0;  // bytes of the largest recomputed segment, a part of `bytes`
 };
 
 struct StageCut {

@@ -333,7 +333,8 @@ std::vector<const double*> Engine::totals_by_slot(int back) {
     for (const auto& executor : replica->executors()) all.push_back(executor->totals(back).data());
   if (!plan_.has_divided_replicas()) return all;
   const size_t count = totals_.sums.size(), slots = static_cast<size_t>(threads_.slots());
-  const auto most = static_cast<size_t>(plan_.slots_of(0).size()) * replicas_.size();  // slots of a process
+  const auto most =
+      static_cast<size_t>(plan_.slots_of(0).size()) * replicas_.size();  // most slots that a process has
   std::vector<double> mine(most * count), gathered(mine.size() * static_cast<size_t>(world_.size()));
   for (size_t i = 0; i < all.size(); ++i) std::copy_n(all[i], count, mine.data() + i * count);
   world_.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(gathered)));
@@ -403,7 +404,7 @@ std::vector<std::string> Engine::advice() const {
   return all;
 }
 
-/// Returns one message only, because all devices usually have the same cause.
+/// Returns one message only, because the messages of all devices usually have the same cause.
 std::string Engine::take_advice() {
   std::string first;
   for (const auto& replica : replicas_)

@@ -103,7 +103,7 @@ void Executor::compare_transfers(const BatchKind& kind, const Microbatches& micr
   const double mine = plans_.fingerprint(kind.purpose, microbatches, kind.length);
   std::vector<double> all(static_cast<size_t>(waiting_.size()));
   waiting_.all_gather({&mine, 1}, all);
-  const auto first = all.begin() + worker_.rank() * plans_.slots();  // of this replica
+  const auto first = all.begin() + worker_.rank() * plans_.slots();  // rank of the first slot of this replica
   if (std::any_of(first, first + plans_.slots(), [&](double other) { return other != mine; }))
     throw Error(
         "the processes have planned different transfers between the stages of the pipeline: start each with "

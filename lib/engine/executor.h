@@ -117,8 +117,8 @@ class Executor {
   /// Returns a frame with all pointers bound and with the batch's samples in this slot's columns; null for an
   /// empty microbatch. `overlaps`: the backward pass starts the all-reduces of the gradients.
   Frame* load(const Batch& batch, Range samples, Plan::Purpose purpose, int index, bool overlaps = false);
-  /// Zeros the gradients, for a step whose first microbatch has no rows; later microbatches then have none
-  /// either.
+  /// Sets the gradients to zero, for a step whose first microbatch has no rows; later microbatches then have
+  /// no rows either.
   void clear_gradients();
   /// Runs the frame's plan, which adds its gradients to those of earlier microbatches. Without a frame,
   /// contributes zeros and takes part in the collective calls of other replicas' layers.

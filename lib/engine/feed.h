@@ -32,9 +32,9 @@ class Feed {
  private:
   /// How a column is uploaded to the device.
   struct Column {
-    GatherSpec spec;       // without the number of elements, which a batch may cut
+    GatherSpec spec;       // the copy of the batch's rows; a shorter batch sets the number of elements
     int64_t elements = 0;  // of a whole row; 0 if other threads read the rows, as long as the batch has them
-    Buffer scale, offset;  // arrays of the spec
+    Buffer scale, offset;  // device arrays to which the spec points
     bool stored = false;   // true: in the data set's format; false: in the model's
     Buffer resident;       // all rows, if the column is kept on the device
     /// Returns the number of elements of an uploaded row, for a frame's column.

@@ -153,7 +153,8 @@ class Trials {
     });
   }
 
-  /// Tries to place branches on several devices, if the model has independent branches and that is worth it.
+  /// Tries to place branches on several devices, if the model has independent branches and several devices
+  /// are faster.
   void try_placed(int devices) {
     Placement placement;
     placement.replicas.emplace_back();
@@ -169,8 +170,8 @@ class Trials {
     });
   }
 
-  /// Returns the devices of the layers that are not on the device of their first input, and of the layers
-  /// that read a model input.
+  /// Returns the option `layers` of the strategy `placed`: the devices of layers that are not on the device
+  /// of their first input, and of layers that read a model input.
   ConfigNode said_places(std::span<const int> slots, DeviceId::Kind kind) const {
     const Graph& graph = config_.graph;
     std::vector<ConfigNode::Entry> places;
@@ -193,7 +194,7 @@ class Trials {
     candidates_.back().recomputed = blocks_;
   }
 
-  /// Uses plans for CPU devices, which compute in float32, in place of the machine's devices.
+  /// Plans the run on CPU devices, which compute in float32, instead of on the machine's devices.
   Candidate try_with(const RunConfig& config, const std::string& name, const MakeStrategy& make) const {
     Candidate candidate{.name = name, .strategy = make(machine_.kind), .device = {}, .refusal = {}};
     RunConfig stand_in = config;
@@ -202,7 +203,7 @@ class Trials {
       Diagnostics diagnostics;
       stand_in.strategy = registry<Strategy>().parse(make(DeviceId::Kind::cpu), diagnostics);
       diagnostics.throw_if_errors();
-      // The machine is an assumption, so its devices are those of one process.
+      // One process has all devices: the machine is only an assumption.
       RunPlan plan = plan_run(std::move(stand_in), single_process());
       {
         Engine engine(plan);

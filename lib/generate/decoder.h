@@ -27,7 +27,7 @@ class Decoder {
   int64_t texts() const { return texts_; }
   /// Returns why each token takes the whole window; "" if earlier positions are kept.
   const std::string& why_no_cache() const { return why_no_cache_; }
-  /// Returns those of the plan, as lines.
+  /// Returns the warnings of the plan, as lines.
   const std::vector<std::string>& warnings() const { return plan_.warnings; }
 
  private:

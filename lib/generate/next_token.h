@@ -53,13 +53,13 @@ class StepScores final : public NextToken {
  private:
   /// The part of a text that the model has seen.
   struct Seen {
-    int64_t begin = 0, end = 0;  // of the window; after the last token
+    int64_t begin = 0, end = 0;  // first token of the window; token after the last one
   };
 
   const LanguageModel& model_;
   Engine& engine_;
-  std::vector<Seen> seen_;                   // by text
-  std::vector<int32_t> tokens_, positions_;  // by text, of a step
+  std::vector<Seen> seen_;                   // tokens seen in each text
+  std::vector<int32_t> tokens_, positions_;  // token and position of each text in a step
   std::vector<float> outputs_;               // [texts, columns]
 };
 

@@ -62,14 +62,15 @@ struct OptimizerFormats {
   std::string common_class = "";
   /// Whether Keras 2 and 3 have a common form only if the learning rate is a number.
   bool has_only_numbers = false;
-  /// Whether Keras 2.11 and later create variables weight by weight, not slot by slot.
+  /// Whether Keras 2.11 and later create variables weight by weight, instead of slot by slot.
   bool is_by_weight = false;
   /// Whether Keras's third slot comes before the second.
   bool swaps_last_slots = false;
   /// Whether Keras's last slot of a weight with two or more axes follows from the others, which are a single
   /// 0 for weights of fewer axes (adafactor: factored_squares()).
   bool is_factored = false;
-  /// Number of slots per weight with those that Keras 2 stores but does not read; 0: it has none.
+  /// Number of slots per weight, including those that Keras 2 stores but does not read; 0: all slots are
+  /// read.
   size_t slots_with_unread = 0;
   /// Returns the number that Keras 3 stores after the slots, once `steps` steps are done; null (no function)
   /// if it stores none. Import ignores the number, which follows from the steps.
@@ -98,7 +99,7 @@ struct MetricFormats {
   std::function<Json(const MetricInUse&)> to_keras;
 };
 
-/// These return the row of a kind. They throw std::logic_error if there is none.
+/// These functions return the row of a kind. They throw std::logic_error if the kind has no row.
 const ScheduleFormats& schedule_formats(std::string_view kind);
 const OptimizerFormats& optimizer_formats(std::string_view kind);
 const LossFormats& loss_formats(std::string_view kind);

@@ -296,7 +296,7 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
                      open_units_behind(value)};
   if (value.output > 0) output.name += fmt::format(":{}", value.output);
   if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
-  // A layer of an unknown kind got its automatic name from the misspelt kind: the name is not known.
+  // The automatic name of a layer of an unknown kind contains the misspelt kind, so the name is not known.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
   return output;
 }

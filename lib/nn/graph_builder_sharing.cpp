@@ -74,7 +74,7 @@ void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, G
 }
 
 /// In a use of a block that shares the weights of another use: shares the parameters of the corresponding
-/// layer there, if it has any.
+/// layer of the other use, if it has any.
 void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   const auto found = layers_.find(*scope.shared_prefix + node.name.substr(scope.prefix.size()));
   if (found == layers_.end()) return;

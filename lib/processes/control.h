@@ -68,7 +68,7 @@ class ControlChannel {
   /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
   /// first call of a process counts, and none after a failure of another process.
   void report_error(const std::string& message, int exit_code = 1);
-  /// Returns an error message of this process with its name, step and phase.
+  /// Completes an error message of this process with its name, step and phase.
   std::string complete_own_error(const std::string& message);
   /// Sends a line to process 0, which passes it to its handler on_log().
   void log(const std::string& line);
@@ -79,8 +79,8 @@ class ControlChannel {
   struct Failure {
     std::string message;  // for users, with host, rank, step and phase
     int exit_code = 1;
-    /// By this process itself. Otherwise process 0 has reported it; or this is process 0, was silent, and
-    /// another process has reported that.
+    /// Whether this process itself noticed the failure. Otherwise process 0 has reported it, or this is
+    /// process 0, did not respond, and another process has reported that.
     bool noticed_here = false;
     bool silent = false;  // the process does not respond, and may never end by itself
   };
@@ -88,7 +88,7 @@ class ControlChannel {
   bool has_failure() const noexcept { return other_failed_; }
   /// Returns the first failure of another process; nullopt if there is none, or if this process failed first.
   std::optional<Failure> failure() const;
-  /// Does the same after waiting for a failure, at most this long.
+  /// Like failure(), but first waits for a failure, at most this long.
   std::optional<Failure> wait_for_failure(std::chrono::duration<double> limit) const;
   /// Waits until every connected process has said goodbye or is gone, at most this long. Returns whether this
   /// is so.
@@ -100,16 +100,18 @@ class ControlChannel {
   /// `interrupt` is called with the message of that failure, too; null: nothing is called any more. To be
   /// used by an object that is destroyed before the channel.
   void set_interrupt(std::function<void(const std::string& message)> interrupt);
-  /// `handler` is called with the completed error when this process hangs; the others have been told.
+  /// Sets the function to call when this process hangs, with the completed error. The other processes have
+  /// been informed before.
   void on_hang(std::function<void(const std::string& message)> handler);
-  /// In process 0 only.
+  /// Sets the function that process 0 calls for a line that another process logs. Only for process 0.
   void on_log(std::function<void(int rank, const std::string& line)> handler);
 
  private:
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
 
-  /// What this process knows about another one. Belongs to the thread, except for `ended`.
+  /// The state of another process as this one knows it. Used by the channel's thread only, except for
+  /// `ended`.
   struct Peer {
     int rank;
     Connection connection;

@@ -39,7 +39,7 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 /// Variables of a batch script outside a step do not count. A launcher that started one process only is
 /// Launcher::none. Throws UserError if a variable is not a number, or the rank is not less than the size.
 Launch detect_launch(const EnvironmentLookup& environment);
-/// Does the same with the process's own environment.
+/// Calls detect_launch() with the environment of this process.
 Launch detect_launch();
 /// Removes the variables from the process's environment, so that programs that it starts, such as further
 /// dtrain processes, run alone.

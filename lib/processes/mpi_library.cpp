@@ -93,7 +93,7 @@ std::vector<std::string> candidates(const Interface& interface, const std::vecto
   return all;
 }
 
-/// A library with a shim is better than another one of its family without.
+/// A library with a shim is preferred to a library of the same family without one.
 void add(std::vector<MpiLibrary>& libraries, MpiLibrary library) {
   const auto same = std::find_if(libraries.begin(), libraries.end(),
                                  [&](const MpiLibrary& other) { return other.family == library.family; });

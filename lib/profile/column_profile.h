@@ -19,7 +19,7 @@ namespace dtrain {
 
 /// The range of the dates in a column, which determines their features.
 struct DateSpan {
-  int64_t days = 0, months = 0;  // values with a day, and bare month names
+  int64_t days = 0, months = 0;  // numbers of dates with a day, and of bare month names
   int least_year = 0, most_year = 0, least_month = 0, most_month = 0;
   bool has_times = false;
 
@@ -97,7 +97,7 @@ class ColumnProfiler {
   void add_to_sample(double value);
   void count(std::string_view text);
   ColumnProfile::Kind kind() const;
-  /// Returns true if one repeated text among numbers must mark missing values, whatever its name.
+  /// Returns true if a text that is repeated among numbers must mark missing values, whatever it is.
   bool has_marker() const;
 
   const CsvValues* values_;

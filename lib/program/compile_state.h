@@ -1,5 +1,5 @@
-// The state that the compiler's passes share: the graph, what earlier passes found out about its nodes, and
-// the program so far.
+// State that is shared by the compiler's passes: the graph, the results of earlier passes about its nodes,
+// and the program so far.
 #pragma once
 
 #include <memory>
@@ -66,7 +66,7 @@ struct CompileState {
   size_t bytes_on(ValueRef ref, int slot) const;
   /// Returns the name of an output: "dense_1"; "lstm:1" for a later output; "mask of embedding" for a mask.
   std::string name_of(ValueRef ref) const;
-  /// Adds a value for an output or its gradient, with a name that tells which.
+  /// Adds a value for an output or its gradient; the name of the value says which of the two it is.
   ValueId add_value(ProgramValue::Kind kind, ValueRef ref, int slot, Layout layout);
   /// Adds a value of another kind.
   ValueId add_array(ProgramValue::Kind kind, std::string name, int slot, size_t bytes);

@@ -27,7 +27,7 @@ struct MetricFacts {
   std::map<std::string, std::string> targets;   // by metric: the target that it compares an output with
   std::map<std::string, std::string> computes;  // by metric: equal for one metric under two names
 
-  /// `known` is false if this version does not accept the configuration.
+  /// `known` is false if this version of dtrain does not accept the configuration.
   static MetricFacts of(const ConfigNode& config);
   bool is_larger_better(const std::string& name) const;
   /// Returns "" if unknown.
@@ -77,7 +77,8 @@ RunFiles read_run_files(const std::string& path);
 /// that are not run directories (`runs/tuning/a`).
 std::vector<std::string> find_runs(const std::string& folder);
 
-/// Returns every scalar of a configuration by its path: {"train.optimizer.adam.learning_rate": "0.001"}.
+/// Returns every scalar of a configuration by its path, such as {"train.optimizer.adam.learning_rate":
+/// "0.001"}.
 Json settings_of(const ConfigNode& config);
 
 /// Returns the records in these lines. Skips invalid lines.

@@ -79,7 +79,7 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   while (node_of(output).kind == "flatten" || node_of(output).kind == "reshape")
     output = node_of(output).inputs[0];
   const GraphNode& node = node_of(output);
-  // Whether a layer without an `activation` option outputs logits or probabilities is unknown.
+  // A layer without an `activation` option may output logits or probabilities.
   const std::vector<std::string> options = registry<Layer>().fields(node.kind);
   const bool softmax = node.layer && node.layer->is_softmax();
   if (!node.layer || (!softmax && std::find(options.begin(), options.end(), "activation") == options.end()))
@@ -199,7 +199,8 @@ std::string name_problem(const std::string& prefix, const std::string& name) {
   return "";
 }
 
-/// Reports names that collide with other names over the validation split, as those of an output 'val' do.
+/// Reports names that are equal to the name of another value in the validation split, for example if an
+/// output is called 'val'.
 void check_validation_names(const std::vector<std::string>& totals, const Mark& mark,
                             Diagnostics& diagnostics) {
   for (const std::string& name : totals) {

@@ -170,7 +170,7 @@ std::vector<std::string> target_columns(const RunConfig& config, size_t head) {
       columns.push_back(0);
     else
       columns.push_back(rows_of_windows(train->windows, {one.target}, true).front().shape.elements());
-  // Otherwise each target was made of one column, for example by one_hot.
+  // Otherwise each target was made from one column, for example by one_hot.
   if (std::accumulate(columns.begin(), columns.end(), int64_t{0}) != static_cast<int64_t>(names.size()))
     for (int64_t& count : columns) count = std::min<int64_t>(count, 1);
   const auto before = static_cast<size_t>(

@@ -12,7 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether the target's numbers are no classes, whatever the loss: it is an input or an image.
+/// Returns whether the target has values instead of class numbers, whatever the loss: if it is an input or an
+/// image.
 bool has_values(const RunConfig& config, const TensorSpec& target) {
   const auto& train = config.dataset.train;
   return train && (train->find_input_target(target.name) ||

@@ -248,7 +248,8 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
 
 namespace {
 
-/// Slot name, in checkpoints whose weights are averages, for the weights that training continues with.
+/// Name of the slot with the weights from which training continues, in checkpoints whose weights are
+/// averages.
 constexpr std::string_view kUnaveraged = "unaveraged";
 
 /// Loads the weights that training continues with, if the checkpoint's main weights are averages, and

@@ -27,7 +27,7 @@ struct SavedRun {
   Checkpoint checkpoint;
   RunConfig config;
   std::optional<RunDirectory> directory;  // nullopt for a single file outside a run directory
-  /// Which checkpoint of its directory was loaded; nullopt if the path named the file.
+  /// The kind of checkpoint that was loaded from the run's directory; nullopt if the path was that of a file.
   std::optional<Which> which = {};
 };
 

@@ -176,7 +176,7 @@ class Fit(Case):
             with self.subTest(candidate["name"]):
                 self.write("pasted.yaml", before[0] + candidate["yaml"] + before[1])
                 plan = self.json("check", "pasted.yaml")
-                # Equals what training plans on these devices.
+                # The memory must equal the memory that training plans on these devices.
                 self.assertEqual(sum(r["memory"]["total"] for r in plan["replicas"]), candidate["bytes"])
 
     def test_candidates_remove_the_devices_of_layers(self):

@@ -72,7 +72,7 @@ class ImageTargets(Case):
         self.assertTrue(0.5 < scores["dice"] < 1, scores)
         found = scores["mean_iou"]
         self.assertGreater(found, 0.5)
-        # Another folder that contains folders of these names.
+        # This folder contains another folder with subfolders of the same names.
         other = self.dir / "other"
         other.mkdir()
         for name in ("images", "masks"):

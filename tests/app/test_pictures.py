@@ -337,7 +337,7 @@ class Pictures(Case):
         self.kill_on_the_way("fit", "config.yaml", "--output", "run", "--epochs", 12, after=13)
         self.dtrain("resume", "run")
         self.assert_same_run("run", "whole")
-        # With one replica, the samples are the same.
+        # With one replica, the samples are the same as with several.
         self.fit("--set", "strategy={single: {device: cpu:0}}", config=CONFIG, output="single")
         for mine, other in zip(self.metrics("single"), self.metrics("whole")):
             self.assertAlmostEqual(mine["loss"], other["loss"], places=3)

@@ -149,7 +149,7 @@ std::vector<float> firsts_of(const Batch& batch, int64_t floats) {
   return firsts;
 }
 
-/// A way of reading an epoch from sample `first` on.
+/// One of several ways to read an epoch from sample `first` on.
 struct Way {
   int64_t batch_size, first;
   int replicas;

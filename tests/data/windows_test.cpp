@@ -24,7 +24,7 @@ const TensorSpec kInput{"x", {3, 2}}, kTarget{"", {2}};
 /// Seven rows in the order of time: load 0 to 6, heat 10 to 16.
 const std::string kOne = "load,heat\n0,10\n1,11\n2,12\n3,13\n4,14\n5,15\n6,16\n";
 
-/// Series b and a, whose rows are mixed and not in the order of time.
+/// A table of the series b and a; their rows are mixed and not in the order of time.
 const std::string kTwo =
     "site,day,load\nb,2026-01-02,21\na,2026-01-03,12\na,2026-01-01,10\nb,2026-01-01,20\na,2026-01-02,11\n"
     "b,2026-01-03,22\na,2026-01-04,13\n";
@@ -101,7 +101,7 @@ TEST_CASE("`by` divides rows into series, `time` sorts them") {
   CHECK(read_all(*data, 1) == Values{22, 12, 13});
   CHECK(data->rows_in_files() == std::vector<int64_t>{0, 4, 1});
 
-  // Without `time`, the file's order counts; `day` is then a feature.
+  // Without `time`, rows are in the order of the file, and `day` is a feature.
   const auto unsorted = table.open(", drop: [day]", "length: 2, by: site", input, target);
   CHECK(read_all(*unsorted, 0) == Values{21, 20, 12, 10, 10, 11});
 

@@ -138,7 +138,8 @@ layers:
   CHECK(node("again").parameters_of == static_cast<int>(node_named(graph, "frozen")));
   CHECK(problem.devices[0].in_flight == 2);
   CHECK(problem.devices[1].in_flight == 1);
-  // With 16-bit types, weights have a copy and activations half the size; one microbatch has gradients once.
+  // With 16-bit types, weights have a copy and activations half the size. With one microbatch, gradients are
+  // stored once.
   const StageProblem mixed =
       stage_problem(graph, devices(2), {.samples = 6, .slot_bytes = 8, .element_bytes = 2});
   CHECK(mixed.nodes[node_named(graph, "first")].parameter_bytes == (10 * 20 + 20) * (4 + 2 + 4 + 8));

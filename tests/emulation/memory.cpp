@@ -48,7 +48,7 @@ size_t room_for(size_t bytes) {
   return (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Only prints a message: a test that touches device memory ends as with any bad pointer.
+/// Only prints a message: a test that touches device memory still ends with a segmentation fault.
 void explain_fault(int, siginfo_t* info, void*) {
   for (const Region& region : regions) {
     if (!region.holds(info->si_addr)) continue;
@@ -104,7 +104,7 @@ void start_memory(int devices, size_t bytes_each) {
   sigaction(SIGSEGV, nullptr, &before);
   if (before.sa_handler == SIG_DFL) sigaction(SIGSEGV, &action, nullptr);
   for (int i = 0; i < devices; ++i) {
-    // Twice the size, so that fragmentation does not exhaust the region.
+    // The region has twice the size, so that fragmentation does not exhaust it.
     const size_t bytes = 2 * bytes_each + (size_t{1} << 20);
     void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();

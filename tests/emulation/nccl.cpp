@@ -36,7 +36,7 @@ struct Call {
   size_t bytes() const { return count * (type == ncclDouble ? sizeof(double) : sizeof(float)); }
 };
 
-/// The members connected by one id.
+/// The members of a group that were connected with one id.
 struct Clique {
   int size = 0;
   int joined = 0, leaving = 0;
@@ -286,7 +286,7 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   auto lock = lock_machine();
-  // The library would wait for it forever.
+  // ncclCommDestroy of the real library would wait for the member for ever.
   if (comm->uses.use_count() > 1) fail_device("an NCCL communicator is destroyed that work or a graph uses");
   ended.push_back(comm);
   if (groups == 0) end_communicators(lock);
@@ -303,7 +303,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-/// Does not report a failure of the device itself.
+/// Does not report failures of the device itself.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* status) {
   const auto lock = lock_machine();
   *status = comm->device == lost_device ? ncclRemoteError : ncclSuccess;

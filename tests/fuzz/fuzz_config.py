@@ -334,7 +334,7 @@ def is_cheap(plan):
 
 
 def find_fault(program, text):
-    """Returns one line that describes the program's failure on this configuration; None if there is none."""
+    """Returns a one-line description of the program's failure with this configuration; None if it did not fail."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("datasets", "configs/models"):
             target = pathlib.Path(folder) / name

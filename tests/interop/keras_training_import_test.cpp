@@ -125,7 +125,7 @@ TEST_CASE("Keras's losses are read as one, as a list or by output, with weights"
                           kSgd);
   CHECK(wrong.find("dtrain has no loss my_loss") != std::string::npos);
   CHECK(wrong.find(R"(the loss Huber has reduction: "sum")") != std::string::npos);
-  // The last axis is what other losses use; Dice sums over all axes but the last by default.
+  // Other losses use the last axis. Dice sums over all axes but the last by default.
   const auto dice = [](const std::string& axis) {
     return mistake(kOneOutput, R"("loss": {"class_name": "Dice", "config": {"axis": )" + axis + "}}, " + kSgd,
                    "3.8.0");
@@ -316,7 +316,7 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
   CHECK(nadam.state.iteration == 7);
   CHECK(first_of(nadam, "momentum", "kind/kernel") == 2);
   CHECK(first_of(nadam, "velocity", "kind/bias") == 5);
-  // Keras 3 stores it after the slots.
+  // Keras 3 stores the last scalar, the product of momenta, after the slots.
   const ImportedTraining nadam_3 = state(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5}})",
                                          {scalar, scalar, kernel, kernel, bias, bias, scalar}, "3.5.0");
   CHECK(nadam_3.left_out.empty());

@@ -36,7 +36,8 @@ host=$1; shift
 exec {folder}/enter ${{host##*.}} sh -c "$*"
 """
 
-# Open MPI refuses to run as root unless it is told so. UCX, which MPICH uses, would notice that the hosts share a memory.
+# Open MPI refuses to run as root unless these variables are set. UCX, which MPICH uses, would notice that the
+# hosts share memory.
 _ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "UCX_TLS": "tcp,self", "OMP_NUM_THREADS": "1"}
 _LAUNCHERS = ("OMPI_", "PMI", "PRTE_", "SLURM_", "MPI_LOCAL", "HYDI_")
 

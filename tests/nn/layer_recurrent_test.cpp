@@ -178,7 +178,7 @@ TEST_CASE("a recurrent layer drops the same features of a sample in all steps") 
   CHECK(dropped < 100);
   run.step = 6;
   CHECK(run.forward() != output);  // every step draws again
-  // Only the sample's place in the global batch matters.
+  // The factors depend only on the sample's index in the global batch.
   run.step = 5, run.first_sample = 2;
   const Values later = run.forward();
   for (size_t i = 0; i < 50; ++i) CHECK((later[i] == 0) == (output[2 * 200 + i] == 0));

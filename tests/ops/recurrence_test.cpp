@@ -53,7 +53,7 @@ std::vector<uint8_t> mask_of(const RecurrenceSpec& spec) {
   return mask;
 }
 
-/// The forward call by Keras's formulas. Returns dst, last_state and last_cell.
+/// Computes the forward call by Keras's formulas. Returns dst, last_state and last_cell.
 Arrays expected_forward(const RecurrenceCase& c, const Arrays& in) {
   const RecurrenceSpec& s = c.spec;
   const auto units = static_cast<size_t>(s.units), inputs = static_cast<size_t>(s.inputs),
@@ -155,8 +155,8 @@ std::vector<std::string> outputs_of(const RecurrenceCase& c) {
   return names;
 }
 
-/// Inputs, the outputs' gradients, and what forward and backward must compute. At most about kChecked
-/// elements of each gradient are known; the others are NaN.
+/// The inputs, the gradients of the outputs, and the expected results of forward and backward. At most about
+/// kChecked elements of each gradient are known; the others are NaN.
 struct Expected {
   std::map<std::string, Floats> in, diff_out;
   Arrays out, diff_in;
@@ -276,7 +276,7 @@ std::vector<RecurrenceCase> recurrence_cases() {
         spec.reset_after = false;
         if (kind == Kind::gru) cases.push_back({name + ", reset before", spec, has_initial, masked});
       }
-  // Large enough that the CPU divides the steps into several parts.
+  // The case is so large that the CPU divides the steps into several parts.
   for (const Kind kind : {Kind::lstm, Kind::gru, Kind::simple}) {
     RecurrenceSpec large = spec_of(kind, 67, 17, 9, 20);
     if (kind == Kind::simple) large.inputs = 300;

@@ -54,7 +54,7 @@ class LayerRun {
     std::vector<Values> inputs, parameters;
   };
   Values forward(bool in_place = false);
-  /// Must be called after forward.
+  /// Must be called after forward().
   Gradients backward(const Values& diff_output, bool in_place = false);
 
   const LayerRequirements& requirements() const { return kernel_->requirements(); }

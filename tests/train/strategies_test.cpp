@@ -47,7 +47,7 @@ std::vector<std::string> places(const RunConfig& config, const Placement& placem
   return lines;
 }
 
-/// The same, placed by the strategy.
+/// Returns the places that the strategy chooses.
 std::vector<std::string> places(const RunConfig& config) {
   return places(config, config.strategy->place(workload_of(config)));
 }

@@ -12,7 +12,7 @@ namespace {
 
 /// yaml-cpp buffers the tokens of a whole flow collection before it returns the first one.
 constexpr size_t kMaxFlowMarks = 1'000'000;
-constexpr size_t kShown = 60;  // characters of a text shown in a message
+constexpr size_t kShown = 60;  // maximum length of a text in a message, in characters
 
 bool is_control(unsigned char c) {
   return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
@@ -27,7 +27,8 @@ std::string with_blank(std::string_view text) {
   if (end == 0 || std::isdigit(static_cast<unsigned char>(text[0])) || end + 1 >= text.size() ||
       text[end] != ':')
     return "";
-  constexpr std::string_view kOther = " \t:/";  // a key with a value, a namespace, a URL
+  constexpr std::string_view kOther =
+      " \t:/";  // characters that may follow a colon: a key with a value, a namespace, a URL
   if (kOther.find(text[end + 1]) != std::string_view::npos) return "";
   return fmt::format("{}: {}", text.substr(0, end), text.substr(end + 1));
 }

@@ -37,7 +37,8 @@ struct ColumnTransforms {
   TensorSpec stored;                         // input from which these transforms produce the wanted column
 };
 
-/// Chooses from the last transform to the first, so that each transform sees the column as it is after it.
+/// Chooses the transforms from the last to the first: each is chosen for the form that the column has after
+/// it.
 ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
                                const std::vector<TransformSpec>& transforms);
 

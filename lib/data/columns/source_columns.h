@@ -30,7 +30,7 @@ struct SourceColumns {
 
 /// Returns a column of texts in the form of SourceColumns::names, named `title`.
 std::shared_ptr<const Column> text_column(const std::string& title, const std::vector<std::string>& texts);
-/// Returns the text in row `row` of such a column.
+/// Returns the text in row `row` of a column of texts, such as SourceColumns::names.
 std::string text_of(const Column& column, int64_t row);
 
 }  // namespace dtrain

@@ -93,7 +93,7 @@ class CutBatch final : public Batch {
   }
 
   std::shared_ptr<const Batch> whole_;
-  const std::vector<TensorSpec>& columns_;  // of whole samples
+  const std::vector<TensorSpec>& columns_;  // columns of whole samples
   int64_t length_;
 };
 
@@ -201,7 +201,7 @@ class Loader::Impl {
 
   std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
-  std::vector<int64_t> rows_;  // the epoch's order
+  std::vector<int64_t> rows_;  // rows in the order of the epoch
   int64_t epoch_ = -1, step_ = 0;
   std::optional<Prefetcher> prefetcher_;  // the last member: its threads use rows_
 };

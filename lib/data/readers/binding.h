@@ -114,7 +114,7 @@ struct ArrayNames {
       if (*key) all.push_back(**key);
     return all;
   }
-  /// Does what Reader::why_no_windows() does.
+  /// Implements Reader::why_no_windows().
   static std::string why_no_windows(const WindowsOptions& windows) {
     if (!windows.past_targets) return "";
     return "past_targets: is for csv; an array of targets is an input, too, if 'input' names it";

@@ -35,7 +35,7 @@ class WordTokenizer final : public Tokenizer {
   }
 
  private:
-  std::unordered_map<std::string_view, int32_t> ids_;  // of the words in learned()
+  std::unordered_map<std::string_view, int32_t> ids_;  // ids of the words in learned()
 };
 
 }  // namespace

@@ -31,11 +31,11 @@ struct SlotStateRequest {
                                            // sharded, or on GPUs, of those of all processes
   const ModelLayout& model;
   int slot = 0;
-  const Update& update;  // of the slot's parameters
+  const Update& update;  // update of the slot's parameters
   ShardLevel sharded = ShardLevel::none;
-  ProcessTotals* totals = nullptr;  // of all slots; null if there is one process
+  ProcessTotals* totals = nullptr;  // totals of all slots; null if there is one process
   int64_t bucket_bytes = 0;         // gradient bytes that NCCL or a process sends at a time during backward
-  ReplicaRanks ranks;               // of the workers
+  ReplicaRanks ranks;               // ranks of the workers
   World& world;
 
   const ParameterLayout& layout() const { return model.on(slot); }

@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// Rows of [batch, positions, heads * dim].
+/// An array [batch, positions, heads * dim] as rows of one head.
 struct HeadRows {
   const OnnxArray& array;
   int64_t heads;
@@ -22,7 +22,7 @@ struct HeadRows {
   }
 };
 
-/// Replaces scores by their exponentials, divided by the sum of these.
+/// Computes the softmax of the scores in place.
 void softmax_of(std::vector<double>& scores) {
   const double most = *std::max_element(scores.begin(), scores.end());
   double sum = 0;

@@ -15,7 +15,7 @@ OnnxArray matmul(const OnnxCall& call) {
   const OnnxArray &a = call.input(0), &b = call.input(1);
   const size_t rank = b.shape.rank();
   const int64_t inner = b.shape[rank - 2], columns = b.shape[rank - 1], rows = a.shape.positions();
-  // Rows of a that are multiplied by one matrix of b.
+  // the number of rows of a that are multiplied by one matrix of b
   const int64_t rows_of_matrix = rank == 2 ? rows : a.shape[rank - 2];
   Shape shape = a.shape;
   shape[shape.rank() - 1] = columns;

@@ -101,8 +101,8 @@ struct KappaOptions {
   std::optional<std::string> name;
 };
 
-/// 1 - (weighted disagreements) / (those of independent predictions with the same totals), as in
-/// scikit-learn.
+/// 1 - (weighted disagreements) / (expected weighted disagreements of independent predictions with the same
+/// totals), as in scikit-learn.
 class CohenKappa : public ConfusionMetric<CohenKappa> {
  public:
   explicit CohenKappa(const KappaOptions& options) : weightage_(options.weightage) {}

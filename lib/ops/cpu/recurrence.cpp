@@ -209,7 +209,7 @@ class CpuRecurrence final : public Recurrence {
     if (spec_.has_cell()) write(args.last_cell, cells);
   }
 
-  /// Computes one step. `multiplies` is false if the state before it is 0.
+  /// Computes one step. `multiplies` is false if the previous state is 0.
   void run_step(const ForwardArguments& args, RecurrentStep step, int block, const RowBlock& of_batch,
                 bool multiplies) {
     const int64_t rows = of_batch.count, units = spec_.units;
@@ -276,7 +276,7 @@ class CpuRecurrence final : public Recurrence {
     write(args.diff_initial_cell, diff_cell);
   }
 
-  /// Computes the gradients of one step's gates and, if `continues`, of the state before it.
+  /// Computes the gradients of one step's gates and, if `continues`, of the previous state.
   void undo_step(const BackwardArguments& args, RecurrentBackwardStep step, int block,
                  const RowBlock& of_batch, bool continues) {
     const int64_t rows = of_batch.count, units = spec_.units;
@@ -310,8 +310,8 @@ class CpuRecurrence final : public Recurrence {
     }
   }
 
-  /// Returns the factors of a block's rows for the gate whose first column this is, with a distance of
-  /// columns() between rows.
+  /// Returns the factors of a block's rows for the gate that begins at this column. Rows are columns()
+  /// elements apart.
   const float* state_factors(const void* factors, const RowBlock& rows, int64_t column) const {
     return f32(factors) + rows.first * columns() + column;
   }

@@ -1,4 +1,4 @@
-// Copies between the arrays of a recurrent layer's batch and those of a block of its rows.
+// Copies data between the arrays of a recurrent layer's batch and the arrays for a block of its rows.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ struct RowBlock {
   int64_t first, count;
 };
 
-/// Copies between the arrays of a batch and those of a block, whose steps are in the order of processing.
+/// Copies data between the arrays of a batch and the arrays of a block, whose steps are in the order of
+/// processing.
 class SequenceRows {
  public:
   explicit SequenceRows(const RecurrenceSpec& spec) : spec_(spec) {}

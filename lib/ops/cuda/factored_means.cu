@@ -87,7 +87,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// A block replaces the gradients of some rows of a matrix by the direction, a warp those of one row.
+/// A block replaces the gradients in some rows of a matrix by the direction; each of its warps processes one
+/// row.
 __global__ void __launch_bounds__(kThreads)
     factored_direction_kernel(FactoredArguments args, int64_t rows_of_block) {
   if (args.state->gradient.skip) return;

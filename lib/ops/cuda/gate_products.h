@@ -1,5 +1,5 @@
-// Products of a recurrent layer's state if each gate reads it with other factors (recurrent dropout):
-// one product for each gate, of aligned copies.
+// Products of a recurrent layer's state if each gate reads the state with different factors (recurrent
+// dropout): one product for each gate, from aligned copies.
 #pragma once
 
 #include <cstddef>
@@ -93,8 +93,8 @@ class GateProducts {
     }
   }
 
-  /// Writes the gradient of the gates' parts of the kernel. `states` are those before each step, [steps,
-  /// batch, units]; diff_sums are those of all steps.
+  /// Writes the gradients of the gates' parts of the kernel. `states`: the states before each step, [steps,
+  /// batch, units]; `diff_sums`: the gradients of the sums in all steps.
   void kernel_gradient(const T* states, const T* diff_sums, const void* factors, float* diff_kernel,
                        std::byte* scratch) {
     const int64_t units = spec_.units, all = spec_.steps * n_;

@@ -11,7 +11,8 @@ namespace {
 
 using Unit16 = Vector<uint32_t, 4>;
 
-/// Calls use(Unit{}) with the widest unit that divides all of these numbers of bytes, which may be addresses.
+/// Calls use(Unit{}) with the widest unit that divides all of these numbers. The numbers are sizes in bytes,
+/// or addresses.
 template <class Use>
 void with_unit(std::initializer_list<int64_t> bytes, Use&& use) {
   int64_t all = 0;

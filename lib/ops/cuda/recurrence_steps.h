@@ -117,8 +117,8 @@ __device__ inline float bias_of(const float* bias, int64_t column) {
   return bias ? bias[column] : 0.0f;
 }
 
-// One step of one element. `gates` are the sums of the inputs, replaced by what backward needs; `sums` are
-// the products of the state.
+// Computes one step of one element. `gates` are the sums of the inputs; the values that backward needs
+// replace them. `sums` are the products of the state.
 
 template <class T, class Function, class Gate>
 struct LstmForward {

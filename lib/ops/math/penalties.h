@@ -53,7 +53,7 @@ DTRAIN_HOST_DEVICE inline float penalty_scale(const GradientRule& rule, const do
   return static_cast<float>(state.gradient.loss_scale / mean_factor(rule, weights, state));
 }
 
-/// Returns the factor of elements whose squares have this sum. As in Keras, 1e-7 is added to the divisor.
+/// Returns the factor for elements whose squares have this sum. As in Keras, 1e-7 is added to the divisor.
 DTRAIN_HOST_DEVICE inline float norm_factor(const ConstraintSpec& spec, double squares) {
   const float norm = ::sqrtf(static_cast<float>(squares));
   const float limited = norm < spec.min ? spec.min : norm > spec.max ? spec.max : norm;

@@ -87,8 +87,8 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   return loss;
 }
 
-/// 1 minus the overlap of prediction and target (their Dice coefficient or Tversky index), as the mean over
-/// the classes, times spec.factor. Sums are in double, because a row may be a whole image.
+/// Computes 1 minus the overlap of prediction and target (their Dice coefficient or Tversky index), as the
+/// mean over the classes, times spec.factor. Sums are in double, because a row may be a whole image.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double overlap_row(const RowLossSpec& spec, const Group& group, const Score& score,
                                              const Target& target, float scale, int64_t columns,

@@ -23,7 +23,7 @@ struct TrainingState {
   int64_t step = 0;           // steps done in the whole run
   int64_t epoch = 0;          // finished epochs
   int64_t step_in_epoch = 0;  // steps done in the current epoch
-  // Of the current epoch, over its training batches:
+  // State of the current epoch, over its training batches:
   std::vector<double> sums;             // all zero at an epoch's start; saved within an epoch only
   int64_t sums_version = kSumsVersion;  // the Metric::sums_version() that the sums follow
   int64_t samples = 0;
@@ -34,8 +34,8 @@ struct TrainingState {
   double loss_scale = 0;
   int64_t good_steps = 0;  // since the scale changed
 
-  // Weights whose optimizer state began later than the run, because they were frozen or trained by another
-  // optimizer before; with the number of steps that were done by then.
+  // For weights whose optimizer state began after the run did (they were frozen, or trained by another
+  // optimizer), the number of steps that were done at that time.
   std::map<std::string, int64_t> slots_since;
 
   Json schedule;  // state of the learning rate schedule

@@ -30,7 +30,7 @@ size_t value_input(size_t inputs) {
   return inputs == 1 ? 0 : 1;
 }
 
-/// Returns the frequencies of the elements of a head, whose halves have the same: base^(-i / half).
+/// Returns the frequencies of the elements of a head: base^(-i / half) for element i of each half.
 std::vector<double> frequencies_of(double base, int64_t dim) {
   const int64_t half = dim / 2;
   std::vector<double> frequencies;
@@ -132,8 +132,9 @@ class AttentionWriter {
                  {kInputs[input], its_.inputs[input]}, heads);
   }
 
-  /// Adds `of`_rotated: x * cosines + (its halves exchanged, the second one negative) * sines. The angles are
-  /// float64: those of late positions have many turns.
+  /// Adds the layers of `of`_rotated, which rotates pairs of elements: x * cosines + y * sines, where y has
+  /// the halves of x exchanged and one of them negated. The angles are float64, because angles of late
+  /// positions are large.
   Tensor rotated(const std::string& of, const Tensor& x) {
     if (!its_.rotary_base) return x;
     const int64_t half = its_.key_dim / 2;
@@ -248,7 +249,7 @@ std::optional<double> base_of(const Json& frequencies) {
   if (has_base(kUsual)) return kUsual;
   if (dim < 4 || !frequencies.items()[1].is_number()) return std::nullopt;
   const double base = std::pow(frequencies.items()[1].as_double(), -static_cast<double>(dim / 2));
-  // The shortest number with these frequencies is the one that the user wrote.
+  // Of all numbers that give these frequencies, the user wrote the shortest one.
   for (int digits = 1; std::isfinite(base) && digits <= kMostDigits; ++digits)
     if (const double rounded = rounded_to(base, digits); has_base(rounded)) return rounded;
   return std::nullopt;
@@ -274,7 +275,7 @@ std::string object_in(const Json* written) {
                               : written->dump();
 }
 
-/// Finds the sizes and options of an attention in its model.
+/// Finds the sizes and options of an attention in the Keras model that computes it.
 class AttentionReader {
  public:
   explicit AttentionReader(const KerasModel& model) : model_(model) {}
@@ -342,8 +343,8 @@ class AttentionReader {
            has_equal_products();
   }
 
-  /// Returns whether the lists of numbers have the lengths that follow from the sizes. So the writer makes no
-  /// longer lists than the file has.
+  /// Returns whether the file's lists of numbers have the lengths that the sizes require. The writer then
+  /// makes no list that is longer than the file's.
   bool has_lists_for(const KerasAttention& attention) const {
     const int64_t queries = attention.inputs[0][0],
                   keys = attention.inputs[key_input(attention.inputs.size())][0];
@@ -393,7 +394,7 @@ class AttentionReader {
         names.push_back(argument.at("config").at("keras_history").items()[0].as_string());
   }
 
-  /// Returns whether all products have the same options, which are those of the attention.
+  /// Returns whether the products of queries, keys, values and outputs all have the options of the attention.
   bool has_equal_products() const {
     const KerasModelLayer& first = *find(kProducts[0]);
     return std::all_of(kProducts.begin(), kProducts.end(), [&](const char* name) {

@@ -143,7 +143,7 @@ class TrainingReader {
       add_problem(fmt::format("dtrain has no optimizer {}", object.name));
       return {};
     }
-    // An optimizer that was given by its name has no options, in which those since 2.11 have `use_ema`.
+    // An optimizer that was given by its name has no options. Since Keras 2.11, all others have `use_ema`.
     const bool is_name = object.options.entries().empty();
     is_since_2_11_ =
         writer_.major >= 3 || object.options.find("use_ema") || (is_name && writer_.is_since(2, 11));
@@ -179,8 +179,9 @@ class TrainingReader {
     return options.node();
   }
 
-  /// In Keras 1 to 2.10, Nadam's momentum of step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2), and
-  /// tf.keras saves schedule_decay as `decay`. Later versions of Keras have no such option: it is 1.
+  /// In Keras 1 to 2.10, Nadam's momentum in step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2), and
+  /// tf.keras saves schedule_decay as `decay`. Later versions of Keras have no such option and use the value
+  /// 1.
   void check_nadam(const KerasObject& object) {
     constexpr double kUsual = 0.004;
     const Json* decay = value_at(object.options, "schedule_decay");

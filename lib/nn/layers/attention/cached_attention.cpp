@@ -82,7 +82,7 @@ class PreparedCachedAttention : public PreparedLayer {
     return static_cast<std::byte*>(row) + static_cast<size_t>(columns) * bytes_of(ops_.compute_type());
   }
 
-  /// The samples' rows are those of one sequence whose positions are `at`.
+  /// Treats the rows of the samples as one sequence whose positions are `at`.
   RotarySpec rotary(int64_t heads, const int32_t* at) const {
     return {.samples = 1,
             .positions = batch_,

@@ -77,7 +77,7 @@ struct AttentionShape {
   int64_t output_width() const { return heads * value_dim; }
 };
 
-/// One array of queries, keys or values within the result of a product.
+/// The queries, keys or values within the result of a product.
 struct ProjectedArray {
   size_t projections;  // index of the product, that of its input
   int64_t column;
@@ -331,7 +331,7 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
             .value_input = inputs.size() == 1 ? size_t{0} : size_t{1}};
   }
 
-  /// Returns whether no position sees a later one.
+  /// Returns whether no position depends on a later one.
   bool has_steps(std::span<const TensorSpec> inputs) const { return options_.causal && inputs.size() == 1; }
 
   CachedAttentionOptions cached(std::span<const TensorSpec> inputs) const {

@@ -1,4 +1,4 @@
-// Products of one input with several kernels, as one product.
+// Computes the products of one input with several kernels as one product.
 #pragma once
 
 #include <algorithm>

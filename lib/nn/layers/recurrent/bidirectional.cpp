@@ -150,8 +150,8 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     return d == 0 ? *options_.layer.get() : dynamic_cast<const RecurrentLayer&>(*backward_);
   }
 
-  /// Returns a direction's elements of a list with one element per input: that of the sequences, then those
-  /// of the direction's initial states if there are any.
+  /// Returns the elements that belong to one direction from a list with one element per input: the element of
+  /// the sequences, then those of the direction's initial states, if any.
   template <class List>
   std::vector<typename List::value_type> inputs_of(size_t d, const List& all) const {
     std::vector<typename List::value_type> own = {all[0]};

@@ -116,9 +116,9 @@ class PreparedRecurrent : public PreparedLayer {
     return factors(args, recurrent_dropout_, stream_ + kOtherStream, state_columns_, state_factors_at_);
   }
 
-  /// Returns [samples, columns], at this offset of scratch memory: 0 for dropped elements. They are the same
-  /// for all steps of a sequence, and depend on the sample's place in the global batch only. Null if the rate
-  /// is 0.
+  /// Returns factors [samples, columns] at `offset` of the scratch memory: 0 for dropped elements. All steps
+  /// of a sequence have the same factors, which depend only on the sample's index in the global batch. Null
+  /// if the rate is 0.
   const void* factors(const LayerArguments& args, float rate, uint32_t stream, int64_t columns,
                       size_t offset) {
     if (rate == 0.0f) return nullptr;

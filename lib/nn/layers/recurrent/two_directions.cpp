@@ -12,7 +12,7 @@ namespace {
 
 /// A direction, and the places of its arrays.
 struct OneDirection : PreparedDirection {
-  LayerArguments args = {};  // of the layer's calls; reused, so that calls do not allocate
+  LayerArguments args = {};  // One direction with the offsets of its arrays.
   size_t saved = 0;          // offset of the layer's saved memory
   size_t output = 0;         // offset of its output in scratch memory, if it flips
   size_t ordered = 0;        // offset of its output in the order of the input: in scratch memory, or in saved

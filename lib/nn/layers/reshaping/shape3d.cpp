@@ -89,7 +89,7 @@ Step turned_round(const Step& step) {
   return {step.backward, step.forward};
 }
 
-/// `inner` and `outer` are the shapes of a volume without the padding and with it.
+/// `inner` and `outer` are the shapes of a volume without the padding and with the padding.
 std::unique_ptr<PreparedLayer> prepare_padding(const LayerRequest& request, const Padding3& sides,
                                                const Shape& inner, const Shape& outer, bool pads) {
   const int64_t n = request.batch, channels = inner[3];

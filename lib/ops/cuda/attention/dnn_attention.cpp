@@ -53,7 +53,7 @@ class AttentionGraph {
     pointwise(CUDNN_POINTWISE_SUB, scores, largest, shifted);
     pointwise(CUDNN_POINTWISE_EXP, shifted, exponentials);
     reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, sum);
-    // cuDNN does not recognize the graph without these operations, so inference has them, too.
+    // cuDNN recognizes the graph only with these operations, so inference also has them.
     const Tensor logarithm = per_query();
     pointwise(CUDNN_POINTWISE_LOG, sum, logarithm);
     pointwise(CUDNN_POINTWISE_ADD, largest, logarithm, per_query(kLogsumexp));

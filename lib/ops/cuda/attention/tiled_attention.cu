@@ -51,7 +51,7 @@ struct AttentionPlace {
   __device__ int64_t dst_at(int64_t query) const {
     return ((sample * spec.queries + query) * spec.heads + head) * spec.value_dim;
   }
-  /// Place of a query in arrays of one number per query.
+  /// Index of a query in arrays with one number per query.
   __device__ int64_t row_at(int64_t query) const {
     return (sample * spec.heads + head) * spec.queries + query;
   }

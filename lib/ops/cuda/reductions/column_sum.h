@@ -99,7 +99,8 @@ void sum_columns(CudaContext& context, const Term& term, const SumPlaces<Term::k
                  int64_t columns) {
   constexpr int kSums = Term::kSums;
   if (columns <= 0) return;
-  // If there are few columns, more lanes work on rows, whose elements are then close together in memory.
+  // If there are few columns, more lanes process rows, because the elements of adjacent rows are then close
+  // together in memory.
   const auto width =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min(columns, kColumnTile))));
   const dim3 block(static_cast<unsigned>(width), static_cast<unsigned>(kColumnThreads / width));
