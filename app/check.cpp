@@ -53,19 +53,19 @@ struct CheckOptions {
 
 /// The properties of a run that the command shows.
 struct CheckedRun {
-  std::vector<CheckedSplit> splits;  // without data
+  std::vector<CheckedSplit> splits;  // the run's splits, without their data
   int64_t steps_per_epoch = 0;
   int64_t last_batch = 0;  // samples in the last batch of an epoch
   std::vector<MemoryPlan> replicas;
   std::string reduction_place;
   size_t snapshot = 0;
-  size_t read_ahead = 0;                 // bytes of host memory
-  TableBytes tables;                     // of metrics
+  size_t read_ahead = 0;                 // bytes of host memory for reading ahead
+  TableBytes tables;                     // bytes of the tables of metrics
   std::vector<int64_t> lengths;          // that training batches are cut to; empty if they are not cut
   double computed = 1;                   // fraction of all positions that the first epoch's batches have
   std::vector<int64_t> last_shares;      // samples of the last batch, by replica
-  std::optional<StepTime> step_time;     // if requested
-  std::optional<ScheduleView> schedule;  // if requested
+  std::optional<StepTime> step_time;     // time of a step, if requested
+  std::optional<ScheduleView> schedule;  // schedule of a pipeline, if requested
   std::string instructions;              // the first replica's plan as text, if requested
   Json instructions_json;
 

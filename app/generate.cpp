@@ -40,7 +40,7 @@ std::string without_line_end(std::string text) {
 }
 
 struct Prompt {
-  std::string name;  // in messages
+  std::string name;  // name of the prompt in messages
   std::string text;
 };
 
@@ -145,7 +145,7 @@ class TextPrinter final : public TextObserver {
   size_t samples_;
   bool prints_;
   std::vector<Text> texts_;
-  size_t current_ = 0;      // the text that is printed
+  size_t current_ = 0;      // index of the text that is printed
   bool is_closed_ = false;  // the reader of the output has closed it
 };
 

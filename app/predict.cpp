@@ -158,9 +158,9 @@ class Predictions {
   bool are_of_layers_, are_probabilities_;
   std::string no_probability_, units_;
   std::vector<PredictedOutput> outputs_;
-  std::vector<Scores> scores_;         // by output
-  std::vector<bool> can_take_logits_;  // by output, of its loss
-  std::vector<TargetScale> scales_;    // by output
+  std::vector<Scores> scores_;         // interpretation of each output's numbers
+  std::vector<bool> can_take_logits_;  // whether the loss of each output can take logits
+  std::vector<TargetScale> scales_;    // scale of each output's target
 };
 
 /// Replaces the outputs of the graph by the outputs of these layers.

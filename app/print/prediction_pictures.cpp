@@ -150,8 +150,8 @@ class PredictionPictures final : public ArrayWriter {
   }
 
   std::vector<PictureOutput> outputs_;
-  std::vector<std::string> names_;    // by sample
-  std::vector<std::string> folders_;  // by output
+  std::vector<std::string> names_;    // names of the samples
+  std::vector<std::string> folders_;  // folder of each output
   int64_t next_ = 0;                  // index of the next sample
 };
 

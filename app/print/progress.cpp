@@ -83,7 +83,7 @@ class EpochProgress : public QuietProgress {
   void on_note(const std::string& message) override { print_note(message); }
 
  private:
-  double waiting_ = 0;  // fraction of the current epoch
+  double waiting_ = 0;  // fraction of the current epoch spent waiting for samples
 };
 
 /// Prints a line after each epoch, and one per minute within an epoch.

@@ -165,7 +165,7 @@ void in_run_directory(RunDirectory directory, const std::function<void()>& work)
 }
 
 void in_world(World& world, const std::function<void()>& work) try { work(); } catch (const Interrupted&) {
-  throw;  // all processes were interrupted
+  throw;  // all processes were interrupted, so there is no error to report
 } catch (const UserError&) {
   throw;  // main() reports it with its exit code
 } catch (const std::exception& error) {

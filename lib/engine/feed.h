@@ -32,8 +32,9 @@ class Feed {
  private:
   /// How a column is uploaded to the device.
   struct Column {
-    GatherSpec spec;       // the copy of the batch's rows; a shorter batch sets the number of elements
-    int64_t elements = 0;  // of a whole row; 0 if other threads read the rows, as long as the batch has them
+    GatherSpec spec;  // how rows are converted; each batch sets row_elements, because it may be cut
+    int64_t elements =
+        0;  // elements of a whole row; 0: rows are read by other threads, with the positions of the batch
     Buffer scale, offset;  // device arrays to which the spec points
     bool stored = false;   // true: in the data set's format; false: in the model's
     Buffer resident;       // all rows, if the column is kept on the device

@@ -90,7 +90,7 @@ struct LossFormats {
 /// A metric of an output.
 struct MetricInUse {
   KindSettings settings;
-  const Loss* loss;  ///< of the output; null if unknown
+  const Loss* loss;  ///< loss of the output; null if unknown
   const TensorSpec &output, &target;
 };
 struct MetricFormats {

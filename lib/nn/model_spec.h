@@ -92,9 +92,9 @@ struct LayerKeys {
   std::optional<WrittenDevice> device;
   Recompute recompute;
   std::optional<Name> shared_with;
-  bool ignore_mask = false;                  // only for layers
-  OptionalRegularizer activity_regularizer;  // only for layers
-  int64_t repeat = 1;                        // only for blocks
+  bool ignore_mask = false;                  // the option of a layer; blocks do not have it
+  OptionalRegularizer activity_regularizer;  // the option of a layer; blocks do not have it
+  int64_t repeat = 1;                        // the option of a block; layers do not have it
   static const Schema<LayerKeys>& layer_schema();
   static const Schema<LayerKeys>& block_schema();
 };

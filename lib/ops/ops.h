@@ -38,8 +38,8 @@ class Unsupported : public Error {
 
 /// Notes for the user about how an operation is computed on its device; empty if there are none.
 struct Remarks {
-  std::string warning;  ///< about this operation only: why it will be slow
-  std::string note;     ///< about all operations of this kind, so it is printed once
+  std::string warning;  ///< why this operation will be slow
+  std::string note;     ///< a note about all operations of this kind; printed once
 };
 
 // Prepared operations: created once per shape by a plan, run in every step. `scratch` holds at least

@@ -39,7 +39,7 @@ struct ActivationSpec {
   float alpha = 0;
   bool approximate = false;                                ///< gelu: uses tanh instead of erf
   float maximum = std::numeric_limits<float>::infinity();  ///< clipped_relu's max_value; above the threshold
-  float threshold = 0;                                     ///< of clipped_relu; not negative
+  float threshold = 0;                                     ///< threshold of clipped_relu; not negative
   bool operator==(const ActivationSpec&) const = default;
 };
 
@@ -95,7 +95,7 @@ struct Padding3 {
 
 /// An image is a volume of depth 1.
 struct ConvolutionSpec {
-  int64_t batch = 0, depth = 1, height = 0, width = 0, channels = 0;  // of the source
+  int64_t batch = 0, depth = 1, height = 0, width = 0, channels = 0;  // shape of the source
   int64_t filters = 0;                                                // if depthwise: channels * multiplier
   int64_t kernel_depth = 1, kernel_height = 1, kernel_width = 1;
   int64_t stride_depth = 1, stride_height = 1, stride_width = 1;
@@ -138,7 +138,7 @@ struct PoolingSpec {
   int64_t pool_depth = 1, pool_height = 1, pool_width = 1;
   int64_t stride_depth = 1, stride_height = 1, stride_width = 1;
   Padding3 padding;
-  Layout layout = Layout::plain;  ///< of src and dst
+  Layout layout = Layout::plain;  ///< layout of src and dst
   bool training = true;
 
   bool is_volume() const { return depth != 1 || pool_depth != 1; }
@@ -188,12 +188,12 @@ struct ElementwiseLossSpec {
     binary_focal_crossentropy,
   };
   Kind kind = Kind::mean_squared_error;
-  bool from_logits = false;   ///< of the binary cross-entropies
-  float delta = 1;            ///< of huber
-  float label_smoothing = 0;  ///< of the binary cross-entropies: fraction of the target that is replaced by
-                              ///< 1/2
-  float gamma = 2;            ///< of binary_focal_crossentropy
-  float alpha = 0.25f;        ///< of binary_focal_crossentropy if balances_classes: weight of class 1
+  bool from_logits = false;  ///< option of the binary cross-entropies
+  float delta = 1;           ///< option of huber
+  float label_smoothing =
+      0;            ///< option of the binary cross-entropies: fraction of the target that is replaced by 1/2
+  float gamma = 2;  ///< option of binary_focal_crossentropy
+  float alpha = 0.25f;  ///< option of binary_focal_crossentropy if balances_classes: weight of class 1
   bool balances_classes = false;
 
   constexpr int64_t divisor(int64_t columns) const { return kind == Kind::kl_divergence ? 1 : columns; }
@@ -207,9 +207,9 @@ struct RowLossSpec {
   bool from_logits = false;
   float label_smoothing = 0, gamma = 2, alpha = 0.25f;
   // Options of dice and tversky.
-  float beta = 0.5f;    ///< of tversky
+  float beta = 0.5f;    ///< option of tversky
   int64_t classes = 1;  ///< column c belongs to class c % classes; the loss is the mean over the classes
-  double factor = 1;    ///< of the loss, but not of the gradient
+  double factor = 1;    ///< factor of the loss, but not of the gradient
 };
 
 /// The weight of row r is values[r / rows_per_weight]; 1 if `values` is null.
@@ -225,7 +225,7 @@ struct MetricSpec {
   Kind kind = Kind::sparse_top_k;
   int k = 1;  ///< top-k: correct if fewer than k scores are greater, or equal and earlier in the row (k = 1
               ///< is argmax)
-  float threshold = 0.5f;  ///< of binary_accuracy
+  float threshold = 0.5f;  ///< option of binary_accuracy
 };
 
 /// Counts over predictions and targets. Metrics that are not means over rows are computed from these sums.
@@ -275,7 +275,7 @@ struct GatherSpec {
   DType from = DType::float32;
   DType to = DType::float32;
   int64_t row_elements = 1;
-  int64_t src_elements = 0;      ///< from one source row to the next; 0: row_elements
+  int64_t src_elements = 0;      ///< elements from one source row to the next; 0: row_elements
   const float* scale = nullptr;  ///< device memory, like offset
   const float* offset = nullptr;
   int64_t scale_elements = 1;  ///< 1, or at least row_elements if each element of a row has its own scale
@@ -296,7 +296,7 @@ struct RowList {
 
 /// Per-step scalars that the host uploads before each step.
 struct StepNumbers {
-  uint64_t step = 0;  ///< global, from 0
+  uint64_t step = 0;  ///< number of the global step, from 0
   double learning_rate = 0;
   float decay = 0;  ///< learning_rate * weight_decay: fraction that is first subtracted from each weight
   double row_weights = 1;  ///< number of row weights in the global batch, if rows have weights; their sum if
@@ -317,7 +317,7 @@ struct GroupRule {
 /// Consecutive elements of one parameter in a flat buffer.
 struct ParameterPart {
   int64_t n;         // may include padding after the parameter
-  int64_t elements;  // of the whole parameter
+  int64_t elements;  // number of elements of the whole parameter
   float learning_rate_factor;
 };
 

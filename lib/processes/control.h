@@ -31,7 +31,7 @@ std::string process_name(const std::string& host, int rank, int size);
 class ControlChannel {
  public:
   struct Timing {
-    std::chrono::duration<double> beat{0.25};        // between heartbeats
+    std::chrono::duration<double> beat{0.25};        // time between heartbeats
     std::chrono::duration<double> peer_timeout{30};  // silence that counts as a failure
   };
 
@@ -48,8 +48,8 @@ class ControlChannel {
   /// The step and the activity of a process, for messages about it.
   struct Progress {
     int64_t step = 0;
-    std::string phase;   // such as "reading data"
-    bool waits = false;  // for other processes
+    std::string phase;   // what the process is doing, such as "reading data"
+    bool waits = false;  // whether the process waits for other processes
     bool operator==(const Progress&) const = default;
   };
   /// Sets the progress of this process until it is set again.
@@ -77,7 +77,7 @@ class ControlChannel {
 
   /// A failure of another process.
   struct Failure {
-    std::string message;  // for users, with host, rank, step and phase
+    std::string message;  // message for users, with host, rank, step and phase
     int exit_code = 1;
     /// Whether this process itself noticed the failure. Otherwise process 0 has reported it, or this is
     /// process 0, did not respond, and another process has reported that.
@@ -115,8 +115,8 @@ class ControlChannel {
   struct Peer {
     int rank;
     Connection connection;
-    Seconds silence{0};  // since the last message
-    Progress progress;   // of its last heartbeat
+    Seconds silence{0};  // time since the last message
+    Progress progress;   // progress in the last heartbeat
     bool ended = false;  // said goodbye, or is gone
   };
 
@@ -154,7 +154,7 @@ class ControlChannel {
   Clock::time_point last_beat_;
   Activity activity_;
   Progress last_progress_;
-  Seconds idle_{0};  // since this process has done anything
+  Seconds idle_{0};  // time since this process last did anything
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
@@ -162,9 +162,9 @@ class ControlChannel {
   Seconds hang_limit_{0};
   Progress progress_;
   std::function<Progress()> progress_source_;
-  std::vector<Json> posted_;  // for send_posted()
+  std::vector<Json> posted_;  // messages to be sent by send_posted()
   std::optional<Failure> failure_;
-  bool failed_ = false;  // this process or another one
+  bool failed_ = false;  // whether this process or another one has failed
   std::atomic<bool> other_failed_{false};
   bool stopping_ = false;
   std::function<void(const std::string&)> failure_handler_, interrupt_, hang_handler_;

@@ -22,7 +22,7 @@ std::vector<InterfaceAddress> interface_addresses();
 /// range of addresses (CIDR), "10.77.0.0/16". An empty text chooses nothing.
 struct ChosenNetwork {
   std::string text;
-  std::string option = "--interface";  // where the user wrote it, for messages
+  std::string option = "--interface";  // where the user wrote the address, for messages
 };
 
 /// Returns the addresses that belong to the chosen network; without a choice, all except loopback addresses.

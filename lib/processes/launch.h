@@ -20,7 +20,7 @@ struct Launch {
   Launcher launcher = Launcher::none;
   int rank = 0;
   int size = 1;        // 0 if the launcher does not tell: only MPI knows it
-  int local_rank = 0;  // among the processes of this machine
+  int local_rank = 0;  // rank among the processes of this machine
   /// The implementations whose processes can find each other under this launcher, the most likely one first.
   std::vector<MpiFamily> families;
   /// How srun passes addresses between processes: "pmix", "pmi2", or "" for neither. "" for other launchers.

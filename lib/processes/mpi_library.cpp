@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 /// A binary interface of MPI: the file names of its libraries, and its shim.
 struct Interface {
-  std::optional<MpiFamily> family;  // nullopt: any
+  std::optional<MpiFamily> family;  // the family to which the interface belongs; nullopt: any
   const char* shim;
   std::vector<const char*> names;
   const char* build_path;  // the library found at build time, or ""

@@ -41,7 +41,7 @@ struct ColumnProfile {
   int64_t missing = 0;                                  // rows without a value for the csv reader
   bool whole = true;                                    // all numbers are integers
   bool counts_up = true;                                // by one, from 0 or 1, from the first row to the last
-  double least = 0, most = 0, mean = 0, deviation = 0;  // of the numbers
+  double least = 0, most = 0, mean = 0, deviation = 0;  // statistics of the numbers
   int64_t numbers = 0;                                  // rows with a number
   int64_t texts = 0;                                    // rows with neither a number nor a gap
   int64_t comma_numbers = 0;                            // texts like "5,1" or "1,234"
@@ -50,7 +50,7 @@ struct ColumnProfile {
   bool is_amount = false;                               // whether amounts were read as numbers
   bool has_points = false;                              // some number has a decimal point
   bool has_comma_thousands = false;                     // some number has points and a comma: "1.234,56"
-  DateSpan dates;                                       // for a column of dates
+  DateSpan dates;                                       // range of the dates, for a column of dates
   double words = 0;                                     // average number of words of a text
   std::string odd_text;  // the first text in a column of mostly numbers; "" for others
   int64_t odd_line = 0;  // the line of odd_text
@@ -105,7 +105,7 @@ class ColumnProfiler {
   ColumnProfile column_;
   int64_t rows_ = 0, stride_ = 1;  // the sample has every stride_-th row
   int64_t missing_numbers_ = 0, words_ = 0, named_missing_ = 0;
-  DateSpan compact_, seconds_;  // of numbers: 20260131, and Unix times
+  DateSpan compact_, seconds_;  // ranges of numbers read as dates: 20260131, and Unix times
   double squares_ = 0;          // sum of squared distances of the numbers from their mean
   std::string other_text_;      // the first text that is not a common name of a missing value
   bool has_one_other_text_ = true;

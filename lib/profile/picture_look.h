@@ -30,7 +30,7 @@ struct NamedPictures {
   size_t column = 0;
   std::string folder;     // folder of the images; "" for the table's own folder
   std::string extension;  // extension missing in the names
-  PictureLook look;       // at the files listed in the table's profile
+  PictureLook look;       // findings about the files listed in the table's profile
 };
 
 /// Returns the first column whose values name images in the table's folder or a subfolder. If there is none,

@@ -89,7 +89,7 @@ void Arena::assign() {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
   const size_t largest = order.empty() ? 0 : buffers_[order.front()].bytes;
-  std::multimap<size_t, const Buffer*> placed;  // by offset
+  std::multimap<size_t, const Buffer*> placed;  // placed buffers by offset
   // For each time, `full` is the offset below which there is no gap, and `top` the offset above which no
   // buffer is placed. They are mostly equal, which avoids the search for a gap: its cost grows with the
   // number of buffers.

@@ -54,10 +54,11 @@ struct ProgramValue {
 
 /// Bytes of a slot's memory that a plan needs.
 struct ArenaBytes {
-  size_t frame = 0;   // per microbatch in flight
-  size_t shared = 0;  // once for all microbatches: values that are not kept from forward to backward
-  size_t links = 0;   // per microbatch in flight: gradients in transfer from other slots, in the links'
-                      // memory
+  size_t frame = 0;  // bytes per microbatch in flight
+  size_t shared =
+      0;  // bytes for all microbatches together: values that are not kept from forward to backward
+  size_t links =
+      0;  // bytes per microbatch in flight: gradients in transfer from other slots, in the links' memory
 };
 
 /// A part of a slot's memory that a program needs while it runs.
@@ -65,12 +66,14 @@ struct ProgramBuffer {
   std::string name;  // name of its first value
   int slot = 0;
   size_t bytes = 0;
-  bool is_kept = false;     // until the end: an output, or lent to another slot, which reads it at any time
-  bool is_lent = false;     // another slot reads it directly
+  bool is_kept = false;  // whether the buffer is needed until the end: for an output, or because another slot
+                         // reads it at any time
+  bool is_lent = false;  // another slot reads it directly
   bool from_start = false;  // written before the first instruction
   Lifetime lifetime;        // first and last instruction that need it
-  bool is_shared = false;   // among the microbatches in flight: part of ArenaBytes::shared
-  size_t offset = 0;        // in the slot's frame memory or shared memory
+  bool is_shared =
+      false;  // whether microbatches in flight share the buffer, which is then part of ArenaBytes::shared
+  size_t offset = 0;  // in the slot's frame memory or shared memory
 };
 
 /// A connection from one slot to another.
@@ -89,7 +92,7 @@ struct ProgramReorder {
 
 /// A loss and the metrics of one output.
 struct ProgramHead {
-  std::shared_ptr<const Loss> loss;  // in the form for the prediction that ComputeLoss reads
+  std::shared_ptr<const Loss> loss;  // the loss in the form for the prediction that ComputeLoss reads
   std::vector<HeadMetric> metrics;
 };
 

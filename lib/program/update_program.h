@@ -24,7 +24,7 @@ struct UpdateRequest {
   int slot = 0;
   GradientReduction reduction = GradientReduction::none;
   bool joins_backward = false;       // sums that backward starts end later (with in_backward)
-  bool has_other_slots = false;      // whose gradients are part of the norm
+  bool has_other_slots = false;      // whether gradients of other slots are part of the norm
   int64_t gradients = 0;             // floats that have a gradient: the trained parameters, then statistics
   int64_t trained = 0;               // floats of trained parameters
   Range share;                       // the range that this replica updates

@@ -103,9 +103,9 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
 /// A metric as written in the configuration.
 struct WrittenMetric {
   Configured<Metric> kind;  // empty if it had an error
-  Mark mark, name_mark;     // of the metric, and of its option `name` if it has one
+  Mark mark, name_mark;     // locations of the metric, and of its option `name` if it has one
 };
-using WrittenMetrics = std::vector<WrittenMetric>;  // of one output
+using WrittenMetrics = std::vector<WrittenMetric>;  // metrics of one output
 
 /// The metrics of `metrics:` or `weighted_metrics:`, by output.
 struct MetricsByOutput {
@@ -235,7 +235,7 @@ class HeadBuilder {
   /// Adds metrics and reports those that do not fit the output, as far as it is known.
   void add(const WrittenMetrics& written, bool weighted) {
     for (const WrittenMetric& metric : written)
-      if (metric.kind) add(metric, weighted);  // otherwise the error was reported when it was read
+      if (metric.kind) add(metric, weighted);  // the error of other metrics was reported when they were read
   }
   Head take() { return std::move(head_); }
 
@@ -251,7 +251,7 @@ class HeadBuilder {
       return std::find(config_.total_names.begin(), config_.total_names.end(), prefix_ + metric.name) !=
              config_.total_names.end();
     };
-    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // as in Keras
+    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // Keras's name
     if (is_there()) {
       const std::vector<std::string> options = registry<Metric>().fields(written.name);
       const bool takes_name = std::find(options.begin(), options.end(), "name") != options.end();

@@ -162,7 +162,7 @@ std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts
 std::vector<std::string> target_columns(const RunConfig& config, size_t head) {
   const auto& train = config.dataset.train;
   const std::vector<std::string>& names = config.dataset.facts.source.fields.targets;
-  std::vector<int64_t> columns;  // of each head: 0 if its target is an input
+  std::vector<int64_t> columns;  // number of target columns of each head: 0 if the target is an input
   for (const Head& one : config.heads)
     if (!train || !one.loss)
       columns.push_back(1);

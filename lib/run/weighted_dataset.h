@@ -18,7 +18,7 @@ class WeightedDataset final : public Dataset {
     size_t target = 0;  // index of the target's column
     /// Columns per row of a float32 target. The class is the argmax, or value > 0.5 for one column.
     int64_t columns = 1;
-    std::vector<float> weights = {};  // by class; empty: all weights are 1
+    std::vector<float> weights = {};  // weight of each class; empty: all weights are 1
 
     /// Returns the class of row `row` of a target's `values`: int32 class indices, or float32 rows of
     /// `columns`.

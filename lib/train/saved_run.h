@@ -18,9 +18,9 @@ namespace dtrain {
 /// Selects one of a run's checkpoints.
 enum class Which {
   newest,
-  best,       // an error if the run has none
-  preferred,  // the best, if the configuration defines one (checkpoint.best) and the run has it; else the
-              // newest
+  best,       // the best checkpoint; an error if the run has none
+  preferred,  // the best checkpoint, if the configuration defines one (checkpoint.best) and the run has it;
+              // else the newest
 };
 
 struct SavedRun {

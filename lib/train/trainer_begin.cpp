@@ -117,7 +117,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                                          .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.step_in_epoch == 0)
     state_.sums.assign(count_totals(config_.graph, config_.heads),
-                       0.0);  // the saved ones may belong to other metrics
+                       0.0);  // saved sums may belong to other metrics
   if (state_.sums.size() != count_totals(config_.graph, config_.heads))
     throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
                                 count_totals(config_.graph, config_.heads), state_.sums.size()));

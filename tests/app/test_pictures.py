@@ -105,7 +105,7 @@ class Pictures(Case):
             csv.writer(file).writerows(rows)
 
     def labels(self, split="train", every=1):
-        """Writes a table of the split's images, with a number for each that depends on its color."""
+        """Writes a table that lists the split's images, with a number for each image that depends on its color."""
         paths = sorted(path.relative_to(self.dir / split) for path in (self.dir / split).glob("*/*.png"))
         return [("id", "file", "colour", "warmth")] + [
             (i, path, path.parts[0], {"blue": 0.1, "green": 0.5, "red": 0.9}[path.parts[0]])

@@ -34,7 +34,7 @@ struct Region {
   std::byte* data = nullptr;
   size_t bytes = 0;
   size_t used = 0;
-  size_t unasked = 0;                   // part of `used` taken by drivers and libraries
+  size_t unasked = 0;                   // bytes of `used` that drivers and libraries take
   std::set<std::string> loaded;         // libraries whose kernels were loaded
   std::map<std::byte*, size_t> pieces;  // size in bytes by address
   bool holds(const void* p) const { return p >= data && p < data + bytes; }

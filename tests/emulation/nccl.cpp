@@ -41,7 +41,7 @@ struct Clique {
   int size = 0;
   int joined = 0, leaving = 0;
   bool aborted = false;
-  std::vector<int> devices;              // by rank
+  std::vector<int> devices;              // devices of the members, by rank
   std::vector<int64_t> calls;            // by rank: number of queued calls
   std::vector<int> replayed;             // by rank: number of pending captured calls
   std::vector<std::optional<Call>> met;  // by rank: call that the stream has reached
@@ -56,7 +56,8 @@ int version_told = 0;  // 0: that of the header
 int lost_device = -1;  // device whose link is lost
 
 thread_local int groups = 0;
-thread_local std::vector<ncclComm_t> begun, ended;  // in the open group
+thread_local std::vector<ncclComm_t> begun,
+    ended;  // communicators that this thread begins and ends in the open group
 
 /// The library chooses algorithms, and thus summation orders, freely unless configured.
 size_t first_rank(size_t ranks) {

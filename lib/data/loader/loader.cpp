@@ -44,7 +44,8 @@ class CutBatch final : public Batch {
   int64_t length() const override { return length_; }
   BatchSource source() const override { return whole_->source(); }
 
-  /// Reads whole rows of the columns that are cut into a buffer, some at a time, and copies their beginnings.
+  /// Reads whole rows of columns that are cut to fewer positions: reads some rows at a time into a buffer,
+  /// and copies the first positions of each.
   void read(int64_t first, int64_t count, std::span<const View> dst) const override {
     if (count == 0) return;
     constexpr size_t kBufferBytes = size_t{256} << 10;

@@ -129,7 +129,7 @@ class CpuRecurrence final : public Recurrence {
 
   bool resets_before() const { return spec_.kind == RecurrenceSpec::Kind::gru && !spec_.reset_after; }
   bool is_gru() const { return spec_.kind == RecurrenceSpec::Kind::gru; }
-  int64_t columns() const { return spec_.gates() * spec_.units; }  // of the kernels
+  int64_t columns() const { return spec_.gates() * spec_.units; }  // number of columns of the kernels
 
   template <class T>
   T* part(T* memory, int block, const FloatParts& parts, size_t offset) const {
@@ -413,8 +413,8 @@ class CpuRecurrence final : public Recurrence {
   int blocks_;
   int64_t chunk_;              // steps whose inputs are multiplied at once
   int64_t kept_steps_;         // steps that `kept_` holds
-  int64_t most_rows_;          // of a block
-  FloatParts kept_, scratch_;  // of one block
+  int64_t most_rows_;          // maximum number of rows of a block
+  FloatParts kept_, scratch_;  // parts of the memory of one block
   struct {
     size_t gates = 0, state = 0, cell = 0;
   } states_;  // offsets in kept_: [steps, rows, width], [steps + 1, rows, units], likewise

@@ -127,7 +127,7 @@ class GateProducts {
   RecurrenceSpec spec_;
   int64_t gates_, n_;  // n_: elements of a state
   // Offsets in scratch memory.
-  size_t kernels_[4] = {};  // of each gate, [units, units]
+  size_t kernels_[4] = {};  // kernels of the gates, each [units, units]
   size_t operand_ = 0, product_ = 0, gradients_ = 0, of_kernel_ = 0;
   std::unique_ptr<Matmul> by_kernel_, by_transposed_, by_states_;
 };

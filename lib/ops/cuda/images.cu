@@ -128,7 +128,7 @@ struct GatherRows {
   const From* src;
   RowList rows;
   To* dst;
-  int64_t columns, stride;  // stride: of the source rows
+  int64_t columns, stride;  // stride: elements from one source row to the next
   const float *scale, *offset;
   bool scale_is_row;  // else a single number
 

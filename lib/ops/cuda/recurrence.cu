@@ -346,8 +346,8 @@ class CudaRecurrence final : public Recurrence {
 
   CudaOps& ops_;
   RecurrenceSpec spec_;
-  int64_t rows_, n_, columns_;  // of all steps; elements of a state; of the kernels
-  int64_t state_columns_;       // of the product of the state
+  int64_t rows_, n_, columns_;  // number of all steps; elements of a state; columns of the kernels
+  int64_t state_columns_;       // columns of the product of the state
   ArrayPlaces kept_, scratch_;
   struct {
     size_t gates = 0, states = 0, inner = 0, cells = 0;

@@ -126,7 +126,7 @@ DTRAIN_HOST_DEVICE inline float erf(float x) {
   p = p * z - 0.37612626f;
   p = p * z + 1.12837911f;
   const float small = p * x;
-  a = a > 4.0f ? 4.0f : a;  // erf(4) rounds to 1
+  a = a > 4.0f ? 4.0f : a;  // the result rounds to 1 from erf(4) on
   float q = 2.51296854e-07f;
   q = q * a - 2.53143917e-05f;
   q = q * a + 0.000463785516f;

@@ -55,7 +55,7 @@ inline void with_gate_activations(const ActivationSpec& activation, const Activa
 struct StepMask {
   const uint8_t* mask = nullptr;  ///< [rows, steps], 0 for a masked step; null: no step is masked
   int64_t steps = 0;
-  int64_t step = 0;  ///< in the order of processing
+  int64_t step = 0;  ///< number of the step, in the order of processing
   bool reverses = false;
 
   DTRAIN_HOST_DEVICE bool at(int64_t row, int64_t t) const {

@@ -13,7 +13,7 @@ namespace dtrain::math {
 
 /// A row's target with label smoothing: part of it is spread evenly over the row's classes.
 struct SmoothedTarget {
-  const float* target;  // of the row
+  const float* target;  // targets of the row
   float kept, spread;
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return kept * target[c] + spread; }
 };

@@ -69,7 +69,7 @@ struct MultiHeadAttentionOptions {
 /// Sizes that follow from the options and the inputs.
 struct AttentionShape {
   int64_t heads, kv_heads, key_dim, value_dim;
-  size_t key_input, value_input;  // which of the inputs the keys and the values come from
+  size_t key_input, value_input;  // indices of the inputs that give the keys and the values
 
   int64_t query_width() const { return heads * key_dim; }
   int64_t key_width() const { return kv_heads * key_dim; }
@@ -79,7 +79,7 @@ struct AttentionShape {
 
 /// The queries, keys or values within the result of a product.
 struct ProjectedArray {
-  size_t projections;  // index of the product, that of its input
+  size_t projections;  // index of the product, which is also the index of its input
   int64_t column;
 };
 
@@ -253,8 +253,8 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   AttentionSpec spec_;
   std::unique_ptr<Attention> attention_;
   std::unique_ptr<Projections> output_;
-  Arrays kept_;                       // in saved memory; in scratch memory if not training
-  Arrays gradients_;                  // in scratch memory
+  Arrays kept_;       // arrays kept for backward: in saved memory; in scratch memory if not training
+  Arrays gradients_;  // gradients of these arrays, in scratch memory
   size_t table_ = 0, operation_ = 0;  // in scratch memory
 };
 

@@ -112,7 +112,7 @@ class PreparedRecurrent : public PreparedLayer {
   }
   /// Returns the factors of the state for each gate, [samples, gates * units]; null without dropout.
   const void* state_factors(const LayerArguments& args) {
-    constexpr uint32_t kOtherStream = 0x7f4a7c15u;  // so that they do not depend on those of the inputs
+    constexpr uint32_t kOtherStream = 0x7f4a7c15u;  // gives the state other random numbers than the inputs
     return factors(args, recurrent_dropout_, stream_ + kOtherStream, state_columns_, state_factors_at_);
   }
 

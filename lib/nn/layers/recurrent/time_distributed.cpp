@@ -62,7 +62,8 @@ Shape sequence_of(int64_t positions, const Shape& one) {
 /// An input or output of the inner layer, which may need another layout than the sequence. The sequence has
 /// the plain layout, because the other layouts of its positions are not layouts of the whole.
 struct PositionArray {
-  std::unique_ptr<Reorder> to_layer, from_layer;  // null if the layer's layout is plain, too
+  std::unique_ptr<Reorder> to_layer, from_layer;  // conversions between the layouts of the sequence and of
+                                                  // the layer; null if the layer's layout is plain, too
   size_t value = 0, gradient = 0;                 // offsets of the reordered arrays in scratch memory
 
   /// Returns the array in the layout that the layer reads: `plain`, reordered to the array at `offset` if
@@ -159,7 +160,7 @@ class PreparedTimeDistributed : public PreparedLayer {
   }
 
   std::unique_ptr<PreparedLayer> layer_;
-  LayerArguments args_;  // of the layer's calls; reused, so that calls do not allocate
+  LayerArguments args_;  // arguments of the layer's calls; reused, so that calls do not allocate
   uint64_t positions_;
   size_t inner_scratch_ = 0;  // offset of the layer's scratch memory
   PositionArray input_, output_;

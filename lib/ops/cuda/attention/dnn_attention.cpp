@@ -268,7 +268,7 @@ bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) 
   if (spec.dropout > 0.0f || (spec.causal && spec.first_query != 0)) return false;
   for (const int64_t elements :
        {spec.key_dim, spec.value_dim, spec.query_step(), spec.key_step(), spec.value_step()})
-    if (elements % 8 != 0) return false;  // rows that are not aligned to 16 bytes
+    if (elements % 8 != 0) return false;  // rows are not aligned to 16 bytes
   if (direction == Direction::backward && (math.deterministic || (spec.queries == 1 && spec.keys == 1)))
     return false;
   return cudnnGetVersion() >= kOldestVersion;

@@ -239,8 +239,8 @@ class TiledAttention final : public Attention {
 
   void backward(const BackwardArguments& args) override {
     AttentionArrays<T> arrays = arrays_of(args);
-    arrays.dst = static_cast<T*>(const_cast<void*>(args.dst));  // only read
-    arrays.logsumexp = const_cast<float*>(args.logsumexp);      // only read
+    arrays.dst = static_cast<T*>(const_cast<void*>(args.dst));  // forward only reads the array
+    arrays.logsumexp = const_cast<float*>(args.logsumexp);      // forward only reads the array
     arrays.diff_dst = static_cast<const T*>(args.diff_dst);
     arrays.dots = static_cast<float*>(args.scratch);
     arrays.diff_query = static_cast<T*>(args.diff_query);

@@ -16,7 +16,7 @@ namespace dtrain::cuda {
 
 inline constexpr int kColumnThreads = 512;
 inline constexpr int64_t kColumnTile = 32;
-inline constexpr int64_t kRowsOfLane = 32;  // at least
+inline constexpr int64_t kRowsOfLane = 32;  // minimum number of rows that each lane sums
 
 /// Destinations of a column's kSums sums: of[k][blockIdx.y * stride + column]. A sum whose of[k] is null is
 /// not written.
