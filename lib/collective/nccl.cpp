@@ -193,7 +193,7 @@ class NcclGroup {
   }
 
   const int first_gpu_, first_;
-  const std::vector<ncclComm_t> communicators_;  ///< by local rank
+  const std::vector<ncclComm_t> communicators_;  ///< indexed by local rank
   std::atomic<int> inside_{0};  ///< number of threads inside an NCCL call or about to check `aborted_`
   std::atomic<bool> aborted_{false};
   std::mutex mutex_;

@@ -148,9 +148,9 @@ class SumExchange final : public Exchange {
 
   ReplicaRanks ranks_;
   int64_t n_ = 0;
-  std::vector<Range> parts_;  // by process; empty if all processes receive the whole sum
+  std::vector<Range> parts_;  // indexed by process; empty if all processes receive the whole sum
   int tag_;
-  std::vector<std::vector<Range>> nodes_;  // by process
+  std::vector<std::vector<Range>> nodes_;  // indexed by process
   SumTree tree_;
   std::vector<T*> mine_;
   std::vector<T> received_;  // parts of this process, of the nodes of other processes; allocated on first use

@@ -140,7 +140,7 @@ class CutSearch {
 
   const StageProblem& problem_;
   std::vector<CutLayer> layers_;
-  std::vector<int> layer_of_;  // by node; kNobody for model inputs
+  std::vector<int> layer_of_;  // indexed by node; kNobody for model inputs
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ struct StageDevice {
 struct StageProblem {
   std::vector<StageNode> nodes;
   std::vector<StageValue> values;
-  std::vector<StageDevice> devices;  // by stage
+  std::vector<StageDevice> devices;  // indexed by stage
   double seconds_per_byte = 0;       // for copies between stages; counted for the stage that reads
 };
 
@@ -57,7 +57,7 @@ struct StageCut {
   };
   Outcome outcome = Outcome::found;
   std::vector<int> stages;       // of each node; empty if there are too few layers
-  std::vector<StageLoad> loads;  // by stage
+  std::vector<StageLoad> loads;  // indexed by stage
   int possible_starts = 0;  // number of layers that may begin a stage, which is the maximum number of stages
 };
 

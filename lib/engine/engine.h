@@ -148,17 +148,19 @@ class Engine {
   // handles with which they were made.
   SlotThreads threads_;
   std::unique_ptr<ProcessTotals> process_totals_;  // null if there is one process
-  std::deque<Update> updates_;                     // by slot, including those of other processes
-  std::vector<std::unique_ptr<SlotState>> slots_;  // by slot of this process
+  std::deque<Update> updates_;                     // indexed by slot, including those of other processes
+  std::vector<std::unique_ptr<SlotState>> slots_;  // indexed by slot of this process
   std::vector<std::unique_ptr<Replica>> replicas_;
   ModelState state_;
   MemoryPlanner memory_;
-  std::map<int64_t, std::vector<int64_t>> weights_per_sample_;  // by length, of batches that are cut
+  std::map<int64_t, std::vector<int64_t>>
+      weights_per_sample_;       // indexed by the length of batches that are cut
   std::deque<int64_t> pending_;  // number of samples of each running step, oldest first
   BatchTotals totals_;
-  std::vector<std::vector<double>> replica_totals_;  // by replica; used if replicas have several slots
-  std::vector<double> slot_totals_;                  // by replica, then slot; used if processes divide them
-  std::atomic<int64_t> step_{0};                     // number of the last launched step, from 1
+  std::vector<std::vector<double>>
+      replica_totals_;               // indexed by replica; used if replicas have several slots
+  std::vector<double> slot_totals_;  // indexed by replica, then slot; used if processes divide them
+  std::atomic<int64_t> step_{0};     // number of the last launched step, from 1
   bool intact_ = true;
   std::atomic<bool> aborted_{false};
   std::unique_ptr<Watchdog> watchdog_;  // the last member, because it reads the others; null on CPUs

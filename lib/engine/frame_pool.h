@@ -67,7 +67,7 @@ class FramePool {
   int64_t length_ = 0;      // positions of the current step's frames
   size_t frame_bytes_ = 0;  // bytes from one place for a microbatch in flight to the next
   std::map<FrameKey, Frame> frames_;
-  std::vector<const Frame*> sent_;  // by place: the frame that may have sent data
+  std::vector<const Frame*> sent_;  // indexed by place: the frame that may have sent data
   bool moved_ = false;
 };
 

@@ -70,7 +70,7 @@ class Replica {
   const int first_slot_;
   std::unique_ptr<RemoteSlots> remote_;               // null if all slots are in this process
   ReplicaPlans plans_;                                // destroyed after the executors' frames
-  std::vector<std::unique_ptr<Executor>> executors_;  // by slot of this process
+  std::vector<std::unique_ptr<Executor>> executors_;  // indexed by slot of this process
 };
 
 }  // namespace dtrain

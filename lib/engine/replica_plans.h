@@ -75,10 +75,10 @@ class ReplicaPlans {
   const Options options_;
   const std::vector<Ops*> ops_;
   std::vector<Collective*> groups_;  // for collective calls of layers, by slot; empty: no such calls
-  std::vector<int> in_flight_;       // by slot
+  std::vector<int> in_flight_;       // indexed by slot
   Watchdog* watchdog_ = nullptr;
   std::mutex making_;  // held while a plan is created, which may take minutes; protects shorter_
-  std::map<int64_t, ShorterModel> shorter_;  // by length
+  std::map<int64_t, ShorterModel> shorter_;  // indexed by length
   std::mutex mutex_;                         // protects the members below; held briefly only
   bool aborted_ = false;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;

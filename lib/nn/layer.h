@@ -67,7 +67,7 @@ struct LayerRequest {
   bool adds = false;  // forward adds args.addend to the first output before the activation (fused residual
                       // add; the add layer's node handles the gradient); only if can_add() is true
   std::vector<bool> input_needs_gradient;
-  std::vector<bool> masked = {};  // by input: whether the layer gets a mask; empty: no input has one
+  std::vector<bool> masked = {};  // indexed by input: whether the layer gets a mask; empty: no input has one
   uint32_t stream = 0;            // random stream of this node
   bool trainable = true;  // false: parameters are constant, batch normalization uses its moving statistics
   Collective* replicas = nullptr;  // for collectives within a call; null if there is one replica
@@ -125,7 +125,7 @@ struct LayerArguments {
   std::vector<void*> diff_inputs;       // null if the gradient is not needed
   std::vector<float*> diff_parameters;  // overwritten; null if the layer is not trainable. Moving averages:
                                         // see PreparedLayer; biases: see LayerRequirements
-  std::vector<const uint8_t*> masks;    // by input, null without a mask; empty: no input has one
+  std::vector<const uint8_t*> masks;    // indexed by input, null without a mask; empty: no input has one
   const void* addend = nullptr;         // set if LayerRequest::adds
   void* saved = nullptr;
   void* scratch = nullptr;

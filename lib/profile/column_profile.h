@@ -58,7 +58,7 @@ struct ColumnProfile {
   /// among numbers. Empty if the column has other texts too.
   std::vector<std::string> missing_names;
   std::vector<std::string> values;  // the different values, sorted; at most kMostValues
-  std::vector<int64_t> counts;      // the rows of each value
+  std::vector<int64_t> counts;      // the number of rows with each value
   bool many_values = false;         // more than kMostValues different values
   bool distinct = true;             // no value is repeated
   /// One entry for each sampled row, the same rows in every column: the number, a hash of the text, or NaN

@@ -35,7 +35,7 @@ struct NodeState {
   std::vector<ValueId> values;  // its outputs, in the layouts of its layer; for a fused activation, those of
                                 // the node that computes it
   CallId forward = CallId::none;
-  std::vector<std::vector<ValueId>> gradients;  // by output: the gradients from its readers
+  std::vector<std::vector<ValueId>> gradients;  // indexed by output: the gradients from its readers
 };
 
 struct CompileState {
@@ -83,8 +83,8 @@ struct CompileState {
   const std::span<const int> slots;
   const std::vector<DType> compute_types;
   const PlanOptions options;
-  std::vector<LossPoint> loss_points;  // by head; empty for prediction
-  std::vector<NodeState> states;       // by node
+  std::vector<LossPoint> loss_points;  // indexed by head; empty for prediction
+  std::vector<NodeState> states;       // indexed by node
   std::vector<std::string> warnings, notes;
   Program program;
 };

@@ -116,8 +116,8 @@ struct Program {
   std::vector<ProgramArray> columns;  // inputs, then (except for prediction) targets, then weights if any
   size_t input_columns = 0;
   std::vector<ProgramArray> outputs;  // the model's outputs, for prediction; in plain layout
-  std::vector<ArenaBytes> arenas;     // by slot; `links` is not set, because the links' copies depend on the
-                                      // devices
+  std::vector<ArenaBytes> arenas;  // indexed by slot; `links` is not set, because the links' copies depend on
+                                   // the devices
 
   int slots() const { return static_cast<int>(arenas.size()); }
 };

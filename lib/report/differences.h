@@ -18,7 +18,7 @@ struct RunSettings {
 /// A key whose value differs between runs. A run without the key has no value.
 struct Difference {
   std::string key;
-  std::vector<std::optional<std::string>> values;  // by run
+  std::vector<std::optional<std::string>> values;  // indexed by run
 };
 
 /// Returns the written keys whose resolved values differ, sorted. `learning_rate: 0.01` and `dense: 2` are

@@ -168,7 +168,7 @@ TEST_CASE("splits by time do not leak") {
         "", fmt::format("length: {}, horizon: {}, stride: {}, by: site, time: t", length, horizon, stride),
         "\nvalidation: {split: {of: train, fraction: 0.2}}\ntest: {split: {of: train, fraction: 0.1}}");
     std::map<std::string, std::map<int, std::pair<double, double>>>
-        targets;  // by split and series: first, last
+        targets;  // indexed by split and series: first, last
     for (const char* name : kSplitNames) {
       const auto data = open_split(spec, *spec.find(name), {{"x", {length, 1}}}, {{"", {horizon}}});
       const Values inputs = read_all(*data, 0), outputs = read_all(*data, 1);

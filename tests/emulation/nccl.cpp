@@ -42,9 +42,9 @@ struct Clique {
   int joined = 0, leaving = 0;
   bool aborted = false;
   std::vector<int> devices;              // devices of the members, by rank
-  std::vector<int64_t> calls;            // by rank: number of queued calls
-  std::vector<int> replayed;             // by rank: number of pending captured calls
-  std::vector<std::optional<Call>> met;  // by rank: call that the stream has reached
+  std::vector<int64_t> calls;            // indexed by rank: number of queued calls
+  std::vector<int> replayed;             // indexed by rank: number of pending captured calls
+  std::vector<std::optional<Call>> met;  // indexed by rank: call that the stream has reached
   std::vector<bool> done;
 };
 

@@ -135,7 +135,7 @@ class QueueTransport final : public Transport {
   Queues& queues_;
   const int rank_;
   int64_t last_ = kSent;
-  std::map<int64_t, Receive> receives_;  // by number of the request
+  std::map<int64_t, Receive> receives_;  // indexed by number of the request
   std::atomic<bool> aborted_{false};
   std::function<void(std::span<const std::byte>)> handler_;
   std::mutex mutex_;  // protects blocked_ and inside_

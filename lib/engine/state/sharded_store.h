@@ -47,7 +47,7 @@ class ShardedStore final : public ParameterStore {
                std::span<Worker* const> workers, std::vector<Range> shares, const ReplicaRanks& ranks,
                ShardLevel level, World& world);
 
-  std::span<const Shard> shards() const { return shards_; }  // by replica of this process
+  std::span<const Shard> shards() const { return shards_; }  // indexed by replica of this process
   const ReplicaRanks& ranks() const { return ranks_; }
   World& world() const { return world_; }
   /// Returns the parts of the parameters with a gradient, and of the frozen parameters, that a replica has.
@@ -88,11 +88,11 @@ class ShardedStore final : public ParameterStore {
 
   const ParameterLayout& layout_;
   const std::vector<SlotLayout>& slots_;
-  const std::vector<Range> shares_;  // by replica of all processes
+  const std::vector<Range> shares_;  // indexed by replica of all processes
   const ReplicaRanks ranks_;
   World& world_;
   const bool has_sharded_parameters_;
-  std::vector<Shard> shards_;  // by rank
+  std::vector<Shard> shards_;  // indexed by rank
 };
 
 }  // namespace dtrain

@@ -79,7 +79,7 @@ class GradientReducer {
   DeviceCollective& nccl(const Worker& worker) { return *nccl_[static_cast<size_t>(worker.rank())]; }
 
  private:
-  std::vector<std::unique_ptr<DeviceCollective>> nccl_;  // by rank; empty without NCCL
+  std::vector<std::unique_ptr<DeviceCollective>> nccl_;  // indexed by rank; empty without NCCL
 };
 
 /// Creates the reducer for one replica, whose gradient is already the sum.

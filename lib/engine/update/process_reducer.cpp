@@ -154,7 +154,7 @@ class ProcessReducer final : public GradientReducer {
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Node> nodes_;
   ProcessTotals& totals_;
-  std::vector<Turn> turns_;  // by replica; each is used by its own thread
+  std::vector<Turn> turns_;  // indexed by replica; each is used by its own thread
 };
 
 }  // namespace

@@ -158,7 +158,7 @@ class ProcessShardedReducer final : public ShardedReducer {
   const std::vector<Range> nodes_;  // subtrees of the tree over all replicas that this process adds
   Buffer gathered_;                 // of level `parameters`: a layer
   std::array<Bucket, 2> buckets_;
-  std::vector<Turn> turns_;  // by replica; each is used by its own thread
+  std::vector<Turn> turns_;  // indexed by replica; each is used by its own thread
 };
 
 }  // namespace

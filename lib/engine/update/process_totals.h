@@ -52,7 +52,7 @@ class ProcessTotals {
   void start();
 
   const int slots_;
-  std::vector<const double*> parts_;             // by replica of this process, then slot
+  std::vector<const double*> parts_;             // indexed by replica of this process, then slot
   std::vector<std::vector<double>> by_replica_;  // sums over the slots; used if there are several
   std::vector<Node> nodes_;
   std::atomic<size_t> added_{0};  // number of additions since the first step, so that nothing is reset

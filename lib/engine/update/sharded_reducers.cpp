@@ -149,7 +149,7 @@ class NcclShardedReducer final : public ShardedReducer {
                              spare + (mine.begin - range.begin), 1.0f, 1.0f, mine.size());
   }
 
-  std::vector<Buffer> staging_;  // by rank
+  std::vector<Buffer> staging_;  // indexed by rank
 };
 
 }  // namespace

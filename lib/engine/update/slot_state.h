@@ -68,7 +68,7 @@ class SlotState {
   /// Bytes in a worker's memory.
   struct Bytes {
     size_t parameters = 0, slots = 0;
-    size_t gradients = 0;  // in addition to the worker's own gradients
+    size_t gradients = 0;  // bytes of gradients in addition to the worker's own
   };
   Bytes bytes(const Worker& worker) const;
   /// Bytes of host memory in addition to the memory of CPU workers.
@@ -105,13 +105,13 @@ class SlotState {
   const SlotStateRequest request_;
   const Exchange exchange_;
   std::vector<std::unique_ptr<Worker>> host_workers_;  // CPU workers that update parameters for GPUs
-  std::vector<Worker*> updating_;                      // by replica: the worker that updates
+  std::vector<Worker*> updating_;                      // indexed by replica: the worker that updates
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<GradientReducer> reducer_;
   std::optional<GradientNorm> norm_;
   LastGradient last_;
-  std::vector<WorkerUpdate> updates_;    // by replica
-  std::vector<UpdateProgram> programs_;  // by replica
+  std::vector<WorkerUpdate> updates_;    // indexed by replica
+  std::vector<UpdateProgram> programs_;  // indexed by replica
 };
 
 }  // namespace dtrain

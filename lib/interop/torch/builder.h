@@ -126,7 +126,7 @@ class TorchBuilder {
   const Graph& graph_;
   std::vector<std::string> constructors_, lines_, inputs_;
   std::vector<TorchWeight> weights_;
-  std::map<int, std::string> modules_;  // by the node that owns the parameters
+  std::map<int, std::string> modules_;  // indexed by the node that owns the parameters
   std::map<std::string, std::string> layers_;
   std::set<std::string> names_;
   struct Variables {

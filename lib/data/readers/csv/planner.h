@@ -131,7 +131,7 @@ class CsvPlanner {
   std::vector<ReadingName> reading_names_;
   std::map<size_t, std::string> token_names_;  // names in the facts of vocabularies, by field
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
-  SourceFacts::Names label_names_;  // by target, of labels with a column each
+  SourceFacts::Names label_names_;  // indexed by target, for labels with a column each
 };
 
 }  // namespace dtrain

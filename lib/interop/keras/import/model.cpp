@@ -346,7 +346,7 @@ class Importer {
   int keras_major_;
   ImportedModel result_;
   std::vector<Call> calls_;
-  std::vector<bool> is_read_, ignores_mask_;  // by call
+  std::vector<bool> is_read_, ignores_mask_;  // indexed by call
   std::vector<std::string> input_names_, problems_;
   std::vector<ValueNames> input_values_, call_values_;
   std::vector<ConfigNode> layers_;  // layers of the written model

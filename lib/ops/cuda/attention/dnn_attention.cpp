@@ -29,7 +29,7 @@ enum Id : int64_t {
   kDiffQuery,
   kDiffKey,
   kDiffValue,
-  // by value
+  // indexed by value
   kScale,
   kHidden,
   kOne,

@@ -78,7 +78,7 @@ struct AttentionPlace {
     return query < spec.queries && key < spec.keys && (!spec.causal || key <= spec.first_query + query) &&
            (!arrays.key_mask || arrays.key_mask[sample * spec.keys + key] != 0);
   }
-  /// Factor of a weight by dropout.
+  /// Returns the factor by which dropout multiplies a weight.
   __device__ float factor(int64_t query, int64_t key) const {
     if (spec.dropout <= 0.0f) return 1.0f;
     const AttentionDropout& dropout = arrays.dropout;
