@@ -269,7 +269,7 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
         fmt::format("\nPrefetching batches needs another {} of host memory.\n", format_bytes(run.read_ahead));
   if (run.tables.memory > 0)
     text += fmt::format(
-        "\nTable metrics need up to another {} of host memory, and about {} of every checkpoint.\n",
+        "\nMetrics that are tables need up to another {} of host memory, and about {} in every checkpoint.\n",
         format_bytes(run.tables.memory), format_bytes(run.tables.disk));
   if (const int64_t kept = kept_bytes(config); kept > 0)
     text += fmt::format("\n`dtrain generate` keeps {} of keys and values for each text.\n",

@@ -58,12 +58,13 @@ std::vector<Prompt> read_prompts(const GenerateCommandOptions& options) {
   std::vector<Prompt> prompts;
   for (const std::string& text : options.prompts) prompts.push_back({"--prompt", text});
   if (std::count(options.prompt_files.begin(), options.prompt_files.end(), kStandardStream) > 1)
-    throw UserError("--prompt-file: expected standard input (-) at most once, found it again");
+    throw UserError("--prompt-file: standard input (-) is given twice, but can be read only once");
   for (const std::string& name : options.prompt_files)
     prompts.push_back({name == kStandardStream ? "standard input" : name, read_prompt_file(name)});
   for (const Prompt& prompt : prompts)
     if (prompt.text.empty())
-      throw UserError(fmt::format("{}: is empty; give at least one character to continue", prompt.name));
+      throw UserError(
+          fmt::format("{}: the text is empty; give at least one character to continue", prompt.name));
   return prompts;
 }
 
@@ -81,7 +82,8 @@ void check_generate_options(const GenerateOptions& options) {
     throw UserError(fmt::format("--samples: expected at most {} texts for each prompt, found {}",
                                 kMostSamples, options.samples));
   for (const std::string& stop : options.stops)
-    if (stop.empty()) throw UserError("--stop: is empty; give the text that ends a text, or leave it out");
+    if (stop.empty())
+      throw UserError("--stop: the text is empty; give the text that ends a text, or leave the option out");
 }
 
 /// Prints the texts with their prompts, in order, while they are generated. The parts of a text are kept
@@ -245,7 +247,7 @@ void add_generate(CommandLine& line, World& world) {
                   "A file with the text to continue; - is standard input; repeatable")
       .type_name("FILE")
       .one_value_each();
-  command.add_option("--max-tokens", options->max_tokens, "The most tokens of a text (default: 200)")
+  command.add_option("--max-tokens", options->max_tokens, "Maximum number of tokens in a text (default: 200)")
       .at_least(1)
       .type_name("N");
   add_sampling_options(command, *options);
@@ -257,7 +259,7 @@ void add_generate(CommandLine& line, World& world) {
       .one_value_each();
   command
       .add_option("--batch-size", options->batch_size,
-                  "Texts that are made at the same time (default: as in training)")
+                  "Number of texts to generate at the same time (default: the batch size of the training)")
       .at_least(1)
       .type_name("N");
   command.add_flag("--no-cache", options->no_cache,

@@ -55,16 +55,17 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
   const fs::path output = absolute_path(options.output_file);
   for (const std::string& path : inputs)
     if (is_output(path))
-      throw UserError(fmt::format("{}: is an input; give another --output", options.output_file));
+      throw UserError(fmt::format("{}: this file is an input; give another --output", options.output_file));
   if (is_output(checkpoint.path()) ||
       (output.parent_path().filename() == "checkpoints" && checkpoint_step(output.filename().string())))
-    throw UserError(fmt::format("{}: is a checkpoint's name; give another --output", options.output_file));
+    throw UserError(
+        fmt::format("{}: this is the name of a checkpoint; give another --output", options.output_file));
   if (file_type(options.output_file) == FileType::file && begins_as_checkpoint(options.output_file))
-    throw UserError(fmt::format("{}: is a checkpoint; give another --output", options.output_file));
+    throw UserError(fmt::format("{}: this file is a checkpoint; give another --output", options.output_file));
   for (const std::string& file : data_files(run.config.dataset))
     if (is_output(file))
-      throw UserError(
-          fmt::format("{}: is a file of the run's data set; give another --output", options.output_file));
+      throw UserError(fmt::format("{}: this is a file of the run's data set; give another --output",
+                                  options.output_file));
 }
 
 /// Converts the model's outputs to the numbers that are written.

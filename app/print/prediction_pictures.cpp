@@ -89,10 +89,10 @@ class PredictionPictures final : public ArrayWriter {
       const std::string path = (fs::path(folder) / (name + ".png")).string();
       const FileType found = file_type(path);
       if (found == FileType::nothing || (found == FileType::file && overwrite)) continue;
-      throw UserError(
-          found == FileType::file
-              ? fmt::format("{}: exists already; give another --output, or --overwrite", path)
-              : fmt::format("{}: is not a file, but {}; give another --output", path, name_of_type(path)));
+      throw UserError(found == FileType::file
+                          ? fmt::format("{}: exists already; give another --output, or --overwrite", path)
+                          : fmt::format("{}: expected a file, found {}; give another --output", path,
+                                        name_of_type(path)));
     }
   }
 
@@ -102,7 +102,7 @@ class PredictionPictures final : public ArrayWriter {
       std::error_code missing;
       const fs::path path = fs::path(folder) / (names_[i] + ".png");
       if (fs::equivalent(path, inputs.sample_id(static_cast<int64_t>(i)), missing))
-        throw UserError(fmt::format("{}: is an input; give another --output", path.string()));
+        throw UserError(fmt::format("{}: this file is an input; give another --output", path.string()));
     }
   }
 

@@ -60,18 +60,18 @@ std::optional<ClassWeights> read_class_weights(const ConfigNode& node, Diagnosti
 /// Reports an error and returns false if class weights do not apply to the run.
 bool check_class_weights(const RunConfig& config, const ClassWeights& weights, Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
-    diagnostics.error(weights.mark, "class_weight: " + why);
+    diagnostics.error(weights.mark, "class_weight: class weights work only " + why);
     return false;
   };
-  if (config.heads.size() > 1) return refuse("works only for models with one output");
+  if (config.heads.size() > 1) return refuse("for models with one output");
   const Head& head = config.heads[0];
   if (!head.loss || config.graph.nodes.empty()) return true;
-  if (!head.loss->tells_classes()) return refuse("works only with classification losses");
+  if (!head.loss->tells_classes()) return refuse("with classification losses");
   if (head.loss->is_of_samples())
-    return refuse("works only with losses of single rows, but this loss is computed over whole samples");
+    return refuse("with losses of single rows, but this loss is computed over whole samples");
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
-    return refuse("works only with one class per row, but here each column is a separate yes or no");
+    return refuse("with one class per row, but here each column is a separate yes or no");
   return true;
 }
 

@@ -230,7 +230,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
   std::optional<RunDirectory> directory = run_directory_of(path);
   if (file_type(path) != FileType::directory) {
     if (which == Which::best)
-      throw UserError(fmt::format("{}: is a single checkpoint; --best needs a run directory", path));
+      throw UserError(fmt::format("{}: this is a single checkpoint; --best needs a run directory", path));
     Checkpoint checkpoint = Checkpoint::load(path);
     RunConfig config = saved_config(checkpoint, sets);
     return {std::move(checkpoint), std::move(config), std::move(directory)};

@@ -192,11 +192,11 @@ class Mistakes(Exported):
         self.assertIn("onnx", self.refused("run", "--output", "model.onnx", "--format", "onxx"))
 
     def test_options_of_another_format_are_errors(self):
-        self.assertIn("--opset: is an option of ONNX", self.refused("run", "--output", "m.safetensors", "--opset", 17))
-        self.assertIn("--layout: is an option of safetensors", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
+        self.assertIn("--opset: this is an option of ONNX", self.refused("run", "--output", "m.safetensors", "--opset", 17))
+        self.assertIn("--layout: this is an option of safetensors", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
         for output in (["m.keras"], ["m.safetensors", "--layout", "keras"]):
-            self.assertIn("--with-preprocessing: is an option of", self.refused("run", "--with-preprocessing", "--output", *output))
-            self.assertIn("--outputs probabilities: is an option of", self.refused("run", "--outputs", "probabilities", "--output", *output))
+            self.assertIn("--with-preprocessing: this is an option of", self.refused("run", "--with-preprocessing", "--output", *output))
+            self.assertIn("--outputs probabilities: this is an option of", self.refused("run", "--outputs", "probabilities", "--output", *output))
 
     def test_an_opset_out_of_range_is_an_error(self):
         self.assertIn("13", self.refused("run", "--output", "model.onnx", "--opset", 12))

@@ -330,7 +330,7 @@ class Pictures(Case):
 
     def test_the_same_folder_for_two_splits_is_a_warning(self):
         message = self.fit("--epochs", 1, config=CONFIG.replace("{directory: validation,", "{directory: train,")).err
-        self.assertIn("config.yaml:10:15: warning: validation: uses the same samples as train", message)
+        self.assertIn("config.yaml:10:15: warning: validation: this split uses the same samples as train", message)
 
     def test_a_killed_and_resumed_run_has_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")

@@ -303,7 +303,8 @@ TEST_CASE("inputs for predict may have any format, which their content determine
                  }),
                  "found an icon (.ico)"));
   write_file(folder / "none", "");
-  CHECK(contains(error_of([&] { open_inputs(given(folder / "none"), {}, {pair}, {}); }), "none: is empty"));
+  CHECK(contains(error_of([&] { open_inputs(given(folder / "none"), {}, {pair}, {}); }),
+                 "none: no data found"));
 }
 
 }  // namespace dtrain::test

@@ -308,7 +308,7 @@ TEST_CASE("mistakes in windows are reported with their places") {
   CHECK(contains(mistake("train: {csv: {file: t.csv, labels: {column: tags}}, windows: {length: 3}}"),
                  "windows: the texts of the csv reader's 'labels' cannot be inputs"));
   CHECK(contains(mistake("train: {npy: {input: x, target: y}, windows: {length: 3, past_targets: true}}"),
-                 "past_targets: is for csv"));
+                 "past_targets: the option is for csv"));
   CHECK(contains(mistake("train: {npy: {input: x, target: {input: x}}, windows: {length: 3}}"),
                  "a target cannot be an input"));
   CHECK(contains(
@@ -317,7 +317,8 @@ TEST_CASE("mistakes in windows are reported with their places") {
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\nvalidation: " + csv + "{length: 4}}"),
                  "another split has length 3, horizon 1, and this one has length 4, horizon 1; give all "
                  "splits windows of the same length and horizon"));
-  CHECK(contains(mistake("train: " + csv + "{length: 3}}\naugment: [mix_up]"), "augment: changes images"));
+  CHECK(contains(mistake("train: " + csv + "{length: 3}}\naugment: [mix_up]"),
+                 "augment: augmentations change images"));
 }
 
 TEST_CASE("too small a part of a split is an error, or a warning for some of the series") {

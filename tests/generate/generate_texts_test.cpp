@@ -132,9 +132,10 @@ TEST_CASE("prompts") {
           encode_prompt(*words, "yes maybe", "a.txt");
         }).starts_with("a.txt: the word 'maybe' is not among the 2 words that the run has learned"));
   CHECK(error_of([&] { encode_prompt(*words, " \n", "--prompt"); }) ==
-        "--prompt: has no tokens; give at least one word to continue");
-  CHECK(
-      error_of([&] { encode_prompt(*words, "yes\xff", "--prompt"); }).starts_with("--prompt: is not UTF-8"));
+        "--prompt: the text has no tokens; give at least one word to continue");
+  CHECK(error_of([&] {
+          encode_prompt(*words, "yes\xff", "--prompt");
+        }).starts_with("--prompt: the text is not UTF-8"));
 }
 
 TEST_CASE("the window drops its older half when it is full") {

@@ -51,7 +51,8 @@ template <class Options>
 void add_token_fields(Schema<Options>& schema) {
   schema
       .optional("tokens", static_cast<TokenKind Options::*>(&Options::tokens),
-                "what the text is divided into: bytes (ids 0 to 255); words (between spaces); or bpe (byte "
+                "the units into which the text is divided: bytes (ids 0 to 255); words (between spaces); or "
+                "bpe (byte "
                 "pair encoding: frequent sequences of bytes, learned from the training split)")
       .optional("vocabulary", static_cast<std::optional<int64_t> Options::*>(&Options::vocabulary),
                 "the number of different tokens of words and bpe: the most frequent words, where id 0 is "

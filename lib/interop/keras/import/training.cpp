@@ -281,9 +281,10 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
   auto state = read_optimizer_state(arrays, optimizer, reader.is_since_2_11(), trained, file.kernels);
   if (!state)
     result.left_out.push_back(
-        arrays.empty() ? std::string("the optimizer's state, which the file does not have")
-                       : fmt::format("the optimizer's state: its {} arrays do not match {} for {} weights",
-                                     arrays.size(), optimizer.name, trained.size()));
+        arrays.empty()
+            ? std::string("the optimizer's state, which the file does not have")
+            : fmt::format("the optimizer's state: {} arrays, but {} has another number for {} weights",
+                          arrays.size(), optimizer.name, trained.size()));
   else if (!state->iteration)
     result.left_out.push_back(fmt::format(
         "the number of steps, which this version of Keras does not save with {}", optimizer.name));
