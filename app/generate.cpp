@@ -254,7 +254,7 @@ void add_generate(CommandLine& line, World& world) {
   command.add_option("--samples", options->samples, "Number of texts for each prompt (default: 1)")
       .at_least(1)
       .type_name("N");
-  command.add_option("--stop", options->generate.stops, "End a text before this text; repeatable")
+  command.add_option("--stop", options->generate.stops, "End a generated text before this text; repeatable")
       .type_name("TEXT")
       .one_value_each();
   command
