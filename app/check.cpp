@@ -59,12 +59,12 @@ struct CheckedRun {
   std::vector<MemoryPlan> replicas;
   std::string reduction_place;
   size_t snapshot = 0;
-  size_t read_ahead = 0;                 // bytes of host memory for reading ahead
-  TableBytes tables;                     // bytes of the tables of metrics
-  std::vector<int64_t> lengths;          // that training batches are cut to; empty if they are not cut
-  double computed = 1;                   // fraction of all positions that the first epoch's batches have
-  std::vector<int64_t> last_shares;      // samples of the last batch, by replica
-  std::optional<StepTime> step_time;     // time of a step, if requested
+  size_t read_ahead = 0;              // bytes of host memory for reading ahead
+  TableBytes tables;                  // bytes of the tables of metrics
+  std::vector<int64_t> lengths;       // lengths to which training batches are cut; empty if they are not cut
+  double computed = 1;                // fraction of all positions that the first epoch's batches have
+  std::vector<int64_t> last_shares;   // samples of the last batch, by replica
+  std::optional<StepTime> step_time;  // time of a step, if requested
   std::optional<ScheduleView> schedule;  // schedule of a pipeline, if requested
   std::string instructions;              // the first replica's plan as text, if requested
   Json instructions_json;

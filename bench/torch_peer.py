@@ -170,7 +170,7 @@ def read_weights(checkpoint):
     return arrays
 
 
-MODULES = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Embedding, nn.LSTM, Attention)  # those with weights
+MODULES = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Embedding, nn.LSTM, Attention)  # modules with weights
 
 
 def as_in_torch(module, values):

@@ -67,7 +67,7 @@ void handle_hang(Processes& processes, const std::string& message) {
 
 /// Prints a warning of another process, unless the same one was printed already.
 void print_warning_of(const Processes& processes, int rank, const std::string& warning) {
-  static std::set<std::string> others;  // on the control channel's thread only
+  static std::set<std::string> others;  // used on the control channel's thread only
   if (was_printed(warning) || !others.insert(warning).second) return;
   const std::string& host = processes.hosts()[static_cast<size_t>(rank)];
   print_warning(fmt::format("{}: {}", process_name(host, rank, processes.size()), warning));

@@ -174,7 +174,7 @@ void in_world(World& world, const std::function<void()>& work) try { work(); } c
 }
 
 void train_along(World& world) {
-  Requests& requests = catch_signals();  // also while process 0 prepares the run
+  Requests& requests = catch_signals();  // signals also count while process 0 prepares the run
   const SharedRun run = receive_run(world);
   HistogramSender sender;
   Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), sender, requests);

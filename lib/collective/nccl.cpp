@@ -100,7 +100,7 @@ class NcclGroup {
   template <class Call>
   void run(int rank, const char* what, const Call& call) {
     const Inside inside(inside_);
-    check();  // only after `inside`, which keeps the communicator from being freed
+    check();  // called only after `inside`, which keeps the communicator from being freed
     const ncclResult_t status = call(communicators_[static_cast<size_t>(rank)]);
     if (status == ncclSuccess) return;
     check();  // if another member failed first, its error is the one to show

@@ -60,9 +60,10 @@ class ColumnPlanner {
   DataSource& source_;
   Mark place_;
   Purpose purpose_;
-  std::vector<ColumnPlan> evaluation_plans_;  // of the columns added so far, without targets that are inputs
-  std::vector<int64_t> held_rows_;            // DataSource::rows_to_fit, as indices into the held columns
-  size_t next_ = 0;                           // index of the next held column
+  std::vector<ColumnPlan>
+      evaluation_plans_;            // plans of the columns added so far, without targets that are inputs
+  std::vector<int64_t> held_rows_;  // DataSource::rows_to_fit, as indices into the held columns
+  size_t next_ = 0;                 // index of the next held column
 };
 
 /// Calls `open`, which opens files or reads them for the first time. Adds the location in the configuration

@@ -173,7 +173,7 @@ struct HostMemory {
   uint64_t available = 0;  // memory that can be allocated now without swapping
   uint64_t limit = 0;      // most that this process may use, including swap
   std::string whose;       // source of the limit: "the machine's memory", "the limit in /sys/fs/cgroup/..."
-  uint64_t used = 0;       // used by this process, counted against the limit
+  uint64_t used = 0;       // memory used by this process, counted against the limit
 
   /// Returns how much the process may still allocate. Keeps a 64th of the limit in reserve for memory that
   /// plans do not count: stacks, page tables, library buffers.

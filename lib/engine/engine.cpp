@@ -136,7 +136,7 @@ Engine::Engine(const RunPlan& plan)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
   if (on_gpu_)
-    watch_devices();  // also for failures of other processes
+    watch_devices();  // also detects failures of other processes
   else
     watch_processes();
 }

@@ -201,10 +201,10 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   if (mode == StepMode::eager) {
     compute_gradients();
     if (!last) return;
-    worker_.context().synchronize();  // as in CapturedSteps::run(): the previous step may be a graph
+    worker_.context().synchronize();  // the previous step may be a graph, as in CapturedSteps::run()
     synchronize_slots(waiting_);
     state_.run(reduction, worker_);
-    worker_.context().synchronize();  // also before loading the kernels of the update
+    worker_.context().synchronize();  // waits, also before the kernels of the update are loaded
     return update_on_device();
   }
   const auto work = [&] {

@@ -74,8 +74,9 @@ class ReplicaPlans {
   const int microbatches_;
   const Options options_;
   const std::vector<Ops*> ops_;
-  std::vector<Collective*> groups_;  // for collective calls of layers, by slot; empty: no such calls
-  std::vector<int> in_flight_;       // indexed by slot
+  std::vector<Collective*>
+      groups_;  // groups for collective calls of layers, indexed by slot; empty: no such calls
+  std::vector<int> in_flight_;  // indexed by slot
   Watchdog* watchdog_ = nullptr;
   std::mutex making_;  // held while a plan is created, which may take minutes; protects shorter_
   std::map<int64_t, ShorterModel> shorter_;  // indexed by length

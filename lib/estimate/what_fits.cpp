@@ -209,7 +209,7 @@ class Trials {
         Engine engine(plan);
         find_batch(candidate, engine);
       }
-      plan.config = config;  // with the run's precision, not that of the CPU plan
+      plan.config = config;  // the plan gets the run's precision; it was made for CPUs, which use float32
       if (candidate.fits)
         candidate.step_seconds = estimate_step_seconds(plan, candidate.batch_size, machine_);
     } catch (const UserError& error) {

@@ -32,7 +32,7 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
   const GraphNode& named = nodes_[static_cast<size_t>(found->second)];
   const int number = named.shared_with >= 0 ? named.shared_with : found->second;
   const GraphNode& owner = nodes_[static_cast<size_t>(number)];
-  if (!named.layer && named.kind != node.kind) return;  // its errors are already reported
+  if (!named.layer && named.kind != node.kind) return;  // the errors of that layer were already reported
   if (!can_share(named, node.kind))
     return misunderstood(name.mark, fmt::format("shared_with: '{}' is a {} layer, but this is a {} layer",
                                                 name.text, named.kind, node.kind));

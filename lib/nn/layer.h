@@ -42,7 +42,7 @@ struct ParameterSpec {
   ParameterTraining training = {};
   PenaltySpec penalty = {};                                // part of the loss while the parameter is trained
   std::shared_ptr<const Constraint> constraint = nullptr;  // applied after each update; null: none
-  OrthogonalPenalty orthogonal = {};                       // likewise part of the loss
+  OrthogonalPenalty orthogonal = {};                       // also part of the loss
 
   bool has_penalty() const { return penalty || orthogonal; }
 };

@@ -125,7 +125,7 @@ struct ConvolutionSpec {
     return (width + padding.left + padding.right - (dilation_width * (kernel_width - 1) + 1)) / stride_width +
            1;
   }
-  int64_t src_pixels() const { return depth * height * width; }  ///< per image
+  int64_t src_pixels() const { return depth * height * width; }  ///< number of source pixels per image
   int64_t dst_pixels() const { return out_depth() * out_height() * out_width(); }
   int64_t kernel_pixels() const { return kernel_depth * kernel_height * kernel_width; }
 };
@@ -167,7 +167,8 @@ struct BatchNormalizationSpec {
 /// float32 probabilities, [rows, columns].
 struct CrossEntropySpec {
   bool sparse = true;
-  bool from_logits = true;    ///< else probabilities, clipped to [1e-7, 1 - 1e-7]; each row sums to 1
+  bool from_logits = true;    ///< true: scores are logits; false: probabilities, clipped to [1e-7, 1 - 1e-7],
+                              ///< whose rows sum to 1
   float label_smoothing = 0;  ///< fraction of the target that is spread evenly over the classes
 };
 
@@ -375,7 +376,8 @@ struct GradientRule {
                                   ///< kGrowthSteps finite steps
   bool is_weighted = false;       ///< the gradient is that of a mean weighted by row weights
   bool skips_unweighted = false;  ///< a step in which all weights are 0 updates nothing (masks)
-  static constexpr int kGrowthSteps = 2000;  // both as in Keras's LossScaleOptimizer
+  static constexpr int kGrowthSteps =
+      2000;  // kGrowthSteps and kFirstLossScale as in Keras's LossScaleOptimizer
   static constexpr float kFirstLossScale = 32768.0f;
 };
 

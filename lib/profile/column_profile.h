@@ -38,9 +38,9 @@ struct ColumnProfile {
 
   std::string name;  // "" without a header
   Kind kind = Kind::empty;
-  int64_t missing = 0;                                  // rows without a value for the csv reader
-  bool whole = true;                                    // all numbers are integers
-  bool counts_up = true;                                // by one, from 0 or 1, from the first row to the last
+  int64_t missing = 0;    // rows without a value for the csv reader
+  bool whole = true;      // all numbers are integers
+  bool counts_up = true;  // whether the numbers count up by one, from 0 or 1, from the first row to the last
   double least = 0, most = 0, mean = 0, deviation = 0;  // statistics of the numbers
   int64_t numbers = 0;                                  // rows with a number
   int64_t texts = 0;                                    // rows with neither a number nor a gap

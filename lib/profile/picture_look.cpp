@@ -62,7 +62,7 @@ Found read_headers(const PictureSource& files, int64_t stride) {
   run_blocks(static_cast<int64_t>(found.size()), [&](int64_t i) {
     try {
       found[static_cast<size_t>(i)] = header_of_picture(files, place_of(i, stride, files.size()));
-    } catch (const UserError&) {  // not an image
+    } catch (const UserError&) {  // the file is not an image
     }
   });
   return found;

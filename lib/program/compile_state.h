@@ -32,8 +32,8 @@ struct NodeState {
   bool needs_gradient = false;
   bool is_prepared = false;  // false for an input or a fused activation
   LayerRequirements requirements;
-  std::vector<ValueId> values;  // its outputs, in the layouts of its layer; for a fused activation, those of
-                                // the node that computes it
+  std::vector<ValueId> values;  // values of the node's outputs, in the layouts of its layer; for a fused
+                                // activation, of the node that computes it
   CallId forward = CallId::none;
   std::vector<std::vector<ValueId>> gradients;  // indexed by output: the gradients from its readers
 };

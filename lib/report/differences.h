@@ -11,7 +11,7 @@ namespace dtrain {
 
 /// A run's resolved configuration and the keys written by the user.
 struct RunSettings {
-  Json resolved;  // from settings_of(): text by key
+  Json resolved;  // settings from settings_of(): text by key
   Json written;   // list of keys; null if unknown: every key then counts as written
 };
 

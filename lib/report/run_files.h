@@ -36,7 +36,7 @@ struct MetricFacts {
 };
 
 struct RunFiles {
-  std::string path;           // of the run directory, as given by the user
+  std::string path;           // path of the run directory, as given by the user
   std::string config_text;    // config.yaml; "" if it cannot be read
   ConfigNode config;          // parsed config.yaml; null if it is not valid YAML
   MetricFacts metrics;        // from the configuration

@@ -45,7 +45,7 @@ std::optional<double> TargetScale::unit() const {
 }
 
 bool TargetScale::needs_double() const {
-  constexpr double kMostOffset = 256;  // in units of the transformed target
+  constexpr double kMostOffset = 256;  // largest offset, in units of the transformed target
   for (size_t i = 0; i < scale_.size(); ++i)
     if (std::abs(offset_[i]) > kMostOffset * std::abs(scale_[i])) return true;
   return false;

@@ -207,7 +207,7 @@ class Fit(Case):
         _, by_name, _ = self.candidates("--memory", "24GB", config="there.yaml")
         _, plain, _ = self.candidates("--memory", "24GB")
         self.assertLess(by_name["single"]["step_seconds"], plain["single"]["step_seconds"])
-        self.assertEqual(set(by_name), set(plain))  # as many devices as the strategy names
+        self.assertEqual(set(by_name), set(plain))  # the plan has as many devices as the strategy names
 
     def test_invalid_options_are_errors(self):
         for arguments, message in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),

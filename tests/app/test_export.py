@@ -26,12 +26,12 @@ class Files(Exported):
         found = self.json("export", "run", "--output", "model.onnx", "--external-data")
         self.assertEqual((found["format"], found["inputs"], found["outputs"]), ("onnx", ["x"], ["dense_1"]))
         self.assertEqual(found["files"], ["model.onnx", "model.onnx.data"])
-        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # only the large kernel; other arrays are small
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # only the kernel is large
 
     def test_external_data_can_be_mapped(self):
         self.fit("--epochs", 1, config=CONFIG.replace("units: 16", "units: 30"), output="wide")
         self.dtrain("export", "wide", "--output", "model.onnx", "--external-data")
-        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # after 12 x 30 numbers, aligned
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # aligned, after a kernel
         self.assertIn(b"model.onnx.data", (self.dir / "model.onnx").read_bytes())
 
     def test_the_same_model_gives_the_same_bytes(self):

@@ -72,7 +72,7 @@ class New(NewCase):
         self.fits()
         self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
         self.assertEqual((self.dir / "out.csv").read_text().split("\n")[0], "row,class,1,2,3")
-        self.assertIn("target: 0 ", self.new("data.csv", "--target", "0"))  # its texts become classes
+        self.assertIn("target: 0 ", self.new("data.csv", "--target", "0"))  # the texts of the target become classes
         self.fits()
         self.write("data.csv", "".join(f"n{i},{line}\n" for i, line in enumerate(lines)))
         self.assertIn("id: 0 ", self.new("data.csv"))
@@ -165,7 +165,7 @@ class New(NewCase):
             self.assertIn(message, err)
             self.assertIn("give each column its own name", err)
         words = "".join(f"v{i % 9},w{i % 8},{'ab'[i % 2]}\n" for i in range(60))
-        self.write("data.csv", "word,word,label\n" + words)  # only names
+        self.write("data.csv", "word,word,label\n" + words)  # the table has no columns besides the names
         self.assertIn("'word' appears twice", self.dtrain("new", "data.csv", expect=2).err)
         # Rows of categories without a header, like UCI's mushroom data.
         self.write("data.csv", "".join(f"{'xy'[i % 3 > 0]},{'xy'[i % 2]},{'ab'[i % 2]}\n" for i in range(60)))

@@ -200,7 +200,7 @@ class Processes(Case):
         """MPI_Test never returns, from the beginning."""
         self.write("config.yaml", support.CONFIG)
         stuck = self.write("stuck", "")
-        launcher = next(iter(self.usable().values()))  # it takes long, and the MPI does not matter
+        launcher = next(iter(self.usable().values()))  # one launcher is enough: the test takes long, and the MPI does not matter
         done = self.launch(launcher, 2, "env", f"LD_PRELOAD={self.messages.parent / 'libstuck_mpi.so'}", support.BINARY, "fit", "config.yaml",
                            "--output", "run", STUCK_MPI=str(stuck), ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0")
         self.assertNotEqual(done.returncode, 0)

@@ -30,7 +30,7 @@ train:
   metrics: [mean_absolute_error]
 checkpoint: {every: 5 steps, keep: 100}
 """
-ROWS = 300  # of each series
+ROWS = 300  # number of rows of each series
 
 
 def load(meter, hour):

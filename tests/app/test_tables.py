@@ -175,7 +175,7 @@ class Tables(Case):
         out = self.read("out.csv")
         self.assertEqual(list(out[0]), ["name", "weight"])
         errors = [float(row["weight"]) - float(true["weight"]) for row, true in zip(out, self.rows)]
-        self.assertLess(max(map(math.fabs, errors)), 10)  # in the target's original scale
+        self.assertLess(max(map(math.fabs, errors)), 10)  # errors are in the target's original scale
         # Metrics with a unit are given in that unit as well; losses and metrics that were used for training
         # are in transformed units.
         self.table("all.csv", self.rows, list(self.rows[0]))

@@ -137,7 +137,7 @@ TEST_CASE("one member's error is reported and all members end") {
       for (;;) member.barrier();
     };
     CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);
-    CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);  // and the error persists
+    CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);  // the error persists in later calls
   }
 }
 

@@ -301,7 +301,7 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
                "transforms: [{rescale: {scale: 0.001}}, standardize, {standardize: {of: [target]}}]");
   const std::vector<TensorSpec> inputs{{"x", {3}}}, targets{{"", {1}}};
   const auto data = open_split(spec, *spec.train, inputs, targets);
-  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);  // of 100 consecutive numbers
+  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);  // deviation of 100 consecutive numbers
   const double last = 48.5 / deviation;
   const std::vector<double> x = read_all(*data, 0), y = read_all(*data, 1);
   CHECK(x[0] == doctest::Approx(0));  // a gap becomes the mean

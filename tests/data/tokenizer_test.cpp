@@ -107,7 +107,7 @@ TEST_CASE("bpe: pieces are whole and never cut characters") {
     }
     CHECK(all == text);
   }
-  CHECK(pieces_of(std::string(130, '\x80')).size() == 3);  // not UTF-8
+  CHECK(pieces_of(std::string(130, '\x80')).size() == 3);  // the bytes are not UTF-8
 }
 
 TEST_CASE("bpe: merges of a small table") {

@@ -121,7 +121,8 @@ TEST_CASE("transforms of windows are fitted on each training row once") {
                                       "\ntransforms: [standardize, standardize: {of: [target]}]");
   const TensorSpec target{"", {1}};
   const auto train = open_split(spec, *spec.train, {kInput}, {target}, true);
-  const auto& fitted = train->facts().fitted;  // of rows 0 to 4; the last two are for validation
+  const auto& fitted =
+      train->facts().fitted;  // statistics of rows 0 to 4; the last two rows are for validation
   CHECK(fitted.at("x")[0].numbers.at("mean") == Values{2, 12});
   CHECK(fitted.at("target")[0].numbers.at("mean") == Values{2});
   CHECK(fitted.at("x")[0].numbers.at("deviation")[0] == doctest::Approx(std::sqrt(2.0)));

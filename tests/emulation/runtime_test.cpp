@@ -149,7 +149,7 @@ TEST_CASE("emulated capture: calls that cannot be captured are errors") {
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, 16) == cudaErrorStreamCaptureUnsupported);
   CHECK(end() == cudaErrorStreamCaptureInvalidated);
-  begin();  // from pageable memory
+  begin();  // a copy from pageable memory
   float value = 0;
   CHECK(cudaMemcpyAsync(data.data, &value, 4, cudaMemcpyDefault, a) == cudaErrorStreamCaptureUnsupported);
   CHECK(end() == cudaErrorStreamCaptureInvalidated);

@@ -646,7 +646,7 @@ def generate(draw, schema):
                   "optimizer": choice("optimizer"), "precision": "float32"})
     for key in ("callbacks", "metrics"):
         train.pop(key, None)
-    for key in ("groups", "class_weight"):  # these rarely fit the rest
+    for key in ("groups", "class_weight"):  # random values of these options rarely fit the rest
         if draw.random() < 0.8:
             train.pop(key, None)
     for key in ("clip_norm", "clip_value"):

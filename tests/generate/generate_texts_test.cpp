@@ -91,7 +91,7 @@ TEST_CASE("a text does not depend on the other texts") {
     for (size_t i = 0; i < all.size(); ++i) CHECK(again[i].tokens == all[i].tokens);
   }
   CHECK(all[0].tokens != all[1].tokens);
-  CHECK(all[0].tokens != all[3].tokens);  // the same prompt at another place
+  CHECK(all[0].tokens != all[3].tokens);  // the same prompt at another index gives another text
   const auto one = generate_texts(model, next, std::span(prompts).first(1), {options.sampling, 30}, 1, parts);
   CHECK(one[0].tokens == all[0].tokens);
 }

@@ -25,7 +25,7 @@ import models
 
 SKIPPED = 77
 SAMPLES = 6
-TOLERANCE = 1e-5  # of the largest prediction, or of 1
+TOLERANCE = 1e-5  # relative to the largest prediction, or to 1 if that is larger
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # Each assignment is used if the configuration accepts it.

@@ -60,11 +60,11 @@ train:
 checkpoint: {{every: {SAVE_EVERY} steps, keep: 3}}
 """
 STEPS = 60
-ALONE = "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"  # the same replicas in one process
+ALONE = "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"  # runs the same replicas in one process
 MESSAGE = re.compile(r"^(?:.*: )?error: .*$", re.MULTILINE)
 START_WAIT = 300  # seconds until a run must have reached the moment of its failure, on a busy machine
 WAIT = 60  # seconds until a round gives up
-CUT_WAIT = 20  # the same for a launcher that is cut off from a host: it may wait much longer than dtrain
+CUT_WAIT = 20  # limit for a launcher that is cut off from a host, in seconds: it may wait much longer than dtrain
 
 
 SHARDED = "strategy={sharded: {devices: [cpu:0], level: optimizer}}"

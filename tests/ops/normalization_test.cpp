@@ -71,7 +71,7 @@ GroupResults group_reference(const GroupExtent& extent, const Floats& x, const F
   for (int64_t group = 0; group < extent.samples * extent.groups; ++group) {
     const int64_t first_channel = group % extent.groups * width,
                   first = group / extent.groups * extent.pixels * extent.channels + first_channel;
-    std::vector<std::pair<int64_t, int64_t>> places;  // of elements and their channels
+    std::vector<std::pair<int64_t, int64_t>> places;  // indices of elements, with their channels
     for (int64_t p = 0; p < extent.pixels; ++p)
       for (int64_t c = 0; c < width; ++c)
         places.emplace_back(first + p * extent.channels + c, first_channel + c);

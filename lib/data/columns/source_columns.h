@@ -16,7 +16,7 @@ struct SourceColumns {
   SourceColumns() = default;
   SourceColumns(Columns all) : columns(std::move(all)) {}
 
-  Columns columns;  // of the request's inputs, then its targets
+  Columns columns;  // columns of the request's inputs, then of its targets
   /// One float32 loss weight per row; null if the source has none.
   std::shared_ptr<const Column> weights;
   /// Names of the rows: uint8 text of a fixed length, padded with zeros. The column's name says what they are

@@ -55,7 +55,7 @@ struct LoaderOptions {
   /// Batches contain samples of similar lengths if they are shuffled, and are cut to the longest of them;
   /// null: neither.
   std::shared_ptr<const SampleLengths> lengths = nullptr;
-  std::shared_ptr<const SampleWeights> weights = nullptr;  // for Batch::weight_sums()
+  std::shared_ptr<const SampleWeights> weights = nullptr;  // row weights for Batch::weight_sums()
 };
 
 /// Bytes of host memory needed for reading ahead.

@@ -93,7 +93,7 @@ class ModelState {
     std::string name;
     int64_t size = 0;                  // floats
     std::optional<SlotLayout> layout;  // nullopt for the parameters
-    Buffer copy;                       // in host memory, allocated on first use
+    Buffer copy;                       // copy in host memory, allocated on first use
   };
 
   bool is_here(int slot) const { return slot >= threads_.first_slot() && slot < threads_.end_slot(); }

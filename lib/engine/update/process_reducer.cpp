@@ -94,7 +94,7 @@ class ProcessReducer final : public GradientReducer {
         : range(floats), sum(std::move(over_processes)) {}
     const Range range;
     const std::unique_ptr<BackgroundSum<float>> sum;
-    Arrivals filled{0}, added{0};  // by replicas of this process
+    Arrivals filled{0}, added{0};  // counts of arrivals of the replicas of this process
   };
   /// A subtree of the tree over all replicas that this process adds.
   struct Node {

@@ -43,7 +43,8 @@ class ProcessTotals {
   struct Node {
     size_t first, replicas;  // replicas of this process
     SumTree tree;
-    std::vector<double> totals;  // of its replicas; finally, in the first node, of all replicas
+    std::vector<double>
+        totals;  // totals of its replicas; finally, in the first node, the totals of all replicas
   };
 
   size_t index_of(int rank, int slot) const {

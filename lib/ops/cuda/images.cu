@@ -130,7 +130,7 @@ struct GatherRows {
   To* dst;
   int64_t columns, stride;  // stride: elements from one source row to the next
   const float *scale, *offset;
-  bool scale_is_row;  // else a single number
+  bool scale_is_row;  // false: the scale is a single number
 
   /// For N > 1, the numbers of columns and the stride are multiples of N.
   template <int N>

@@ -255,7 +255,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   std::unique_ptr<Projections> output_;
   Arrays kept_;       // arrays kept for backward: in saved memory; in scratch memory if not training
   Arrays gradients_;  // gradients of these arrays, in scratch memory
-  size_t table_ = 0, operation_ = 0;  // in scratch memory
+  size_t table_ = 0, operation_ = 0;  // offsets in scratch memory
 };
 
 class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {

@@ -172,7 +172,7 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     own.input_needs_gradient = inputs_of(d, request.input_needs_gradient);
     own.masked = {request.is_masked(0)};
     own.input_layouts = request.input_layouts.first(std::min(inputs.size(), request.input_layouts.size()));
-    if (d == 1) own.stream += 0x9e3779b9u;  // so that the directions drop different features
+    if (d == 1) own.stream += 0x9e3779b9u;  // the two directions drop different features
     // Keras reverses the output of the second layer, which processes the steps in the opposite order.
     return {.layer = layer(d).prepare(own),
             .inputs = inputs.size(),

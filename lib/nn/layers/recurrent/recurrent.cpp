@@ -137,7 +137,7 @@ class PreparedRecurrent : public PreparedLayer {
   float dropout_, recurrent_dropout_;
   int64_t samples_, features_, state_columns_;
   uint32_t stream_;
-  size_t ones_at_ = 0, input_factors_at_ = 0, state_factors_at_ = 0;  // in scratch memory
+  size_t ones_at_ = 0, input_factors_at_ = 0, state_factors_at_ = 0;  // offsets in scratch memory
   std::unique_ptr<Recurrence> recurrence_;
 };
 

@@ -53,7 +53,7 @@ struct AttentionKeys {
   const float *dst, *diff_dst;   ///< arrays of the group's first head
   const float* logsumexp;        ///< [group, queries]
   float* diff_query;             ///< gradient of the group's first head
-  int64_t diff_query_step;       ///< from one position to the next
+  int64_t diff_query_step;       ///< elements from one position to the next
   float *diff_key, *diff_value;  ///< gradients of the head's first key
 };
 

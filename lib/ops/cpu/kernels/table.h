@@ -64,7 +64,7 @@ struct RecurrentBackwardStep {
   float* diff_cell =
       nullptr;  ///< lstm: gradient of the cell after the step, replaced by the gradient of the cell before it
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
-  int64_t diff_dst_stride = 0;      ///< from one row of diff_dst to the next
+  int64_t diff_dst_stride = 0;      ///< elements from one row of diff_dst to the next
   bool second = false;              ///< the part after the second product (gru)
   math::StepMask mask = {};         ///< mask of the rows
 };
