@@ -78,7 +78,7 @@ std::vector<std::string> recompute_blocks(Graph& graph) {
 class Trials {
  public:
   Trials(const RunConfig& config, const Machine& machine) : config_(config), machine_(machine) {
-    // Remove `device:` options, so that every strategy accepts the model.
+    // Remove all `device:` options, so that every strategy accepts the model.
     for (GraphNode& node : config_.graph.nodes) node.device.reset();
     const auto& nodes = config_.graph.nodes;
     if (std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.recompute >= 0; }))
@@ -119,7 +119,7 @@ class Trials {
   /// Chooses stages for the machine's devices, and lists them by name in the strategy.
   void try_pipeline(int stages, int replicas, int microbatches) {
     const int64_t share = (config_.train.batch_size + replicas - 1) / replicas;
-    // There are at most as many microbatches as samples, and candidates with fewer microbatches cover that.
+    // More microbatches than samples are useless; other candidates have fewer microbatches.
     if (microbatches > share && microbatches > 2 * stages) return;
     Placement placement;
     for (int i = 0; i < stages * replicas; ++i) {

@@ -79,7 +79,7 @@ ConfigNode config_of_json(const Json& json);
 
 /// Returns LayerFormats::from_keras for a layer whose options have Keras's names.
 std::function<ConfigNode(KerasLayerReader&)> options_of_keras(std::string kind);
-/// Returns the same for an image layer.
+/// Like options_of_keras(), for an image layer.
 std::function<ConfigNode(KerasLayerReader&)> image_options_of_keras(std::string kind);
 
 }  // namespace dtrain

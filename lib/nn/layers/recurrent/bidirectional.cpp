@@ -36,7 +36,7 @@ struct Codec<RecurrentKind> {
     return out.get() || report_unexpected(node, where, "lstm, gru or simple_rnn", diagnostics);
   }
   static ConfigNode write(const RecurrentKind& value) { return value.layer.resolved; }
-  /// A reference, because the schema of layers contains this one.
+  /// Returns a reference to the schema of layers, because that schema contains this one.
   static Json schema() { return Json::object().set("$ref", "#/$defs/layer"); }
 };
 

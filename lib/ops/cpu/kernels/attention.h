@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kTileQueries = AttentionTiles::kQueries, kTileKeys = AttentionTiles::kKeys;
 
-/// Numbers of the queries of a tile.
+/// One number per query of a tile.
 struct TileRow {
   alignas(64) float v[kTileQueries];
 };
