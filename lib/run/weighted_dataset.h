@@ -9,8 +9,9 @@
 
 namespace dtrain {
 
-/// Wraps a data set and adds a column of weights after its targets: the sample weight, if that data set has a
-/// column of them, times the weight of each row's class, if classes have weights.
+/// Wraps a data set and adds a column of weights after its targets: the product of the row's sample weight,
+/// if the wrapped data set has a column of sample weights, and the weight of the row's class, if classes have
+/// weights.
 class WeightedDataset final : public Dataset {
  public:
   /// How a target defines the classes of its rows, and the weights of the classes.

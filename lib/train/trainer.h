@@ -40,8 +40,9 @@ class Interrupted : public Error {
 
 class Trainer {
  public:
-  /// Opens the data and puts the model on its devices. `plan`: by plan_training(). `directory`: only process
-  /// 0 of the plan's World uses more than its path. Throws UserError if the data of the processes differ.
+  /// Opens the data and puts the model on its devices. `plan` is the result of plan_training(). `directory`:
+  /// only process 0 of the plan's World uses more than its path. Throws UserError if the data of the
+  /// processes differ.
   Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests);
 
   /// Initializes the weights, or loads those of model.weights, in process 0, and copies them to all others.

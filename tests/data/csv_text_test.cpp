@@ -25,7 +25,7 @@ const std::string kWords =
 TEST_CASE_FIXTURE(Run, "text: the only input reads the only column of text") {
   const auto data = train(kReviews, kWords, {kReview});
   const LearnedTokens learned = data->facts().source.tokens.at("review");
-  CHECK(learned.words == Words{"good", "not", "bad"});  // good 3, not 2, bad 2
+  CHECK(learned.words == Words{"good", "not", "bad"});  // "good" occurs 3 times, the others 2 times
   CHECK(read_all(*data, 0) == Values{2, 1, 2, 4, 0, 0, 3, 4, 3});
   CHECK(read_all(*data, 1) == Values{1, 0, 1});
   CHECK(data->facts().source.class_names.at("target") == Words{"no", "yes"});

@@ -148,8 +148,8 @@ struct ncclComm {
   std::shared_ptr<Clique> clique;
   int rank;
   int device;
-  /// References held by all work that uses the communicator, captured or not; `graph_uses` by captured work
-  /// only.
+  /// `uses`: references held by all work that uses the communicator. `graph_uses`: references held only by
+  /// captured work.
   std::shared_ptr<int> uses = std::make_shared<int>(), graph_uses = std::make_shared<int>();
 };
 

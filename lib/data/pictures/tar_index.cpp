@@ -83,8 +83,8 @@ const char* packed_by(std::string_view start) {
   return nullptr;
 }
 
-/// Reads one header after the other. Reads a few blocks at once, because a label is just a header and a
-/// block.
+/// Reads the headers of an archive one after the other. Reads a few blocks at once, because a text file with
+/// a label has only a header and one block.
 class TarWalk {
  public:
   explicit TarWalk(const InputFile& file) : file_(file) {}

@@ -77,7 +77,7 @@ struct PositionArray {
   void* place(void* plain, void* scratch, size_t offset) const {
     return plain && to_layer ? array_at(scratch, offset) : plain;
   }
-  /// Writes `plain` from the array that the layer wrote to place(), if the layouts differ.
+  /// If the layouts differ, reorders the array that the layer wrote at place() to `plain`.
   void finish(void* plain, void* scratch, size_t offset) const {
     if (plain && from_layer) from_layer->run(array_at(scratch, offset), plain);
   }

@@ -46,8 +46,8 @@ struct RecurrentStep {
   float* state;                        ///< [rows, units], written
   const float* cell_before = nullptr;  ///< lstm: [rows, units]
   float* cell = nullptr;               ///< lstm: [rows, units], written
-  bool second = false;                 ///< the part after the second product (gru)
-  math::StepMask mask = {};            ///< mask of the rows
+  bool second = false;       ///< gru: whether to compute the part of the step after the second product
+  math::StepMask mask = {};  ///< mask of the rows
 
   static int64_t width(const RecurrenceSpec& spec) {
     return (spec.kind == RecurrenceSpec::Kind::simple ? 1 : 4) * spec.units;
@@ -65,7 +65,7 @@ struct RecurrentBackwardStep {
       nullptr;  ///< lstm: gradient of the cell after the step, replaced by the gradient of the cell before it
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
   int64_t diff_dst_stride = 0;      ///< elements from one row of diff_dst to the next
-  bool second = false;              ///< the part after the second product (gru)
+  bool second = false;              ///< gru: whether to compute the part of the step after the second product
   math::StepMask mask = {};         ///< mask of the rows
 };
 
