@@ -205,7 +205,7 @@ void measure_devices(Found& found) {
     found.all_reduce = measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, single_process());
 }
 
-/// `machines`: of all processes, by rank. Processes of one machine measure one after the other.
+/// `machines`: the machines of all processes, by rank. Processes of one machine measure one after the other.
 Found find_devices(World& world, const std::vector<std::string>& machines, bool measure) {
   Found found;
   found.cpu = cpu_info();

@@ -59,7 +59,7 @@ void check_version() {
       kOldestVersion / 100 % 100, CUDART_VERSION / 1000));
 }
 
-/// Creates a communicator for each of this process's GPUs. `ranks`: of the GPUs of all processes.
+/// Creates a communicator for each of this process's GPUs. `ranks`: the ranks of the GPUs of all processes.
 std::vector<ncclComm_t> connect(const std::vector<int>& gpus, const ReplicaRanks& ranks, World& world) {
   ncclUniqueId id;
   if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "starting NCCL");

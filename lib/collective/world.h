@@ -48,9 +48,9 @@ template <class T>
 class BackgroundSum {
  public:
   virtual ~BackgroundSum() = default;
-  /// Starts the sum. `sums`: of the nodes subtrees(ranks.of(process), ranks.total()), one array each. They
-  /// must not change until wait() returns; sums[0] then has the sum over all replicas. May be called on any
-  /// thread.
+  /// Starts the sum. `sums`: an array for each of the nodes subtrees(ranks.of(process), ranks.total()), with
+  /// the sum over the node. They must not change until wait() returns; sums[0] then has the sum over all
+  /// replicas. May be called on any thread.
   virtual void start(std::span<T* const> sums) = 0;
   /// Waits for the sum that was started last. May be called on several threads. Throws ProcessFailed if
   /// another process has failed.

@@ -52,7 +52,8 @@ class ColumnPlanner {
   FitRows fit_rows(const Column& column) const;
   void add_input_target(const TensorSpec& target, const std::string& input,
                         const std::vector<TensorSpec>& inputs);
-  /// Adds a column. `pixels`: of a target that is an image. Returns true if the column is augmented.
+  /// Adds a column. `pixels`: the meaning of the pixels of a target that is an image. Returns true if the
+  /// column is augmented.
   bool add(const TensorSpec& wanted, bool target, std::optional<TargetPicture> pixels = {});
 
   const DatasetSpec& spec_;

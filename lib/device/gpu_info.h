@@ -45,7 +45,7 @@ void set_gpu_environment();
 /// variable, or else the numbers of all GPUs. Empty if there are none, or if NVML does not know them, as when
 /// GPUs are split into MIG instances. Makes no CUDA call.
 std::vector<std::string> visible_gpus();
-/// Hides all other GPUs from this process. `gpus`: of visible_gpus(). Call it before the first CUDA call.
+/// Hides all GPUs of visible_gpus() except `gpus`. Call it before the first CUDA call.
 void show_only_gpus(std::span<const std::string> gpus);
 
 /// Returns the GPU's PCI address, "0000:19:00.0"; "" if CUDA does not report it. Creates no context.

@@ -35,9 +35,9 @@ struct BatchTotals {
   int64_t samples = 0;
 };
 
-/// Returns the division of a replica's part of a batch into microbatches. `rank`: of the replica among those
-/// of this process. Pipelines use microbatches for evaluation and prediction, too. A batch of a prediction is
-/// divided among the replicas of this process.
+/// Returns the division of a replica's part of a batch into microbatches. `rank`: the replica's rank among
+/// the replicas of this process. Pipelines use microbatches for evaluation and prediction, too. A batch of a
+/// prediction is divided among the replicas of this process.
 Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpose, int64_t batch_size);
 
 /// The replicas of the model in this process (one for `single`), with one thread per slot. To be owned and

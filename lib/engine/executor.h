@@ -45,8 +45,8 @@ struct StepSeconds {
 class Executor {
  public:
   /// `replicas`: the communicator that joins this slot's executors, one per replica of all processes.
-  /// `waiting`: communicator of all slots whose devices may wait for each other. `here`: of all slots of this
-  /// process. Keeps references to all arguments.
+  /// `waiting`: the communicator of all slots whose devices may wait for each other. `here`: the communicator
+  /// of all slots of this process. Keeps references to all arguments.
   Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& state, Collective& replicas,
            Collective& waiting, Collective& here);
 

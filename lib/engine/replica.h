@@ -17,8 +17,8 @@ namespace dtrain {
 
 class Replica {
  public:
-  /// `states`: by slot of this process. Keeps references to all arguments except the options, whose `remote`
-  /// it replaces.
+  /// `states`: indexed by slot of this process. Keeps references to all arguments except the options, whose
+  /// `remote` it replaces.
   Replica(const RunPlan& plan, const ModelLayout& layout, SlotThreads& threads,
           std::span<const std::unique_ptr<SlotState>> states, int rank, ReplicaPlans::Options options)
       : first_slot_(threads.first_slot()),

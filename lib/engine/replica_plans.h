@@ -28,8 +28,8 @@ class ReplicaPlans {
     bool all_reduces_row_weights = false;  // PlanOptions::all_reduces_row_weights
     RemoteSlots* remote = nullptr;         // PlanOptions::remote
   };
-  /// `ops`: by slot; for slots of other processes, see Plan. `groups`: communicator of each slot with the
-  /// other replicas. Keeps references to all arguments except the vectors and the options.
+  /// `ops`: indexed by slot; for slots of other processes, see Plan. `groups`: communicator of each slot with
+  /// the other replicas. Keeps references to all arguments except the vectors and the options.
   ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups,
                const Options& options);

@@ -43,8 +43,9 @@ class WindowScores final : public NextToken {
 /// bits as those of WindowScores, if rows of products do not depend on each other.
 class StepScores final : public NextToken {
  public:
-  /// `model`: that of the run before step_config(). `engine`: of the changed run, allocated for predictions
-  /// of `texts` texts, whose replicas have one device each. Keeps references to `model` and `engine`.
+  /// `model`: the model of the run before step_config(). `engine`: the engine of the changed run, allocated
+  /// for predictions of `texts` texts; its replicas have one device each. Keeps references to `model` and
+  /// `engine`.
   StepScores(const LanguageModel& model, Engine& engine, int64_t texts);
 
   void begin() override;

@@ -114,7 +114,7 @@ Configured<Schedule> schedule_of(const Configured<Optimizer>& optimizer);
 /// both read, or null if there is none. `state` is the state of the schedule.
 Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& run, const Json& state);
 /// Returns the array that Keras stores as adafactor's velocity of a weight with two or more axes: each row
-/// mean, divided by the mean of the matrix's row means, times each column mean. `shape`: of the weight.
+/// mean, divided by the mean of the matrix's row means, times each column mean. `shape`: the weight's shape.
 std::vector<float> factored_squares(const Shape& shape, const float* row_means, const float* column_means);
 /// Returns the slots in the order in which Keras creates them.
 std::vector<Optimizer::Slot> keras_slots(const Configured<Optimizer>& optimizer);

@@ -17,7 +17,7 @@ namespace dtrain {
 /// A model whose batches cannot be cut to fewer positions.
 class LengthError : public UserError {
  public:
-  /// `mark`: of the layer; of no file if the whole model is the reason.
+  /// `mark`: the layer's location; no location if the whole model is the reason.
   LengthError(const Mark& its_mark, const std::string& its_message)
       : UserError(located(its_mark, its_message)), mark(its_mark), message(its_message) {}
   Mark mark;

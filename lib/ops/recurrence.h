@@ -64,7 +64,7 @@ class Recurrence {
     const void *diff_dst = nullptr, *diff_last_state = nullptr, *diff_last_cell = nullptr;  ///< null: 0
     void *diff_src = nullptr, *diff_initial_state = nullptr,
          *diff_initial_cell = nullptr;  ///< null if not needed
-    /// Null if not needed: all, or diff_bias alone if the spec has no bias.
+    /// Null if not needed: either all of them, or only diff_bias if the spec has no bias.
     float *diff_kernel = nullptr, *diff_recurrent_kernel = nullptr, *diff_bias = nullptr;
     const void* saved = nullptr;
     void* scratch = nullptr;

@@ -40,7 +40,7 @@ class ControlChannel {
   ControlChannel(int rank, std::vector<std::string> hosts, std::vector<Connection> connections,
                  Timing timing);
   /// Sends the messages that are waiting, and ends the thread, within a second. Without say_goodbye() or an
-  /// earlier failure, the other processes take this for a death of the process.
+  /// earlier failure, the other processes assume that this process has died.
   ~ControlChannel();
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
@@ -90,8 +90,8 @@ class ControlChannel {
   std::optional<Failure> failure() const;
   /// Like failure(), but first waits for a failure, at most this long.
   std::optional<Failure> wait_for_failure(std::chrono::duration<double> limit) const;
-  /// Waits until every connected process has said goodbye or is gone, at most this long. Returns whether this
-  /// is so.
+  /// Waits until every connected process has said goodbye or is gone, at most this long. Returns false if the
+  /// time ran out.
   bool wait_for_others(std::chrono::duration<double> limit);
 
   // Handlers run on the channel's thread, and must not throw.
@@ -137,8 +137,8 @@ class ControlChannel {
   bool hangs(Seconds elapsed);
   /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
   void close_connections();
-  /// Reports the first failure: in process 0 to all, in another process to process 0 if that was silent, so
-  /// that it learns about it if it continues; always to the handler.
+  /// Handles the first failure: process 0 sends it to all other processes; another process sends it to
+  /// process 0 if process 0 was silent, in case process 0 continues. Then calls the handler.
   void fail(const Failure& failure);
   void send_to_all(const Json& message);
   void post(Json message);

@@ -32,9 +32,9 @@ std::vector<InterfaceAddress> addresses_in(const ChosenNetwork& network,
                                            const std::vector<InterfaceAddress>& addresses);
 
 /// Sets the environment variables with which Open MPI, MPICH, libfabric, UCX and NCCL choose interfaces,
-/// unless the user has set them. `addresses`: the chosen ones. UCX's variable would exclude InfiniBand, so it
-/// is set only on machines without (`has_infiniband`). To be called before threads start and before MPI and
-/// NCCL are opened.
+/// unless the user has set them. `addresses`: the chosen addresses. UCX's variable would exclude InfiniBand,
+/// so it is not set on machines with InfiniBand (`has_infiniband`). To be called before threads start and
+/// before MPI and NCCL are opened.
 void set_network_environment(const ChosenNetwork& network, const std::vector<InterfaceAddress>& addresses,
                              bool has_infiniband);
 

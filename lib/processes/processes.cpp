@@ -33,7 +33,7 @@ constexpr std::chrono::seconds kConnectLimit(30);
 /// that another one dies or stops, and MPI may wait for it for ever.
 class ConnectDeadline {
  public:
-  /// `name`: of this process.
+  /// `name`: the name of this process.
   ConnectDeadline(int rank, const std::string& name)
       : thread_(start_thread("connecting the processes", [this, rank, name] { wait(rank, name); })) {}
   ~ConnectDeadline() {

@@ -25,8 +25,8 @@ class WeightedDataset final : public Dataset {
     /// `columns`.
     int64_t of(DType dtype, const void* values, size_t row) const;
   };
-  /// `spec`: of the added column of weights. `own`: number of inputs and targets. The data set's column with
-  /// that index, if it exists, contains the sample weights.
+  /// `spec`: the spec of the added column of weights. `own`: number of inputs and targets. The data set's
+  /// column with that index, if it exists, contains the sample weights.
   WeightedDataset(std::shared_ptr<const Dataset> data, const TensorSpec& spec, size_t own, Classes classes);
 
   int64_t size() const override { return data_->size(); }

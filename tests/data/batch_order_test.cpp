@@ -69,7 +69,7 @@ struct Content {
   bool operator==(const Content&) const = default;
 };
 
-/// Reads a batch in two parts. `cut`: with as many positions as the batch has, else with all.
+/// Reads a batch in two parts. `steps`: number of positions if the batch is not cut.
 Content content_of(const Batch& batch, int64_t steps) {
   const int64_t length = batch.length() ? batch.length() : steps, size = batch.size();
   Content content{length, std::vector<int32_t>(static_cast<size_t>(size * length)),

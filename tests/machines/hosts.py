@@ -77,7 +77,7 @@ class Hosts:
     """The folder `shared` is the working directory on both hosts, and has each host's `samples`."""
 
     def __init__(self, folder, rate):
-        """`rate`: of the links, in the words of tc, such as "4mbit"."""
+        """`rate`: the rate of the links, in the words of tc, such as "4mbit"."""
         self.folder = pathlib.Path(folder)
         self.work = self.folder / "shared"
         (self.work / "samples").mkdir(parents=True)

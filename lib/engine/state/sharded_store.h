@@ -40,9 +40,9 @@ class ShardedStore final : public ParameterStore {
  public:
   static constexpr int64_t kShardGrain = 16;  // floats
 
-  /// `workers`: by replica of this process. `shares`: the parts of the parameters with gradients, by replica
-  /// of all processes (ParameterLayout::shares()). `ranks`: the workers' ranks among all replicas. Keeps
-  /// references to the layout, the slots and the World.
+  /// `workers`: indexed by replica of this process. `shares`: the parts of the parameters with gradients,
+  /// indexed by replica of all processes (ParameterLayout::shares()). `ranks`: the workers' ranks among all
+  /// replicas. Keeps references to the layout, the slots and the World.
   ShardedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
                std::span<Worker* const> workers, std::vector<Range> shares, const ReplicaRanks& ranks,
                ShardLevel level, World& world);

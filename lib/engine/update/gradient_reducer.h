@@ -110,8 +110,8 @@ struct ProcessReducerRequest {
 /// reducers in the same order.
 std::unique_ptr<GradientReducer> make_process_reducer(const ProcessReducerRequest& request);
 /// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
-/// machine but is slow. `on_host`: by replica, the CPU worker that sums and updates for it; the replica's own
-/// worker if that is on a CPU.
+/// machine but is slow. `on_host`: for each replica, the CPU worker that sums and updates for it; the
+/// replica's own worker if that is on a CPU.
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout, std::vector<Range> shares,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);

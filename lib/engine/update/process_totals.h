@@ -19,8 +19,8 @@ void sum_over_slots(std::span<const double* const> slots, std::span<double> sums
 /// gradients. For replicas on CPUs; one object serves all of this process.
 class ProcessTotals {
  public:
-  /// `ranks`: of the replicas. `slots`: of each of them. `totals`: number of totals of a step. All processes
-  /// must create it in the same order among their background sums.
+  /// `ranks`: the ranks of the replicas. `slots`: number of slots of each replica. `totals`: number of totals
+  /// of a step. All processes must create it in the same order among their background sums.
   ProcessTotals(const ReplicaRanks& ranks, int slots, int64_t totals, World& world);
 
   /// Hands over the totals of a slot of a replica of this process, on that slot's thread, once per step. They

@@ -72,7 +72,7 @@ class SequenceRows {
     return {mask + rows.first * spec_.steps, spec_.steps, step, spec_.go_backwards};
   }
 
-  /// Writes a step's outputs to rows of dst with this distance.
+  /// Writes a step's outputs to rows of dst; `stride` is the number of elements from one row to the next.
   void write_output(float* dst, int64_t stride, const RecurrentStep& step, const RowBlock& rows) const {
     for (int64_t r = 0; r < rows.count; ++r) {
       float* const to = dst + (rows.first + r) * stride;

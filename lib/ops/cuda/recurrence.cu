@@ -226,7 +226,7 @@ class CudaRecurrence final : public Recurrence {
     });
   }
 
-  /// The gradient that the step after passes on.
+  /// The part of the gradient that the following step passes on.
   StateGradient<T> next_gradient(std::byte* scratch) const {
     return {at<float>(scratch, work_.product),
             has_direct() ? at<float>(scratch, work_.direct) : nullptr,

@@ -31,7 +31,7 @@ struct TransposeSteps {
   }
 };
 
-/// Copies [rows, columns] between arrays with other distances between rows.
+/// Copies [rows, columns] between arrays with different distances between rows.
 template <class T>
 struct CopyColumns {
   const T* src;

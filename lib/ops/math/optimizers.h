@@ -364,8 +364,8 @@ struct MovingAverage {
   DTRAIN_HOST_DEVICE Step begin(const StepState&, const GroupRule&) const { return {momentum}; }
 };
 
-/// Returns a step's scalars for a group of parameters. Rules that are not of a gradient get defaults: no
-/// scaling, no weight decay.
+/// Returns a step's scalars for a group of parameters. Rules whose argument is not a gradient get defaults:
+/// no scaling, no weight decay.
 template <class Rule>
 DTRAIN_HOST_DEVICE inline UpdateNumbers update_numbers(const StepState& state, const GroupRule& group) {
   if (!Rule::kTraits.of_gradient) return {};

@@ -26,7 +26,7 @@ std::vector<std::string_view> labels_in(std::string_view text, char separator);
 class CategoryTable {
  public:
   /// `other` accepts texts that are not in `values`: index 0, before the others, or zeros for all features.
-  /// `separator`: of the values in one text, if it may have several.
+  /// `separator`: separates the values in one text, if a text may have several.
   CategoryTable(std::vector<std::string> values, bool other, std::optional<char> separator);
   CategoryTable(const CategoryTable&) = delete;
   CategoryTable& operator=(const CategoryTable&) = delete;

@@ -96,8 +96,8 @@ class CsvPlanner {
   /// Adds a reading to the plan, unless it is the default one.
   void add_reading(size_t place, const std::string& name, const ColumnReading& reading);
   void add_input_reading(const TensorSpec& input, size_t place, const std::string& name);
-  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role`: for
-  /// messages.
+  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role`: the
+  /// column's role in messages.
   ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
   /// Adds an input that consists of the tokens of one column.

@@ -278,7 +278,7 @@ bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) 
 
 size_t DnnAttention::most_workspace(const AttentionSpec& spec) {
   const int64_t positions = spec.queries + spec.keys, columns = std::max(spec.key_dim, spec.value_dim);
-  // Enough for four float32 copies of all queries and keys, with the heads of the queries.
+  // This is enough for four float32 copies of all queries and keys, with the heads of the queries.
   return (size_t{1} << 20) + static_cast<size_t>(spec.batch * spec.heads * positions * columns) * 16;
 }
 
