@@ -178,7 +178,7 @@ class World {
   /// there are several processes.
   virtual std::string complete_error(const std::string& message) const { return message; }
 
-  /// What a process is doing, for messages about processes that fail or make no progress.
+  /// The activity of a process, for messages about processes that fail or make no progress.
   struct Position {
     const char* phase = "";  // what the process is doing, such as "reading samples"
     int64_t step = 0;        // number of the step in the run, from 1

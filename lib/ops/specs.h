@@ -245,8 +245,8 @@ struct CountSpec {
   bool sparse = false;        ///< the target is int32 class numbers, [rows]; else float32 like the prediction
   bool by_threshold = false;  ///< each column means yes above the threshold, and a target means yes above
                               ///< 0.5; else the class is the index of the row's maximum
-  /// What scores are, for buckets and thresholds. For softmax_logits, the row's softmax is compared with the
-  /// threshold; sigmoid_logits are compared directly.
+  /// The kind of scores that buckets and thresholds apply to. For softmax_logits, the row's softmax is
+  /// compared with the threshold; sigmoid_logits are compared directly.
   enum class Scores : uint8_t { probabilities, sigmoid_logits, softmax_logits };
   Scores scores = Scores::probabilities;
   float threshold = 0.5f;

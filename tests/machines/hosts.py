@@ -28,7 +28,7 @@ export TMPDIR={folder}/tmp$node
 exec nsenter --net=/run/netns/node$node unshare --uts --mount sh -c '
 hostname node'$node' && mount --bind {folder}/samples'$node' {folder}/shared/samples && exec "$@"' sh taskset -c $cores "$@"
 """
-# What launchers call instead of ssh: `agent OPTIONS HOST COMMAND...`.
+# A program that launchers call instead of ssh: `agent OPTIONS HOST COMMAND...`.
 _AGENT = """\
 #!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done

@@ -186,7 +186,7 @@ TEST_CASE("a recurrent layer drops the same features of a sample in all steps") 
   CHECK(inference.forward() == inference.inputs[0]);
 }
 
-/// Every gate reads the state with other dropped elements, as in Keras.
+/// Every gate reads the state with different dropped elements, as in Keras.
 TEST_CASE("recurrent_dropout uses one mask for all steps of a sample") {
   constexpr size_t kBatch = 5, kUnits = 40, kSteps = 3;
   const auto run_of = [](const std::string& options, bool training) {
