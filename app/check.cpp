@@ -53,19 +53,19 @@ struct CheckOptions {
 
 /// The properties of a run that the command shows.
 struct CheckedRun {
-  std::vector<CheckedSplit> splits;  // without data
+  std::vector<CheckedSplit> splits;  // the run's splits, without their data
   int64_t steps_per_epoch = 0;
   int64_t last_batch = 0;  // samples in the last batch of an epoch
   std::vector<MemoryPlan> replicas;
   std::string reduction_place;
   size_t snapshot = 0;
-  size_t read_ahead = 0;                 // bytes of host memory
-  TableBytes tables;                     // of metrics
-  std::vector<int64_t> lengths;          // that training batches are cut to; empty if they are not cut
-  double computed = 1;                   // fraction of all positions that the first epoch's batches have
-  std::vector<int64_t> last_shares;      // samples of the last batch, by replica
-  std::optional<StepTime> step_time;     // if requested
-  std::optional<ScheduleView> schedule;  // if requested
+  size_t read_ahead = 0;              // bytes of host memory for reading ahead
+  TableBytes tables;                  // bytes of the tables of metrics
+  std::vector<int64_t> lengths;       // lengths to which training batches are cut; empty if they are not cut
+  double computed = 1;                // fraction of all positions that the first epoch's batches have
+  std::vector<int64_t> last_shares;   // samples of the last batch, by replica
+  std::optional<StepTime> step_time;  // time of a step, if requested
+  std::optional<ScheduleView> schedule;  // schedule of a pipeline, if requested
   std::string instructions;              // the first replica's plan as text, if requested
   Json instructions_json;
 
@@ -157,7 +157,7 @@ struct MemoryOfProcesses {
   Json replicas = Json::array();
 };
 
-/// Collects what all processes show. To be called by all of them.
+/// Collects the memory that each process shows. All processes must call it.
 MemoryOfProcesses gather_memory(const RunPlan& plan, const CheckedRun& run) {
   World& world = plan.world;
   const MemoryView view = memory_view(plan, run);
@@ -269,7 +269,7 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
         fmt::format("\nPrefetching batches needs another {} of host memory.\n", format_bytes(run.read_ahead));
   if (run.tables.memory > 0)
     text += fmt::format(
-        "\nTable metrics need up to another {} of host memory, and about {} of every checkpoint.\n",
+        "\nMetrics that are tables need up to another {} of host memory, and about {} in every checkpoint.\n",
         format_bytes(run.tables.memory), format_bytes(run.tables.disk));
   if (const int64_t kept = kept_bytes(config); kept > 0)
     text += fmt::format("\n`dtrain generate` keeps {} of keys and values for each text.\n",

@@ -65,7 +65,7 @@ struct Comparison {
   }
 };
 
-/// One of the two models. `path` is that of its file.
+/// One of the two compared models. `path`: path of its file.
 struct Side {
   std::string path;
   WeightFile file;
@@ -85,10 +85,10 @@ Side load_side(const std::string& given) {
 std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())
-    throw UserError(
-        fmt::format("{}: has other weight names and axis orders than {}; compare a run or a checkpoint with "
-                    "it, or a folder written by `dtrain import`",
-                    side.path, other.path));
+    throw UserError(fmt::format(
+        "{}: the file has other weight names and axis orders than {}; compare a run or a checkpoint with "
+        "it, or a folder written by `dtrain import`",
+        side.path, other.path));
   auto run = std::make_unique<SavedRun>(load_saved_run(side.path, {}, print_warning));
   side.file = WeightFile::of_model(exported_run(*run, {}).model, other.file.layout());
   return run;
@@ -396,7 +396,7 @@ void diff(const DiffOptions& options) {
     throw UserError(fmt::format("--tolerance: expected a number from 0, found {}", options.tolerance));
   const bool logs[] = {is_step_log(options.a), is_step_log(options.b)};
   if (logs[0] != logs[1])
-    throw UserError(fmt::format("{}: is a step log, but {} is not; compare two step logs, or two models",
+    throw UserError(fmt::format("{}: this is a step log, but {} is not; compare two step logs, or two models",
                                 logs[0] ? options.a : options.b, logs[0] ? options.b : options.a));
   if (!(logs[0] ? diff_step_logs(options) : diff_models(options))) throw Unequal();
 }

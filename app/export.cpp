@@ -98,8 +98,8 @@ void reject_options_of_others(const ExportOptions& options, const ExportFormat& 
   const bool is_safetensors = std::string_view(format.name) == "safetensors";
   const auto refuse = [&](bool given, const char* option, const char* owner) {
     if (given)
-      throw UserError(fmt::format("{}: is an option of {}, but the format is {}; leave it out", option, owner,
-                                  format.name));
+      throw UserError(fmt::format("{}: this is an option of {}, but the format is {}; leave it out", option,
+                                  owner, format.name));
   };
   refuse(!is_onnx && options.opset.has_value(), "--opset", "ONNX");
   refuse(!is_onnx && options.float16, "--float16", "ONNX");
@@ -125,7 +125,7 @@ void check_output(const ExportOptions& options, const SavedRun& run) {
   std::error_code missing;
   if (std::filesystem::equivalent(run.checkpoint.path(), options.output_file, missing) ||
       begins_as_checkpoint(options.output_file))
-    throw UserError(fmt::format("{}: is a checkpoint; give another --output", options.output_file));
+    throw UserError(fmt::format("{}: this file is a checkpoint; give another --output", options.output_file));
 }
 
 void print_results(const ExportOptions& options, const ExportFormat& format, const SavedRun& run,

@@ -40,7 +40,7 @@ std::string without_line_end(std::string text) {
 }
 
 struct Prompt {
-  std::string name;  // in messages
+  std::string name;  // name of the prompt in messages
   std::string text;
 };
 
@@ -58,12 +58,13 @@ std::vector<Prompt> read_prompts(const GenerateCommandOptions& options) {
   std::vector<Prompt> prompts;
   for (const std::string& text : options.prompts) prompts.push_back({"--prompt", text});
   if (std::count(options.prompt_files.begin(), options.prompt_files.end(), kStandardStream) > 1)
-    throw UserError("--prompt-file: expected standard input (-) at most once, found it again");
+    throw UserError("--prompt-file: standard input (-) is given twice, but can be read only once");
   for (const std::string& name : options.prompt_files)
     prompts.push_back({name == kStandardStream ? "standard input" : name, read_prompt_file(name)});
   for (const Prompt& prompt : prompts)
     if (prompt.text.empty())
-      throw UserError(fmt::format("{}: is empty; give at least one character to continue", prompt.name));
+      throw UserError(
+          fmt::format("{}: the text is empty; give at least one character to continue", prompt.name));
   return prompts;
 }
 
@@ -81,11 +82,12 @@ void check_generate_options(const GenerateOptions& options) {
     throw UserError(fmt::format("--samples: expected at most {} texts for each prompt, found {}",
                                 kMostSamples, options.samples));
   for (const std::string& stop : options.stops)
-    if (stop.empty()) throw UserError("--stop: is empty; give the text that ends a text, or leave it out");
+    if (stop.empty())
+      throw UserError("--stop: the text is empty; give the text that ends a text, or leave the option out");
 }
 
-/// Prints the texts with their prompts, in order, as they are made: the parts of a text are kept until the
-/// texts before it have ended.
+/// Prints the texts with their prompts, in order, while they are generated. The parts of a text are kept
+/// until all texts before it have ended.
 class TextPrinter final : public TextObserver {
  public:
   /// `prints`: false leaves all output out.
@@ -145,7 +147,7 @@ class TextPrinter final : public TextObserver {
   size_t samples_;
   bool prints_;
   std::vector<Text> texts_;
-  size_t current_ = 0;      // the text that is printed
+  size_t current_ = 0;      // index of the text that is printed
   bool is_closed_ = false;  // the reader of the output has closed it
 };
 
@@ -245,19 +247,19 @@ void add_generate(CommandLine& line, World& world) {
                   "A file with the text to continue; - is standard input; repeatable")
       .type_name("FILE")
       .one_value_each();
-  command.add_option("--max-tokens", options->max_tokens, "The most tokens of a text (default: 200)")
+  command.add_option("--max-tokens", options->max_tokens, "Maximum number of tokens in a text (default: 200)")
       .at_least(1)
       .type_name("N");
   add_sampling_options(command, *options);
   command.add_option("--samples", options->samples, "Number of texts for each prompt (default: 1)")
       .at_least(1)
       .type_name("N");
-  command.add_option("--stop", options->generate.stops, "End a text before this text; repeatable")
+  command.add_option("--stop", options->generate.stops, "End a generated text before this text; repeatable")
       .type_name("TEXT")
       .one_value_each();
   command
       .add_option("--batch-size", options->batch_size,
-                  "Texts that are made at the same time (default: as in training)")
+                  "Number of texts to generate at the same time (default: the batch size of the training)")
       .at_least(1)
       .type_name("N");
   command.add_flag("--no-cache", options->no_cache,

@@ -31,9 +31,9 @@ namespace {
 struct Found {
   CpuInfo cpu;
   GpuReport gpus;
-  std::string nccl;              // version; empty if not available
+  std::string nccl;              // version of NCCL; empty if not available
   std::string mpi;               // the libraries that would be opened, or "none"
-  std::vector<GpuSpeed> speeds;  // by GPU, if measured
+  std::vector<GpuSpeed> speeds;  // speeds of each GPU, if measured
   std::vector<std::string> peer_notes;
   double all_reduce = 0;  // bytes per second over the GPUs of this process; 0 if not measured
 };
@@ -205,7 +205,7 @@ void measure_devices(Found& found) {
     found.all_reduce = measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, single_process());
 }
 
-/// `machines`: of all processes, by rank. Processes of one machine measure one after the other.
+/// `machines`: the machines of all processes, by rank. Processes of one machine measure one after the other.
 Found find_devices(World& world, const std::vector<std::string>& machines, bool measure) {
   Found found;
   found.cpu = cpu_info();

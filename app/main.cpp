@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
   set_gpu_environment();
   install_last_resort();
   ignore_write_signals();
-  take_signals();  // before any other thread exists
+  take_signals();  // must be called before any other thread exists
   remember_command(argc, argv);
   return run_as_process(argc, argv);
 }

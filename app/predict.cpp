@@ -55,16 +55,17 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
   const fs::path output = absolute_path(options.output_file);
   for (const std::string& path : inputs)
     if (is_output(path))
-      throw UserError(fmt::format("{}: is an input; give another --output", options.output_file));
+      throw UserError(fmt::format("{}: this file is an input; give another --output", options.output_file));
   if (is_output(checkpoint.path()) ||
       (output.parent_path().filename() == "checkpoints" && checkpoint_step(output.filename().string())))
-    throw UserError(fmt::format("{}: is a checkpoint's name; give another --output", options.output_file));
+    throw UserError(
+        fmt::format("{}: this is the name of a checkpoint; give another --output", options.output_file));
   if (file_type(options.output_file) == FileType::file && begins_as_checkpoint(options.output_file))
-    throw UserError(fmt::format("{}: is a checkpoint; give another --output", options.output_file));
+    throw UserError(fmt::format("{}: this file is a checkpoint; give another --output", options.output_file));
   for (const std::string& file : data_files(run.config.dataset))
     if (is_output(file))
-      throw UserError(
-          fmt::format("{}: is a file of the run's data set; give another --output", options.output_file));
+      throw UserError(fmt::format("{}: this is a file of the run's data set; give another --output",
+                                  options.output_file));
 }
 
 /// Converts the model's outputs to the numbers that are written.
@@ -158,12 +159,12 @@ class Predictions {
   bool are_of_layers_, are_probabilities_;
   std::string no_probability_, units_;
   std::vector<PredictedOutput> outputs_;
-  std::vector<Scores> scores_;         // by output
-  std::vector<bool> can_take_logits_;  // by output, of its loss
-  std::vector<TargetScale> scales_;    // by output
+  std::vector<Scores> scores_;         // interpretation of each output's numbers
+  std::vector<bool> can_take_logits_;  // whether the loss of each output can take logits
+  std::vector<TargetScale> scales_;    // scale of each output's target
 };
 
-/// Replaces the graph's outputs by those of these layers.
+/// Replaces the outputs of the graph by the outputs of these layers.
 void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
   std::vector<std::string> names;
   std::vector<int> last;  // for each name, the node that computes the layer's output

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-WIDTH, LEFT, GAP = 880, 128, 56       # of the picture, of the names, between the two panels
+WIDTH, LEFT, GAP = 880, 128, 56       # widths of the picture and of the names, and the gap between the two panels
 PANEL = (WIDTH - LEFT - GAP - 88) / 2  # a panel's width; its longest bar leaves room for a number
 STARTS = (LEFT, LEFT + PANEL + GAP + 44)
 TOP, BAR, BETWEEN, BOTTOM = 84, 16, 20, 42

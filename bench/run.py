@@ -103,7 +103,7 @@ def dtrain_steps(name, work, directory, steps, shuffle, extra=()):
 
 
 class Peer:
-    """A framework beside dtrain: how its loop is run, and what was measured of it."""
+    """A framework that is compared with dtrain: how its training loop is run, and its measurements."""
 
     def __init__(self, key, title, python, script, environment):
         self.key, self.title, self.python, self.script, self.environment = key, title, python, script, environment

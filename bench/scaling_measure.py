@@ -28,11 +28,12 @@ WORKLOADS = {
     "wide-mlp": (256, "{synthetic: {samples: %d, target: {classes: 2}}}"),
     "gpt-small": (8, None),
 }
-POSITIONS = 128  # of a sample of gpt-small
+POSITIONS = 128  # number of positions in a sample of gpt-small
 STEPS_OF_EPOCH = 4
-MOST_SECONDS = 3600  # of a run
+MOST_SECONDS = 3600  # time limit of a run
 
-# One layer without a gradient of its input. Its gradients are 4 * inputs * units bytes, and those of the bias.
+# One layer whose input has no gradient. The layer's gradients have 4 * inputs * units bytes, plus those of
+# the bias.
 LAYER = """\
 seed: 1
 model: {inputs: {x: [%d]}, layers: [{dense: {units: %d}}]}

@@ -45,7 +45,7 @@ SESSION = [
     ("dtrain predict runs/flowers --input new.csv --output -", 4, 0),
 ]
 
-SPECIES = {  # of each: mean length and width of petals, and its usual colour
+SPECIES = {  # for each species, the mean length and width of petals, and the usual colour
     "iris": (4.4, 1.4, "blue"),
     "lily": (6.1, 2.3, "white"),
     "rose": (3.1, 2.6, "red"),
@@ -102,7 +102,7 @@ def screen_lines(output):
         elif character == "\r":
             column = 0
         elif character:
-            if column == COLUMNS:  # as terminals do
+            if column == COLUMNS:  # wraps the line, as terminals do
                 lines.append(line)
                 line, column = [], 0
             line[column:column + 1] = [(character, style)]
@@ -118,7 +118,8 @@ def shown(lines, first, last):
     return [*lines[:first], dots, *lines[len(lines) - last:]] if last else [*lines[:first], dots]
 
 
-CHARACTER, LINE, MARGIN, BAR = 7.83, 18, 18, 34  # of a character and a line; around the text; the window's bar
+# Width of a character, height of a line, margin around the text, height of the window's bar.
+CHARACTER, LINE, MARGIN, BAR = 7.83, 18, 18, 34
 STYLE = """
   text { font: 13px ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: #d6deeb; white-space: pre }
   .s1 { font-weight: 700 } .s2 { fill: #7d8b99 } .s31 { fill: #ff7b72 } .s32 { fill: #7ee787 } .s33 { fill: #e3b341 }

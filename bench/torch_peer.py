@@ -170,7 +170,7 @@ def read_weights(checkpoint):
     return arrays
 
 
-MODULES = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Embedding, nn.LSTM, Attention)  # those with weights
+MODULES = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Embedding, nn.LSTM, Attention)  # modules with weights
 
 
 def as_in_torch(module, values):
@@ -193,7 +193,8 @@ def as_in_torch(module, values):
 
 
 def give_weights(model, arrays):
-    """Assigns to each module with weights the first layer whose arrays fit. Keras has its own order of branches."""
+    """Assigns to each module with weights the first layer whose arrays have the same shapes. Keras orders branches
+    differently."""
     modules = [m for m in model.modules() if isinstance(m, MODULES)]
     assert len(arrays) == len(modules), (len(arrays), len(modules))
     left = list(arrays)

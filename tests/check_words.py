@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("lib", "app", "tests", "bench", "docs")
 C_LIKE = {".h", ".cpp", ".cu", ".cuh", ".inc"}
 HASH_COMMENTS = {".txt", ".cmake", ".sh", ".yaml"}
-# These files quote the phrases.
+# These files quote the phrases and are not checked.
 EXEMPT = {"tests/check_words.py", "CONTRIBUTING.md"}
 
 # A regular expression for each phrase, and the plain words to use instead.

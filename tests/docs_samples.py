@@ -110,7 +110,7 @@ def encode_png(width, height, colours, rows):
 
 
 def png(width, height, seed):
-    """Returns a PNG of noise around one colour."""
+    """Returns a PNG image of random noise around one color."""
     draw = random.Random(seed)
     colour = [draw.randrange(40, 216) for _ in range(3)]
     rows = b"".join(b"\0" + bytes(c + draw.randrange(-40, 40) for _ in range(width) for c in colour) for _ in range(height))

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DTRAIN_FOREIGN_MALLOC 1  // the sanitizers have their own
+#define DTRAIN_FOREIGN_MALLOC 1  // the sanitizers replace malloc themselves
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define DTRAIN_FOREIGN_MALLOC 1

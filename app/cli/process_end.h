@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Returns whether this process prints what process 0 would print if that is gone: the first process of
-/// another machine, or process 1 if there is no other machine.
+/// Returns whether this process prints messages in place of process 0 if process 0 is gone: the first process
+/// of another machine, or process 1 if there is no other machine.
 bool speaks_for_process_0(const Processes& processes);
 
 /// Waits until process 0 has ended or is gone, and ends this process: the launcher, which ends all processes

@@ -37,7 +37,7 @@ Json program_facts(const Processes& processes) {
 
 void handle_failure_in_process_0(Processes& processes, const std::string& message) {
   static ExitDeadline deadline;
-  // If this process was stopped, the others have reported it.
+  // If this process was stopped, other processes have already reported it.
   if (!processes.control().failure()->noticed_here) mute_console([](std::string_view) {});
   print_error(message);
   processes.transport().abort();
@@ -46,7 +46,7 @@ void handle_failure_in_process_0(Processes& processes, const std::string& messag
 
 void handle_failure(Processes& processes) {
   const auto failure = processes.control().failure();
-  // The console is muted.
+  // The error is printed directly, because the console is muted.
   if (failure->noticed_here && speaks_for_process_0(processes))
     fmt::print(stderr, "error: {}\n", failure->message);
   processes.transport().abort();
@@ -67,7 +67,7 @@ void handle_hang(Processes& processes, const std::string& message) {
 
 /// Prints a warning of another process, unless the same one was printed already.
 void print_warning_of(const Processes& processes, int rank, const std::string& warning) {
-  static std::set<std::string> others;  // on the control channel's thread only
+  static std::set<std::string> others;  // used on the control channel's thread only
   if (was_printed(warning) || !others.insert(warning).second) return;
   const std::string& host = processes.hosts()[static_cast<size_t>(rank)];
   print_warning(fmt::format("{}: {}", process_name(host, rank, processes.size()), warning));
@@ -136,7 +136,7 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
 int leave_processes(Processes& processes, int exit_code, const std::string& error) {
   ControlChannel& control = processes.control();
   if (error.empty()) {
-    // After a stop by a signal, the launcher sends SIGTERM to all processes when the first one has ended.
+    // After a stop by a signal, the launcher sends SIGTERM to all processes once the first one has ended.
     ignore_stop_signals();
     if (processes.finish(exit_code)) return exit_code;
   }

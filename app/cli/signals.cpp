@@ -41,7 +41,7 @@ sigset_t handled_signals() {
   sigaddset(&one, number);
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
   std::raise(number);
-  ::_exit(128 + number);  // for process 1 of a container, which no signal ends by default
+  ::_exit(128 + number);  // also ends process 1 of a container, which no signal ends by default
 }
 
 /// Prints nothing if standard error would block (a stopped terminal, a full pipe): the thread must stay

@@ -66,7 +66,8 @@ void reject_wrong_run(const std::string& path, const std::string& command) {
 
 void reject_file_of_run(const std::string& path) {
   if (file_type(path) == FileType::file && RunDirectory::is_file_of_run(path))
-    throw UserError(fmt::format("{}: is a file of a run, which would be lost; give another --output", path));
+    throw UserError(
+        fmt::format("{}: this is a file of a run, which would be lost; give another --output", path));
 }
 
 }  // namespace dtrain

@@ -11,7 +11,7 @@ namespace dtrain {
 
 std::vector<LayerRow> layer_rows(const Graph& graph) {
   std::vector<LayerRow> rows;
-  std::vector<size_t> row_of;  // by node
+  std::vector<size_t> row_of;  // row of each node
   for (const GraphNode& node : graph.nodes) {
     if (node.is_activation_of_previous) {
       row_of.push_back(row_of[static_cast<size_t>(node.inputs[0].node)]);

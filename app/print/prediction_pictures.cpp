@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the reader that describes the run's targets: that of train, else of another split; null if there
-/// is none.
+/// Returns the reader that defines the run's targets: the reader of `train`, else of another split; null if
+/// there is none.
 const Reader* reader_of_targets(const DatasetSpec& dataset) {
   for (const char* name : kSplitNames)
     if (const SplitSpec* split = dataset.find(name); split && split->reader) return split->reader.value.get();
@@ -89,10 +89,10 @@ class PredictionPictures final : public ArrayWriter {
       const std::string path = (fs::path(folder) / (name + ".png")).string();
       const FileType found = file_type(path);
       if (found == FileType::nothing || (found == FileType::file && overwrite)) continue;
-      throw UserError(
-          found == FileType::file
-              ? fmt::format("{}: exists already; give another --output, or --overwrite", path)
-              : fmt::format("{}: is not a file, but {}; give another --output", path, name_of_type(path)));
+      throw UserError(found == FileType::file
+                          ? fmt::format("{}: exists already; give another --output, or --overwrite", path)
+                          : fmt::format("{}: expected a file, found {}; give another --output", path,
+                                        name_of_type(path)));
     }
   }
 
@@ -102,7 +102,7 @@ class PredictionPictures final : public ArrayWriter {
       std::error_code missing;
       const fs::path path = fs::path(folder) / (names_[i] + ".png");
       if (fs::equivalent(path, inputs.sample_id(static_cast<int64_t>(i)), missing))
-        throw UserError(fmt::format("{}: is an input; give another --output", path.string()));
+        throw UserError(fmt::format("{}: this file is an input; give another --output", path.string()));
     }
   }
 
@@ -150,8 +150,8 @@ class PredictionPictures final : public ArrayWriter {
   }
 
   std::vector<PictureOutput> outputs_;
-  std::vector<std::string> names_;    // by sample
-  std::vector<std::string> folders_;  // by output
+  std::vector<std::string> names_;    // names of the samples
+  std::vector<std::string> folders_;  // folder of each output
   int64_t next_ = 0;                  // index of the next sample
 };
 

@@ -14,7 +14,7 @@ namespace dtrain {
 
 /// The conversion of an output's numbers to pixels.
 struct PictureOutput {
-  std::string name;  // of the output; its folder if the model has several outputs
+  std::string name;  // name of the output; its folder if the model has several outputs
   int64_t height = 0, width = 0, channels = 1;
   /// For classes, each pixel is the class of the largest number, or class 1 above `threshold` if there is one
   /// number per pixel. For colors, the pixels are the numbers, rounded and limited to 0 to 255.

@@ -106,7 +106,7 @@ class PredictionTable final : public ArrayWriter {
 
   void append(std::span<const View> arrays) override {
     fmt::memory_buffer text;
-    const int64_t lines = std::max<int64_t>(1, steps_);  // for each sample
+    const int64_t lines = std::max<int64_t>(1, steps_);  // number of lines for each sample
     for (int64_t row = 0; row < arrays[0].shape[0] * lines; ++row, ++line_) {
       begin_line(text, line_ / lines);
       if (steps_ > 0) write_field(text, "step", std::to_string(line_ % lines + 1));
@@ -203,7 +203,7 @@ class PredictionTable final : public ArrayWriter {
   std::unique_ptr<TextSink> sink_;
   TextFormat format_;
   std::vector<PredictedOutput> outputs_;
-  std::vector<Titles> titles_;  // by output
+  std::vector<Titles> titles_;  // titles of each output
   const Dataset& inputs_;
   int64_t steps_ = 0;  // lines for each sample that are the steps of a forecast; 0: one line
   int64_t line_ = 0;

@@ -61,7 +61,7 @@ std::string speed_text(double samples_per_second) {
          " samples/s";
 }
 
-/// Fraction of an epoch spent waiting for samples from which it is reported.
+/// Waiting for samples is reported if it takes at least this fraction of an epoch.
 constexpr double kMuchWaiting = 0.2;
 
 std::string waiting_text(double share) {
@@ -83,10 +83,10 @@ class EpochProgress : public QuietProgress {
   void on_note(const std::string& message) override { print_note(message); }
 
  private:
-  double waiting_ = 0;  // fraction of the current epoch
+  double waiting_ = 0;  // fraction of the current epoch spent waiting for samples
 };
 
-/// Also prints a line per minute within an epoch.
+/// Prints a line after each epoch, and one per minute within an epoch.
 class LineProgress final : public EpochProgress {
  public:
   void on_step(const Progress& progress) override {

@@ -12,7 +12,7 @@ namespace dtrain {
 
 /// The data of `check --schedule`, for the first replica; all replicas have the same schedule.
 struct ScheduleView {
-  std::vector<std::string> devices;  // by stage
+  std::vector<std::string> devices;  // device of each stage
   PipelineWork work;
   PipelineTimes times;
   bool measured = false;

@@ -47,7 +47,7 @@ class RunRecorder final : public Observer {
   TensorboardOptions options_;
   std::unique_ptr<TensorBoard> tensorboard_;
   Clock::time_point reported_;
-  Clock::duration between_{};  // between two reports
+  Clock::duration between_{};  // time between two reports
   int64_t first_step_ = 0;     // the step after which this process starts
   bool report_failed_ = false;
 };

@@ -31,7 +31,7 @@ void add_model_options(Command& command, ModelOptions& options, const std::strin
 
 TextOptions InputOptions::text() const {
   TextOptions text{header, std::nullopt};
-  if (delimiter == "\\t") text.delimiter = '\t';  // as written in a shell
+  if (delimiter == "\\t") text.delimiter = '\t';  // users write a tab like this in a shell
   if (delimiter.size() == 1) text.delimiter = delimiter[0];
   if (delimiter == "whitespace") text.delimiter = kBlanksDelimit;
   if (!delimiter.empty() && !text.delimiter)

@@ -165,7 +165,7 @@ void in_run_directory(RunDirectory directory, const std::function<void()>& work)
 }
 
 void in_world(World& world, const std::function<void()>& work) try { work(); } catch (const Interrupted&) {
-  throw;  // all processes were interrupted
+  throw;  // all processes were interrupted, so there is no error to report
 } catch (const UserError&) {
   throw;  // main() reports it with its exit code
 } catch (const std::exception& error) {
@@ -174,7 +174,7 @@ void in_world(World& world, const std::function<void()>& work) try { work(); } c
 }
 
 void train_along(World& world) {
-  Requests& requests = catch_signals();  // also while process 0 prepares the run
+  Requests& requests = catch_signals();  // signals also count while process 0 prepares the run
   const SharedRun run = receive_run(world);
   HistogramSender sender;
   Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), sender, requests);

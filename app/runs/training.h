@@ -43,13 +43,13 @@ void in_world(World& world, const std::function<void()>& work);
 /// train().
 void train_along(World& world);
 
-/// Sends the run to the other processes, which call train_along(), and plans it. `config`: by
-/// config_to_continue() if there is a checkpoint.
+/// Sends the run to the other processes, which call train_along(), and plans it. If there is a checkpoint,
+/// `config` is the result of config_to_continue().
 RunPlan share_and_plan(RunConfig config, World& world, const RunDirectory& directory,
                        const Checkpoint* checkpoint);
 
 /// Trains to the configured end, from a checkpoint or (null) from the beginning, and prints the result.
-/// `plan`: by share_and_plan().
+/// `plan` is the result of share_and_plan().
 void train(RunPlan plan, const RunDirectory& directory, const Checkpoint* checkpoint, Existing existing,
            const TrainingOptions& options);
 

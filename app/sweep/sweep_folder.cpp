@@ -76,9 +76,10 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
     if (is_this || (sweep.is_null() && others.empty())) return;
     if (output.empty()) continue;
     if (!sweep.is_null())
-      throw UserError(fmt::format(
-          "{}: contains a sweep of another configuration, or of other keys; give another directory: --output",
-          path_));
+      throw UserError(
+          fmt::format("{}: the directory contains a sweep of another configuration, or of other keys; give "
+                      "another directory: --output",
+                      path_));
     throw UserError(
         fmt::format("{}: expected a sweep of dtrain or a directory without a sweep's files, found "
                     "{}, which dtrain did not write; give another directory: --output",

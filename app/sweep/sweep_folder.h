@@ -20,7 +20,7 @@ struct PlannedRun {
 
 /// Identifies a sweep, so that the same command line finds its folder again. Runs may be added to it.
 struct SweepIdentity {
-  std::string name;           // from the configuration
+  std::string name;           // name of the sweep, from the configuration
   std::string configuration;  // hash of the configuration as written and of the varied keys
 };
 SweepIdentity identify_sweep(const std::string& name, const std::string& written,

@@ -54,7 +54,7 @@ SweepRunner::SweepRunner(const SweepFolder& folder, const std::vector<PlannedRun
   for (size_t i = 0; i < runs.size(); ++i) {
     results_.push_back(result_of(i));
     if (!results_.back().finished) waiting_.push_back(i);
-    results_.back().failed = false;  // it is tried again
+    results_.back().failed = false;  // the failed run is tried again
   }
 }
 

@@ -49,7 +49,7 @@ def same_losses(one, other, tolerance, steps=None):
         if not a or len(a) != len(b):
             return f"{len(a)} losses against {len(b)}"
         for step, (x, y) in enumerate(zip(a, b), 1):
-            if not abs(x - y) <= tolerance * max(abs(x), abs(y)):  # also rejects nan
+            if not abs(x - y) <= tolerance * max(abs(x), abs(y)):  # this form also rejects nan
                 return f"step {step}: loss {x!r} against {y!r}"
         return ""
     return judge

@@ -46,7 +46,7 @@ class ThreadPool {
 
   std::mutex mutex_;
   std::condition_variable changed_, finished_;  // wake the pool; wake the thread in wait() or cancel()
-  std::queue<std::function<void()>> tasks_;     // not started yet
+  std::queue<std::function<void()>> tasks_;     // tasks that have not started yet
   int64_t running_ = 0;
   std::exception_ptr error_;
   bool stop_ = false;

@@ -68,8 +68,8 @@ class Checkpoint {
   /// Reads and verifies the whole file. Throws UserError with the path, what was expected and what was found
   /// if the file is missing, damaged or not a dtrain checkpoint.
   static Checkpoint load(const std::string& path);
-  /// The same for the bytes of a file, aligned like those of operator new. `path`: the file's name in
-  /// messages.
+  /// Like load(), for the bytes of a file, which must be aligned like memory from operator new. `path`: the
+  /// file's name in messages.
   static Checkpoint from_bytes(const std::string& path, std::shared_ptr<const std::byte[]> bytes,
                                size_t size);
 

@@ -15,13 +15,13 @@ using Lanes = std::array<uint64_t, kLanes>;
 
 uint64_t step(uint64_t lane, uint64_t word) {
   uint64_t x = lane ^ word;
-  x ^= x >> 32;  // otherwise the next word could cancel a change of the top bit
+  x ^= x >> 32;  // without this shift, the next word could cancel a change of the top bit
   return std::rotl(x * kOdd, 29);
 }
 
 /// Hashes bytes into the lanes. `blocks`: a multiple of kBlock bytes.
 void add_blocks(Lanes& shared, std::span<const std::byte> blocks) {
-  Lanes lanes = shared;  // in registers
+  Lanes lanes = shared;  // a local copy, which stays in registers
   for (size_t at = 0; at < blocks.size(); at += kBlock) {
     std::array<uint64_t, kLanes> words;
     std::memcpy(words.data(), blocks.data() + at, sizeof words);

@@ -58,7 +58,7 @@ class ImageReader {
     for (size_t begin = 0, end; begin < path.size(); begin = end + 1) {
       end = std::min(path.find('/', begin), path.size());
       const std::string_view name = path.substr(begin, end - begin);
-      if (name.empty()) continue;  // before the first slash
+      if (name.empty()) continue;  // the empty name before the first slash
       const auto found = group_at(address, path.substr(0, begin)).find(name);
       if (!found) return std::nullopt;
       address = *found;

@@ -44,7 +44,7 @@ void NamesAttribute::append(const std::string& name, std::vector<std::string>& n
   std::string text(bytes * static_cast<size_t>(count), '\0');
   checked(H5Aread(attribute, type, text.data()), doing);
   for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-    names.push_back(text.substr(i * bytes, bytes).c_str());  // without the zero padding
+    names.push_back(text.substr(i * bytes, bytes).c_str());  // the zero padding is removed
 }
 
 void NamesAttribute::append_variable(hid_t attribute, const std::string& name, size_t count,

@@ -45,7 +45,7 @@ class SparseFile {
   /// it.
   const std::byte* find(size_t offset, size_t& end) const;
 
-  std::map<size_t, Page> pages_;  ///< by page number; bytes on no page are zero
+  std::map<size_t, Page> pages_;  ///< indexed by page number; bytes on no page are zero
   std::map<size_t, std::span<const std::byte>> arrays_;
   std::deque<std::vector<std::byte>> between_;  ///< the bytes between arrays, filled in by parts()
   size_t size_ = 0;

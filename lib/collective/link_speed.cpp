@@ -58,9 +58,10 @@ std::vector<std::vector<std::pair<int, int>>> link_rounds(const std::vector<std:
 
 std::vector<LinkSpeed> measure_links(World& world, const std::vector<std::string>& machines) {
   std::vector<LinkSpeed> links;
-  std::vector<double> mine;  // latency and bandwidth of the links that this process measures, 0 of others
+  std::vector<double>
+      mine;  // latency and bandwidth of the links that this process measures; 0 for other links
   for (const auto& round : link_rounds(machines)) {
-    world.any(false);  // all start together
+    world.any(false);  // all processes start together
     for (const auto& [first, second] : round) {
       LinkSpeed speed{first, second};
       if (world.rank() == first || world.rank() == second) measure(world, speed);
@@ -89,7 +90,7 @@ double measure_process_sum(World& world, size_t bytes) {
       world.background_sum_of_floats(world.replica_ranks(1), static_cast<int64_t>(values.size()));
   double best = std::numeric_limits<double>::infinity();
   for (int round = 0; round < kRounds; ++round) {
-    world.any(false);  // all start together
+    world.any(false);  // all processes start together
     const auto start = std::chrono::steady_clock::now();
     sum->start(sums);
     sum->wait();

@@ -37,7 +37,8 @@ Messenger::~Messenger() {
 void Messenger::start(Exchange& exchange) {
   {
     const std::lock_guard lock(mutex_);
-    if (exchange.state_ == Exchange::State::running) return;  // after a failure
+    if (exchange.state_ == Exchange::State::running)
+      return;  // the exchange was still running when the messenger failed
     exchange.state_ = failure_ ? Exchange::State::failed : Exchange::State::running;
     if (failure_) return;
     new_.push_back(&exchange);
@@ -96,7 +97,8 @@ void Messenger::check() const {
 }
 
 void Messenger::serve() noexcept {
-  cpu::flush_denormals();  // as on the threads of replicas, which add the same arrays if there is one process
+  cpu::flush_denormals();  // the replicas' threads do this too, and add the same arrays if there is one
+                           // process
   std::vector<Exchange*> running;
   Backoff backoff;
   for (size_t known = 0; take_new(running); known = running.size()) {
@@ -111,7 +113,7 @@ void Messenger::serve() noexcept {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    finished_.notify_all();  // while the mutex is locked: the destructor continues after it
+    finished_.notify_all();  // called while the mutex is locked, because the destructor continues after it
   }
 }
 

@@ -70,7 +70,7 @@ class Messenger {
   /// within a second after a failure, ends the process instead: neither the exchange nor its memory can be
   /// destroyed then.
   void release(Exchange& exchange) noexcept;
-  /// Does the same for all exchanges.
+  /// Calls release() for all exchanges.
   void release_all() noexcept;
   /// Makes all unfinished and later exchanges fail with ProcessFailed(why). Only the first call has an
   /// effect; returns whether this is the first. Safe on any thread; returns at once.

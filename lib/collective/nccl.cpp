@@ -59,7 +59,7 @@ void check_version() {
       kOldestVersion / 100 % 100, CUDART_VERSION / 1000));
 }
 
-/// Creates a communicator for each of this process's GPUs. `ranks`: of the GPUs of all processes.
+/// Creates a communicator for each of this process's GPUs. `ranks`: the ranks of the GPUs of all processes.
 std::vector<ncclComm_t> connect(const std::vector<int>& gpus, const ReplicaRanks& ranks, World& world) {
   ncclUniqueId id;
   if (world.rank() == 0) check_nccl(ncclGetUniqueId(&id), "starting NCCL");
@@ -100,7 +100,7 @@ class NcclGroup {
   template <class Call>
   void run(int rank, const char* what, const Call& call) {
     const Inside inside(inside_);
-    check();  // only after `inside`, which keeps the communicator from being freed
+    check();  // called only after `inside`, which keeps the communicator from being freed
     const ncclResult_t status = call(communicators_[static_cast<size_t>(rank)]);
     if (status == ncclSuccess) return;
     check();  // if another member failed first, its error is the one to show
@@ -193,7 +193,7 @@ class NcclGroup {
   }
 
   const int first_gpu_, first_;
-  const std::vector<ncclComm_t> communicators_;  ///< by local rank
+  const std::vector<ncclComm_t> communicators_;  ///< indexed by local rank
   std::atomic<int> inside_{0};  ///< number of threads inside an NCCL call or about to check `aborted_`
   std::atomic<bool> aborted_{false};
   std::mutex mutex_;

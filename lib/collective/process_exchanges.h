@@ -140,7 +140,8 @@ class SumExchange final : public Exchange {
  public:
   /// `n`: length of the array. Messages have this tag, which no other running exchange may have.
   SumExchange(const ReplicaRanks& ranks, int64_t n, int tag);
-  /// As above, but each process receives only the sum of its part of the array, which is parts[process].
+  /// Like the other constructor, but each process receives only the sum of its part of the array,
+  /// parts[process].
   SumExchange(const ReplicaRanks& ranks, std::vector<Range> parts, int tag);
 
   /// Sets the sums of this process's nodes (BackgroundSum::start()); to be called before Messenger::start().
@@ -166,9 +167,9 @@ class SumExchange final : public Exchange {
 
   ReplicaRanks ranks_;
   int64_t n_ = 0;
-  std::vector<Range> parts_;  // by process; empty if all processes receive the whole sum
+  std::vector<Range> parts_;  // indexed by process; empty if all processes receive the whole sum
   int tag_;
-  std::vector<std::vector<Range>> nodes_;  // by process
+  std::vector<std::vector<Range>> nodes_;  // indexed by process
   SumTree tree_;
   std::vector<T*> mine_;
   std::vector<T> received_;  // parts of this process, of the nodes of other processes; allocated on first use

@@ -13,7 +13,7 @@ namespace {
 // may make their calls in different orders; so has each channel of ProcessMessages.
 constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstChannel = 10000,
               kFirstGather = kFirstChannel + World::kChannels,
-              kTags = 32000;  // the rest is for lib/processes
+              kTags = 32000;  // larger tags are for lib/processes
 
 /// Returns a tag of [first, end), and increments it. Tags are used again after thousands of calls. That would
 /// be a mistake only if two running exchanges had the same.

@@ -28,7 +28,7 @@ class ProcessWorld final : public World {
     std::function<void(const std::string& why)> abort = nullptr;
     std::function<void(double seconds)> set_peer_timeout = nullptr;
     /// Returns why another process has failed; "" if none has. `transport_failed`: the transport has reported
-    /// an error, so that the reason may be on its way, and is worth waiting for, for up to a second.
+    /// an error, so that a failure is likely; the function may wait up to a second for its reason.
     std::function<std::string(bool transport_failed)> failure_of_other = nullptr;
     std::function<bool()> other_has_failed = nullptr;
     std::function<void(double seconds)> set_hang_limit = nullptr;

@@ -79,7 +79,7 @@ class RemoteSlots::Receiver final : public Channel {
     inbox_.post();
   }
   void receive(void* dst, size_t bytes) override {
-    if (posted_ == taken_) throw std::logic_error("an array is received that was not expected");
+    if (posted_ == taken_) throw std::logic_error("received an array that was not expected");
     Entry& its = entry(taken_ + 1);
     its.message->wait();
     if (its.copied) {

@@ -49,7 +49,7 @@ class RemoteSlots {
   World& world_;
   const std::vector<int> processes_;
   const int replica_;
-  std::map<int, Inbox> inboxes_;  // by number of the World's channel
+  std::map<int, Inbox> inboxes_;  // indexed by number of the World's channel
 };
 
 }  // namespace dtrain

@@ -50,9 +50,9 @@ template <class T>
 class BackgroundSum {
  public:
   virtual ~BackgroundSum() = default;
-  /// Starts the sum. `sums`: of the nodes subtrees(ranks.of(process), ranks.total()), one array each. They
-  /// must not change until wait() returns; sums[0] then has the sum over all replicas. May be called on any
-  /// thread.
+  /// Starts the sum. `sums`: an array for each of the nodes subtrees(ranks.of(process), ranks.total()), with
+  /// the sum over the node. They must not change until wait() returns; sums[0] then has the sum over all
+  /// replicas. May be called on any thread.
   virtual void start(std::span<T* const> sums) = 0;
   /// Waits for the sum that was started last. May be called on several threads. Throws ProcessFailed if
   /// another process has failed.
@@ -65,8 +65,7 @@ class BackgroundSum {
 class ProcessGather {
  public:
   virtual ~ProcessGather() = default;
-  /// Does the same as World::all_gather(). One thread of each process may call it at a time, and it may be
-  /// any thread.
+  /// Like World::all_gather(). One thread of each process, which may be any thread, may call it at a time.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 
@@ -147,10 +146,10 @@ class World {
   /// `parts`: the ranges of `values` that each process has, by rank, which must not overlap. All processes
   /// must pass the same parts.
   virtual void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
-  /// Does the same for process 0 only, which receives the parts of the others.
+  /// Like all_gather_parts(), but only process 0 receives the parts of the others.
   virtual void gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
-  /// Does the same as all_gather_parts(), without a copy of `values`. If the call throws, `values` must not
-  /// be changed or freed until release() has returned.
+  /// Like all_gather_parts(), without a copy of `values`. If the call throws, `values` must not be changed or
+  /// freed until release() has returned.
   virtual void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
   /// Sends a message of this many bytes to process `with` and back, `rounds` times after a first one that is
@@ -184,18 +183,18 @@ class World {
   /// there are several processes.
   virtual std::string complete_error(const std::string& message) const { return message; }
 
-  /// What a process is doing, for messages about processes that fail or make no progress.
+  /// The activity of a process, for messages about processes that fail or make no progress.
   struct Position {
-    const char* phase = "";  // such as "reading samples"
-    int64_t step = 0;        // of the run, from 1
-    bool waits = false;      // for other processes
+    const char* phase = "";  // what the process is doing, such as "reading samples"
+    int64_t step = 0;        // number of the step in the run, from 1
+    bool waits = false;      // whether the process waits for other processes
   };
   /// Records this process's position. `phase`: a literal.
   void set_position(const char* phase, int64_t step) noexcept {
     phase_ = phase;
     step_ = step;
   }
-  /// Safe on any thread.
+  /// May be called on any thread.
   Position position() const noexcept { return {phase_, step_, waiting_ > 0}; }
 
  protected:

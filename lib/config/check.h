@@ -12,9 +12,9 @@ namespace dtrain {
 /// A constraint: its description for messages, its test, and its part of the field's JSON schema.
 template <class V>
 struct Check {
-  std::string expected;                 // "a number of at least 1"
+  std::string expected;                 // description of valid values, such as "a number of at least 1"
   std::function<bool(const V&)> holds;  // if empty, every value passes
-  Json schema = Json::object();         // {"minimum": 1}
+  Json schema = Json::object();         // the same restriction for the JSON schema, such as {"minimum": 1}
 };
 
 // Instantiated in check.cpp for V = int, int64_t, double and std::optional of these. An empty optional

@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr size_t kMostShown = 60;  // characters of a value in a message
+constexpr size_t kMostShown = 60;  // maximum length of a value in a message, in characters
 
 }  // namespace
 

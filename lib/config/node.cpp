@@ -20,7 +20,7 @@ struct ConfigNode::Data {
 };
 
 namespace {
-constexpr size_t kShown = 60;  // characters of a value shown in a message
+constexpr size_t kShown = 60;  // maximum length of a value in a message, in characters
 }
 
 ConfigNode::ConfigNode() {

@@ -46,8 +46,8 @@ class ConfigNode {
   bool is_mapping() const { return type() == Type::mapping; }
   const Mark& mark() const;
 
-  const std::string& text() const;  ///< for scalars
-  bool quoted() const;              ///< for scalars: written in quotes, so it is a string whatever its text
+  const std::string& text() const;  ///< text of a scalar; no other node has one
+  bool quoted() const;  ///< whether a scalar was written in quotes: it is then a string, whatever its text
   /// For keys: true if the key comes only from the configuration's base (merge.h), or existed before a --set.
   bool inherited() const;
   ConfigNode as_inherited() const;  ///< returns a copy of this scalar key, marked as inherited

@@ -13,7 +13,7 @@ using ChangeFields = std::function<Json(const Json& properties)>;
 /// Returns the schema with the fields of every mapping among its alternatives ("anyOf", "oneOf") changed.
 Json with_fields(const Json& schema, const ChangeFields& change);
 
-/// Does the same for the options of every type in a registry's choices_schema().
+/// Changes the fields of the options of every type in a registry's choices_schema() in the same way.
 Json with_option_fields(const Json& kinds, const ChangeFields& change);
 
 }  // namespace dtrain

@@ -18,11 +18,11 @@ class FieldOf : public SchemaField {
     // A value that fails its check is not stored: other code relies on the check.
     if (well_formed && check_.holds && !check_.holds(value))
       return report_unexpected(node, where, check_.expected, diagnostics);
-    field = std::move(value);  // of a list, keeps the valid items
+    field = std::move(value);  // a list keeps its valid items
     return well_formed;
   }
   ConfigNode write(const void* object) const override {
-    return Codec<V>::write(in(const_cast<void*>(object)));  // only reads
+    return Codec<V>::write(in(const_cast<void*>(object)));  // write() only reads the object
   }
   Json json_schema() const override {
     Json json = Codec<V>::schema();

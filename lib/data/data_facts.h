@@ -36,13 +36,13 @@ struct SourceFacts {
   using Names = std::map<std::string, std::vector<std::string>>;
 
   FieldNames fields;
-  Names class_names;  // by target ("target" for the only one): name of each class index
-  Names categories;   // by text column: its values, sorted
-  /// By input: how to fill gaps in each element of a row: "mean" or "median" (of the training split), or ""
-  /// if the element has no gaps to fill. A constant fill needs no entry: the reader has already put it into
-  /// the column.
+  Names class_names;  // indexed by target ("target" for the only one): name of each class index
+  Names categories;   // indexed by text column: its values, sorted
+  /// Indexed by input: how to fill gaps in each element of a row: "mean" or "median" (of the training split),
+  /// or "" if the element has no gaps to fill. A constant fill needs no entry: the reader has already put it
+  /// into the column.
   Names fills;
-  /// By table column: dates, amounts and missing-value indicators.
+  /// Indexed by table column: dates, amounts and missing-value indicators.
   std::map<std::string, ColumnReading> readings = {};
   /// Vocabularies of text, by table column; for the text reader, by input.
   std::map<std::string, LearnedTokens> tokens = {};
@@ -57,7 +57,7 @@ struct SourceFacts {
 /// Numbers that one transform computed over the training split for one input or target.
 struct FittedStep {
   std::string kind;                                    // name of the transform
-  std::map<std::string, std::vector<double>> numbers;  // by statistic: "mean", "deviation"
+  std::map<std::string, std::vector<double>> numbers;  // indexed by statistic: "mean", "deviation"
   /// Options of this step and of the steps before it, for which the numbers were computed. "": unknown
   /// (checkpoints of earlier versions).
   std::string chain = {};
@@ -67,7 +67,7 @@ struct FittedStep {
 /// All facts about the training data; stored in checkpoints.
 struct DataFacts {
   SourceFacts source;
-  /// By input or target ("target" for the only one): one step for each fitted transform, in order.
+  /// Indexed by input or target ("target" for the only one): one step for each fitted transform, in order.
   std::map<std::string, std::vector<FittedStep>> fitted;
   std::optional<uint64_t> split_seed;  // seed of the randomly drawn splits
 

@@ -75,8 +75,9 @@ void check_split_windows(const DatasetSpec& spec, Diagnostics& diagnostics) {
                                     form(*first), form(*split)));
   }
   if (has_windows && !spec.augment.empty())
-    diagnostics.error(spec.augment.front().resolved.mark(),
-                      "augment: changes images, and the samples are windows of rows; remove it");
+    diagnostics.error(
+        spec.augment.front().resolved.mark(),
+        "augment: augmentations change images, but the samples are windows of rows; remove 'augment'");
 }
 
 /// Copies the reader, rows, windows and input targets of the source split to each drawn split.
@@ -106,7 +107,8 @@ void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
       continue;
     diagnostics.warning(
         split->mark,
-        fmt::format("{0}: uses the same samples as train, so its results say little about other samples; to "
+        fmt::format("{0}: this split uses the same samples as train, so its results say little about other "
+                    "samples; to "
                     "hold out samples of train, write {0}: {{split: {{of: train, fraction: 0.15}}}}",
                     name));
   }

@@ -53,13 +53,14 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   if (is_tar_file(start)) return FileFormat::tar;
   if (is_idx(start)) return FileFormat::idx;
   if (!start.empty() && start.find('\0') == std::string::npos) return FileFormat::text;
-  if (start.empty()) throw UserError(fmt::format("{}: is empty; expected {}", path, kGivenFiles));
+  if (start.empty()) throw UserError(fmt::format("{}: no data found; expected {}", path, kGivenFiles));
   reject_utf16(path, start);
   return FileFormat::other;
 }
 
-/// Changes ":LINE:COLUMN" at `at`, a place in the table that was made of JSON lines, to ":LINE" of these
-/// lines: a header of the table is no line of theirs, and its columns are at other places.
+/// Replaces the location ":LINE:COLUMN" at index `at` of a message by ":LINE". The old location refers to a
+/// table that was made from JSON lines; the new one refers to these lines, which have no header and other
+/// columns.
 void renumber(std::string& message, size_t at, bool has_header) {
   constexpr const char* kDigits = "0123456789";
   const size_t first = at + 1, end = message.find_first_not_of(kDigits, first);
@@ -96,7 +97,7 @@ std::vector<std::string> find_given_paths(const std::vector<std::string>& names)
 
 GivenFiles open_given_files(const std::vector<std::string>& paths) {
   if (std::count(paths.begin(), paths.end(), kStandardStream) > 1)
-    throw UserError("-: expected standard input at most once among the inputs, found it again");
+    throw UserError("-: standard input is given twice, but can be read only once");
   GivenFiles files;
   for (const std::string& path : paths) files.emplace_back(path);
   return files;

@@ -28,7 +28,7 @@ std::vector<std::string> find_given_paths(const std::vector<std::string>& names)
 
 /// An array that JSON lines hold, in memory.
 struct GivenArray {
-  std::string name;  ///< of the input; "" if the lines do not name it
+  std::string name;  ///< name of the input; "" if the lines do not name it
   Shape shape;       ///< [samples, ...]
   StoredType type;
   MemoryFile file;
@@ -72,8 +72,8 @@ class GivenFile {
   std::string name_, path_;
   std::optional<MemoryFile> memory_;
   FileFormat format_ = FileFormat::other;
-  std::optional<TextOptions> table_;  // of JSON lines without nested arrays
-  std::vector<GivenArray> arrays_;    // of JSON lines with nested arrays
+  std::optional<TextOptions> table_;  // options of a table: JSON lines without nested arrays
+  std::vector<GivenArray> arrays_;    // arrays of JSON lines that have nested arrays
 };
 
 /// Opens the files at these paths. Throws UserError like GivenFile.

@@ -80,7 +80,7 @@ void reject_pictures(const std::string& path, const DatasetSpec& spec, const Ten
       file_type(path) == FileType::directory ? "a directory" : "an image"));
 }
 
-/// Opens a file that holds the arrays of the inputs directly, whatever reader the run uses.
+/// Opens a file that holds the arrays of the inputs directly. The reader of the run does not matter.
 SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                           const TextOptions& text) {
   const GivenFile& file = group.file;

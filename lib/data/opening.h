@@ -52,7 +52,8 @@ class ColumnPlanner {
   FitRows fit_rows(const Column& column) const;
   void add_input_target(const TensorSpec& target, const std::string& input,
                         const std::vector<TensorSpec>& inputs);
-  /// Adds a column. `pixels`: of a target that is an image. Returns true if the column is augmented.
+  /// Adds a column. `pixels`: the meaning of the pixels of a target that is an image. Returns true if the
+  /// column is augmented.
   bool add(const TensorSpec& wanted, bool target, std::optional<TargetPicture> pixels = {});
 
   const DatasetSpec& spec_;
@@ -60,9 +61,10 @@ class ColumnPlanner {
   DataSource& source_;
   Mark place_;
   Purpose purpose_;
-  std::vector<ColumnPlan> evaluation_plans_;  // of the columns added so far, without targets that are inputs
-  std::vector<int64_t> held_rows_;            // DataSource::rows_to_fit, as indices into the held columns
-  size_t next_ = 0;                           // index of the next held column
+  std::vector<ColumnPlan>
+      evaluation_plans_;            // plans of the columns added so far, without targets that are inputs
+  std::vector<int64_t> held_rows_;  // DataSource::rows_to_fit, as indices into the held columns
+  size_t next_ = 0;                 // index of the next held column
 };
 
 /// Calls `open`, which opens files or reads them for the first time. Adds the location in the configuration

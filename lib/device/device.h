@@ -177,7 +177,7 @@ struct HostMemory {
   uint64_t available = 0;  // memory that can be allocated now without swapping
   uint64_t limit = 0;      // most that this process may use, including swap
   std::string whose;       // source of the limit: "the machine's memory", "the limit in /sys/fs/cgroup/..."
-  uint64_t used = 0;       // used by this process, counted against the limit
+  uint64_t used = 0;       // memory used by this process, counted against the limit
 
   /// Returns how much the process may still allocate. Keeps a 64th of the limit in reserve for memory that
   /// plans do not count: stacks, page tables, library buffers.
@@ -189,8 +189,8 @@ HostMemory host_memory(const std::string& root = "");
 
 /// CPU information for `dtrain gpus`.
 struct CpuInfo {
-  std::string name;  // "AMD EPYC 9B45"
-  int cores = 1;     // available to this process
+  std::string name;  // name of the processor, such as "AMD EPYC 9B45"
+  int cores = 1;     // number of cores available to this process
   HostMemory memory;
   std::string instruction_set;  // best one used on this CPU, such as "avx512_vnni"
 };

@@ -17,7 +17,7 @@ struct GpuInfo {
   /// Reason why this program cannot use the GPU or cannot query it; "" if no problem is known. Fields that
   /// could not be queried are 0 or "".
   std::string problem;
-  std::string name;        // "NVIDIA H200"
+  std::string name;        // name of the GPU, such as "NVIDIA H200"
   std::string uuid;        // "GPU-5b8f0c4e-..."; for a MIG instance "MIG-5b8f0c4e-..."
   std::string pci;         // "0000:19:00.0"
   std::string capability;  // "9.0"
@@ -45,7 +45,7 @@ void set_gpu_environment();
 /// variable, or else the numbers of all GPUs. Empty if there are none, or if NVML does not know them, as when
 /// GPUs are split into MIG instances. Makes no CUDA call.
 std::vector<std::string> visible_gpus();
-/// Hides all other GPUs from this process. `gpus`: of visible_gpus(). Call it before the first CUDA call.
+/// Hides all GPUs of visible_gpus() except `gpus`. Call it before the first CUDA call.
 void show_only_gpus(std::span<const std::string> gpus);
 
 /// Returns the GPU's PCI address, "0000:19:00.0"; "" if CUDA does not report it. Creates no context.
@@ -78,9 +78,9 @@ GpuReport gpu_report();
 
 /// Copy bandwidth of a GPU in bytes per second; 0 for unusable GPUs.
 struct GpuSpeed {
-  double to_device = 0, to_host = 0;  // between the GPU and pinned host memory
+  double to_device = 0, to_host = 0;  // speed of copies between the GPU and pinned host memory
   double within = 0;                  // copy within the GPU's memory, counting bytes read plus bytes written
-  std::vector<double> to_gpu;         // by GPU index; 0 for itself
+  std::vector<double> to_gpu;         // speed of copies to each GPU; 0 to itself
   std::vector<int> damaged;           // indices of GPUs to which copies arrive damaged
 };
 /// Measures each GPU in turn, about a second each. Connects all pairs of GPUs (peer_access.h).

@@ -18,18 +18,18 @@ struct PipelineDevice {
   DeviceId device;
   std::optional<int64_t> bytes;  // memory for parameters and activations; nullopt: unlimited
   std::vector<double> seconds =
-      {};  // of each node (layer_times.h); empty: estimated for a typical device of this type
+      {};  // seconds of each node (layer_times.h); empty: estimated for a typical device of this type
 };
 
 /// Describes one batch as a pipeline processes it.
 struct PipelineWork {
-  int64_t samples = 1;   // in the largest microbatch
-  int microbatches = 1;  // in the pipeline at a time
-  int rounds = 1;        // of `microbatches` each, one after the other (train.accumulate)
+  int64_t samples = 1;   // number of samples in the largest microbatch
+  int microbatches = 1;  // number of microbatches in the pipeline at a time
+  int rounds = 1;        // number of rounds of `microbatches` each, one after the other (train.accumulate)
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int64_t slot_bytes = 0;       // optimizer state per trained parameter element
-  size_t element_bytes = 4;     // of the compute type
-  double seconds_per_byte = 0;  // for a copy between two devices
+  size_t element_bytes = 4;     // bytes of an element of the compute type
+  double seconds_per_byte = 0;  // seconds to copy a byte between two devices
 };
 
 /// Describes the graph for choose_stages(), with one stage per device. Bytes count parameters with their

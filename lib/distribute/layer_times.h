@@ -13,10 +13,10 @@ namespace dtrain {
 /// Speed of a device. A layer's estimated time is the sum of its multiply-adds over `multiply_adds`, the
 /// bytes that it reads and writes over `bytes`, and `call`.
 struct DeviceSpeed {
-  double multiply_adds = 0;  // per second
-  double bytes = 0;          // per second, read and written
+  double multiply_adds = 0;  // multiply-adds per second
+  double bytes = 0;          // bytes read and written per second
   double call = 0;           // seconds of the shortest call
-  double link = 0;           // bytes per second, copied to another such device
+  double link = 0;           // bytes per second of a copy to another device of this type
 };
 /// Returns the float32 speed of a typical GPU, or of one core of a typical CPU.
 DeviceSpeed typical_speed(DeviceId::Kind kind);

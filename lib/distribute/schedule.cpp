@@ -48,7 +48,7 @@ class Simulation {
   /// When a stage finished a task, by microbatch; nullopt if it has not finished.
   using Ends = std::vector<std::optional<double>>;
   struct Done {
-    Ends forward, backward;  // by microbatch
+    Ends forward, backward;  // ends of each microbatch
     Ends& of(TaskKind kind) { return kind == TaskKind::forward ? forward : backward; }
   };
 

@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr double kCopies = 2;  // of a value that crosses stages: the value and its gradient
+constexpr double kCopies = 2;  // a value that crosses stages is stored twice: the value and its gradient
 
 /// Adds a node's time and activations to a stage, without its parameters and inputs.
 void load_node(StageLoad& load, const StageDevice& device, size_t i, const StageNode& node) {
@@ -115,7 +115,7 @@ class CutSearch {
     }
   }
 
-  /// Adds a layer to the load of a stage that begins with layer `begin`.
+  /// for each owner of parameters, the last layer so far that uses them
   void add(StageLoad& load, size_t stage, size_t begin, size_t number) const {
     const CutLayer& layer = layers_[number];
     const StageDevice& device = problem_.devices[stage];
@@ -140,7 +140,7 @@ class CutSearch {
 
   const StageProblem& problem_;
   std::vector<CutLayer> layers_;
-  std::vector<int> layer_of_;  // by node; kNobody for model inputs
+  std::vector<int> layer_of_;  // indexed by node; kNobody for model inputs
 };
 
 }  // namespace

@@ -11,10 +11,11 @@ namespace dtrain {
 /// The properties of a node that matter for a cut. Nodes follow their inputs, and each stage is a contiguous
 /// run of nodes.
 struct StageNode {
-  bool is_input = false;         // model input: no layer, no cost, on the stage of its first reader
-  bool stays = false;            // whether the node must be on the stage of the previous node
-  int parameters_of = -1;        // the node whose parameters this node shares; -1: none
-  int64_t parameter_bytes = 0;   // with gradients and optimizer state; counted once per stage that uses them
+  bool is_input = false;   // model input: no layer, no cost, on the stage of its first reader
+  bool stays = false;      // whether the node must be on the stage of the previous node
+  int parameters_of = -1;  // the node whose parameters this node shares; -1: none
+  int64_t parameter_bytes =
+      0;  // bytes of parameters, gradients and optimizer state; counted once per stage that uses them
   int64_t activation_bytes = 0;  // kept from forward to backward, per microbatch
   /// For the last node of a recomputed segment: bytes that the segment holds while backward is in it.
   /// Segments are recomputed one after the other.
@@ -24,7 +25,7 @@ struct StageNode {
 /// An output of a node. Each other stage that reads it has a copy, and sends the gradient back.
 struct StageValue {
   int node = 0;
-  int64_t bytes = 0;         // per microbatch
+  int64_t bytes = 0;         // bytes per microbatch
   std::vector<int> readers;  // node indices, in ascending order
 };
 
@@ -38,15 +39,15 @@ struct StageDevice {
 struct StageProblem {
   std::vector<StageNode> nodes;
   std::vector<StageValue> values;
-  std::vector<StageDevice> devices;  // by stage
-  double seconds_per_byte = 0;       // for copies between stages; counted for the stage that reads
+  std::vector<StageDevice> devices;  // indexed by stage
+  double seconds_per_byte = 0;  // seconds to copy a byte between stages; counted for the stage that reads
 };
 
 /// Time per microbatch, and memory, of a stage.
 struct StageLoad {
   double seconds = 0;
   int64_t bytes = 0;
-  int64_t recomputed_bytes = 0;  // part of `bytes`: that of the largest recomputed segment
+  int64_t recomputed_bytes = 0;  // bytes of the largest recomputed segment, a part of `bytes`
 };
 
 struct StageCut {
@@ -56,8 +57,8 @@ struct StageCut {
     too_little_memory,  // for any cut; `stages` is the cut with the smallest maximum shortage of a stage
   };
   Outcome outcome = Outcome::found;
-  std::vector<int> stages;       // of each node; empty if there are too few layers
-  std::vector<StageLoad> loads;  // by stage
+  std::vector<int> stages;       // stage of each node; empty if there are too few layers
+  std::vector<StageLoad> loads;  // indexed by stage
   int possible_starts = 0;  // number of layers that may begin a stage, which is the maximum number of stages
 };
 

@@ -52,7 +52,7 @@ struct Placement {
   /// replicas to one process. Otherwise each process has whole replicas.
   bool divides_replicas = false;
 
-  std::vector<DeviceId> devices() const;  // of all replicas
+  std::vector<DeviceId> devices() const;  // devices of all replicas
   /// Devices that compute a node, one per replica, without duplicates.
   std::vector<DeviceId> devices_of(int node) const;
 };
@@ -62,7 +62,7 @@ struct Workload {
   const Graph& graph;        // empty if the model failed to parse
   int64_t batch_size = 1;    // samples processed at a time, over all replicas
   int64_t slot_bytes = 0;    // optimizer state per trained parameter element
-  size_t element_bytes = 4;  // of the compute type
+  size_t element_bytes = 4;  // bytes of an element of the compute type
   /// Measures a device for batches of `samples` samples. `sharing`: number of threads that share its memory
   /// (CPU devices share memory and cores). Null: use typical values.
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;
@@ -80,7 +80,7 @@ class Strategy {
   /// model; the result then has no replicas. If the model failed to parse, only devices() of the result is
   /// meaningful.
   virtual Placement place(const Workload& work, Diagnostics& diagnostics) const = 0;
-  /// The same, but throws UserError.
+  /// Like the other place(), but throws UserError instead of reporting errors.
   Placement place(const Workload& work) const;
   /// Returns the strategy for `config.yaml`, {kind: options}, with the automatic choices of a placement by
   /// place(), and with layers' `device:` options moved into its options. The result makes the same placement.

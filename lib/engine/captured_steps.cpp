@@ -15,7 +15,7 @@ CapturedSteps::Mode CapturedSteps::begin(const BatchKind& kind) {
 /// Captures the graphs of both turns now, because no capture is possible later, when devices wait for each
 /// other.
 void CapturedSteps::capture(int index, size_t& turn, const std::function<void()>& work) {
-  if (rejected_) return;  // an earlier microbatch was rejected
+  if (rejected_) return;  // an earlier microbatch was rejected, so the step is not captured
   const size_t first = turn;
   Graphs graphs;
   try {

@@ -136,7 +136,7 @@ Engine::Engine(const RunPlan& plan)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
   if (on_gpu_)
-    watch_devices();  // also for failures of other processes
+    watch_devices();  // also detects failures of other processes
   else
     watch_processes();
 }
@@ -330,7 +330,7 @@ std::vector<std::string> Engine::advice() const {
   return all;
 }
 
-/// Returns one message only, because all devices usually have the same cause.
+/// Returns one message only, because the messages of all devices usually have the same cause.
 std::string Engine::take_advice() {
   std::string first;
   for (const auto& replica : replicas_)

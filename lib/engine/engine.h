@@ -37,9 +37,9 @@ struct BatchTotals {
   int64_t samples = 0;
 };
 
-/// Returns the division of a replica's part of a batch into microbatches. `rank`: of the replica among those
-/// of this process. Pipelines use microbatches for evaluation and prediction, too. A batch of a prediction is
-/// divided among the replicas of this process.
+/// Returns the division of a replica's part of a batch into microbatches. `rank`: the replica's rank among
+/// the replicas of this process. Pipelines use microbatches for evaluation and prediction, too. A batch of a
+/// prediction is divided among the replicas of this process.
 Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpose, int64_t batch_size);
 
 /// The replicas of the model in this process (one for `single`), with one thread per slot. To be owned and
@@ -142,8 +142,8 @@ class Engine {
   // handles with which they were made.
   SlotThreads threads_;
   std::unique_ptr<ProcessTotals> process_totals_;  // null if there is one process
-  std::deque<Update> updates_;                     // by slot, including those of other processes
-  std::vector<std::unique_ptr<SlotState>> slots_;  // by slot of this process
+  std::deque<Update> updates_;                     // indexed by slot, including those of other processes
+  std::vector<std::unique_ptr<SlotState>> slots_;  // indexed by slot of this process
   std::vector<std::unique_ptr<Replica>> replicas_;
   ModelState state_;
   ReplicaTotals replica_totals_;

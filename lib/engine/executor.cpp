@@ -108,7 +108,7 @@ void Executor::compare_transfers(const BatchKind& kind, const Microbatches& micr
   const double mine = plans_.fingerprint(kind.purpose, microbatches, kind.length);
   std::vector<double> all(static_cast<size_t>(waiting_.size()));
   waiting_.all_gather({&mine, 1}, all);
-  const auto first = all.begin() + worker_.rank() * plans_.slots();  // of this replica
+  const auto first = all.begin() + worker_.rank() * plans_.slots();  // rank of the first slot of this replica
   if (std::any_of(first, first + plans_.slots(), [&](double other) { return other != mine; }))
     throw Error(
         "the processes have planned different transfers between the stages of the pipeline: use the same "
@@ -206,10 +206,10 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   if (mode == StepMode::eager) {
     compute_gradients();
     if (!last) return;
-    worker_.context().synchronize();  // as in CapturedSteps::run(): the previous step may be a graph
+    worker_.context().synchronize();  // the previous step may be a graph, as in CapturedSteps::run()
     synchronize_slots(waiting_);
     state_.run(reduction, worker_);
-    worker_.context().synchronize();  // also before loading the kernels of the update
+    worker_.context().synchronize();  // waits, also before the kernels of the update are loaded
     return update_on_device();
   }
   const auto work = [&] {

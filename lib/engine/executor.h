@@ -45,8 +45,8 @@ struct StepSeconds {
 class Executor {
  public:
   /// `replicas`: the communicator that joins this slot's executors, one per replica of all processes.
-  /// `waiting`: communicator of all slots whose devices may wait for each other. `here`: of all slots of this
-  /// process. Keeps references to all arguments.
+  /// `waiting`: the communicator of all slots whose devices may wait for each other. `here`: the communicator
+  /// of all slots of this process. Keeps references to all arguments.
   Executor(ReplicaPlans& plans, int slot, Worker& worker, SlotState& state, Collective& replicas,
            Collective& waiting, Collective& here);
 
@@ -120,8 +120,8 @@ class Executor {
   /// Returns a frame with all pointers bound and with the batch's samples in this slot's columns; null for an
   /// empty microbatch. `overlaps`: the backward pass starts the all-reduces of the gradients.
   Frame* load(const Batch& batch, Range samples, Plan::Purpose purpose, int index, bool overlaps = false);
-  /// Zeros the gradients, for a step whose first microbatch has no rows; later microbatches then have none
-  /// either.
+  /// Sets the gradients to zero, for a step whose first microbatch has no rows; later microbatches then have
+  /// no rows either.
   void clear_gradients();
   /// Runs the frame's plan, which adds its gradients to those of earlier microbatches. Without a frame,
   /// contributes zeros and takes part in the collective calls of other replicas' layers.

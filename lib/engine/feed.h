@@ -32,9 +32,10 @@ class Feed {
  private:
   /// How a column is uploaded to the device.
   struct Column {
-    GatherSpec spec;       // without the number of elements, which a batch may cut
-    int64_t elements = 0;  // of a whole row; 0 if other threads read the rows, as long as the batch has them
-    Buffer scale, offset;  // arrays of the spec
+    GatherSpec spec;  // how rows are converted; each batch sets row_elements, because it may be cut
+    int64_t elements =
+        0;  // elements of a whole row; 0: rows are read by other threads, with the positions of the batch
+    Buffer scale, offset;  // device arrays to which the spec points
     bool stored = false;   // true: in the data set's format; false: in the model's
     Buffer resident;       // all rows, if the column is kept on the device
     /// Returns the number of elements of an uploaded row, for a frame's column.

@@ -16,8 +16,8 @@
 
 namespace dtrain {
 
-/// Returns the memory for plans with these needs that use it in turn: the largest frame memory, the largest
-/// shared memory, and the sums of all link buffers and transfers, which each plan has for itself.
+/// Returns the memory for plans with these needs that use it one after the other: the largest frame memory,
+/// the largest shared memory, and the sums of all link buffers and transfers, which each plan has for itself.
 ArenaBytes largest_of(const std::vector<ArenaBytes>& plans);
 /// Returns the total bytes on a device for `places` microbatches in flight, without transfers to and from
 /// other processes.
@@ -65,10 +65,10 @@ class FramePool {
   const int slot_;
   Context& context_;
   Buffer arena_, shared_;
-  int64_t length_ = 0;      // of the current step's frames
+  int64_t length_ = 0;      // positions of the current step's frames
   size_t frame_bytes_ = 0;  // bytes from one place for a microbatch in flight to the next
   std::map<FrameKey, Frame> frames_;
-  std::vector<const Frame*> sent_;  // by place: the frame that may have sent data
+  std::vector<const Frame*> sent_;  // indexed by place: the frame that may have sent data
   bool moved_ = false;
 };
 

@@ -49,7 +49,7 @@ std::string MemoryDemand::parts() const {
 std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const HostNeeds& needs,
                                       const FreeMemory& host, const std::map<int, FreeMemory>& gpus) {
   std::vector<MemoryDemand> demands{{.free = host, .host = needs}};
-  std::map<int, size_t> places;  // of GPUs in `demands`
+  std::map<int, size_t> places;  // index in `demands` of each GPU
   for (const auto& [gpu, free] : gpus) {
     places[gpu] = demands.size();
     demands.push_back({.gpu = gpu, .free = free});

@@ -19,7 +19,7 @@ struct MemoryPlan {
   DeviceId device;
   int replica = 0, slot = 0;  // the replica's rank, and the device's index in the replica
   int64_t share = 0;          // samples of a full batch that this replica processes
-  int64_t microbatch = 0;     // the largest number of these that are processed at a time
+  int64_t microbatch = 0;     // most samples of the share that are processed at a time
   int threads = 1;
   size_t parameters = 0, optimizer_slots = 0, gradients = 0, activations = 0;
   size_t staging = 0;    // batches during upload to a GPU, and the workspace of GPU libraries
@@ -38,8 +38,8 @@ struct HostNeeds {
   size_t metrics = 0;     // totals, and the tables of metrics
   size_t data = 0;        // samples that will be kept but have not been read yet
   size_t read_ahead = 0;  // batches read ahead
-  size_t copies = 0;      // of the state for saving, and sums of gradients
-  size_t transfers = 0;   // of GPUs' values to and from other processes (MemoryPlan::transfers)
+  size_t copies = 0;      // copies of the state for saving, and sums of gradients
+  size_t transfers = 0;   // GPUs' values on their way to and from other processes (MemoryPlan::transfers)
 };
 
 /// Memory that is available.

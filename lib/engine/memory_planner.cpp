@@ -76,7 +76,7 @@ std::vector<MemoryPlan> MemoryPlanner::plan(Plan::Purpose purpose, int64_t batch
 
 const Plan& MemoryPlanner::training_plan(int64_t batch_size) {
   const Microbatches microbatches = microbatches_of_(0, Plan::Purpose::training, limited(batch_size));
-  // Without a row for this process, any plan shows its remarks.
+  // If this process has no rows, the remarks of a plan for any batch size are shown.
   return replicas_[0]->plans().plan({Plan::Purpose::training, std::max<int64_t>(microbatches[0].size(), 1)});
 }
 

@@ -25,9 +25,9 @@ namespace dtrain {
 struct DataMemory {
   size_t on_gpu = 0;   // bytes of samples that each GPU replica keeps (cache: device)
   size_t on_host = 0;  // bytes of samples that the host will keep but has not read yet
-  int64_t most_samples = std::numeric_limits<int64_t>::max();  // the largest batch size
+  int64_t most_samples = std::numeric_limits<int64_t>::max();  // maximum batch size
   ReadAheadMemory read_ahead = {};                             // host memory for reading samples ahead
-  std::set<int64_t> lengths = {};  // of batches that are cut to fewer positions (Batch::length)
+  std::set<int64_t> lengths = {};  // lengths of batches that are cut to fewer positions (Batch::length)
 };
 
 /// Computes the memory that an engine will need, without allocating it. To be called by the thread that owns

@@ -17,8 +17,8 @@ namespace dtrain {
 
 class Replica {
  public:
-  /// `states`: by slot of this process. Keeps references to all arguments except the options, whose `remote`
-  /// it replaces.
+  /// `states`: indexed by slot of this process. Keeps references to all arguments except the options, whose
+  /// `remote` it replaces.
   Replica(const RunPlan& plan, const ModelLayout& layout, SlotThreads& threads,
           std::span<const std::unique_ptr<SlotState>> states, int rank, ReplicaPlans::Options options)
       : first_slot_(threads.first_slot()),
@@ -76,7 +76,7 @@ class Replica {
   const int first_slot_;
   std::unique_ptr<RemoteSlots> remote_;               // null if all slots are in this process
   ReplicaPlans plans_;                                // destroyed after the executors' frames
-  std::vector<std::unique_ptr<Executor>> executors_;  // by slot of this process
+  std::vector<std::unique_ptr<Executor>> executors_;  // indexed by slot of this process
 };
 
 }  // namespace dtrain

@@ -28,8 +28,8 @@ class ReplicaPlans {
     bool all_reduces_row_weights = false;  // PlanOptions::all_reduces_row_weights
     RemoteSlots* remote = nullptr;         // PlanOptions::remote
   };
-  /// `ops`: by slot; for slots of other processes, see Plan. `groups`: communicator of each slot with the
-  /// other replicas. Keeps references to all arguments except the vectors and the options.
+  /// `ops`: indexed by slot; for slots of other processes, see Plan. `groups`: communicator of each slot with
+  /// the other replicas. Keeps references to all arguments except the vectors and the options.
   ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups,
                const Options& options);
@@ -74,11 +74,12 @@ class ReplicaPlans {
   const int microbatches_;
   const Options options_;
   const std::vector<Ops*> ops_;
-  std::vector<Collective*> groups_;  // for collective calls of layers, by slot; empty: no such calls
-  std::vector<int> in_flight_;       // by slot
+  std::vector<Collective*>
+      groups_;  // groups for collective calls of layers, indexed by slot; empty: no such calls
+  std::vector<int> in_flight_;  // indexed by slot
   Watchdog* watchdog_ = nullptr;
   std::mutex making_;  // held while a plan is created, which may take minutes; protects shorter_
-  std::map<int64_t, ShorterModel> shorter_;  // by length
+  std::map<int64_t, ShorterModel> shorter_;  // indexed by length
   std::mutex mutex_;                         // protects the members below; held briefly only
   bool aborted_ = false;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;

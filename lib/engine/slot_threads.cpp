@@ -74,7 +74,7 @@ void SlotThreads::join_processes(const RunPlan& plan) {
   }
   const bool on_gpus = plan.placement.replicas[0][0].kind == DeviceId::Kind::gpu;
   if (slots_ == 1 || !(on_gpus || plan.has_divided_replicas())) return;
-  ReplicaRanks ranks{plan.world.rank(), {}};  // of slots
+  ReplicaRanks ranks{plan.world.rank(), {}};  // ranks of slots instead of replicas
   std::vector<int> places;
   for (int process = 0; process < plan.world.size(); ++process) {
     const Range slots = plan.slots_of(process);

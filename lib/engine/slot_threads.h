@@ -70,10 +70,11 @@ class SlotThreads {
   const bool spin_;
   Team team_;
   std::vector<std::vector<std::unique_ptr<Collective>>>
-      groups_;                                                 // by slot of this process; empty with one slot
-  std::vector<std::vector<std::unique_ptr<Collective>>> all_;  // by slot; empty if all replicas are here
-  std::vector<std::unique_ptr<Collective>> everyone_of_all_;   // by replica, then slot; may be empty
-  std::vector<std::unique_ptr<Worker>> workers_;               // by replica, then slot
+      groups_;  // indexed by slot of this process; empty with one slot
+  std::vector<std::vector<std::unique_ptr<Collective>>>
+      all_;  // indexed by slot; empty if all replicas are here
+  std::vector<std::unique_ptr<Collective>> everyone_of_all_;  // indexed by replica, then slot; may be empty
+  std::vector<std::unique_ptr<Worker>> workers_;              // indexed by replica, then slot
 };
 
 }  // namespace dtrain

@@ -21,8 +21,8 @@ class StepBuffers {
   /// worker.
   StepBuffers(Worker& worker, size_t count, size_t factors);
 
-  /// Starts a step: waits for the step before the previous one, whose buffers it uses. `factors`: of the
-  /// gradients of losses; empty in steps that compute none.
+  /// Starts a step: waits for the step before the previous one, whose buffers it uses. `factors`: the factors
+  /// of the gradients of losses; empty in steps that compute none.
   void begin(const StepNumbers& numbers, std::span<const float> factors);
   /// Undoes begin(): totals() refers to the previous step, which may still be running.
   void undo() { turn_ = 1 - turn_; }

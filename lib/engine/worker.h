@@ -13,7 +13,7 @@ namespace dtrain {
 /// thread of the replica `rank`.
 class Worker {
  public:
-  /// `independent_rows`: of products on CPUs (make_cpu_ops()).
+  /// `independent_rows`: see make_cpu_ops().
   Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, const ParameterLayout& layout,
          bool independent_rows = false);
 

@@ -13,14 +13,14 @@ struct Machine {
   DeviceId::Kind kind = DeviceId::Kind::gpu;
   int devices = 1;
   int64_t bytes = 0;  // available on each GPU; or on the host, for all cpu:N devices together
-  int cores = 1;      // of the host, for all cpu:N devices together
+  int cores = 1;      // number of cores of the host, for all cpu:N devices together
   double link = 0;    // bytes per second between two devices
 };
 
 /// The user's description of the machine. Defaults: this host's GPUs and their free memory; without GPUs, the
 /// devices named by the strategy; the link of typical_speed().
 struct MachineRequest {
-  std::optional<int64_t> bytes;  // per GPU
+  std::optional<int64_t> bytes;  // memory of each GPU
   std::optional<int64_t> devices;
   std::optional<int64_t> link;  // bytes per second
 };

@@ -8,7 +8,7 @@
 namespace dtrain {
 
 struct StepTime {
-  double seconds = 0;  // of the median step
+  double seconds = 0;  // seconds of the median step
   int64_t steps = 0;   // number of measured steps
 };
 

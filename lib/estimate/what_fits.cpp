@@ -78,7 +78,7 @@ std::vector<std::string> recompute_blocks(Graph& graph) {
 class Trials {
  public:
   Trials(const RunConfig& config, const Machine& machine) : config_(config), machine_(machine) {
-    // Remove `device:` options, so that every strategy accepts the model.
+    // Remove all `device:` options, so that every strategy accepts the model.
     for (GraphNode& node : config_.graph.nodes) node.device.reset();
     const auto& nodes = config_.graph.nodes;
     if (std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.recompute >= 0; }))
@@ -119,7 +119,7 @@ class Trials {
   /// Chooses stages for the machine's devices, and lists them by name in the strategy.
   void try_pipeline(int stages, int replicas, int microbatches) {
     const int64_t share = (config_.train.batch_size + replicas - 1) / replicas;
-    // There are at most as many microbatches as samples, and candidates with fewer microbatches cover that.
+    // More microbatches than samples are useless; other candidates have fewer microbatches.
     if (microbatches > share && microbatches > 2 * stages) return;
     Placement placement;
     for (int i = 0; i < stages * replicas; ++i) {
@@ -153,7 +153,8 @@ class Trials {
     });
   }
 
-  /// Tries to place branches on several devices, if the model has independent branches and that is worth it.
+  /// Tries to place branches on several devices, if the model has independent branches and several devices
+  /// are faster.
   void try_placed(int devices) {
     Placement placement;
     placement.replicas.emplace_back();
@@ -169,8 +170,8 @@ class Trials {
     });
   }
 
-  /// Returns the devices of the layers that are not on the device of their first input, and of the layers
-  /// that read a model input.
+  /// Returns the option `layers` of the strategy `placed`: the devices of layers that are not on the device
+  /// of their first input, and of layers that read a model input.
   ConfigNode said_places(std::span<const int> slots, DeviceId::Kind kind) const {
     const Graph& graph = config_.graph;
     std::vector<ConfigNode::Entry> places;
@@ -193,7 +194,7 @@ class Trials {
     candidates_.back().recomputed = blocks_;
   }
 
-  /// Uses plans for CPU devices, which compute in float32, in place of the machine's devices.
+  /// Plans the run on CPU devices, which compute in float32, instead of on the machine's devices.
   Candidate try_with(const RunConfig& config, const std::string& name, const MakeStrategy& make) const {
     Candidate candidate{.name = name, .strategy = make(machine_.kind), .device = {}, .refusal = {}};
     RunConfig stand_in = config;
@@ -202,13 +203,13 @@ class Trials {
       Diagnostics diagnostics;
       stand_in.strategy = registry<Strategy>().parse(make(DeviceId::Kind::cpu), diagnostics);
       diagnostics.throw_if_errors();
-      // The machine is an assumption, so its devices are those of one process.
+      // One process has all devices: the machine is only an assumption.
       RunPlan plan = plan_run(std::move(stand_in), single_process());
       {
         Engine engine(plan);
         find_batch(candidate, engine);
       }
-      plan.config = config;  // with the run's precision, not that of the CPU plan
+      plan.config = config;  // the plan gets the run's precision; it was made for CPUs, which use float32
       if (candidate.fits)
         candidate.step_seconds = estimate_step_seconds(plan, candidate.batch_size, machine_);
     } catch (const UserError& error) {

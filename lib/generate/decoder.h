@@ -25,9 +25,9 @@ class Decoder {
   /// Returns the number of texts that next() takes. If a layer does not compute position by position, it may
   /// give other bits in a batch; then each replica computes one text at a time.
   int64_t texts() const { return texts_; }
-  /// Returns why each token takes the whole window; "" if earlier positions are kept.
+  /// Returns why the whole window is computed for each token; "" if earlier positions are kept.
   const std::string& why_no_cache() const { return why_no_cache_; }
-  /// Returns those of the plan, as lines.
+  /// Returns the warnings of the plan, as lines.
   const std::vector<std::string>& warnings() const { return plan_.warnings; }
 
  private:

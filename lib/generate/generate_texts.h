@@ -16,7 +16,7 @@ namespace dtrain {
 
 struct GenerateOptions {
   SamplingOptions sampling;
-  int64_t max_tokens = 200;             // of a text, without its prompt
+  int64_t max_tokens = 200;             // maximum number of tokens in a text, without the prompt
   int64_t samples = 1;                  // texts for each prompt
   std::vector<std::string> stops = {};  // texts that end a text; none is empty
 };
@@ -28,7 +28,7 @@ struct GeneratedText {
   size_t prompt = 0;                 // index
   int64_t sample = 0;                // number among the prompt's texts, from 0
   std::string text = {};             // UTF-8, up to the stop text
-  std::vector<int32_t> tokens = {};  // including those of the stop text
+  std::vector<int32_t> tokens = {};  // tokens of the text, including those of the stop text
   TextEnd end = TextEnd::max_tokens;
 };
 

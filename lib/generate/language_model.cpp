@@ -66,8 +66,8 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string
                                    const std::string& name) {
   if (tokenizer.needs_utf8()) {
     if (!is_utf8(text))
-      throw UserError(
-          fmt::format("{}: is not UTF-8, which words must be; convert it (iconv -t utf-8)", name));
+      throw UserError(fmt::format(
+          "{}: the text is not UTF-8, which `tokens: words` requires; convert it (iconv -t utf-8)", name));
     for_each_word(text, tokenizer.learned().standardize, [&](std::string_view word) {
       const std::vector<int32_t> ids = tokenizer.encode(word);
       if (std::find(ids.begin(), ids.end(), kUnknownWord) != ids.end())
@@ -79,7 +79,7 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string
   }
   std::vector<int32_t> ids = tokenizer.encode(text);
   if (ids.empty())
-    throw UserError(fmt::format("{}: has no tokens; give at least one {} to continue", name,
+    throw UserError(fmt::format("{}: the text has no tokens; give at least one {} to continue", name,
                                 tokenizer.needs_utf8() ? "word" : "character"));
   return ids;
 }

@@ -78,7 +78,7 @@ void StepScores::begin() {
   std::fill(seen_.begin(), seen_.end(), Seen());
 }
 
-/// Texts with fewer new tokens than others repeat their last position, which changes nothing.
+/// Texts with fewer new tokens than others compute their last position again, which changes nothing.
 std::span<const float> StepScores::scores(std::span<const std::vector<int32_t>> texts) {
   int64_t steps = 1;
   for (size_t i = 0; i < texts.size(); ++i) {

@@ -43,8 +43,9 @@ class WindowScores final : public NextToken {
 /// bits as those of WindowScores, if rows of products do not depend on each other.
 class StepScores final : public NextToken {
  public:
-  /// `model`: that of the run before step_config(). `engine`: of the changed run, allocated for predictions
-  /// of `texts` texts, whose replicas have one device each. Keeps references to `model` and `engine`.
+  /// `model`: the model of the run before step_config(). `engine`: the engine of the changed run, allocated
+  /// for predictions of `texts` texts; its replicas have one device each. Keeps references to `model` and
+  /// `engine`.
   StepScores(const LanguageModel& model, Engine& engine, int64_t texts);
 
   void begin() override;
@@ -53,13 +54,13 @@ class StepScores final : public NextToken {
  private:
   /// The part of a text that the model has seen.
   struct Seen {
-    int64_t begin = 0, end = 0;  // of the window; after the last token
+    int64_t begin = 0, end = 0;  // first token of the window; token after the last one
   };
 
   const LanguageModel& model_;
   Engine& engine_;
-  std::vector<Seen> seen_;                   // by text
-  std::vector<int32_t> tokens_, positions_;  // by text, of a step
+  std::vector<Seen> seen_;                   // tokens seen in each text
+  std::vector<int32_t> tokens_, positions_;  // token and position of each text in a step
   std::vector<float> outputs_;               // [texts, columns]
 };
 

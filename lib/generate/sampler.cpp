@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr uint32_t kSamplingStream = 0x746f6b65;  // used for nothing else
+constexpr uint32_t kSamplingStream = 0x746f6b65;  // random stream that is used for nothing else
 
 float largest_score(std::span<const float> scores) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -12,10 +12,11 @@ namespace dtrain {
 
 /// Options in the order in which they are applied.
 struct SamplingOptions {
-  /// The scores are divided by it, so that a small one prefers probable tokens. 0: always takes the token
-  /// with the largest score.
+  /// The scores are divided by the temperature: a small temperature prefers probable tokens. 0: always takes
+  /// the token with the largest score.
   double temperature = 1;
-  std::optional<int64_t> top_k = {};  // only this many tokens with the largest scores; at least 1
+  std::optional<int64_t> top_k =
+      {};  // number of tokens with the largest scores from which one is drawn; at least 1
   /// Draws from the smallest set of most probable tokens whose probabilities sum to at least this; in (0, 1].
   double top_p = 1;
   uint64_t seed = 0;
@@ -25,7 +26,7 @@ struct SamplingOptions {
 /// on the other texts.
 struct TokenPlace {
   uint32_t prompt = 0, sample = 0;
-  uint64_t position = 0;  // in the generated text, from 0
+  uint64_t position = 0;  // position in the generated text, from 0
 };
 
 /// Draws token after token. To be used by one thread.
@@ -49,7 +50,7 @@ class Sampler {
 
   SamplingOptions options_;
   Philox random_;
-  std::vector<Candidate> candidates_;  // of the current token
+  std::vector<Candidate> candidates_;  // candidates for the current token
 };
 
 }  // namespace dtrain

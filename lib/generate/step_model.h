@@ -16,8 +16,8 @@ namespace dtrain {
 /// a mask, and says so in `why_not`: "the layer 'conv1d' cannot compute one position at a time".
 std::optional<RunConfig> step_config(const RunConfig& config, std::string& why_not);
 
-/// Returns the number of bytes that such a model keeps for each text: the keys and values of all layers with
-/// causal attention, for all positions; 0 if there is no such layer.
+/// Returns the number of bytes that a model of step_config() keeps for each text: the keys and values of all
+/// layers with causal attention, for all positions; 0 if there is no such layer.
 int64_t kept_bytes(const RunConfig& config);
 
 }  // namespace dtrain

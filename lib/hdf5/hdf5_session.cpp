@@ -18,7 +18,7 @@ std::mutex& hdf5_mutex() {
 }  // namespace
 
 Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
-  // Without this the library's exit handler crashes after a failed write. Only the first call can succeed,
+  // Without this call, libhdf5's exit handler crashes after a failed write. Only the first call can succeed,
   // and it must come before any other HDF5 call.
   H5dont_atexit();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);

@@ -165,7 +165,7 @@ class BmpRows final : public PictureRows {
   int64_t next_row_ = 0;
   std::array<Mask, 4> masks_{};  // red, green, blue, alpha
   std::array<std::array<uint8_t, 3>, 256> palette_{};
-  std::vector<uint8_t> indices_;  // of a run-length encoded image, from bottom to top
+  std::vector<uint8_t> indices_;  // color indices of a run-length encoded image, from bottom to top
 };
 
 }  // namespace

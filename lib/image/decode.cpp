@@ -141,7 +141,7 @@ void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width
   Resampler resampler(axis(rows.height(), box.top, box.height, height),
                       axis(rows.width(), box.left, box.width, width), rows.width(), channels);
   int64_t read = resampler.run([&](uint8_t* row) { source.read(row); }, dst, dst_row_bytes);
-  // Reads the remaining rows too, so that damage in them is an error.
+  // Also reads the remaining rows, so that damage in them is an error.
   std::vector<uint8_t> rest(read < rows.height() ? static_cast<size_t>(rows.width() * channels) : 0);
   for (; read < rows.height(); ++read) source.read(rest.data());
   rows.finish();
@@ -173,7 +173,8 @@ void decode_box_nearest(PictureRows& rows, const Box& box, int64_t height, int64
       std::copy_n(row.data() + nearest(box.left, box.width, x, width) * channels, channels,
                   dst + x * channels);
   }
-  for (; read < rows.height(); ++read) source.read(row.data());  // damage there is an error, too
+  for (; read < rows.height(); ++read)
+    source.read(row.data());  // damage in the remaining rows is an error, too
   rows.finish();
 }
 

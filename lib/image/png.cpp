@@ -121,7 +121,7 @@ class PngRows final : public PictureRows {
     call();
   }
 
-  /// Sets the format of the rows, after the library was told how to convert them.
+  /// Sets the format of the rows. Must be called after the conversions have been set.
   void begin_rows() {
     channels_ = png_get_channels(png_, info_);
     width_ = full_width();
@@ -131,8 +131,8 @@ class PngRows final : public PictureRows {
 
   void destroy() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  /// Skips chunks that do not affect pixels without decompressing them, since texts and color profiles can be
-  /// decompression bombs as well.
+  /// Skips chunks that do not affect pixels, without decompressing them: texts and color profiles can be
+  /// decompression bombs, too.
   void pass_over_chunks() {
     static const char names[] =
         "bKGD\0cHRM\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0sTER\0tEXt\0tIME\0zTX"
@@ -178,7 +178,7 @@ class PngRows final : public PictureRows {
   size_t file_bytes_;
   int passes_ = 1;
   int64_t next_row_ = 0;
-  std::vector<uint8_t> pixels_;  // of an interlaced image
+  std::vector<uint8_t> pixels_;  // pixels of an interlaced image
 };
 
 }  // namespace

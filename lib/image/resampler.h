@@ -37,8 +37,8 @@ class Resampler {
   /// `channels`: 1, 3 or 4, interleaved; `old_width`: pixels per input row.
   Resampler(ResampleAxis rows, ResampleAxis columns, int64_t old_width, int channels);
 
-  /// Reads rows from the first one on, as many as are needed, and writes the output image to `dst`, whose
-  /// rows are `dst_row_bytes` apart. Returns the number of rows read.
+  /// Reads as many rows as the output needs, from the first one on, and writes the output image to `dst`,
+  /// whose rows are `dst_row_bytes` apart. Returns the number of rows read.
   int64_t run(const ReadRow& read_row, uint8_t* dst, size_t dst_row_bytes);
 
  private:

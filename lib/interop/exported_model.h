@@ -61,7 +61,7 @@ inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& s
 struct InnerNode {
   GraphNode node;    ///< the outer layer's node with the kind, the layer and the output of this one
   Json options;      ///< with all defaults filled in
-  TensorSpec input;  ///< the only input
+  TensorSpec input;  ///< the only input of the layer
 };
 
 struct ExportedModel {

@@ -62,14 +62,15 @@ struct OptimizerFormats {
   std::string common_class = "";
   /// Whether Keras 2 and 3 have a common form only if the learning rate is a number.
   bool has_only_numbers = false;
-  /// Whether Keras 2.11 and later create variables weight by weight, not slot by slot.
+  /// Whether Keras 2.11 and later create variables weight by weight, instead of slot by slot.
   bool is_by_weight = false;
   /// Whether Keras's third slot comes before the second.
   bool swaps_last_slots = false;
   /// Whether Keras's last slot of a weight with two or more axes follows from the others, which are a single
   /// 0 for weights of fewer axes (adafactor: factored_squares()).
   bool is_factored = false;
-  /// Number of slots per weight with those that Keras 2 stores but does not read; 0: it has none.
+  /// Number of slots per weight, including those that Keras 2 stores but does not read; 0: all slots are
+  /// read.
   size_t slots_with_unread = 0;
   /// Returns the number that Keras 3 stores after the slots, once `steps` steps are done; null (no function)
   /// if it stores none. Import ignores the number, which follows from the steps.
@@ -89,7 +90,7 @@ struct LossFormats {
 /// A metric of an output.
 struct MetricInUse {
   KindSettings settings;
-  const Loss* loss;  ///< of the output; null if unknown
+  const Loss* loss;  ///< loss of the output; null if unknown
   const TensorSpec &output, &target;
 };
 struct MetricFormats {
@@ -98,7 +99,7 @@ struct MetricFormats {
   std::function<Json(const MetricInUse&)> to_keras;
 };
 
-/// These return the row of a kind. They throw std::logic_error if there is none.
+/// These functions return the row of a kind. They throw std::logic_error if the kind has no row.
 const ScheduleFormats& schedule_formats(std::string_view kind);
 const OptimizerFormats& optimizer_formats(std::string_view kind);
 const LossFormats& loss_formats(std::string_view kind);
@@ -113,7 +114,7 @@ Configured<Schedule> schedule_of(const Configured<Optimizer>& optimizer);
 /// both read, or null if there is none. `state` is the state of the schedule.
 Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& run, const Json& state);
 /// Returns the array that Keras stores as adafactor's velocity of a weight with two or more axes: each row
-/// mean, divided by the mean of the matrix's row means, times each column mean. `shape`: of the weight.
+/// mean, divided by the mean of the matrix's row means, times each column mean. `shape`: the weight's shape.
 std::vector<float> factored_squares(const Shape& shape, const float* row_means, const float* column_means);
 /// Returns the slots in the order in which Keras creates them.
 std::vector<Optimizer::Slot> keras_slots(const Configured<Optimizer>& optimizer);

@@ -76,7 +76,7 @@ ZipFile::Directory ZipFile::find_directory() const {
   const uint64_t tail_offset = file_bytes_ - tail_bytes;
   const std::string tail = bytes_at(tail_offset, tail_bytes, "an end of the archive");
   const size_t at = tail.rfind("PK\x05\x06", tail.size() - kEndBytes);
-  if (at == std::string::npos) refuse("a whole zip archive", "none: the end of the archive is missing");
+  if (at == std::string::npos) refuse("a whole zip archive", "one without an end, which may be cut short");
   Cursor end(bytes_of(tail).subspan(at), "end of the archive");
   end.skip(4);
   const uint64_t disk = end.number(2), directory_disk = end.number(2);

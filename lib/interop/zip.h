@@ -15,8 +15,8 @@ namespace dtrain {
 struct ZipEntry {
   std::string name;
   uint64_t header = 0;        ///< the offset of the entry's local header in the file
-  uint64_t packed_bytes = 0;  ///< in the file
-  uint64_t bytes = 0;         ///< unpacked
+  uint64_t packed_bytes = 0;  ///< compressed size in the file
+  uint64_t bytes = 0;         ///< uncompressed size
   uint32_t checksum = 0;      ///< CRC-32 of the unpacked bytes
   bool is_deflated = false;
 };

@@ -270,12 +270,12 @@ bool GraphBuilder::infer(GraphNode& node) {
   for (const ParameterSpec& parameter : node.parameters)
     if (parameter.constraint)
       if (const std::string mistake = parameter.constraint->mistake_for(parameter.shape); !mistake.empty())
-        report_error(fmt::format("the axis of the constraint of its {} of {}: {}", parameter.name,
+        report_error(fmt::format("the axis of the constraint on its {} of shape {}: {}", parameter.name,
                                  parameter.shape.str(), mistake));
   for (const ParameterSpec& parameter : node.parameters)
     if (const OrthogonalPenalty& penalty = parameter.orthogonal; penalty)
       if (const std::string mistake = penalty.mistake_for(parameter.shape); !mistake.empty())
-        report_error(fmt::format("the orthogonal_regularizer of its {} of {}: {}", parameter.name,
+        report_error(fmt::format("the orthogonal_regularizer of its {} of shape {}: {}", parameter.name,
                                  parameter.shape.str(), mistake));
   if (node.activity_regularizer && *node.activity_regularizer && (*node.activity_regularizer)->orthogonal)
     report_error("activity_regularizer: expected l1, l2 or l1_l2; orthogonal_regularizer is for weights");
@@ -296,7 +296,7 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
                      open_units_behind(value)};
   if (value.output > 0) output.name += fmt::format(":{}", value.output);
   if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
-  // A layer of an unknown kind got its automatic name from the misspelt kind: the name is not known.
+  // The automatic name of a layer of an unknown kind contains the misspelt kind, so the name is not known.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
   return output;
 }

@@ -20,7 +20,7 @@ inline constexpr ValueRef kUnknown{};
 
 /// The state while one list of layers is added: the model's list, or that of one use of a block.
 struct Scope {
-  std::string prefix;                           // "" or "basic_1/"
+  std::string prefix;                           // prefix of the names of its layers: "" or "basic_1/"
   const BlockParameters* parameters = nullptr;  // null outside blocks
   std::map<std::string, ValueRef> values;       // readable values, by local name
   // Name prefix ("one/") of the use of the block whose weights this use shares.

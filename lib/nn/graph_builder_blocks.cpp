@@ -102,7 +102,8 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
     // The first copy gets the given name, which claim_name() has reserved. Read later, that name is the last
     // copy's value.
     const std::string name = layer.keys.name && copy == 0 ? base : automatic_name(base);
-    // Further copies would repeat the errors of this one, but still get a name that other layers may read.
+    // Further copies would only repeat the errors of this one. They still get names, because other layers may
+    // read them.
     if (good) {
       const size_t before = diagnostics_.count();
       Scope inner{.prefix = name + "/",

@@ -43,7 +43,7 @@ void GraphBuilder::pass_masks(GraphNode& node, const ReportError& report_error) 
   if (std::all_of(node.output_masks.begin(), node.output_masks.end(), is_none)) node.output_masks.clear();
 }
 
-/// Handles the masks of the inputs by the layer's rule.
+/// Applies the layer's mask rule to the masks of its inputs.
 void GraphBuilder::take_masks(GraphNode& node, const ReportError& report_error) const {
   const auto is_masked = [](ValueRef mask) { return mask != kUnknown; };
   std::vector<ValueRef> masks;

@@ -32,7 +32,7 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
   const GraphNode& named = nodes_[static_cast<size_t>(found->second)];
   const int number = named.shared_with >= 0 ? named.shared_with : found->second;
   const GraphNode& owner = nodes_[static_cast<size_t>(number)];
-  if (!named.layer && named.kind != node.kind) return;  // its errors are already reported
+  if (!named.layer && named.kind != node.kind) return;  // the errors of that layer were already reported
   if (!can_share(named, node.kind))
     return misunderstood(name.mark, fmt::format("shared_with: '{}' is a {} layer, but this is a {} layer",
                                                 name.text, named.kind, node.kind));
@@ -74,7 +74,7 @@ void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, G
 }
 
 /// In a use of a block that shares the weights of another use: shares the parameters of the corresponding
-/// layer there, if it has any.
+/// layer of the other use, if it has any.
 void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   const auto found = layers_.find(*scope.shared_prefix + node.name.substr(scope.prefix.size()));
   if (found == layers_.end()) return;

@@ -42,7 +42,7 @@ struct ParameterSpec {
   ParameterTraining training = {};
   PenaltySpec penalty = {};                                // part of the loss while the parameter is trained
   std::shared_ptr<const Constraint> constraint = nullptr;  // applied after each update; null: none
-  OrthogonalPenalty orthogonal = {};                       // likewise part of the loss
+  OrthogonalPenalty orthogonal = {};                       // also part of the loss
 
   bool has_penalty() const { return penalty || orthogonal; }
 };
@@ -67,7 +67,7 @@ struct LayerRequest {
   bool adds = false;  // forward adds args.addend to the first output before the activation (fused residual
                       // add; the add layer's node handles the gradient); only if can_add() is true
   std::vector<bool> input_needs_gradient;
-  std::vector<bool> masked = {};  // by input: whether the layer gets a mask; empty: no input has one
+  std::vector<bool> masked = {};  // indexed by input: whether the layer gets a mask; empty: no input has one
   uint32_t stream = 0;            // random stream of this node
   bool trainable = true;  // false: parameters are constant, batch normalization uses its moving statistics
   Collective* replicas = nullptr;  // for collectives within a call; null if there is one replica
@@ -125,7 +125,7 @@ struct LayerArguments {
   std::vector<void*> diff_inputs;       // null if the gradient is not needed
   std::vector<float*> diff_parameters;  // overwritten; null if the layer is not trainable. Moving averages:
                                         // see PreparedLayer; biases: see LayerRequirements
-  std::vector<const uint8_t*> masks;    // by input, null without a mask; empty: no input has one
+  std::vector<const uint8_t*> masks;    // indexed by input, null without a mask; empty: no input has one
   const void* addend = nullptr;         // set if LayerRequest::adds
   void* saved = nullptr;
   void* scratch = nullptr;
@@ -214,10 +214,10 @@ class Layer {
   /// Returns whether an output's position of a sequence depends on the same position of the inputs only, in
   /// inference.
   virtual bool is_by_position() const { return mask_rule() == MaskRule::passed; }
-  /// Returns the layer that computes one position of the output, for models that run position by position:
-  /// its inputs are one position of each input of this layer, and the positions, int32 scalars. It keeps what
-  /// it needs of the earlier positions. Null if there is none: outputs depend on later positions, or the
-  /// layer is used as it is (is_by_position()). `inputs`: of this layer, whole sequences.
+  /// Returns the layer that computes one position of the output, for models that run position by position.
+  /// Its inputs are one position of each input of this layer, and the positions (int32 scalars). It stores
+  /// the data of earlier positions that it needs. Returns null if outputs depend on later positions, or if
+  /// the layer itself can be used (is_by_position()). `inputs`: the inputs of this layer for whole sequences.
   virtual std::shared_ptr<const Layer> step_layer(std::span<const TensorSpec> /*inputs*/) const {
     return nullptr;
   }
@@ -228,8 +228,8 @@ class Layer {
   /// Returns the kind of layers that may compute something else with this layer's parameters (`shared_with`):
   /// "dense" for an embedding, whose transpose is then a kernel. Empty if there is none.
   virtual std::string_view tied_kind() const { return {}; }
-  /// Returns a layer of tied_kind() with the parameters of this one and its own options; `kind` is its
-  /// written name. Empty after reporting an error in the options.
+  /// Returns a layer of tied_kind() that has the parameters of this layer and its own options; `kind` is the
+  /// kind as written. Empty after reporting an error in the options.
   virtual Configured<Layer> tied(const ConfigNode& /*kind*/, const ConfigNode& /*options*/,
                                  Diagnostics&) const {
     return {};

@@ -43,7 +43,7 @@ struct Codec<Names> {
   static Json schema();
 };
 
-/// Returns one name as a scalar, several as a list.
+/// Returns one name as a scalar, several names as a list.
 ConfigNode write_names(const std::vector<std::string>& names);
 
 /// The top-level keys of the model section.
@@ -92,9 +92,9 @@ struct LayerKeys {
   std::optional<WrittenDevice> device;
   Recompute recompute;
   std::optional<Name> shared_with;
-  bool ignore_mask = false;                  // only for layers
-  OptionalRegularizer activity_regularizer;  // only for layers
-  int64_t repeat = 1;                        // only for blocks
+  bool ignore_mask = false;                  // the option of a layer; blocks do not have it
+  OptionalRegularizer activity_regularizer;  // the option of a layer; blocks do not have it
+  int64_t repeat = 1;                        // the option of a block; layers do not have it
   static const Schema<LayerKeys>& layer_schema();
   static const Schema<LayerKeys>& block_schema();
 };
@@ -125,8 +125,8 @@ struct LayerSpec {
   bool known = true;  // false if a $name has no value, or if `shared_with` could not be parsed
 };
 
-/// Splits the options of a layer into the common keys (those of `schema`) and its own, whose names are
-/// `fields`. Reports and removes keys that look like a misspelt common key.
+/// Splits the options of a layer into the common keys (the keys of `schema`) and the layer's own keys, whose
+/// names are `fields`. Reports and removes keys that look like a misspelt common key.
 LayerSpec take_keys(const ConfigNode& kind, const ConfigNode& options, const Schema<LayerKeys>& schema,
                     const std::vector<std::string>& fields, Diagnostics& diagnostics);
 

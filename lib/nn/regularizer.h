@@ -27,8 +27,8 @@ struct OrthogonalPenalty {
 /// A penalty on a weight, which is added to the loss once per step. As in Keras, weights that are not trained
 /// have no penalty.
 struct Regularizer {
-  PenaltySpec penalty;           // for each element
-  OrthogonalPenalty orthogonal;  // for a weight with two axes
+  PenaltySpec penalty;           // penalty on each element
+  OrthogonalPenalty orthogonal;  // penalty on a weight with two axes
 };
 
 template <>

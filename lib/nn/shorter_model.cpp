@@ -48,7 +48,7 @@ class Shortening {
 
   /// Checks that positions without data have no influence on the layer's valid outputs.
   void check_masks(int i, const GraphNode& its) const {
-    if (its.layer->creates_mask()) {  // of an input: padded_sequences() has found the mask's padding
+    if (its.layer->creates_mask()) {  // mask of an input: padded_sequences() has found the mask's padding
       if (whole_.nodes[static_cast<size_t>(its.inputs[0].node)].layer)
         fail(i, "masks values that are not an input of the model");
       return;
@@ -123,7 +123,7 @@ PaddedSequences padded_sequences(const Graph& graph) {
     const Shape& shape = graph.spec({graph.inputs[i]}).shape;
     for (const GraphNode& node : graph.nodes) {
       if (!node.layer || !node.layer->creates_mask() || node.inputs[0] != ValueRef{graph.inputs[i]}) continue;
-      if (node.outputs.back().shape.rank() == 0) continue;  // a mask of whole samples
+      if (node.outputs.back().shape.rank() == 0) continue;  // the mask is one of whole samples
       if (!found.inputs.empty() && shape[0] != found.positions)
         throw LengthError(
             {},

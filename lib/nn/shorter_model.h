@@ -17,21 +17,21 @@ namespace dtrain {
 /// A model whose batches cannot be cut to fewer positions.
 class LengthError : public UserError {
  public:
-  /// `mark`: of the layer; of no file if the whole model is the reason.
+  /// `mark`: the layer's location; no location if the whole model is the reason.
   LengthError(const Mark& its_mark, const std::string& its_message)
       : UserError(located(its_mark, its_message)), mark(its_mark), message(its_message) {}
   Mark mark;
-  std::string message;  // without the location
+  std::string message;  // message without the location
 };
 
 /// The inputs of a model whose padding its layers mask.
 struct PaddedSequences {
   struct Input {
-    size_t index = 0;   // among Graph::inputs
+    size_t index = 0;   // index of the input among Graph::inputs
     float padding = 0;  // Layer::padding
   };
   std::vector<Input> inputs;  // not empty; an input is repeated for each layer that masks it
-  int64_t positions = 0;      // of each of these inputs
+  int64_t positions = 0;      // number of positions of each of these inputs
 };
 
 /// Throws LengthError if no layer masks the padding of an input, or if such inputs differ in their number of

@@ -53,7 +53,7 @@ class Attention {
     const uint8_t* key_mask = nullptr;  ///< [batch, keys]: 0 for keys that no query sees; null: all are valid
     void* dst = nullptr;                ///< [batch, queries, heads, value_dim], contiguous
     float* logsumexp = nullptr;         ///< [batch, heads, queries], written for backward; null: not needed
-    AttentionDropout dropout = {};      ///< if the spec has dropout
+    AttentionDropout dropout = {};      ///< required if the spec has dropout
     void* scratch = nullptr;
   };
   virtual void forward(const ForwardArguments& args) = 0;

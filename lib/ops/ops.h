@@ -38,8 +38,8 @@ class Unsupported : public Error {
 
 /// Notes for the user about how an operation is computed on its device; empty if there are none.
 struct Remarks {
-  std::string warning;  ///< about this operation only: why it will be slow
-  std::string note;     ///< about all operations of this kind, so it is printed once
+  std::string warning;  ///< why this operation will be slow
+  std::string note;     ///< a note about all operations of this kind; printed once
 };
 
 // Prepared operations: created once per shape by a plan, run in every step. `scratch` holds at least
@@ -106,7 +106,7 @@ class BatchNormalization {
     void* dst;               ///< may be the addend
     float *mean, *variance;  ///< [channels], written: the batch's mean and biased variance
     void *saved, *scratch;
-    const void* addend = nullptr;  ///< of dst's shape, if the spec adds
+    const void* addend = nullptr;  ///< array of dst's shape, if the spec adds
     const uint8_t* mask =
         nullptr;  ///< [rows], if the spec is masked: 0 for rows that the statistics leave out
   };
@@ -118,7 +118,7 @@ class BatchNormalization {
     const float *mean, *variance;  ///< [channels], read
     void* dst;                     ///< may be the addend
     void* scratch;
-    const void* addend = nullptr;  ///< of dst's shape, if the spec adds
+    const void* addend = nullptr;  ///< array of dst's shape, if the spec adds
   };
   virtual void forward_inference(const InferenceArguments& args) = 0;
 
@@ -287,7 +287,7 @@ struct UpdateArguments {
   GroupRule group = {};           ///< settings of these elements' parameter group
   float* weights;                 ///< updated in place
   const float* gradient;          ///< read as state->gradient.gradient_scale * gradient, then clipped
-  std::span<float* const> slots;  ///< in the order of the rule's functor
+  std::span<float* const> slots;  ///< slots in the order of the rule's functor
   void* weights_copy = nullptr;   ///< written, in the compute type; null if that is float32
   int64_t n;
 };

@@ -15,7 +15,8 @@ struct RecurrenceSpec {
   Kind kind = Kind::lstm;
   int64_t batch = 0, steps = 0, inputs = 0, units = 0;
   ActivationSpec activation{.kind = Activation::tanh};
-  ActivationSpec recurrent_activation{.kind = Activation::sigmoid};  ///< of lstm and gru
+  ActivationSpec recurrent_activation{.kind =
+                                          Activation::sigmoid};  ///< activation of the gates of lstm and gru
   bool bias = true;
   bool reset_after = true;         ///< gru: the reset gate multiplies the product, not the state before it
   bool go_backwards = false;       ///< the last element of a sequence is processed first
@@ -63,7 +64,7 @@ class Recurrence {
     const void *diff_dst = nullptr, *diff_last_state = nullptr, *diff_last_cell = nullptr;  ///< null: 0
     void *diff_src = nullptr, *diff_initial_state = nullptr,
          *diff_initial_cell = nullptr;  ///< null if not needed
-    /// Null if not needed: all, or diff_bias alone if the spec has no bias.
+    /// Null if not needed: either all of them, or only diff_bias if the spec has no bias.
     float *diff_kernel = nullptr, *diff_recurrent_kernel = nullptr, *diff_bias = nullptr;
     const void* saved = nullptr;
     void* scratch = nullptr;

@@ -39,7 +39,7 @@ struct ActivationSpec {
   float alpha = 0;
   bool approximate = false;                                ///< gelu: uses tanh instead of erf
   float maximum = std::numeric_limits<float>::infinity();  ///< clipped_relu's max_value; above the threshold
-  float threshold = 0;                                     ///< of clipped_relu; not negative
+  float threshold = 0;                                     ///< threshold of clipped_relu; not negative
   bool operator==(const ActivationSpec&) const = default;
 };
 
@@ -95,7 +95,7 @@ struct Padding3 {
 
 /// An image is a volume of depth 1.
 struct ConvolutionSpec {
-  int64_t batch = 0, depth = 1, height = 0, width = 0, channels = 0;  // of the source
+  int64_t batch = 0, depth = 1, height = 0, width = 0, channels = 0;  // shape of the source
   int64_t filters = 0;                                                // if depthwise: channels * multiplier
   int64_t kernel_depth = 1, kernel_height = 1, kernel_width = 1;
   int64_t stride_depth = 1, stride_height = 1, stride_width = 1;
@@ -125,7 +125,7 @@ struct ConvolutionSpec {
     return (width + padding.left + padding.right - (dilation_width * (kernel_width - 1) + 1)) / stride_width +
            1;
   }
-  int64_t src_pixels() const { return depth * height * width; }  ///< per image
+  int64_t src_pixels() const { return depth * height * width; }  ///< number of source pixels per image
   int64_t dst_pixels() const { return out_depth() * out_height() * out_width(); }
   int64_t kernel_pixels() const { return kernel_depth * kernel_height * kernel_width; }
 };
@@ -138,7 +138,7 @@ struct PoolingSpec {
   int64_t pool_depth = 1, pool_height = 1, pool_width = 1;
   int64_t stride_depth = 1, stride_height = 1, stride_width = 1;
   Padding3 padding;
-  Layout layout = Layout::plain;  ///< of src and dst
+  Layout layout = Layout::plain;  ///< layout of src and dst
   bool training = true;
 
   bool is_volume() const { return depth != 1 || pool_depth != 1; }
@@ -167,7 +167,8 @@ struct BatchNormalizationSpec {
 /// float32 probabilities, [rows, columns].
 struct CrossEntropySpec {
   bool sparse = true;
-  bool from_logits = true;    ///< else probabilities, clipped to [1e-7, 1 - 1e-7]; each row sums to 1
+  bool from_logits = true;    ///< true: scores are logits; false: probabilities, clipped to [1e-7, 1 - 1e-7],
+                              ///< whose rows sum to 1
   float label_smoothing = 0;  ///< fraction of the target that is spread evenly over the classes
 };
 
@@ -188,12 +189,12 @@ struct ElementwiseLossSpec {
     binary_focal_crossentropy,
   };
   Kind kind = Kind::mean_squared_error;
-  bool from_logits = false;   ///< of the binary cross-entropies
-  float delta = 1;            ///< of huber
-  float label_smoothing = 0;  ///< of the binary cross-entropies: fraction of the target that is replaced by
-                              ///< 1/2
-  float gamma = 2;            ///< of binary_focal_crossentropy
-  float alpha = 0.25f;        ///< of binary_focal_crossentropy if balances_classes: weight of class 1
+  bool from_logits = false;  ///< option of the binary cross-entropies
+  float delta = 1;           ///< option of huber
+  float label_smoothing =
+      0;            ///< option of the binary cross-entropies: fraction of the target that is replaced by 1/2
+  float gamma = 2;  ///< option of binary_focal_crossentropy
+  float alpha = 0.25f;  ///< option of binary_focal_crossentropy if balances_classes: weight of class 1
   bool balances_classes = false;
 
   constexpr int64_t divisor(int64_t columns) const { return kind == Kind::kl_divergence ? 1 : columns; }
@@ -207,9 +208,9 @@ struct RowLossSpec {
   bool from_logits = false;
   float label_smoothing = 0, gamma = 2, alpha = 0.25f;
   // Options of dice and tversky.
-  float beta = 0.5f;    ///< of tversky
+  float beta = 0.5f;    ///< option of tversky
   int64_t classes = 1;  ///< column c belongs to class c % classes; the loss is the mean over the classes
-  double factor = 1;    ///< of the loss, but not of the gradient
+  double factor = 1;    ///< factor of the loss, but not of the gradient
 };
 
 /// The weight of row r is values[r / rows_per_weight]; 1 if `values` is null.
@@ -225,7 +226,7 @@ struct MetricSpec {
   Kind kind = Kind::sparse_top_k;
   int k = 1;  ///< top-k: correct if fewer than k scores are greater, or equal and earlier in the row (k = 1
               ///< is argmax)
-  float threshold = 0.5f;  ///< of binary_accuracy
+  float threshold = 0.5f;  ///< option of binary_accuracy
 };
 
 /// Counts over predictions and targets. Metrics that are not means over rows are computed from these sums.
@@ -244,8 +245,8 @@ struct CountSpec {
   bool sparse = false;        ///< the target is int32 class numbers, [rows]; else float32 like the prediction
   bool by_threshold = false;  ///< each column means yes above the threshold, and a target means yes above
                               ///< 0.5; else the class is the index of the row's maximum
-  /// What scores are, for buckets and thresholds. For softmax_logits, the row's softmax is compared with the
-  /// threshold; sigmoid_logits are compared directly.
+  /// The kind of scores that buckets and thresholds apply to. For softmax_logits, the row's softmax is
+  /// compared with the threshold; sigmoid_logits are compared directly.
   enum class Scores : uint8_t { probabilities, sigmoid_logits, softmax_logits };
   Scores scores = Scores::probabilities;
   float threshold = 0.5f;
@@ -275,7 +276,7 @@ struct GatherSpec {
   DType from = DType::float32;
   DType to = DType::float32;
   int64_t row_elements = 1;
-  int64_t src_elements = 0;      ///< from one source row to the next; 0: row_elements
+  int64_t src_elements = 0;      ///< elements from one source row to the next; 0: row_elements
   const float* scale = nullptr;  ///< device memory, like offset
   const float* offset = nullptr;
   int64_t scale_elements = 1;  ///< 1, or at least row_elements if each element of a row has its own scale
@@ -296,7 +297,7 @@ struct RowList {
 
 /// Per-step scalars that the host uploads before each step.
 struct StepNumbers {
-  uint64_t step = 0;  ///< global, from 0
+  uint64_t step = 0;  ///< number of the global step, from 0
   double learning_rate = 0;
   float decay = 0;  ///< learning_rate * weight_decay: fraction that is first subtracted from each weight
   double row_weights = 1;  ///< number of row weights in the global batch, if rows have weights; their sum if
@@ -317,7 +318,7 @@ struct GroupRule {
 /// Consecutive elements of one parameter in a flat buffer.
 struct ParameterPart {
   int64_t n;         // may include padding after the parameter
-  int64_t elements;  // of the whole parameter
+  int64_t elements;  // number of elements of the whole parameter
   float learning_rate_factor;
 };
 
@@ -375,7 +376,8 @@ struct GradientRule {
                                   ///< kGrowthSteps finite steps
   bool is_weighted = false;       ///< the gradient is that of a mean weighted by row weights
   bool skips_unweighted = false;  ///< a step in which all weights are 0 updates nothing (masks)
-  static constexpr int kGrowthSteps = 2000;  // both as in Keras's LossScaleOptimizer
+  static constexpr int kGrowthSteps =
+      2000;  // kGrowthSteps and kFirstLossScale as in Keras's LossScaleOptimizer
   static constexpr float kFirstLossScale = 32768.0f;
 };
 

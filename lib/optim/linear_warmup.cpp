@@ -13,7 +13,7 @@ struct LinearWarmupOptions {
   Configured<Schedule> then;
 };
 
-/// Its state is the state of the schedule after the warm-up.
+/// The state is the state of the schedule after the warm-up.
 class LinearWarmup : public Schedule {
  public:
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}

@@ -14,10 +14,10 @@ namespace dtrain {
 
 /// The shape of an optimizer slot, relative to the shape of its weight.
 enum class SlotShape {
-  weight,        // those of the weight
+  weight,        // the shape of the weight
   row_means,     // [..., m] for a weight of [..., m, n]; none for weights of fewer than two axes
   column_means,  // [..., n] for a weight of [..., m, n]; none for weights of fewer than two axes
-  vector,        // those of a weight of fewer than two axes; none for others
+  vector,        // the shape of a weight of fewer than two axes; no slot for other weights
 };
 
 /// Holds only options. The state is in slots: flat buffers owned elsewhere (SlotLayout).

@@ -16,8 +16,8 @@ class Activity {
 
  private:
   struct Used {
-    double cpu = 0;   // seconds, of the other threads
-    long blocks = 0;  // read and written, and page faults that had to read
+    double cpu = 0;   // CPU seconds of all other threads
+    long blocks = 0;  // blocks read and written, and page faults that had to read
   };
   static Used used();
 

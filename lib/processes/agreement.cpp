@@ -82,7 +82,7 @@ int take_build_id(dl_phdr_info* object, size_t, void* result) {
 }  // namespace
 
 std::string describe_differences(const std::vector<Json>& facts, const std::vector<std::string>& hosts) {
-  std::vector<std::string> names;  // in the order of their first appearance
+  std::vector<std::string> names;  // names of facts, in the order of their first appearance
   std::map<std::string, std::map<int, std::string>> values;
   for (size_t rank = 0; rank < facts.size(); ++rank) {
     std::vector<Fact> own;

@@ -295,7 +295,7 @@ void ControlChannel::handle_error(Peer& peer, const Json& message) {
 }
 
 std::string ControlChannel::complete_error(int rank, const Json& message) const {
-  constexpr int kUserError = 2;  // does not depend on the step
+  constexpr int kUserError = 2;  // exit code of user errors, which do not depend on the step
   std::string text = name_of(rank) + ": " + text_of(message, "message");
   if (number_of(message, "exit_code", 1) == kUserError) return text;
   return text + fmt::format(" (in: {})", describe(number_of(message, "step", 0), text_of(message, "phase")));

@@ -31,7 +31,7 @@ std::string process_name(const std::string& host, int rank, int size);
 class ControlChannel {
  public:
   struct Timing {
-    std::chrono::duration<double> beat{0.25};        // between heartbeats
+    std::chrono::duration<double> beat{0.25};        // time between heartbeats
     std::chrono::duration<double> peer_timeout{30};  // silence that counts as a failure
   };
 
@@ -40,7 +40,7 @@ class ControlChannel {
   ControlChannel(int rank, std::vector<std::string> hosts, std::vector<Connection> connections,
                  Timing timing);
   /// Sends the messages that are waiting, and ends the thread, within a second. Without say_goodbye() or an
-  /// earlier failure, the other processes take this for a death of the process.
+  /// earlier failure, the other processes assume that this process has died.
   ~ControlChannel();
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
@@ -62,7 +62,7 @@ class ControlChannel {
   /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
   /// first call of a process counts, and none after a failure of another process.
   void report_error(const std::string& message, int exit_code = 1);
-  /// Returns an error message of this process with its name, step and phase.
+  /// Completes an error message of this process with its name, step and phase.
   std::string complete_own_error(const std::string& message);
   /// Sends a line to process 0, which passes it to its handler on_log().
   void log(const std::string& line);
@@ -71,10 +71,10 @@ class ControlChannel {
 
   /// A failure of another process.
   struct Failure {
-    std::string message;  // for users, with host, rank, step and phase
+    std::string message;  // message for users, with host, rank, step and phase
     int exit_code = 1;
-    /// By this process itself. Otherwise process 0 has reported it; or this is process 0, was silent, and
-    /// another process has reported that.
+    /// Whether this process itself noticed the failure. Otherwise process 0 has reported it, or this is
+    /// process 0, did not respond, and another process has reported that.
     bool noticed_here = false;
     bool silent = false;  // the process does not respond, and may never end by itself
   };
@@ -82,10 +82,10 @@ class ControlChannel {
   bool has_failure() const noexcept { return other_failed_; }
   /// Returns the first failure of another process; nullopt if there is none, or if this process failed first.
   std::optional<Failure> failure() const;
-  /// Does the same after waiting for a failure, at most this long.
+  /// Like failure(), but first waits for a failure, at most this long.
   std::optional<Failure> wait_for_failure(std::chrono::duration<double> limit) const;
-  /// Waits until every connected process has said goodbye or is gone, at most this long. Returns whether this
-  /// is so.
+  /// Waits until every connected process has said goodbye or is gone, at most this long. Returns false if the
+  /// time ran out.
   bool wait_for_others(std::chrono::duration<double> limit);
 
   // Handlers run on the channel's thread, and must not throw.
@@ -94,21 +94,23 @@ class ControlChannel {
   /// `interrupt` is called with the message of that failure, too; null: nothing is called any more. To be
   /// used by an object that is destroyed before the channel.
   void set_interrupt(std::function<void(const std::string& message)> interrupt);
-  /// `handler` is called with the completed error when this process hangs; the others have been told.
+  /// Sets the function to call when this process hangs, with the completed error. The other processes have
+  /// been informed before.
   void on_hang(std::function<void(const std::string& message)> handler);
-  /// In process 0 only.
+  /// Sets the function that process 0 calls for a line that another process logs. Only for process 0.
   void on_log(std::function<void(int rank, const std::string& line)> handler);
 
  private:
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
 
-  /// What this process knows about another one. Belongs to the thread, except for `ended`.
+  /// The state of another process as this one knows it. Used by the channel's thread only, except for
+  /// `ended`.
   struct Peer {
     int rank;
     Connection connection;
-    Seconds silence{0};  // since the last message
-    Progress progress;   // of its last heartbeat
+    Seconds silence{0};  // time since the last message
+    Progress progress;   // progress in the last heartbeat
     bool ended = false;  // said goodbye, or is gone
   };
 
@@ -127,8 +129,8 @@ class ControlChannel {
   void watch_own_progress(Seconds elapsed);
   /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
   void close_connections();
-  /// Reports the first failure: in process 0 to all, in another process to process 0 if that was silent, so
-  /// that it learns about it if it continues; always to the handler.
+  /// Handles the first failure: process 0 sends it to all other processes; another process sends it to
+  /// process 0 if process 0 was silent, in case process 0 continues. Then calls the handler.
   void fail(const Failure& failure);
   void send_to_all(const Json& message);
   void post(Json message);
@@ -147,9 +149,9 @@ class ControlChannel {
   mutable std::condition_variable changed_;
   Timing timing_;
   OwnProgress own_progress_;
-  std::vector<Json> posted_;  // for send_posted()
+  std::vector<Json> posted_;  // messages to be sent by send_posted()
   std::optional<Failure> failure_;
-  bool failed_ = false;  // this process or another one
+  bool failed_ = false;  // whether this process or another one has failed
   std::atomic<bool> other_failed_{false};
   bool stopping_ = false;
   std::function<void(const std::string&)> failure_handler_, interrupt_, hang_handler_;

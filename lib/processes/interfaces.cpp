@@ -34,7 +34,7 @@ std::vector<unsigned char> bytes_of(const std::string& address) {
 /// A range of addresses.
 struct AddressRange {
   std::vector<unsigned char> bytes;
-  int bits = 0;  // of the prefix
+  int bits = 0;  // number of bits of the prefix
 
   bool contains(const std::string& address) const {
     const std::vector<unsigned char> other = bytes_of(address);

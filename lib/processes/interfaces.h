@@ -22,7 +22,7 @@ std::vector<InterfaceAddress> interface_addresses();
 /// range of addresses (CIDR), "10.77.0.0/16". An empty text chooses nothing.
 struct ChosenNetwork {
   std::string text;
-  std::string option = "--interface";  // where the user wrote it, for messages
+  std::string option = "--interface";  // where the user wrote the address, for messages
 };
 
 /// Returns the addresses that belong to the chosen network; without a choice, all except loopback addresses.
@@ -32,9 +32,9 @@ std::vector<InterfaceAddress> addresses_in(const ChosenNetwork& network,
                                            const std::vector<InterfaceAddress>& addresses);
 
 /// Sets the environment variables with which Open MPI, MPICH, libfabric, UCX and NCCL choose interfaces,
-/// unless the user has set them. `addresses`: the chosen ones. UCX's variable would exclude InfiniBand, so it
-/// is set only on machines without (`has_infiniband`). To be called before threads start and before MPI and
-/// NCCL are opened.
+/// unless the user has set them. `addresses`: the chosen addresses. UCX's variable would exclude InfiniBand,
+/// so it is not set on machines with InfiniBand (`has_infiniband`). To be called before threads start and
+/// before MPI and NCCL are opened.
 void set_network_environment(const ChosenNetwork& network, const std::vector<InterfaceAddress>& addresses,
                              bool has_infiniband);
 

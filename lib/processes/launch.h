@@ -20,7 +20,7 @@ struct Launch {
   Launcher launcher = Launcher::none;
   int rank = 0;
   int size = 1;        // 0 if the launcher does not tell: only MPI knows it
-  int local_rank = 0;  // among the processes of this machine
+  int local_rank = 0;  // rank among the processes of this machine
   /// The implementations whose processes can find each other under this launcher, the most likely one first.
   std::vector<MpiFamily> families;
   /// How srun passes addresses between processes: "pmix", "pmi2", or "" for neither. "" for other launchers.
@@ -39,7 +39,7 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 /// Variables of a batch script outside a step do not count. A launcher that started one process only is
 /// Launcher::none. Throws UserError if a variable is not a number, or the rank is not less than the size.
 Launch detect_launch(const EnvironmentLookup& environment);
-/// Does the same with the process's own environment.
+/// Calls detect_launch() with the environment of this process.
 Launch detect_launch();
 /// Removes the variables from the process's environment, so that programs that it starts, such as further
 /// dtrain processes, run alone.

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 /// A binary interface of MPI: the file names of its libraries, and its shim.
 struct Interface {
-  std::optional<MpiFamily> family;  // nullopt: any
+  std::optional<MpiFamily> family;  // the family to which the interface belongs; nullopt: any
   const char* shim;
   std::vector<const char*> names;
   const char* build_path;  // the library found at build time, or ""
@@ -93,7 +93,7 @@ std::vector<std::string> candidates(const Interface& interface, const std::vecto
   return all;
 }
 
-/// A library with a shim is better than another one of its family without.
+/// A library with a shim is preferred to a library of the same family without one.
 void add(std::vector<MpiLibrary>& libraries, MpiLibrary library) {
   const auto same = std::find_if(libraries.begin(), libraries.end(),
                                  [&](const MpiLibrary& other) { return other.family == library.family; });

@@ -14,7 +14,7 @@ namespace dtrain {
 struct MpiLibrary {
   MpiFamily family = MpiFamily::open_mpi;
   std::string version;  // "Open MPI 4.1.4"
-  std::string path;     // of the opened file
+  std::string path;     // path of the opened file
   std::string shim;     // path of the shim that fits its binary interface; "" if this installation has none
 };
 

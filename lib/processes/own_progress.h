@@ -14,8 +14,8 @@ namespace dtrain {
 /// The step and the activity of a process, for messages about it.
 struct ProcessProgress {
   int64_t step = 0;
-  std::string phase;   // such as "reading data"
-  bool waits = false;  // for other processes
+  std::string phase;   // what the process is doing, such as "reading data"
+  bool waits = false;  // whether the process waits for other processes
   bool operator==(const ProcessProgress&) const = default;
 };
 
@@ -42,9 +42,9 @@ class OwnProgress {
   Activity activity_;
   ProcessProgress progress_;
   std::function<ProcessProgress()> source_;
-  ProcessProgress last_;  // in the previous call of hangs()
+  ProcessProgress last_;  // the progress in the previous call of hangs()
   Seconds hang_limit_{0};
-  Seconds idle_{0};  // since the process did anything
+  Seconds idle_{0};  // time since the process last did anything
 };
 
 }  // namespace dtrain

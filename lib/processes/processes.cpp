@@ -29,11 +29,11 @@ constexpr int kSizeTag = Processes::kFirstTag, kBytesTag = Processes::kFirstTag 
 /// How long processes try to connect the control channel.
 constexpr std::chrono::seconds kConnectLimit(30);
 
-/// Ends this process if the processes are not connected in time. Until then a process that dies or stops is
-/// known to none of the others, which may wait in MPI for ever.
+/// Ends this process if the processes are not connected in time. Until they are connected, no process notices
+/// that another one dies or stops, and MPI may wait for it for ever.
 class ConnectDeadline {
  public:
-  /// `name`: of this process.
+  /// `name`: the name of this process.
   ConnectDeadline(int rank, const std::string& name)
       : thread_(start_thread("connecting the processes", [this, rank, name] { wait(rank, name); })) {}
   ~ConnectDeadline() {
@@ -220,9 +220,9 @@ namespace {
   throw UserError(message);
 }
 
-/// Whether srun gave the processes no addresses that this library reads. Open MPI then ends the process in
-/// MPI_Init and prints its own message. A library that the user has named may use another protocol, such as
-/// PMI-1.
+/// Whether srun gave the processes no addresses in the protocol that this library reads. Open MPI then ends
+/// the process in MPI_Init and prints its own message. A library that the user has named may use another
+/// protocol, such as PMI-1.
 bool has_no_addresses(const Launch& launch, const MpiLibrary& library) {
   return launch.launcher == Launch::Launcher::slurm && launch.slurm_plugin != "pmix" &&
          library.family == MpiFamily::open_mpi && !std::getenv("DTRAIN_MPI_LIBRARY");

@@ -21,8 +21,8 @@ class ControlListener {
   /// Returns JSON for the other processes: the addresses in the chosen network, and a random token that shows
   /// that a connection comes from this run. Throws UserError if this machine is not in the network.
   std::string invitation(const ChosenNetwork& network = {}) const;
-  /// Waits for a connection from each of the processes 1 to size - 1, and returns them in this order; those
-  /// that did not connect within the time are closed ones.
+  /// Waits for a connection from each of the processes 1 to size - 1, and returns the connections in this
+  /// order. The connection of a process that did not connect in time is closed.
   std::vector<Connection> accept(int size, std::chrono::duration<double> limit);
 
  private:

@@ -19,7 +19,7 @@ namespace dtrain {
 
 /// The range of the dates in a column, which determines their features.
 struct DateSpan {
-  int64_t days = 0, months = 0;  // values with a day, and bare month names
+  int64_t days = 0, months = 0;  // numbers of dates with a day, and of bare month names
   int least_year = 0, most_year = 0, least_month = 0, most_month = 0;
   bool has_times = false;
 
@@ -38,10 +38,10 @@ struct ColumnProfile {
 
   std::string name;  // "" without a header
   Kind kind = Kind::empty;
-  int64_t missing = 0;                                  // rows without a value for the csv reader
-  bool whole = true;                                    // all numbers are integers
-  bool counts_up = true;                                // by one, from 0 or 1, from the first row to the last
-  double least = 0, most = 0, mean = 0, deviation = 0;  // of the numbers
+  int64_t missing = 0;    // rows without a value for the csv reader
+  bool whole = true;      // all numbers are integers
+  bool counts_up = true;  // whether the numbers count up by one, from 0 or 1, from the first row to the last
+  double least = 0, most = 0, mean = 0, deviation = 0;  // statistics of the numbers
   int64_t numbers = 0;                                  // rows with a number
   int64_t texts = 0;                                    // rows with neither a number nor a gap
   int64_t comma_numbers = 0;                            // texts like "5,1" or "1,234"
@@ -50,7 +50,7 @@ struct ColumnProfile {
   bool is_amount = false;                               // whether amounts were read as numbers
   bool has_points = false;                              // some number has a decimal point
   bool has_comma_thousands = false;                     // some number has points and a comma: "1.234,56"
-  DateSpan dates;                                       // for a column of dates
+  DateSpan dates;                                       // range of the dates, for a column of dates
   double words = 0;                                     // average number of words of a text
   std::string odd_text;  // the first text in a column of mostly numbers; "" for others
   int64_t odd_line = 0;  // the line of odd_text
@@ -58,7 +58,7 @@ struct ColumnProfile {
   /// among numbers. Empty if the column has other texts too.
   std::vector<std::string> missing_names;
   std::vector<std::string> values;  // the different values, sorted; at most kMostValues
-  std::vector<int64_t> counts;      // the rows of each value
+  std::vector<int64_t> counts;      // the number of rows with each value
   bool many_values = false;         // more than kMostValues different values
   bool distinct = true;             // no value is repeated
   /// One entry for each sampled row, the same rows in every column: the number, a hash of the text, or NaN
@@ -97,7 +97,7 @@ class ColumnProfiler {
   void add_to_sample(double value);
   void count(std::string_view text);
   ColumnProfile::Kind kind() const;
-  /// Returns true if one repeated text among numbers must mark missing values, whatever its name.
+  /// Returns true if a text that is repeated among numbers must mark missing values, whatever it is.
   bool has_marker() const;
 
   const CsvValues* values_;
@@ -105,7 +105,7 @@ class ColumnProfiler {
   ColumnProfile column_;
   int64_t rows_ = 0, stride_ = 1;  // the sample has every stride_-th row
   int64_t missing_numbers_ = 0, words_ = 0, named_missing_ = 0;
-  DateSpan compact_, seconds_;  // of numbers: 20260131, and Unix times
+  DateSpan compact_, seconds_;  // ranges of numbers read as dates: 20260131, and Unix times
   double squares_ = 0;          // sum of squared distances of the numbers from their mean
   std::string other_text_;      // the first text that is not a common name of a missing value
   bool has_one_other_text_ = true;

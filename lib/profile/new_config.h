@@ -45,13 +45,14 @@ std::string describe_classes(const std::vector<std::string>& names, const std::v
 /// Returns `path` relative to the configuration's folder.
 std::string path_from_config(const NewOptions& options, const std::string& path);
 
-/// Both analyze the data, and throw UserError if a network cannot be trained on them.
+/// The following two functions analyze the data, and throw UserError if a network cannot be trained on them.
 NewConfig table_config(const NewOptions& options);
 NewConfig picture_config(const NewOptions& options);
 /// Returns the configuration for two parallel folders of images: a network that computes a mask or an image
 /// from an image.
 NewConfig pairs_config(const NewOptions& options, const InspectedPairs& pairs);
-/// Returns the configuration for a table of image paths. Throws like the first two.
+/// Returns the configuration for a table of image paths. Throws UserError if a network cannot be trained on
+/// the data.
 NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
                                const NamedPictures& pictures);
 

@@ -20,7 +20,7 @@ constexpr int64_t kLongestSide = 128;  // larger images take long on CPUs
 struct UNet {
   int64_t height = 0, width = 0;
   int64_t poolings = 0;  // each halves the image
-  int channels = 3;      // of the input
+  int channels = 3;      // number of channels of the input
 };
 
 /// Returns a network for images of this size, reduced to kLongestSide. Its sizes can be halved `poolings`

@@ -57,7 +57,7 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
 
 constexpr const char* kScoresLayer = "    - dense: {units: auto}  # a score for each class\n";
 
-/// Returns the reader options for such images.
+/// Returns the reader options for images of this size.
 std::string picture_options(int64_t side, int channels, const PictureLook& look) {
   return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}{2}", side, channels,
                      look.bad > 0 && look.has_pictures() ? ", on_error: skip" : "");

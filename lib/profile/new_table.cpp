@@ -80,7 +80,7 @@ std::string csv_reader(const TableProfile& table, const TablePlan& plan, const s
   text += notation_text(table);
   text += fmt::format("      header: {}\n", table.header);
   text +=
-      fmt::format("      target: {:<24}  # what is predicted\n",
+      fmt::format("      target: {:<24}  # the column to predict\n",
                   !table.header && target + 1 == table.columns.size() ? "-1" : yaml_column(table, target));
   for (const size_t id : plan.places(Use::id))
     text +=

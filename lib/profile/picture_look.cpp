@@ -62,7 +62,7 @@ Found read_headers(const PictureSource& files, int64_t stride) {
   run_blocks(static_cast<int64_t>(found.size()), [&](int64_t i) {
     try {
       found[static_cast<size_t>(i)] = header_of_picture(files, place_of(i, stride, files.size()));
-    } catch (const UserError&) {  // not an image
+    } catch (const UserError&) {  // the file is not an image
     }
   });
   return found;
@@ -144,7 +144,7 @@ std::optional<NamedPictures> find_named_pictures(const TableProfile& table, cons
     for (const std::string& name : folders)
       for (const char* extension : kExtensions) {
         const std::string folder = name.empty() ? beside : path_in(beside, name);
-        FileListing listing;  // of whole paths
+        FileListing listing;  // files, listed with whole paths
         const auto add = [&](const std::string& value) {
           listing.files.push_back(list_file(path_in(folder, value + extension)));
           return listing.files.back().problem.empty();

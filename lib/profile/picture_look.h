@@ -17,7 +17,7 @@ namespace dtrain {
 struct PictureLook {
   int64_t files = 0;               // total number
   int64_t looked = 0;              // number of headers read; an evenly spaced sample if there are many files
-  int64_t bad = 0;                 // of these, files that are missing or not images
+  int64_t bad = 0;                 // number of these files that are missing or not images
   std::vector<std::string> first;  // paths of the first bad files
   int64_t height = 0, width = 0;   // medians over the images
   bool grey = false;               // whether all images are gray
@@ -30,7 +30,7 @@ struct NamedPictures {
   size_t column = 0;
   std::string folder;     // folder of the images; "" for the table's own folder
   std::string extension;  // extension missing in the names
-  PictureLook look;       // at the files listed in the table's profile
+  PictureLook look;       // findings about the files listed in the table's profile
 };
 
 /// Returns the first column whose values name images in the table's folder or a subfolder. If there is none,

@@ -17,12 +17,12 @@ struct PairedFolders {
 
 struct InspectedPairs {
   PairedFolders train, validation, test;
-  int64_t pairs = 0;            // of `train`
-  PictureLook images, targets;  // of `train`
+  int64_t pairs = 0;            // number of pairs in `train`
+  PictureLook images, targets;  // findings about the pairs of `train`
   /// Classes of the targets' pixels; nullopt if the targets are images.
   std::optional<MaskClasses> classes;
   int64_t class_count = 0;
-  bool are_called_masks = false;  // by the name of their folder
+  bool are_called_masks = false;  // whether their folder has a name for masks
   int64_t examined = 0;           // number of targets whose pixels were read
 
   bool has_masks() const { return classes.has_value(); }

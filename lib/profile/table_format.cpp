@@ -99,7 +99,7 @@ TableFormat detect_format(const std::string& path) {
     std::erase_if(rows, [&](std::string_view line) { return line.front() == c; });
     const size_t comments = lines.size() - rows.size();
     const char delimiter = delimiter_of(rows);
-    // A single such line may be a header.
+    // A single comment line may be a header.
     if (comments == 0 || rows.empty() ||
         (comments == 1 && lines.front().front() == c &&
          values_of(lines.front(), delimiter) == values_of(rows.front(), delimiter)))

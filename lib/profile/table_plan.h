@@ -16,7 +16,7 @@ struct ColumnRole {
   enum class Use { target, id, feature, time, series, left_out };
   ColumnMeaning meaning = ColumnMeaning::empty;
   Use use = Use::left_out;
-  std::string why;  // why it is left out; "" for other uses
+  std::string why;  // why the column is left out; "" for other uses
 };
 
 struct TablePlan {

@@ -15,7 +15,7 @@ struct TableProfile {
   bool header = false;
   TableFormat format;
   CsvNotation notation;               // format of numbers and missing values
-  int64_t rows = 0;                   // without the header
+  int64_t rows = 0;                   // number of rows without the header
   std::vector<std::string> warnings;  // problems of the whole file
   std::vector<ColumnProfile> columns;
 };

@@ -120,7 +120,7 @@ std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size
     if (other != place && std::find(places.begin(), places.end(), place) == places.end())
       places.push_back(place);
   };
-  // If there are x, y and z, prefers z to y.
+  // Prefers z to y if the table also has x and y.
   const bool has_xyz = has_numbers(table, "x") && has_numbers(table, "z");
   for (const std::string_view name : kUsual)
     for (size_t i = 0; i < table.columns.size(); ++i)

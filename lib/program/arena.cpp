@@ -16,7 +16,7 @@ class Heights {
   explicit Heights(size_t times) : times_(std::bit_ceil(times)), nodes_(2 * times_) {}
 
   size_t highest(size_t first, size_t last) { return highest(1, 0, times_, first, last + 1); }
-  /// For the times `first` to `last`: raises each height that is at least `low` to at least `high`.
+  /// Raises, for the times `first` to `last`, each height of at least `low` to at least `high`.
   void raise(size_t first, size_t last, size_t low, size_t high) {
     raise(1, 0, times_, first, last + 1, low, high);
   }
@@ -89,10 +89,10 @@ void Arena::assign() {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
   const size_t largest = order.empty() ? 0 : buffers_[order.front()].bytes;
-  std::multimap<size_t, const Buffer*> placed;  // by offset
-  // For each time: `full` is the offset below which there is no gap, `top` the offset above which nothing is
-  // placed. They are mostly equal, which avoids the search for a gap: its cost grows with the number of
-  // buffers.
+  std::multimap<size_t, const Buffer*> placed;  // placed buffers by offset
+  // For each time, `full` is the offset below which there is no gap, and `top` the offset above which no
+  // buffer is placed. They are mostly equal, which avoids the search for a gap: its cost grows with the
+  // number of buffers.
   Heights full(times), top(times);
   for (const size_t index : order) {
     Buffer& buffer = buffers_[index];

@@ -1,5 +1,5 @@
-// The state that the compiler's passes share: the graph, what earlier passes found out about its nodes, and
-// the program so far.
+// State that is shared by the compiler's passes: the graph, the results of earlier passes about its nodes,
+// and the program so far.
 #pragma once
 
 #include <memory>
@@ -26,16 +26,16 @@ struct LossPoint {
 /// The findings of passes about a node of the graph.
 struct NodeState {
   ActivationSpec activation;  // computed by the node's layer after its first output
-  int fused_into = -1;        // of an activation: the node that computes it
+  int fused_into = -1;        // for an activation: the node that computes it
   int added_in = -1;          // the sum that this node's layer computes and whose call it replaces
-  int summand = -1;           // of a sum: the node whose layer computes it
+  int summand = -1;           // for a sum: the node whose layer computes it
   bool needs_gradient = false;
   bool is_prepared = false;  // false for an input or a fused activation
   LayerRequirements requirements;
-  std::vector<ValueId> values;  // its outputs, in the layouts of its layer; for a fused activation, those of
-                                // the node that computes it
+  std::vector<ValueId> values;  // values of the node's outputs, in the layouts of its layer; for a fused
+                                // activation, of the node that computes it
   CallId forward = CallId::none;
-  std::vector<std::vector<ValueId>> gradients;  // by output: the gradients from its readers
+  std::vector<std::vector<ValueId>> gradients;  // indexed by output: the gradients from its readers
 };
 
 struct CompileState {
@@ -66,7 +66,7 @@ struct CompileState {
   size_t bytes_on(ValueRef ref, int slot) const;
   /// Returns the name of an output: "dense_1"; "lstm:1" for a later output; "mask of embedding" for a mask.
   std::string name_of(ValueRef ref) const;
-  /// Adds a value for an output or its gradient, with a name that tells which.
+  /// Adds a value for an output or its gradient; the name of the value says which of the two it is.
   ValueId add_value(ProgramValue::Kind kind, ValueRef ref, int slot, Layout layout);
   /// Adds a value of another kind.
   ValueId add_array(ProgramValue::Kind kind, std::string name, int slot, size_t bytes);
@@ -83,8 +83,8 @@ struct CompileState {
   const std::span<const int> slots;
   const std::vector<DType> compute_types;
   const PlanOptions options;
-  std::vector<LossPoint> loss_points;  // by head; empty for prediction
-  std::vector<NodeState> states;       // by node
+  std::vector<LossPoint> loss_points;  // indexed by head; empty for prediction
+  std::vector<NodeState> states;       // indexed by node
   std::vector<std::string> warnings, notes;
   Program program;
 };

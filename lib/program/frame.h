@@ -19,7 +19,7 @@ namespace dtrain {
 struct StepInfo {
   uint64_t seed = 0;
   uint64_t first_sample = 0;  // position of the microbatch's first sample in the global batch
-  int64_t global_batch = 1;   // number of samples that the mean loss is over
+  int64_t global_batch = 1;   // number of samples over which the mean loss is computed
 };
 
 /// The arrays of one slot that a plan reads and writes but does not own; all are in the memory of the slot's

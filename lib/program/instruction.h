@@ -17,8 +17,7 @@ namespace dtrain {
 
 /// The location from which a parameter is read.
 struct ParameterPlace {
-  int64_t offset = -1;              // in the slot's layout; -1: the slot reads a copy in `value` and
-                                    // `weights`
+  int64_t offset = -1;  // offset in the slot's layout; -1: the slot reads a copy in `value` and `weights`
   ValueId value = ValueId::none;    // float32 copy
   ValueId weights = ValueId::none;  // copy in the compute type; the same value if that is float32
   int64_t at = 0;                   // index of the parameter's first element in both copies
@@ -26,7 +25,8 @@ struct ParameterPlace {
 
 /// The location where a parameter's gradient is written.
 struct GradientPlace {
-  int64_t offset = -1;  // in the slot's gradients; -1: the gradient is not needed, or goes only to `value`
+  int64_t offset =
+      -1;  // offset in the slot's gradients; -1: the gradient is not needed, or goes only to `value`
   /// A separate array: the gradient from another layer that shares the parameter, or a bucket. If `offset` is
   /// set, too: the gradient that AccumulateGradient adds at `offset`, in frames that accumulate.
   ValueId value = ValueId::none;
@@ -39,7 +39,7 @@ struct LayerCall {
   NodeId node = NodeId::none;  // node whose layer is called
   int slot = 0;
   std::vector<ValueId> inputs, outputs;  // in backward: none if the layer does not read them
-  std::vector<ValueId> masks;            // of the inputs; empty if no input has one
+  std::vector<ValueId> masks;            // masks of the inputs; empty if no input has one
   std::vector<ValueId> diff_outputs, diff_inputs;
   ValueId saved = ValueId::none, addend = ValueId::none, scratch = ValueId::none;
   std::vector<ParameterPlace> parameters;
@@ -130,7 +130,7 @@ struct SendValue {
 
 struct SendParameter {
   LinkId link = LinkId::none;
-  int64_t offset = 0;  // in the slot's layout
+  int64_t offset = 0;  // offset in the slot's layout
 };
 
 struct ReceiveValue {
@@ -140,7 +140,7 @@ struct ReceiveValue {
 
 /// Starts to gather a range of sharded parameters from the replicas that store them.
 struct GatherParameters {
-  Range range;  // of the layout
+  Range range;  // range of the layout
   ValueId to = ValueId::none;
 };
 
@@ -169,7 +169,7 @@ struct SumBiasGradient {
 /// Adds a parameter's gradient to that of earlier microbatches; does nothing in the first microbatch.
 struct AccumulateGradient {
   ValueId from = ValueId::none;
-  int64_t offset = 0;  // in the slot's gradients
+  int64_t offset = 0;  // offset in the slot's gradients
   int64_t elements = 0;
 };
 

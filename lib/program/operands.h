@@ -17,7 +17,8 @@ struct OperandPlaces {
   std::vector<ValueId*> reads, writes;
 };
 
-/// Write to `found`, whose memory is reused if the same object is passed for each instruction.
+/// These functions write the operands to `found`, whose memory is reused if the same object is passed for
+/// each instruction.
 void find_operands(Program& program, Instruction& instruction, OperandPlaces& found);
 void find_operands(const Program& program, const Instruction& instruction, Operands& found);
 Operands operands_of(const Program& program, const Instruction& instruction);

@@ -73,13 +73,13 @@ class Plan {
   void make_links(const PlanOptions& options);
   void make_link(LinkId id, Part part, const PlanOptions& options);
 
-  const std::vector<Ops*> ops_;  // by slot
+  const std::vector<Ops*> ops_;  // indexed by slot
   Program program_;
   PreparedLayers layers_;
   std::vector<std::string> warnings_, notes_;
   IdVector<ReorderId, std::unique_ptr<Reorder>> reorders_;
   IdVector<LinkId, std::unique_ptr<Channel>> links_;  // null between slots of other processes
-  std::vector<ArenaBytes> arena_bytes_;               // by slot
+  std::vector<ArenaBytes> arena_bytes_;               // indexed by slot
 };
 
 /// Returns the number of doubles that each replica contributes to an all-gather within the instruction; 0: no

@@ -15,10 +15,10 @@ namespace dtrain {
 inline constexpr int64_t kGradientBuckets = 32;
 
 struct PlanOptions {
-  /// By slot: the group of replicas for the collective calls of synchronized layers in training; empty: one
-  /// replica.
+  /// Indexed by slot: the group of replicas for the collective calls of synchronized layers in training;
+  /// empty: one replica.
   std::span<Collective* const> replicas = {};
-  /// By slot: maximum number of microbatches in flight; empty: one.
+  /// Indexed by slot: maximum number of microbatches in flight; empty: one.
   std::span<const int> in_flight = {};
   /// Whether each slot's thread has its own core, so that it may busy-wait for other slots.
   bool spin = false;

@@ -54,11 +54,13 @@ struct ProgramValue {
 
 /// Bytes of a slot's memory that a plan needs.
 struct ArenaBytes {
-  size_t frame = 0;      // per microbatch in flight
-  size_t shared = 0;     // once for all microbatches: values that are not kept from forward to backward
-  size_t links = 0;      // per microbatch in flight: gradients in transfer from other slots, in the links'
-                         // memory
-  size_t transfers = 0;  // once, in host memory: copies of values on their way to or from other processes
+  size_t frame = 0;  // bytes per microbatch in flight
+  size_t shared =
+      0;             // bytes for all microbatches together: values that are not kept from forward to backward
+  size_t links = 0;  // bytes per microbatch in flight: gradients in transfer from other slots, in the links'
+                     // memory
+  size_t transfers = 0;  // bytes in host memory, for all microbatches: copies of values on their way to or
+                         // from other processes
 };
 
 /// A part of a slot's memory that a program needs while it runs.
@@ -66,12 +68,14 @@ struct ProgramBuffer {
   std::string name;  // name of its first value
   int slot = 0;
   size_t bytes = 0;
-  bool is_kept = false;     // until the end: an output, or lent to another slot, which reads it at any time
-  bool is_lent = false;     // another slot reads it directly
+  bool is_kept = false;  // whether the buffer is needed until the end: for an output, or because another slot
+                         // reads it at any time
+  bool is_lent = false;  // another slot reads it directly
   bool from_start = false;  // written before the first instruction
   Lifetime lifetime;        // first and last instruction that need it
-  bool is_shared = false;   // among the microbatches in flight: part of ArenaBytes::shared
-  size_t offset = 0;        // in the slot's frame memory or shared memory
+  bool is_shared =
+      false;  // whether microbatches in flight share the buffer, which is then part of ArenaBytes::shared
+  size_t offset = 0;  // in the slot's frame memory or shared memory
 };
 
 /// A connection from one slot to another.
@@ -90,7 +94,7 @@ struct ProgramReorder {
 
 /// A loss and the metrics of one output.
 struct ProgramHead {
-  std::shared_ptr<const Loss> loss;  // in the form for the prediction that ComputeLoss reads
+  std::shared_ptr<const Loss> loss;  // the loss in the form for the prediction that ComputeLoss reads
   std::vector<HeadMetric> metrics;
 };
 
@@ -114,8 +118,8 @@ struct Program {
   std::vector<ProgramArray> columns;  // inputs, then (except for prediction) targets, then weights if any
   size_t input_columns = 0;
   std::vector<ProgramArray> outputs;  // the model's outputs, for prediction; in plain layout
-  std::vector<ArenaBytes> arenas;  // by slot; `links` and `transfers` are not set, because the copies depend
-                                   // on the devices
+  std::vector<ArenaBytes> arenas;  // indexed by slot; `links` and `transfers` are not set, because the copies
+                                   // depend on the devices
 
   int slots() const { return static_cast<int>(arenas.size()); }
 };

@@ -16,27 +16,28 @@ enum class GradientReduction {
   all_reduce,      // on the devices, in buckets; every replica gets the whole sum
   reduce_scatter,  // in one memory; every replica gets its share of the sum
   over_processes,  // in buckets, in one memory of each process; every replica gets a share of the whole sum
-  in_backward,     // by instructions of the backward pass (sharded gradients)
+  in_backward,     // the backward pass has instructions for it (sharded gradients)
 };
 
 /// Everything that determines the update of one slot in one replica. Ranges refer to the slot's layout.
 struct UpdateRequest {
   int slot = 0;
   GradientReduction reduction = GradientReduction::none;
-  bool joins_backward = false;       // sums that backward starts end later (with in_backward)
-  bool has_other_slots = false;      // whose gradients are part of the norm
-  int64_t gradients = 0;             // floats that have a gradient: the trained parameters, then statistics
-  int64_t trained = 0;               // floats of trained parameters
-  Range share;                       // the range that this replica updates
-  bool counts_share = true;          // in the norm; false if another replica has the same sum
+  bool joins_backward = false;   // sums that backward starts end later (with in_backward)
+  bool has_other_slots = false;  // whether gradients of other slots are part of the norm
+  int64_t gradients = 0;         // floats that have a gradient: the trained parameters, then statistics
+  int64_t trained = 0;           // floats of trained parameters
+  Range share;                   // the range that this replica updates
+  bool counts_share =
+      true;  // whether this replica's share counts in the norm; false if another replica has the same sum
   int64_t bucket = 1;                // floats per bucket of a sum that backward starts
-  bool needs_norm = false;           // of the gradient
+  bool needs_norm = false;           // whether the norm of the gradient is needed
   bool has_row_weights = false;      // the gradient is divided by the sum of the weights of all rows
   bool may_skip = false;             // a step whose row weights are all 0 updates nothing
   bool needs_directions = false;     // the optimizer uses norms of whole parameters
-  bool has_penalties = false;        // of regularizers
+  bool has_penalties = false;        // whether weights have regularizers
   bool penalties_read_all = false;   // some need whole parameters, which may end in other shares
-  bool has_constraints = false;      // on parameters
+  bool has_constraints = false;      // whether weights have constraints
   bool updates_common_copy = false;  // the replicas update parts of one copy of the parameters
   bool shares_memory = false;        // the other replicas read this replica's updated share in its memory
   bool gathers_parameters = false;   // the other replicas need copies of the updated share
@@ -44,9 +45,11 @@ struct UpdateRequest {
 
 /// The instructions of one slot in one replica after the gradients of the last microbatch were computed.
 struct UpdateProgram {
-  std::vector<Instruction> reduction;  // skipped if backward has run it (all_reduce_bucket)
-  std::vector<Instruction> on_device;  // only enqueues work, so it may be part of a captured graph
-  std::vector<Instruction> on_host;    // waits for other slots and replicas on the host
+  std::vector<Instruction>
+      reduction;  // instructions that are skipped if the backward pass has run them (all_reduce_bucket)
+  std::vector<Instruction>
+      on_device;  // instructions that only enqueue work, so that they may be part of a captured graph
+  std::vector<Instruction> on_host;  // waits for other slots and replicas on the host
 };
 
 /// Returns the update program of a slot in one replica.

@@ -112,7 +112,7 @@ class Comparison {
 
   std::vector<Settings> runs_;
   std::set<std::string> written_;
-  std::map<std::string, Row> rows_;  // by resolved key
+  std::map<std::string, Row> rows_;  // indexed by resolved key
 };
 
 }  // namespace

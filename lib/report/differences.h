@@ -11,14 +11,14 @@ namespace dtrain {
 
 /// A run's resolved configuration and the keys written by the user.
 struct RunSettings {
-  Json resolved;  // from settings_of(): text by key
+  Json resolved;  // settings from settings_of(): text by key
   Json written;   // list of keys; null if unknown: every key then counts as written
 };
 
 /// A key whose value differs between runs. A run without the key has no value.
 struct Difference {
   std::string key;
-  std::vector<std::optional<std::string>> values;  // by run
+  std::vector<std::optional<std::string>> values;  // indexed by run
 };
 
 /// Returns the written keys whose resolved values differ, sorted. `learning_rate: 0.01` and `dense: 2` are

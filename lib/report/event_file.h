@@ -39,7 +39,7 @@ std::string histogram_event(double time, int64_t step, const std::string& tag, c
 struct EventGraphNode {
   std::string name, op;
   std::vector<std::string> inputs;           // "name", or "name:1" for an output other than the first
-  std::vector<std::vector<int64_t>> shapes;  // of the outputs; -1 for a variable size
+  std::vector<std::vector<int64_t>> shapes;  // shapes of the outputs; -1 for a variable size
   int64_t parameters = 0;
 };
 std::string graph_event(double time, std::span<const EventGraphNode> nodes);

@@ -24,10 +24,11 @@ inline constexpr const char* kSweepFile = "sweep.json";
 struct MetricFacts {
   bool known = false;
   std::set<std::string> larger_is_better;
-  std::map<std::string, std::string> targets;   // by metric: the target that it compares an output with
-  std::map<std::string, std::string> computes;  // by metric: equal for one metric under two names
+  std::map<std::string, std::string>
+      targets;  // indexed by metric: the target that it compares an output with
+  std::map<std::string, std::string> computes;  // indexed by metric: equal for one metric under two names
 
-  /// `known` is false if this version does not accept the configuration.
+  /// `known` is false if this version of dtrain does not accept the configuration.
   static MetricFacts of(const ConfigNode& config);
   bool is_larger_better(const std::string& name) const;
   /// Returns "" if unknown.
@@ -35,7 +36,7 @@ struct MetricFacts {
 };
 
 struct RunFiles {
-  std::string path;           // of the run directory, as given by the user
+  std::string path;           // path of the run directory, as given by the user
   std::string config_text;    // config.yaml; "" if it cannot be read
   ConfigNode config;          // parsed config.yaml; null if it is not valid YAML
   MetricFacts metrics;        // from the configuration
@@ -77,7 +78,8 @@ RunFiles read_run_files(const std::string& path);
 /// that are not run directories (`runs/tuning/a`).
 std::vector<std::string> find_runs(const std::string& folder);
 
-/// Returns every scalar of a configuration by its path: {"train.optimizer.adam.learning_rate": "0.001"}.
+/// Returns every scalar of a configuration by its path, such as {"train.optimizer.adam.learning_rate":
+/// "0.001"}.
 Json settings_of(const ConfigNode& config);
 
 /// Returns the records in these lines. Skips invalid lines.

@@ -21,8 +21,8 @@ std::vector<std::string> short_keys(const std::vector<std::string>& whole_keys);
 struct SweepRun {
   std::vector<std::pair<std::string, std::string>> values;
   bool finished = false, failed = false;
-  std::optional<BestRecord> best;  // of the monitored value
-  std::string note;                // why it failed
+  std::optional<BestRecord> best;  // best record of the monitored value
+  std::string note;                // why the run failed
 };
 
 SweepRun sweep_run_of(const RunFiles& run);
@@ -33,7 +33,7 @@ struct SweepSetting {
   int64_t runs = 0, finished = 0, failed = 0;
   std::optional<double> mean;       // mean of the best monitored values of the finished runs
   std::optional<double> deviation;  // sample standard deviation (divides by n - 1); empty for one run
-  std::string note;                 // of the first failed run
+  std::string note;                 // note of the first failed run
 };
 
 /// Returns the settings, best mean first. Settings without a mean come last, in the order of the runs.

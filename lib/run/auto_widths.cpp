@@ -73,7 +73,8 @@ ConfigNode with_widths(const ConfigNode& config, const RunConfig& draft, const M
                        Diagnostics& diagnostics) {
   const Mark place = first_open(ends);
   if (!draft.dataset.train) {
-    diagnostics.error(place, "auto: is resolved from the training split, but the data set has no 'train'");
+    diagnostics.error(place,
+                      "auto: the value is taken from the training split, but the data set has no 'train'");
     return config;
   }
   std::vector<WantedColumn> inputs;

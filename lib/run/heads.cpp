@@ -79,7 +79,7 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   while (node_of(output).kind == "flatten" || node_of(output).kind == "reshape")
     output = node_of(output).inputs[0];
   const GraphNode& node = node_of(output);
-  // Whether a layer without an `activation` option outputs logits or probabilities is unknown.
+  // A layer without an `activation` option may output logits or probabilities.
   const std::vector<std::string> options = registry<Layer>().fields(node.kind);
   const bool softmax = node.layer && node.layer->is_softmax();
   if (!node.layer || (!softmax && std::find(options.begin(), options.end(), "activation") == options.end()))
@@ -103,9 +103,9 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
 /// A metric as written in the configuration.
 struct WrittenMetric {
   Configured<Metric> kind;  // empty if it had an error
-  Mark mark, name_mark;     // of the metric, and of its option `name` if it has one
+  Mark mark, name_mark;     // locations of the metric, and of its option `name` if it has one
 };
-using WrittenMetrics = std::vector<WrittenMetric>;  // of one output
+using WrittenMetrics = std::vector<WrittenMetric>;  // metrics of one output
 
 /// The metrics of `metrics:` or `weighted_metrics:`, by output.
 struct MetricsByOutput {
@@ -199,7 +199,8 @@ std::string name_problem(const std::string& prefix, const std::string& name) {
   return "";
 }
 
-/// Reports names that collide with other names over the validation split, as those of an output 'val' do.
+/// Reports names that are equal to the name of another value in the validation split, for example if an
+/// output is called 'val'.
 void check_validation_names(const std::vector<std::string>& totals, const Mark& mark,
                             Diagnostics& diagnostics) {
   for (const std::string& name : totals) {
@@ -234,7 +235,7 @@ class HeadBuilder {
   /// Adds metrics and reports those that do not fit the output, as far as it is known.
   void add(const WrittenMetrics& written, bool weighted) {
     for (const WrittenMetric& metric : written)
-      if (metric.kind) add(metric, weighted);  // otherwise the error was reported when it was read
+      if (metric.kind) add(metric, weighted);  // the error of other metrics was reported when they were read
   }
   Head take() { return std::move(head_); }
 
@@ -250,7 +251,7 @@ class HeadBuilder {
       return std::find(config_.total_names.begin(), config_.total_names.end(), prefix_ + metric.name) !=
              config_.total_names.end();
     };
-    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // as in Keras
+    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // Keras's name
     if (is_there()) {
       const std::vector<std::string> options = registry<Metric>().fields(written.name);
       const bool takes_name = std::find(options.begin(), options.end(), "name") != options.end();

@@ -63,7 +63,7 @@ Workload workload_of(const RunConfig& config) {
       std::any_of(config.train.callbacks.begin(), config.train.callbacks.end(),
                   [](const auto& callback) { return callback && callback->average_decay(); });
   const std::vector<Optimizer::Slot> all = config.slots();
-  // Means of rows and columns are small.
+  // Slots of other shapes are small, and are not counted.
   const auto slots = std::count_if(all.begin(), all.end(),
                                    [](const auto& slot) { return slot.shape == SlotShape::weight; }) +
                      (averages ? 1 : 0);

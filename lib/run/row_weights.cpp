@@ -60,18 +60,18 @@ std::optional<ClassWeights> read_class_weights(const ConfigNode& node, Diagnosti
 /// Reports an error and returns false if class weights do not apply to the run.
 bool check_class_weights(const RunConfig& config, const ClassWeights& weights, Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
-    diagnostics.error(weights.mark, "class_weight: " + why);
+    diagnostics.error(weights.mark, "class_weight: class weights work only " + why);
     return false;
   };
-  if (config.heads.size() > 1) return refuse("works only for models with one output");
+  if (config.heads.size() > 1) return refuse("for models with one output");
   const Head& head = config.heads[0];
   if (!head.loss || config.graph.nodes.empty()) return true;
-  if (!head.loss->tells_classes()) return refuse("works only with classification losses");
+  if (!head.loss->tells_classes()) return refuse("with classification losses");
   if (head.loss->is_of_samples())
-    return refuse("works only with losses of single rows, but this loss is computed over whole samples");
+    return refuse("with losses of single rows, but this loss is computed over whole samples");
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
-    return refuse("works only with one class per row, but here each column is a separate yes or no");
+    return refuse("with one class per row, but here each column is a separate yes or no");
   return true;
 }
 
@@ -162,7 +162,7 @@ std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts
 std::vector<std::string> target_columns(const RunConfig& config, size_t head) {
   const auto& train = config.dataset.train;
   const std::vector<std::string>& names = config.dataset.facts.source.fields.targets;
-  std::vector<int64_t> columns;  // of each head: 0 if its target is an input
+  std::vector<int64_t> columns;  // number of target columns of each head: 0 if the target is an input
   for (const Head& one : config.heads)
     if (!train || !one.loss)
       columns.push_back(1);
@@ -170,7 +170,7 @@ std::vector<std::string> target_columns(const RunConfig& config, size_t head) {
       columns.push_back(0);
     else
       columns.push_back(rows_of_windows(train->windows, {one.target}, true).front().shape.elements());
-  // Otherwise each target was made of one column, for example by one_hot.
+  // Otherwise each target was made from one column, for example by one_hot.
   if (std::accumulate(columns.begin(), columns.end(), int64_t{0}) != static_cast<int64_t>(names.size()))
     for (int64_t& count : columns) count = std::min<int64_t>(count, 1);
   const auto before = static_cast<size_t>(

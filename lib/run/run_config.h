@@ -33,13 +33,13 @@ inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "f
 
 struct TrainOptions {
   int64_t epochs = 1;
-  int64_t batch_size = 32;  // per step, over all replicas
+  int64_t batch_size = 32;  // samples per step, over all replicas
   ConfigNode loss;  // one loss for all outputs, or a mapping from output names; parsed into RunConfig::heads
   Configured<Optimizer> optimizer;
   // One list for all outputs, or a mapping from output names; parsed into RunConfig::heads. weighted_metrics
   // use row weights.
   ConfigNode metrics, weighted_metrics;
-  std::optional<ThresholdGoal> threshold;  // for outputs with two classes
+  std::optional<ThresholdGoal> threshold;  // threshold for outputs with two classes
   ConfigNode
       class_weight;  // `balanced`, or a mapping from classes to weights; parsed into RunConfig::class_weights
   Precision precision = Precision::float32;
@@ -48,8 +48,8 @@ struct TrainOptions {
   std::optional<double> clip_value;  // maximum absolute value of each gradient element
   int64_t accumulate = 1;            // number of microbatches that each replica processes per step
   std::optional<TimeSpan> max_time;
-  TimeSpan step_timeout{{10, Interval::Unit::minute}};  // for stalled GPUs
-  TimeSpan peer_timeout{{30, Interval::Unit::second}};  // for silent processes
+  TimeSpan step_timeout{{10, Interval::Unit::minute}};  // maximum time of a step, for stalled GPUs
+  TimeSpan peer_timeout{{30, Interval::Unit::second}};  // maximum silence of a process
   std::vector<Configured<Callback>> callbacks;
   std::vector<ParameterGroup> groups;
 };
@@ -68,7 +68,8 @@ struct CheckpointOptions {
 /// Row weights by the class of the target, for training.
 struct ClassWeights {
   bool balanced = false;  // all classes have the same total weight in the training split
-  std::vector<std::pair<std::string, double>> weights = {};  // by class name or index; 1 for other classes
+  std::vector<std::pair<std::string, double>> weights =
+      {};  // indexed by class name or index; 1 for other classes
   Mark mark;
 };
 
@@ -80,12 +81,12 @@ struct RunConfig {
   Configured<Strategy> strategy;
   TrainOptions train;
   CheckpointOptions checkpoint;
-  std::vector<Head> heads;               // without losses if the configuration has no `train`
+  std::vector<Head> heads;               // heads; without losses if the configuration has no `train`
   std::vector<std::string> total_names;  // for each head: "loss" or "<output>_loss", then its metrics' names
   std::optional<ClassWeights> class_weights;
   ConfigNode resolved;                // written to config.yaml; parses to an equal run
   ConfigNode written;                 // the configuration as read from the file
-  std::vector<std::string> warnings;  // for the user: "file:line:column: warning: ..."
+  std::vector<std::string> warnings;  // warnings for the user: "file:line:column: warning: ..."
 
   /// Returns the source location of the value at these keys, or else of the innermost enclosing part that
   /// exists.

@@ -103,7 +103,7 @@ const Schema<TrainOptions>& train_schema() {
               "metrics", &TrainOptions::metrics,
               "metrics to report in addition to the loss: a list for all outputs, or a mapping from outputs")
           .optional("weighted_metrics", &TrainOptions::weighted_metrics,
-                    "the same, but with rows weighted as in the loss")
+                    "metrics like those of `metrics`, but with rows weighted as in the loss")
           .optional(
               "class_weight", &TrainOptions::class_weight,
               "row weights in the training loss by the class of the target: a mapping from classes, or "

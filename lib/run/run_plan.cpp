@@ -81,7 +81,7 @@ void check_processes(const RunConfig& config, const Placement& placement, const 
   if (gpus != 0 && gpus != static_cast<int64_t>(devices.size())) reject("CPUs and GPUs cannot be mixed");
   for (size_t i = 0; i < devices.size(); ++i)
     if (is_gpu(devices[i]) && std::count(devices.begin(), devices.end(), devices[i]) > 1)
-      return reject(fmt::format("several replicas, or stages, on {} do not train", devices[i].str()));
+      return reject(fmt::format("several replicas or stages cannot share {}", devices[i].str()));
 }
 
 /// Returns "2 CPUs": the devices of each replica.

@@ -18,10 +18,10 @@ struct RunPlan {
   RunConfig config;
   Placement placement;
   World& world;        // the processes of the run; must outlive the plan
-  ReplicaRanks ranks;  // of the placement's replicas, which are those of this process; if these are divided
-                       // among the processes (has_divided_replicas()), as if all were in this process
-  std::vector<std::string> warnings = {};      // of the placement, as lines of Diagnostics::warnings()
-  std::vector<int> cores = available_cores();  // for the replicas on CPUs
+  ReplicaRanks ranks;  // ranks of the placement's replicas, which belong to this process; if the processes
+                       // divide the replicas (has_divided_replicas()), as if all were in this process
+  std::vector<std::string> warnings = {};  // warnings of the placement, as lines of Diagnostics::warnings()
+  std::vector<int> cores = available_cores();  // cores for the replicas on CPUs
   /// Whether matrix products on CPUs have rows whose bits do not depend on the other rows (make_cpu_ops()),
   /// so that predictions do not depend on the batch.
   bool independent_rows = false;

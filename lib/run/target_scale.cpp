@@ -12,7 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether the target's numbers are no classes, whatever the loss: it is an input or an image.
+/// Returns whether the target has values instead of class numbers, whatever the loss: if it is an input or an
+/// image.
 bool has_values(const RunConfig& config, const TensorSpec& target) {
   const auto& train = config.dataset.train;
   return train && (train->find_input_target(target.name) ||
@@ -44,7 +45,7 @@ std::optional<double> TargetScale::unit() const {
 }
 
 bool TargetScale::needs_double() const {
-  constexpr double kMostOffset = 256;  // in units of the transformed target
+  constexpr double kMostOffset = 256;  // largest offset, in units of the transformed target
   for (size_t i = 0; i < scale_.size(); ++i)
     if (std::abs(offset_[i]) > kMostOffset * std::abs(scale_[i])) return true;
   return false;

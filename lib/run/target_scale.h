@@ -34,12 +34,12 @@ class TargetScale {
   /// Returns `values` in the data's unit. `values`: whole rows of the target, or of an output without logits.
   /// Rounds to float32 unless needs_double().
   std::vector<double> undone(std::span<const float> values) const;
-  /// Converts differences of such values in place: applies the scale but not the offset.
+  /// Converts differences of values in place to the data's unit: applies the scale but not the offset.
   void undo_scale(std::span<float> values) const;
-  /// Converts such values in place.
+  /// Converts values in place to the data's unit.
   void undo(std::span<float> values) const;
-  /// Returns the size of one unit of the transformed target in units of the data; nullopt if it varies
-  /// between elements of a row, is 1, or the output is logits.
+  /// Returns the size of one unit of the transformed target in units of the data; nullopt if the size varies
+  /// between elements of a row, if it is 1, or if the output has logits.
   std::optional<double> unit() const;
 
  private:

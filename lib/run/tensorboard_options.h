@@ -22,7 +22,7 @@ struct Codec<UpdateFrequency> {
 
 /// Options in addition to each epoch's metrics, which are always written.
 struct TensorboardOptions {
-  UpdateFrequency update_freq;  // for values per step
+  UpdateFrequency update_freq;  // how often values per step are written
   int64_t histogram_freq = 0;   // epochs between histograms of the weights; 0: none
   bool write_grads = false;     // also write histograms of the gradients
   bool write_graph = true;

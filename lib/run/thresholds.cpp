@@ -22,7 +22,7 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
   if (goal.kind != ThresholdGoal::Kind::fixed && !has_validation)
     diagnostics.error(
         mark,
-        "threshold: is chosen on the validation split, which the data set does not have; give it "
+        "threshold: it is chosen on the validation split, which the data set does not have; give it "
         "one (validation: {split: {of: train, fraction: 0.15}}), or a number here");
   if (config.graph.nodes.empty()) return;
   bool found = false;
@@ -33,14 +33,15 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
     if (goal.kind == ThresholdGoal::Kind::fixed) continue;
     const std::string name = name_of_threshold(config, head);
     if (find_metric(config, name))
-      return diagnostics.error(mark, fmt::format("threshold: is reported as '{}', which is also the name of "
-                                                 "a metric; give the metric another name",
-                                                 name));
+      return diagnostics.error(mark,
+                               fmt::format("threshold: it is reported as '{}', which is also the name of "
+                                           "a metric; give the metric another name",
+                                           name));
     add_metric(config, head, name, make_threshold_metric(goal));
   }
   if (!found)
     diagnostics.error(mark,
-                      "threshold: needs an output with two classes: one unit with binary_crossentropy, or "
+                      "threshold: it needs an output with two classes: one unit with binary_crossentropy, or "
                       "two with sparse_categorical_crossentropy");
 }
 

@@ -14,7 +14,7 @@ namespace dtrain {
 /// Skips parts of the run that failed to parse.
 void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnostics);
 
-/// Returns the name under which that metric is reported.
+/// Returns the name under which the metric "threshold" of an output is reported.
 std::string name_of_threshold(const RunConfig& config, size_t head);
 
 /// Returns whether an output has a threshold if the configuration defines one.

@@ -9,8 +9,9 @@
 
 namespace dtrain {
 
-/// Wraps a data set and adds a column of weights after its targets: the sample weight, if that data set has a
-/// column of them, times the weight of each row's class, if classes have weights.
+/// Wraps a data set and adds a column of weights after its targets: the product of the row's sample weight,
+/// if the wrapped data set has a column of sample weights, and the weight of the row's class, if classes have
+/// weights.
 class WeightedDataset final : public Dataset {
  public:
   /// How a target defines the classes of its rows, and the weights of the classes.
@@ -18,14 +19,14 @@ class WeightedDataset final : public Dataset {
     size_t target = 0;  // index of the target's column
     /// Columns per row of a float32 target. The class is the argmax, or value > 0.5 for one column.
     int64_t columns = 1;
-    std::vector<float> weights = {};  // by class; empty: all weights are 1
+    std::vector<float> weights = {};  // weight of each class; empty: all weights are 1
 
     /// Returns the class of row `row` of a target's `values`: int32 class indices, or float32 rows of
     /// `columns`.
     int64_t of(DType dtype, const void* values, size_t row) const;
   };
-  /// `spec`: of the added column of weights. `own`: number of inputs and targets. The data set's column with
-  /// that index, if it exists, contains the sample weights.
+  /// `spec`: the spec of the added column of weights. `own`: number of inputs and targets. The data set's
+  /// column with that index, if it exists, contains the sample weights.
   WeightedDataset(std::shared_ptr<const Dataset> data, const TensorSpec& spec, size_t own, Classes classes);
 
   int64_t size() const override { return data_->size(); }

@@ -18,7 +18,7 @@ namespace {
 /// Larger splits are not checked completely, because that takes long. Training reports errors in the rest
 /// when it reads them.
 constexpr int64_t kMostSamples = 10'000'000;
-constexpr size_t kMostBytes = size_t{1} << 30;  // per column
+constexpr size_t kMostBytes = size_t{1} << 30;  // maximum bytes per column
 
 void look_through(const RunConfig& config, const Dataset& data, const char* name) {
   try {

@@ -18,7 +18,7 @@ struct CheckedSplit {
 
 struct CheckedData {
   std::vector<CheckedSplit> splits;  // the training split comes first
-  DataFacts facts;                   // of the training split
+  DataFacts facts;                   // facts of the training split
 };
 
 /// Opens every split of the data set and looks for samples that cannot be trained on. Calls `warn` once for

@@ -68,7 +68,7 @@ void Checkpointing::begin(Engine& engine, bool on_disk, int64_t steps_per_epoch)
   if (on_disk) saved_ = now();
   written_best_ = state_.best;
   check_directory();
-  // The first snapshot touches its memory, which takes far longer than copying into it.
+  // The first snapshot allocates its memory page by page, which takes far longer than copying.
   if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, steps_per_epoch))
     engine.state().snapshot();
   last_save_ = Clock::now();
@@ -238,7 +238,8 @@ void Checkpointing::finish(bool written) {
   }
 }
 
-/// Sets the best epoch to one that can be restored: the held copy's, or else the one on disk.
+/// Sets the best epoch to one that can be restored: the epoch of the held copy or, without one, of the best
+/// checkpoint on disk.
 void Checkpointing::settle_best() {
   state_.best = held_.filled ? held_.state.best : written_best_;
 }

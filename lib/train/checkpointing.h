@@ -124,7 +124,7 @@ class Checkpointing {
   Engine* engine_ = nullptr;
   Held held_;  // the best state; while a task runs, only the task uses it
   std::optional<TrainingState::Best> written_best_;  // best epoch whose checkpoint is on disk
-  std::optional<Task> task_;                         // in progress
+  std::optional<Task> task_;                         // save in progress
   Point saved_;
   bool complete_ = false;      // the directory contains the configuration
   bool metrics_whole_ = true;  // the metrics files are complete, so lines can be appended

@@ -27,7 +27,7 @@ class EpochReport {
   const Json& record() const { return record_; }
   /// Returns the epoch's line of tables.jsonl. To be called once.
   TableLine finish_tables() { return tables_.finish(); }
-  /// Looks a number up by its name in the record. Valid as long as this object.
+  /// Looks a number up by its name in the record. The result is valid as long as this object exists.
   MetricLookup metric() const;
 
  private:

@@ -63,7 +63,7 @@ std::vector<float> draw_probe(const Graph& graph, size_t input) {
     constexpr int64_t kMostIndices = 1 << 24;  // float32 represents all smaller integers exactly
     const auto most = static_cast<float>(std::min(indices.value_or(2), kMostIndices));
     values[i] = spec.dtype == DType::int32 ? std::floor(drawn * most) : drawn * 2 - 1;
-    constexpr float kPadding = 0.3f;  // part of the indices
+    constexpr float kPadding = 0.3f;  // fraction of indices that are padding
     if (reader && reader->layer->creates_mask() && uniform01(draw(input, i).v[1]) < kPadding) values[i] = 0;
   }
   return values;

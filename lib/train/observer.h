@@ -16,15 +16,15 @@ struct Progress {
   int64_t epoch = 0, epochs = 0;  // epoch counts from 1
   int64_t step = 0, steps = 0;    // steps of this epoch: done, and in total
   int64_t global_step = 0;
-  double step_loss = 0;  // of this step's batch only
+  double step_loss = 0;  // loss of this step's batch only
   /// Returns the means so far, by name ("loss" first), of the run's losses and metrics that are numbers, over
   /// the epoch's samples. Computed on call, because not every step is shown. To be called within on_step()
   /// only.
   std::function<std::vector<std::pair<std::string, double>>()> means;
   double learning_rate = 0;
   double samples_per_second = 0;
-  double seconds_left = 0;      // in this epoch
-  double run_seconds_left = 0;  // to the configured end, including validation
+  double seconds_left = 0;      // estimated seconds left in this epoch
+  double run_seconds_left = 0;  // estimated seconds to the configured end, including validation
   double waiting = 0;           // fraction (0 to 1) of the epoch's time that steps waited for samples
 };
 

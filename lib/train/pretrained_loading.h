@@ -20,9 +20,10 @@ struct TorchArray {
 /// The weights of a file that initialize a model.
 struct Pretrained {
   std::string path;
-  WeightFile file;                                 // owns the arrays
-  std::map<std::string, const ArrayRef*> weights;  // by the model's names; others keep their initial values
-  std::deque<TorchArray> of_torch;                 // PyTorch weights converted to Keras's order of axes
+  WeightFile file;  // owns the arrays
+  std::map<std::string, const ArrayRef*>
+      weights;                      // indexed by the model's names; others keep their initial values
+  std::deque<TorchArray> of_torch;  // PyTorch weights converted to Keras's order of axes
   std::vector<std::string> warnings;
   std::string description;  // "12 of 14 weights from base.h5; with initial values: 'head/kernel'"
 };

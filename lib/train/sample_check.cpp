@@ -17,8 +17,8 @@ namespace {
 struct Consumer {
   std::string name;
   Bounds bounds;
-  bool is_unit_a_class = false;  // for outputs: each unit is one class
-  int64_t units = 0;             // number of units of such an output
+  bool is_unit_a_class = false;  // for outputs: whether each unit is one class
+  int64_t units = 0;             // for outputs whose units are classes: number of units
 };
 
 template <class V>

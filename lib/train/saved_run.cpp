@@ -230,7 +230,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
   std::optional<RunDirectory> directory = run_directory_of(path);
   if (file_type(path) != FileType::directory) {
     if (which == Which::best)
-      throw UserError(fmt::format("{}: is a single checkpoint; --best needs a run directory", path));
+      throw UserError(fmt::format("{}: this is a single checkpoint; --best needs a run directory", path));
     Checkpoint checkpoint = Checkpoint::load(path);
     RunConfig config = saved_config(checkpoint, sets);
     return {std::move(checkpoint), std::move(config), std::move(directory)};
@@ -248,7 +248,8 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
 
 namespace {
 
-/// Slot name, in checkpoints whose weights are averages, for the weights that training continues with.
+/// Name of the slot with the weights from which training continues, in checkpoints whose weights are
+/// averages.
 constexpr std::string_view kUnaveraged = "unaveraged";
 
 /// Loads the weights that training continues with, if the checkpoint's main weights are averages, and

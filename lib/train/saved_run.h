@@ -18,16 +18,16 @@ namespace dtrain {
 /// Selects one of a run's checkpoints.
 enum class Which {
   newest,
-  best,       // an error if the run has none
-  preferred,  // the best, if the configuration defines one (checkpoint.best) and the run has it; else the
-              // newest
+  best,       // the best checkpoint; an error if the run has none
+  preferred,  // the best checkpoint, if the configuration defines one (checkpoint.best) and the run has it;
+              // else the newest
 };
 
 struct SavedRun {
   Checkpoint checkpoint;
   RunConfig config;
   std::optional<RunDirectory> directory;  // nullopt for a single file outside a run directory
-  /// Which checkpoint of its directory was loaded; nullopt if the path named the file.
+  /// The kind of checkpoint that was loaded from the run's directory; nullopt if the path was that of a file.
   std::optional<Which> which = {};
 };
 

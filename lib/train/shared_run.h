@@ -12,9 +12,9 @@
 namespace dtrain {
 
 struct SharedRun {
-  RunConfig config;                      // for plan_training()
+  RunConfig config;                      // configuration for plan_training()
   std::string directory;                 // path of the run directory of process 0, for messages
-  std::optional<Checkpoint> checkpoint;  // from which the run continues
+  std::optional<Checkpoint> checkpoint;  // the checkpoint from which the run continues
 };
 
 /// Sends a checkpoint of process 0, or null, to the other processes, which pass null. Returns what process 0

@@ -62,13 +62,15 @@ std::vector<std::string> warnings_of_overlap(const RunConfig& config, const Chec
           (!mine.drawn.empty() && draw_of(mine) == draw_of(trained->second)))
         continue;
       RunConfig before = saved_config(other, {});
-      before.dataset.cache = registry<Cache>().make("none");  // that run's cache may hold other data by now
+      before.dataset.cache =
+          registry<Cache>().make("none");  // the cache of that run may hold other data by now
       const int64_t common =
           count_common(evaluated->rows_in_files(), open(before, *before.dataset.train)->rows_in_files());
       if (common > 0)
-        warnings.push_back(fmt::format(
-            "{}: was trained on {} of the {} samples of '{}', whose scores say little about unseen samples{}",
-            other.path(), common, evaluated->size(), name, advice(before)));
+        warnings.push_back(
+            fmt::format("{}: this model was trained on {} of the {} samples of '{}', so scores there say "
+                        "little about unseen samples{}",
+                        other.path(), common, evaluated->size(), name, advice(before)));
     } catch (const Error&) {  // the files are missing or have changed; evaluation reports that
       continue;
     }

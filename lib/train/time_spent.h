@@ -13,14 +13,14 @@ namespace dtrain {
 /// Seconds of the trainer's thread since this process began the run. GPUs compute asynchronously; `computing`
 /// is then the time spent waiting for them, and includes the update.
 struct TimeSpent {
-  double waiting = 0;     // for samples that are read ahead but not ready
-  double copying = 0;     // copying batches to devices, including reading and converting them
-  double computing = 0;   // forward and backward
-  double updating = 0;    // summing gradients over the replicas, and running the optimizer
-  double validating = 0;  // evaluating the validation split, including its reading
-  double saving = 0;      // waiting for checkpoints to be written
+  double waiting = 0;     // seconds of waiting for samples that are read ahead but not ready
+  double copying = 0;     // seconds of copying batches to devices, including reading and converting them
+  double computing = 0;   // seconds of forward and backward
+  double updating = 0;    // seconds of summing gradients over the replicas, and running the optimizer
+  double validating = 0;  // seconds of evaluating the validation split, including its reading
+  double saving = 0;      // seconds of waiting for checkpoints to be written
   double total = 0;       // wall time, including time outside every category
-  ReadSeconds reading;    // separate: total time of all threads that read ahead
+  ReadSeconds reading;    // total time of all threads that read ahead, in addition to the categories above
 
   Json to_json() const {
     return Json::object()
@@ -82,9 +82,9 @@ class RunClock {
 
  private:
   Clock::time_point begin_, run_begin_, lap_;
-  TimeSpent spent_;  // except `computing` and `total`
+  TimeSpent spent_;  // all categories except `computing` and `total`
   double step_seconds_ = 0, in_steps_ = 0;
-  double epoch_waited_ = 0, epoch_in_steps_ = 0;  // when this process began the epoch
+  double epoch_waited_ = 0, epoch_in_steps_ = 0;  // times when this process began the epoch
 };
 
 }  // namespace dtrain

@@ -251,7 +251,8 @@ void Trainer::report(double step_loss) {
   observer_.on_step(progress);
 }
 
-/// Assumes that each later epoch takes as long as the last finished one, or else as the current one.
+/// Assumes that each later epoch takes as long as the last finished epoch or, before the first one has
+/// finished, as the current epoch.
 double Trainer::run_seconds_left(double epoch_seconds_left) const {
   const Json* last = state_.history.last().find("seconds");
   const double training = state_.train_seconds + epoch_seconds_left;

@@ -39,8 +39,9 @@ class Interrupted : public Error {
 
 class Trainer {
  public:
-  /// Opens the data and puts the model on its devices. `plan`: by plan_training(). `directory`: only process
-  /// 0 of the plan's World uses more than its path. Throws UserError if the data of the processes differ.
+  /// Opens the data and puts the model on its devices. `plan` is the result of plan_training(). `directory`:
+  /// only process 0 of the plan's World uses more than its path. Throws UserError if the data of the
+  /// processes differ.
   Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests);
 
   /// Initializes the weights, or loads those of model.weights, in process 0, and copies them to all others.
@@ -84,7 +85,7 @@ class Trainer {
     std::vector<TrainingState::OfCallback> callbacks;
     bool stopped = false;
     std::string stop_reason;
-    std::vector<std::string> messages;  // to show, if not empty
+    std::vector<std::string> messages;  // messages to show to the user
   };
   bool finish_epoch();
   void take_measures(EpochReport& report, const Measures& measures, const std::string& prefix);
@@ -107,7 +108,7 @@ class Trainer {
   bool is_save_due(int64_t step);
   void save_after_failure(int64_t first_step);
 
-  RunPlan plan_;  // with the facts of the training split
+  RunPlan plan_;  // plan with the facts of the training split
   const RunConfig& config_ = plan_.config;
   World& world_ = plan_.world;
   Observer& observer_;
@@ -116,7 +117,7 @@ class Trainer {
   int stop_ = 0;  // the signal on which all processes have agreed; 0: none
   std::unique_ptr<Loader> loader_, validation_;
   std::unique_ptr<Engine> engine_;
-  std::map<std::string, DataIdentity> data_;  // of the opened splits, by name
+  std::map<std::string, DataIdentity> data_;  // identities of the opened splits, by name
   TrainingState state_;
   bool samples_checked_ = false;  // samples are checked at most once
   /// Warnings that were given: names of metrics that may be off, and "nan " + monitor.

@@ -117,7 +117,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                                          .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.step_in_epoch == 0)
     state_.sums.assign(count_totals(config_.graph, config_.heads),
-                       0.0);  // the saved ones may belong to other metrics
+                       0.0);  // saved sums may belong to other metrics
   if (state_.sums.size() != count_totals(config_.graph, config_.heads))
     throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
                                 count_totals(config_.graph, config_.heads), state_.sums.size()));
@@ -131,7 +131,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   if (state_.step_in_epoch > loader_->steps_per_epoch() ||
       state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
     throw UserError(
-        fmt::format("{}: {} of the epoch's {} samples were trained on, which does not fit batches of {}; "
+        fmt::format("{}: the run has used {} of the epoch's {} samples, which are not whole batches of {}; "
                     "change the batch size or the data at the end of an epoch",
                     checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));

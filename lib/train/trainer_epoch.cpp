@@ -52,8 +52,8 @@ void Trainer::check_weights() {
                   weight, state_.step, state_.epoch + 1));
 }
 
-/// Ends an epoch step by step; the state is then that of the next epoch's start. Returns false if the run
-/// should end before that.
+/// Ends an epoch step by step. Afterwards, the state is that of the start of the next epoch. Returns false if
+/// the run should end before the next epoch.
 bool Trainer::finish_epoch() {
   const auto start = std::chrono::steady_clock::now();
   check_weights();

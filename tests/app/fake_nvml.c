@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Tests set it to split the GPU on bus 0x40 into instances, of which CUDA sees one. */
+/* True if the GPU on bus 0x40 is split into instances, of which CUDA sees one; set by tests. */
 bool fake_nvml_is_split = false;
 
 typedef struct {

@@ -12,7 +12,7 @@ def png(height, width, colour=(10, 200, 30)):
 
 
 def png_of_rows(rows, channels=1):
-    """An image of these values; 1 channel (gray levels) or 3 (RGB)."""
+    """Returns a PNG image of these values, with 1 channel (gray levels) or 3 (RGB)."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     head = struct.pack(">IIBBBBB", len(rows[0]) // channels, len(rows), 8, 0 if channels == 1 else 2, 0, 0, 0)

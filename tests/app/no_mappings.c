@@ -1,4 +1,4 @@
-/* A shim (LD_PRELOAD) under which no small anonymous mapping can be had, as where vm.max_map_count is reached. */
+/* A shim (LD_PRELOAD) under which small anonymous mappings fail, as when the limit vm.max_map_count is reached. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>

@@ -33,7 +33,7 @@ train:
   metrics: [sparse_categorical_accuracy]
 checkpoint: {every: 10 steps, keep: 100}
 """
-STEPS_PER_EPOCH = 32  # with CONFIG; the last batch has 4 samples
+STEPS_PER_EPOCH = 32  # number of steps with CONFIG; the last batch has 4 samples
 
 
 class Case(unittest.TestCase):

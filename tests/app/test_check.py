@@ -176,7 +176,7 @@ class Fit(Case):
             with self.subTest(candidate["name"]):
                 self.write("pasted.yaml", before[0] + candidate["yaml"] + before[1])
                 plan = self.json("check", "pasted.yaml")
-                # Equals what training plans on these devices.
+                # The memory must equal the memory that training plans on these devices.
                 self.assertEqual(sum(r["memory"]["total"] for r in plan["replicas"]), candidate["bytes"])
 
     def test_candidates_remove_the_devices_of_layers(self):
@@ -207,7 +207,7 @@ class Fit(Case):
         _, by_name, _ = self.candidates("--memory", "24GB", config="there.yaml")
         _, plain, _ = self.candidates("--memory", "24GB")
         self.assertLess(by_name["single"]["step_seconds"], plain["single"]["step_seconds"])
-        self.assertEqual(set(by_name), set(plain))  # as many devices as the strategy names
+        self.assertEqual(set(by_name), set(plain))  # the plan has as many devices as the strategy names
 
     def test_invalid_options_are_errors(self):
         for arguments, message in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),

@@ -53,7 +53,7 @@ checkpoint: {best: {monitor: val_loss}}
         # Another reader replaces the base's.
         self.write("own/d.yaml", "base: c.yaml\ndataset: {validation: {split: {of: train, fraction: 0.25}}}\n")
         self.dtrain("check", "own/d.yaml")
-        # Errors in the base are reported at their location there.
+        # An error in the base is reported at its location in the base's file.
         self.write("base/base.yaml", BASE.replace("batch_size", "batchsize"))
         self.assertIn("own/../base/base.yaml:13:3: error: unknown key".replace("own/../", ""),
                       self.dtrain("check", "own/c.yaml", expect=2).err)

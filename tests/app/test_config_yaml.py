@@ -170,7 +170,7 @@ class Schema(Case):
         self.assertEqual({reference.split("/")[2] for reference in references}, set(schema["$defs"]))
         for name in ("max_pooling2d", "glorot_uniform", "leaky_relu", "adam", "huber"):
             self.assertEqual(names.count(name), 1, name)
-        self.assertEqual(text.count('"synthetic"'), 2)  # also as a required key of the split
+        self.assertEqual(text.count('"synthetic"'), 2)  # the name also occurs as a required key of the split
 
 
 if __name__ == "__main__":

@@ -26,12 +26,12 @@ class Files(Exported):
         found = self.json("export", "run", "--output", "model.onnx", "--external-data")
         self.assertEqual((found["format"], found["inputs"], found["outputs"]), ("onnx", ["x"], ["dense_1"]))
         self.assertEqual(found["files"], ["model.onnx", "model.onnx.data"])
-        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # only the large kernel; other arrays are small
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 12 * 16 * 4)  # only the kernel is large
 
     def test_external_data_can_be_mapped(self):
         self.fit("--epochs", 1, config=CONFIG.replace("units: 16", "units: 30"), output="wide")
         self.dtrain("export", "wide", "--output", "model.onnx", "--external-data")
-        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # after 12 x 30 numbers, aligned
+        self.assertEqual((self.dir / "model.onnx.data").stat().st_size, 4096 + 30 * 3 * 4)  # aligned, after a kernel
         self.assertIn(b"model.onnx.data", (self.dir / "model.onnx").read_bytes())
 
     def test_the_same_model_gives_the_same_bytes(self):
@@ -192,11 +192,11 @@ class Mistakes(Exported):
         self.assertIn("onnx", self.refused("run", "--output", "model.onnx", "--format", "onxx"))
 
     def test_options_of_another_format_are_errors(self):
-        self.assertIn("--opset: is an option of ONNX", self.refused("run", "--output", "m.safetensors", "--opset", 17))
-        self.assertIn("--layout: is an option of safetensors", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
+        self.assertIn("--opset: this is an option of ONNX", self.refused("run", "--output", "m.safetensors", "--opset", 17))
+        self.assertIn("--layout: this is an option of safetensors", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
         for output in (["m.keras"], ["m.safetensors", "--layout", "keras"]):
-            self.assertIn("--with-preprocessing: is an option of", self.refused("run", "--with-preprocessing", "--output", *output))
-            self.assertIn("--outputs probabilities: is an option of", self.refused("run", "--outputs", "probabilities", "--output", *output))
+            self.assertIn("--with-preprocessing: this is an option of", self.refused("run", "--with-preprocessing", "--output", *output))
+            self.assertIn("--outputs probabilities: this is an option of", self.refused("run", "--outputs", "probabilities", "--output", *output))
 
     def test_an_opset_out_of_range_is_an_error(self):
         self.assertIn("13", self.refused("run", "--output", "model.onnx", "--opset", 12))

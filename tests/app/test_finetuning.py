@@ -70,7 +70,7 @@ class FineTuning(Case):
         # The run's configuration records where its weights came from; the run continues without that file.
         self.checkpoints("six")[-1].unlink()
         self.dtrain("resume", "four", "--epochs", "2")
-        # A single key determines what is frozen, also for a resumed run.
+        # The key model.freeze alone determines the frozen layers, also for a resumed run.
         self.dtrain("resume", "four", "--epochs", "3", "--set", "model.freeze=null")
         now = self.arrays(self.checkpoints("four")[-1])
         self.assertTrue(all(before["weight", name] != now["weight", name] for name in trunk if name.endswith("/kernel")))

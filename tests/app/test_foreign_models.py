@@ -72,7 +72,7 @@ class Safetensors(Case):
     def test_long_metadata_are_cut_between_characters(self):
         header = {"__metadata__": {"note": "x" + 100 * "\u00e9"}, "w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
         (self.dir / "c.safetensors").write_bytes(safetensors(header, bytes(4)))
-        for command in ("inspect", "summary"):  # of 80 bytes, the last is the first of a character
+        for command in ("inspect", "summary"):  # the name is cut at 80 bytes, of which the last is the first byte of a character
             self.assertIn("\nnote   x" + 39 * "\u00e9" + "...\n", self.dtrain(command, "c.safetensors").out)
 
     def test_linear_layers_of_pytorch_are_transposed(self):

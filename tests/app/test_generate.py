@@ -155,7 +155,7 @@ class Generate(Case):
         prompt = ("--prompt", "a")
         for arguments, expected in (
             ((), "give --prompt TEXT, or --prompt-file FILE"),
-            (("--prompt", ""), "--prompt: is empty"),
+            (("--prompt", ""), "--prompt: the text is empty"),
             (("--prompt-file", "none.txt"), "none.txt"),
             ((*prompt, "--temperature", "-1"), "--temperature: expected a number from 0 up"),
             ((*prompt, "--temperature", "warm"), "--temperature: expected a number, found 'warm'"),
@@ -167,7 +167,7 @@ class Generate(Case):
             ((*prompt, "--samples", "0"), "expected a whole number from 1 up, found '0'"),
             ((*prompt, "--samples", "1000001"), "--samples: expected at most 1000000 texts for each prompt, found 1000001"),
             ((*prompt, "--samples", "9223372036854775807"), "--samples: expected at most 1000000 texts for each prompt"),
-            ((*prompt, "--stop", ""), "--stop: is empty"),
+            ((*prompt, "--stop", ""), "--stop: the text is empty"),
         ):
             with self.subTest(arguments):
                 done = self.dtrain("generate", "run", *arguments, expect=2)

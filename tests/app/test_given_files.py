@@ -122,7 +122,7 @@ class Tables(Case):
         self.table("bare.csv", self.rows, ["colour", "length", "width"])  # files without ids are accepted
         self.dtrain("predict", "run", "--input", "bare.csv", "--output", "out.csv")
         self.write("empty.csv", "")
-        self.assertIn("empty.csv: is empty", self.dtrain("predict", "run", "-i", "empty.csv", "-o", "out.csv", expect=2).err)
+        self.assertIn("empty.csv: no data found", self.dtrain("predict", "run", "-i", "empty.csv", "-o", "out.csv", expect=2).err)
 
     def test_files_with_missing_or_unknown_targets_are_errors(self):
         self.table("bare.csv", self.rows, ["name", "colour", "length", "width"])
@@ -200,15 +200,15 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
                       predict('{"width": [1], "colour": "red"}\n'))
         self.assertRegex(predict('{"width": [1]}\n'), r"standard input: expected the keys '\w+', found 'width'")
         self.assertIn("standard output", predict(self.table("", rows[:1]), "--json"))
-        self.assertIn("standard input: is empty", predict(""))
+        self.assertIn("standard input: no data found", predict(""))
         self.assertIn("--format", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "o.npy", "--format", "csv", expect=2).err)
 
     def test_outputs_do_not_replace_files_of_a_run(self):
         before = (self.dir / "run/metrics.csv").read_text(), (self.dir / "run/config.yaml").read_text()
         for output, *more in (("run/metrics.csv",), ("run/metrics.jsonl",), ("run/config.yaml", "--format", "csv")):
-            self.assertIn(f"{output}: is a file of a run, which would be lost; give another --output",
+            self.assertIn(f"{output}: this is a file of a run, which would be lost; give another --output",
                           self.dtrain("predict", "run", "-i", "flowers.csv", "-o", output, *more, expect=2).err)
-        self.assertIn("run/config.yaml: is a file of a run",
+        self.assertIn("run/config.yaml: this is a file of a run",
                       self.dtrain("export", "run", "--format", "keras", "--output", "run/config.yaml", expect=2).err)
         self.assertEqual(((self.dir / "run/metrics.csv").read_text(), (self.dir / "run/config.yaml").read_text()), before)
         self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "run/predicted.csv")

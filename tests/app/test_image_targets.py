@@ -72,7 +72,7 @@ class ImageTargets(Case):
         self.assertTrue(0.5 < scores["dice"] < 1, scores)
         found = scores["mean_iou"]
         self.assertGreater(found, 0.5)
-        # Another folder that contains folders of these names.
+        # This folder contains another folder with subfolders of the same names.
         other = self.dir / "other"
         other.mkdir()
         for name in ("images", "masks"):
@@ -96,7 +96,7 @@ class ImageTargets(Case):
                     self.assertAlmostEqual(a, b, delta=2e-5)
             self.assertLess(losses[0][-1], 1)
         error = self.fit("--set", "train.loss=dice", "train.class_weight=balanced", config=config, output="other", expect=2).err
-        self.assertIn("class_weight: works only with losses of single rows", error)
+        self.assertIn("class_weight: class weights work only with losses of single rows", error)
 
     def test_images_are_learned_and_written(self):
         self.fit(config=DENOISING)
@@ -109,10 +109,10 @@ class ImageTargets(Case):
         self.fit("--set", "train.epochs=1", config=SEGMENTATION)
         def failure(*arguments):
             return self.dtrain("predict", "run", *arguments, expect=2).err
-        self.assertIn("images/: is an input; give another --output", failure("--input", "images", "--output", "images/"))
+        self.assertIn("images/: this file is an input; give another --output", failure("--input", "images", "--output", "images/"))
         self.assertIn("--layer is for files of numbers",
                       failure("--input", "images", "--output", "p/", "--layer", "mask"))
-        self.assertIn("masks/: is a file of the run's data set", failure("--input", "images", "--output", "masks/"))
+        self.assertIn("masks/: this is a file of the run's data set", failure("--input", "images", "--output", "masks/"))
         (self.dir / "other").mkdir()
         kept = self.write("other/5.png", "a file that is not dtrain's")
         self.assertIn("other/5.png: exists already; give another --output, or --overwrite",
@@ -122,7 +122,7 @@ class ImageTargets(Case):
         self.dtrain("predict", "run", "--input", "images", "--output", "other/", "--overwrite")
         self.assertEqual(len(list((self.dir / "other").iterdir())), 24)
         (self.dir / "full/7.png").mkdir(parents=True)
-        self.assertIn("full/7.png: is not a file, but a directory; give another --output",
+        self.assertIn("full/7.png: expected a file, found a directory; give another --output",
                       failure("--input", "images", "--output", "full/", "--overwrite"))
         self.assertEqual([p.name for p in (self.dir / "full").iterdir()], ["7.png"])
         (self.dir / "masks/7.png").unlink()

@@ -85,7 +85,7 @@ class Measures(Case):
             self.assertIsInstance(error["ink"]["prediction"], float)
 
     def test_tables_of_many_classes_do_not_grow_with_the_epochs(self):
-        """Same value as predicted by `check`."""
+        """The value must be the one that `check` predicted."""
         config = """\
 model: {inputs: {x: [4]}, layers: [{dense: {units: 300}}]}
 dataset: {train: {synthetic: {samples: 300, target: {classes: 300}}}, validation: {synthetic: {samples: 300, seed: 2, target: {classes: 300}}}}
@@ -95,7 +95,7 @@ checkpoint: {every: 1 epoch, keep: 2}
 """
         self.write("config.yaml", config)
         plan = self.json("check", "config.yaml")
-        self.assertIn("Table metrics need up to another ", self.dtrain("check", "config.yaml").out)
+        self.assertIn("Metrics that are tables need up to another ", self.dtrain("check", "config.yaml").out)
         elements = 2 * 300 * 300
         self.assertGreaterEqual(plan["tables"], 40 * elements)
         self.fit(config=config)
@@ -142,7 +142,7 @@ checkpoint: {every: 1 epoch, keep: 2}
     def test_an_inexact_auc_gives_its_error_bound(self):
         self.one_class()
         self.assertNotIn("may be off", self.dtrain("evaluate", "run", "--split", "train").err)
-        # Scores far from 0 that differ only in their last digits.
+        # The scores are far from 0 and differ only in their last digits.
         self.write("train.csv", "".join("%.7g,0,0,1,%d\n" % (3e3 + i / 100, i % 3 == 0) for i in range(100)))
         process = self.dtrain("fit", "run.yaml", "--output", "run", "--overwrite", "--set", "train.optimizer={sgd: {learning_rate: 0}}",
                               "--set", "model.layers=[dense: {units: 1}]", "--set", "train.loss={binary_crossentropy: {from_logits: true}}")

@@ -72,7 +72,7 @@ class New(NewCase):
         self.fits()
         self.dtrain("predict", "runs/data", "-i", "data.csv", "-o", "out.csv")
         self.assertEqual((self.dir / "out.csv").read_text().split("\n")[0], "row,class,1,2,3")
-        self.assertIn("target: 0 ", self.new("data.csv", "--target", "0"))  # its texts become classes
+        self.assertIn("target: 0 ", self.new("data.csv", "--target", "0"))  # the texts of the target become classes
         self.fits()
         self.write("data.csv", "".join(f"n{i},{line}\n" for i, line in enumerate(lines)))
         self.assertIn("id: 0 ", self.new("data.csv"))
@@ -165,7 +165,7 @@ class New(NewCase):
             self.assertIn(message, err)
             self.assertIn("give each column its own name", err)
         words = "".join(f"v{i % 9},w{i % 8},{'ab'[i % 2]}\n" for i in range(60))
-        self.write("data.csv", "word,word,label\n" + words)  # only names
+        self.write("data.csv", "word,word,label\n" + words)  # the table has no columns besides the names
         self.assertIn("'word' appears twice", self.dtrain("new", "data.csv", expect=2).err)
         # Rows of categories without a header, like UCI's mushroom data.
         self.write("data.csv", "".join(f"{'xy'[i % 3 > 0]},{'xy'[i % 2]},{'ab'[i % 2]}\n" for i in range(60)))
@@ -188,7 +188,7 @@ class New(NewCase):
         text = (self.dir / "data.yaml").read_text()
         self.assertIn(f"# 'a' is left out: {found}", text)
         self.assertIn("drop: [a]", text)
-        # Few different values are categories, as before.
+        # Columns with few different values are categories, as before.
         err = self.odd(9, row600="old").err
         self.assertIn(f"warning: 'a' becomes 0 or 1 for each of 10 values, though most are numbers: {found}", err)
         self.assertIn("categories: [a]", (self.dir / "data.yaml").read_text())
@@ -203,7 +203,7 @@ class New(NewCase):
         err = self.dtrain("new", "data.csv").err
         self.assertIn("'id', which identifies the rows: it has 60 numbers and 1 text ('Total' in line 62)", err)
         self.assertIn("missing_target: skip", (self.dir / "data.yaml").read_text())
-        # Such a column cannot be the target either.
+        # A column of numbers with a few texts cannot be the target either.
         self.odd(982, row600="old")
         err = self.dtrain("new", "data.csv", "--target", "a", "-o", "a.yaml", expect=2).err
         self.assertIn(f"'a' cannot be predicted: {found}", err)
@@ -243,7 +243,7 @@ kind      categories        0         2  target: 2 classes
         err = self.dtrain("new", "data.csv", "--target", "name", expect=2).err
         self.assertIn("'name' cannot be predicted: it has 100 different texts in 100 rows, too many to be classes; --target", err)
         self.assertFalse((self.dir / "data.yaml").exists())
-        # Numbers that are all different are not classes either.
+        # A column of numbers that are all different cannot have classes either.
         self.write("data.csv", "a,y\n" + "".join(f"{i * 7 % 19}.5,{i * 3}\n" for i in range(20)))
         self.assertIn("mean_squared_error", self.new("data.csv"))
         self.fits()

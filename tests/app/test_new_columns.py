@@ -21,11 +21,12 @@ class NewColumns(NewCase):
         for start in (0, 1):
             found = self.columns("cars,speed,kind", lambda i: (i + start, i * 7 % 11, "ab"[i % 2]))
             self.assertEqual(found["cars"], "row number: left out: it numbers the rows")
-        # Starting at another number, with gaps or in another order, it is an ordinary column.
+        # If the numbers start elsewhere, have gaps or are in another order, the column is an ordinary one.
         for value in (lambda i: i + 2, lambda i: 2 * i, lambda i: i * 7 % 60, lambda i: "" if i == 5 else i):
             found = self.columns("cars,speed,kind", lambda i: (value(i), i * 7 % 11, "ab"[i % 2]))
             self.assertIn("number: feature", found["cars"])
-        # It cannot be the target either, and two such columns are not features.
+        # A column that numbers the rows cannot be the target either. If there are two such columns, neither
+        # is a feature.
         found = self.columns("a,b,n,m", lambda i: (i * 7 % 11, i % 4 * 0.5, i, i + 1))
         self.assertEqual(found["b"], "number: target: a number")
         self.assertIn("'m' is not the target: it numbers the rows", self.output["notes"][1])
@@ -86,7 +87,7 @@ class NewColumns(NewCase):
             self.assertIn("left out: it is the target, 'survived', under another name", found["alive"])
             self.assert_warns("left out: 'alive', the target, 'survived', under another name")
             self.fits()
-        # A target in another unit.
+        # The column euro is the target in another unit.
         found = self.columns("age,euro,price", lambda i: (i * 7 % 59, round(i * 11 % 53 * 0.9 + 2, 2), i * 11 % 53))
         self.assertIn("left out: it is the target", found["euro"])
         # The only feature is kept.
@@ -131,7 +132,7 @@ class NewColumns(NewCase):
         # Headers that contain years, or only years.
         self.assertIn("1990", self.columns("country,1990,1991,kind", lambda i: (f"c{i % 5}", i % 7, i * 7 % 11, "ab"[i % 2])))
         self.assertIn("1990", self.columns("1990,1991,1992", lambda i: (i % 7 + 0.5, i * 7 % 11, i % 5)))
-        # First rows whose texts look like the values below them; also numbers and dates.
+        # The first row has texts that look like the values below; also tests numbers and dates.
         self.assertIn("0", self.columns("", lambda i: ("red blue".split()[i % 2], f"{i % 3} kg", "ab"[i % 5 > 2])))
         self.assertIn("0", self.columns("", lambda i: (i * 7 % 11, i % 5, i % 3)))
         self.assertIn("0", self.columns("", lambda i: (f"2026-01-{i % 28 + 1:02}", i % 5, i % 3)))

@@ -118,7 +118,7 @@ class NewPairs(NewCase):
             with self.subTest(images):
                 self.pairs(f"{images}/{images}", f"{images}/masks", [0, 1], count=2)
                 (self.dir / images / "masks/1.png").unlink()
-                # Only the header of a JPEG of 16 x 16 gray pixels is read.
+                # The JPEG has 16 x 16 gray pixels; only its header is read.
                 (self.dir / images / "masks/1.jpg").write_bytes(
                     bytes.fromhex("FFD8FFC0000B080010001001011100FFDA00080101003F00" + "00" * 8 + "FFD9"))
                 self.assertIn(f"{images}/masks/1.jpg: expected masks as PNG or BMP files, found a JPEG",

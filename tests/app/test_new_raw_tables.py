@@ -32,7 +32,7 @@ class NewRawTables(NewCase):
         for name, expected in (("created_at", "date: year, month, weekday, hour, days"), ("inhabitants", "number: feature")):
             text = self.table(f"{name},size,kind", lambda i: (1600000000 + i * 7654321, i * 7 % 59, "ab"[i % 3 > 0]))
             self.assertEqual(self.made(text)[1][name], expected)
-        # Without a header, columns have numbers.
+        # A table without a header has numbers for column names.
         config, found = self.made(self.table("2026-02-03,5,a", lambda i: (f"2026-0{i % 9 + 1}-03", i * 7 % 59, "ab"[i % 3 > 0])))
         self.assertIn("dates: {0: [month, weekday, days]}", config)
 
@@ -44,10 +44,10 @@ class NewRawTables(NewCase):
         self.assertEqual((found["when"], found["heat"], found["load"]), ("date: time of the rows", "number: feature", "number: target: a number"))
         self.assertTrue(found["site"].endswith("name of one of 2 time series"))
         self.assertIn("The rows are 2 series ('site') in time, one row every hour.", " ".join(self.output["notes"]))
-        # One series, without other columns.
+        # The table has one series and no further columns.
         config, found = self.made(self.table("day,load", lambda i: (f"2026-{i // 28 + 1:02}-{i % 28 + 1:02}", f"{i * 7 % 59}.5"), rows=100))
         self.assertIn("windows: {length: 12, horizon: 6, time: day}", config)
-        # Classes, uneven times and few rows are for other networks.
+        # For classes, uneven times and few rows, other networks are proposed.
         for text in (self.table("when,heat,kind", lambda i: (hour(i), i * 7 % 59, "ab"[i % 3 > 0]), rows=200),
                      self.table("when,heat,load", lambda i: (hour(i * i % 541), i * 7 % 59, f"{i * 11 % 97}.5"), rows=100),
                      self.table("when,heat,load", lambda i: (hour(i), i * 7 % 59, f"{i * 11 % 97}.5"), rows=60)):
@@ -73,7 +73,7 @@ class NewRawTables(NewCase):
             "n/k" if i % 12 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))
         self.assertIn("na_values: [n/k]", config)
         self.assertTrue(found["age"].startswith("number: feature; the median if it is missing"))
-        # Several different texts are values.
+        # Several different texts among numbers are values.
         self.assertNotIn("na_values", self.made(self.table("age,size,kind", lambda i: (
             ("old", "older")[i // 30 % 2] if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
 

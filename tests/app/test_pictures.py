@@ -105,7 +105,7 @@ class Pictures(Case):
             csv.writer(file).writerows(rows)
 
     def labels(self, split="train", every=1):
-        """Writes a table of the split's images, with a number for each that depends on its color."""
+        """Writes a table that lists the split's images, with a number for each image that depends on its color."""
         paths = sorted(path.relative_to(self.dir / split) for path in (self.dir / split).glob("*/*.png"))
         return [("id", "file", "colour", "warmth")] + [
             (i, path, path.parts[0], {"blue": 0.1, "green": 0.5, "red": 0.9}[path.parts[0]])
@@ -330,14 +330,14 @@ class Pictures(Case):
 
     def test_the_same_folder_for_two_splits_is_a_warning(self):
         message = self.fit("--epochs", 1, config=CONFIG.replace("{directory: validation,", "{directory: train,")).err
-        self.assertIn("config.yaml:10:15: warning: validation: uses the same samples as train", message)
+        self.assertIn("config.yaml:10:15: warning: validation: this split uses the same samples as train", message)
 
     def test_a_killed_and_resumed_run_has_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")
         self.kill_on_the_way("fit", "config.yaml", "--output", "run", "--epochs", 12, after=13)
         self.dtrain("resume", "run")
         self.assert_same_run("run", "whole")
-        # With one replica, the samples are the same.
+        # With one replica, the samples are the same as with several.
         self.fit("--set", "strategy={single: {device: cpu:0}}", config=CONFIG, output="single")
         for mine, other in zip(self.metrics("single"), self.metrics("whole")):
             self.assertAlmostEqual(mine["loss"], other["loss"], places=3)

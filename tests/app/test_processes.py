@@ -20,7 +20,7 @@ from support import Case
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
 from patience import shared  # noqa: E402
 
-# Open MPI refuses to run as root, and to start more processes than cores, unless it is told so.
+# Open MPI refuses to run as root, and to start more processes than cores, unless these variables are set.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
                # MPI libraries are not instrumented, and free little at the end.
@@ -176,7 +176,7 @@ class Processes(Case):
         self.assertRegex(error, r"error: \S+ \(process 1 of 2\): the process ended without a message")
 
     def test_process_0_ends_although_mpi_never_returns(self):
-        """As with Open MPI's TCP transport after a process was killed."""
+        """The transport of process 0 never returns, like Open MPI's TCP transport after a process was killed."""
         self.write("config.yaml", support.CONFIG)
         self.write("parent.sh", PARENT)
         run, log = self.dir / "run", self.dir / "steps.log"
@@ -200,7 +200,7 @@ class Processes(Case):
         """MPI_Test never returns, from the beginning."""
         self.write("config.yaml", support.CONFIG)
         stuck = self.write("stuck", "")
-        launcher = next(iter(self.usable().values()))  # it takes long, and the MPI does not matter
+        launcher = next(iter(self.usable().values()))  # one launcher is enough: the test takes long, and the MPI does not matter
         done = self.launch(launcher, 2, "env", f"LD_PRELOAD={self.messages.parent / 'libstuck_mpi.so'}", support.BINARY, "fit", "config.yaml",
                            "--output", "run", STUCK_MPI=str(stuck), ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0")
         self.assertNotEqual(done.returncode, 0)
@@ -240,7 +240,7 @@ class Processes(Case):
             self.assertIn("of gradients over all processes in ", done.stdout)
 
     def test_two_processes_give_the_bits_of_one(self):
-        """With one core for each device of each replica."""
+        """Each device of each replica has one core."""
         cores = os.sched_getaffinity(0)
         self.addCleanup(os.sched_setaffinity, 0, cores)
         os.sched_setaffinity(0, sorted(cores)[:2])
@@ -253,7 +253,7 @@ class Processes(Case):
                 yield f"{{sharded: {{devices: [{devices}], level: {level}}}}}"
             stages = ", ".join(f"cpu:{i}" for i in range(2 * replicas))
             yield f"{{pipeline: {{devices: [{stages}], stages: [dense_1], microbatches: 2, replicas: {replicas}}}}}"
-            # Two processes have a stage each of both pipelines.
+            # Each of the two processes has one stage of both pipelines.
             yield "{pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [dense_1], microbatches: 2, replicas: 2, across: processes}}"
 
         for _, launcher in self.each():
@@ -296,7 +296,7 @@ class Processes(Case):
         (self.dir / "flowers.csv").unlink()
         self.write("data0/flowers.csv", FLOWERS_CSV)
         self.write("data1/flowers.csv", FLOWERS_CSV.replace("f3,red", "f3,blue"))
-        # Gives each process its own folder of data, as if it were on its own machine.
+        # Gives each process its own data folder, as if each process ran on a different machine.
         script = self.write("on_machine.sh", 'export DTRAIN_DATA="$PWD/data${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"\nexec "$@"\n')
         for _, launcher in self.each():
             done = self.launch(launcher, 2, "sh", script, support.BINARY, "evaluate", "flowers")
@@ -329,7 +329,8 @@ class Processes(Case):
         done = self.dtrain("check", "config.yaml", *divided, expect=2)
         self.assertIn("error: replicas: the list is for 2 processes, but 1 was started", done.err)
         for _, launcher in self.each():
-            # Each replica has one core, as on the command line above, if this machine has at most four.
+            # Each replica has one core, like the replicas of the first run, if this machine has at most four
+            # cores.
             done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "two", "--overwrite", *divided)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("in process 0 of 2, 4 replicas in total (3 + 1)", done.stderr)
@@ -405,7 +406,7 @@ class Processes(Case):
                                   stdin=subprocess.DEVNULL, timeout=120)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertRegex(done.stderr, r"\A" + expected)
-            # The launcher ends process 0, which may still have to print, after this process.
+            # This process ends last: once it has ended, the launcher ends process 0, which may still have to print.
             self.assertGreater(time.monotonic() - start, 1)
 
     def test_a_launcher_of_one_mpi_with_the_library_of_another_is_an_error(self):

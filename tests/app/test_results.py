@@ -57,7 +57,7 @@ def raw_scores(path):
 
 
 class Digits(Case):
-    """Tests with a model of the digits and the inputs of their test split in a file."""
+    """Tests commands with a model of the digits and a file with the inputs of their test split."""
 
     def setUp(self):
         super().setUp()

@@ -82,14 +82,14 @@ class Signals(Saving):
         self.assertFalse((self.dir / "run/stop-request").exists())
 
     def test_stop_asks_a_job_that_may_be_on_another_machine(self):
-        """A run without an end in its record, whose lock is not seen here."""
+        """The run has no end in its record, and its lock is not visible."""
         self.write("config.yaml", CONFIG)
         self.kill_on_the_way("fit", "config.yaml", "--output", "run")
         self.assertIn("no process of this machine trains there", self.dtrain("stop", "run").err)
         self.assertTrue((self.dir / "run/stop-request").exists())
 
     def test_two_simultaneous_signals_count_as_one(self):
-        """`timeout` sends SIGTERM to the process and to its group."""
+        """`timeout` sends SIGTERM to the process and to its process group."""
         for pause in (0, 0.3):
             shutil.rmtree(self.dir / "run", ignore_errors=True)
             process = self.begin()
@@ -101,7 +101,7 @@ class Signals(Saving):
             self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
 
     def test_compute_threads_block_signals(self):
-        """A signal handler on such a thread's stack would overwrite data that oneDNN keeps there."""
+        """A signal handler that used the stack of such a thread would overwrite data that oneDNN keeps there."""
         process = self.begin()
         taken = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1))
         blocked = [int(re.search(r"SigBlk:\s*(\w+)", task.read_text())[1], 16)
@@ -181,7 +181,7 @@ class Directories(Saving):
         self.wait_for(lambda: self.checkpoints("run-recovered"))
         process.send_signal(signal.SIGTERM)
         process = self.finish(process, 143)
-        self.assertIn("run: was removed during the run; from now on it saves in", process.err)
+        self.assertIn("run: the directory was removed during the run; from now on it saves in", process.err)
         self.assertIn(f"run-recovered/checkpoints/{self.checkpoints('run-recovered')[-1].name}", process.err)
         epochs = [line["epoch"] for line in self.metrics("run-recovered")]
         self.assertEqual(epochs, list(range(1, len(epochs) + 1)))

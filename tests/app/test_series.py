@@ -30,7 +30,7 @@ train:
   metrics: [mean_absolute_error]
 checkpoint: {every: 5 steps, keep: 100}
 """
-ROWS = 300  # of each series
+ROWS = 300  # number of rows of each series
 
 
 def load(meter, hour):
@@ -38,7 +38,7 @@ def load(meter, hour):
 
 
 def lines(hours, seed=1):
-    """Returns rows of two series in no order."""
+    """Returns the rows of two series in random order."""
     draw = random.Random(seed)
     rows = [f"{load(meter, hour) + draw.uniform(-1, 1):.3f},{'north' if meter else 'south'},2026-01-{1 + hour // 24:02d}T{hour % 24:02d}:00,"
             f"{draw.random():.3f}\n" for meter in range(2) for hour in hours]
@@ -57,7 +57,8 @@ class Series(Case):
 
     def test_forecasts_continue_each_series_in_its_units(self):
         self.fit(config=CONFIG)
-        # 45 rows of each series are for validation and for test: windows whose 6 targets are among them.
+        # 45 rows of each series are for validation and 45 for test: each split has the windows whose 6
+        # targets are among its rows.
         for split, samples in (("train", 2 * (210 - 30 + 1)), ("validation", 80), ("test", 80)):
             measured = self.json("evaluate", "run", "--split", split)
             self.assertEqual(measured["samples"], samples)

@@ -156,7 +156,7 @@ class Processes(Sweep):
         self.assertEqual(self.arrays_of("one"), self.arrays_of("many"))
 
     def start_endless(self):
-        """Starts a sweep and returns once it has trained an epoch, or one more than before."""
+        """Starts a sweep and returns once it has trained one epoch more than before."""
         epochs = lambda: sum(len(path.read_text().splitlines())
                              for path in self.dir.glob("runs/config-sweep/*/metrics.jsonl"))
         before = epochs()

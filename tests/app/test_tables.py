@@ -137,7 +137,7 @@ class Tables(Case):
             values = [float(row[name]) for name in SPECIES]
             self.assertAlmostEqual(sum(values), 1, places=5)
             self.assertEqual(row["species"], SPECIES[values.index(max(values))])
-        # Without ids, rows are numbered; arrays stay arrays.
+        # Without ids, the output has row numbers; array files stay arrays.
         self.table("few.csv", self.rows[:3], ["width", "colour", "weight", "length", "species"])
         self.dtrain("predict", "run", "-i", "few.csv", "-o", "few-named.csv")
         self.assertEqual([row["row"] for row in self.read("few-named.csv")], ["0", "1", "2"])
@@ -175,8 +175,9 @@ class Tables(Case):
         out = self.read("out.csv")
         self.assertEqual(list(out[0]), ["name", "weight"])
         errors = [float(row["weight"]) - float(true["weight"]) for row, true in zip(out, self.rows)]
-        self.assertLess(max(map(math.fabs, errors)), 10)  # in the target's original scale
-        # Metrics with a unit are in it as well; losses and metrics used for training are in transformed units.
+        self.assertLess(max(map(math.fabs, errors)), 10)  # errors are in the target's original scale
+        # Metrics with a unit are given in that unit as well; losses and metrics that were used for training
+        # are in transformed units.
         self.table("all.csv", self.rows, list(self.rows[0]))
         measured = self.json("evaluate", "run", "--split", "validation", "--set", "dataset.validation={csv: {file: all.csv, header: true, "
                              "target: weight, id: name, categories: [colour], fill: median, drop: [note, species]}}")
@@ -263,7 +264,7 @@ train: {{epochs: 30, batch_size: 16, loss: mean_squared_error, optimizer: {{adam
                 self.assertAlmostEqual(error["prediction"], headed[error["row"]], places=2)
 
     def test_metrics_of_several_columns_are_in_each_columns_unit(self):
-        """Each target column has its own unit; this also applies to a metric that was not requested."""
+        """Each target column has its own unit, also in a metric that was not requested."""
         draw = random.Random(3)
         rows = [[draw.random() for _ in range(3)] for _ in range(60)]
         targets = [[a + 2 * b, 100 * b, 3000 - 1000 * c] for a, b, c in rows]

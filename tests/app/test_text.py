@@ -116,7 +116,7 @@ class Text(Case):
         self.kill_on_the_way("fit", "config.yaml", "--output", "killed")
         self.dtrain("resume", "killed")
         self.assert_same_run("killed", "whole")
-        # Whole sequences have the same loss.
+        # Evaluation with whole sequences gives the same loss.
         scores = self.json("evaluate", "whole", "--split", "validation", "--newest")
         self.assertAlmostEqual(scores["loss"], self.metrics("whole")[-1]["val_loss"], places=5)
         for output, cut in [("cut", "true"), ("uncut", "false")]:

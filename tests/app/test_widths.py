@@ -48,7 +48,7 @@ class Widths(Case):
         self.assertNotIn("auto", text.split("dataset:")[0])
         self.assertRegex(text, r"features:.*\[5\]")  # age, income, and one for each of three colours
         self.assertRegex(text, r"units: 4")
-        # None of the following needs the data.
+        # The following commands do not need the data.
         (self.dir / "t.csv").rename(self.dir / "moved.csv")
         self.dtrain("predict", "run", "--input", "moved.csv", "--output", "out.csv")
         self.assertEqual((self.dir / "out.csv").read_text().splitlines()[0].count(","), 5)  # id, class, four probabilities
@@ -83,7 +83,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
 """
         self.write("c.yaml", config.replace("TARGET", "target: y.npy"))
         self.assertEqual(self.layers("c.yaml"), {"x": [1], "dense": [3]})
-        # One output, also for labels of two classes.
+        # Labels of two classes also get an output with one column.
         self.write("c.yaml", config.replace("TARGET", "target: x.npy").replace(
             "mean_squared_error", "{binary_crossentropy: {from_logits: true}}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [1], "dense": [1]})

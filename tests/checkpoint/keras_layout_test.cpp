@@ -47,11 +47,11 @@ TEST_CASE("weights have the paths that Keras uses") {
   CHECK(attribute(file, "/model_weights/flatten", "weight_names") == "");
   CHECK(attribute(file, "/model_weights/block.0.odd", "weight_names") ==
         "block.0.odd/counts:0|block.0.odd/bytes:0|block.0.odd/scale:0|block.0.odd/nothing:0");
-  // If it existed, Keras 3.3 could not load weights by name.
+  // If this group existed, Keras 3.3 could not load weights by name.
   CHECK(H5Lexists(file, "/model_weights/top_level_model_weights", H5P_DEFAULT) == 0);
   CHECK(attribute(file, "/", "training_config") == sample.content.training_config.dump());
   CHECK(attribute(file, "/dtrain", "layer_names") == "conv|flatten|block/0/odd");
-  // If they existed, Keras 3 could not train.
+  // If this group existed, Keras 3 could not train.
   CHECK(H5Lexists(file, "/optimizer_weights", H5P_DEFAULT) == 0);
   const hid_t kernel = H5Dopen2(file, "/model_weights/conv/conv/kernel:0", H5P_DEFAULT);
   REQUIRE(kernel >= 0);

@@ -65,8 +65,8 @@ std::vector<size_t> metadata_of(const std::string& image) {
 }  // namespace
 
 TEST_CASE("any number of layers is read back") {
-  // Stored in the object header; from nine on in a heap with an index, whose blocks and levels grow with the
-  // number.
+  // Up to eight layers are stored in the object header, more in a heap with an index, whose blocks and levels
+  // grow with their number.
   for (const size_t count : {1, 8, 9, 10, 100, 500, 2000}) {
     CAPTURE(count);
     const TempDir directory;

@@ -32,8 +32,8 @@ TEST_CASE("parts cover the whole range in order and have nearly equal sizes") {
 
 namespace {
 
-/// Returns equal shares in every other round; else the shares of later ranks are larger, that of rank 0 is
-/// empty.
+/// Returns equal shares in every other round. In the other rounds, the share of rank 0 is empty, and later
+/// ranks have larger shares.
 Range share_of(int64_t n, int rank, int size, int round) {
   if (round % 2 == 0 || size == 1) return part_of(n, rank, size, 16);
   const auto start = [&](int64_t i) { return n * (i * (i - 1) / 2) / (int64_t{size} * (size - 1) / 2); };
@@ -84,7 +84,7 @@ TEST_CASE("all_gather gives every rank the values of all ranks, and zeros for ra
     team.run([&](Collective& member) {
       const auto context = make_cpu_context({}, {available_cores().front()}, false);
       for (int round = 0; round < 200; ++round) {
-        // Overwritten right after the call, even if other members could still be copying.
+        // The array is overwritten right after the call, although other members could still be copying it.
         std::vector<double> mine(kValues), all(kValues * static_cast<size_t>(size));
         for (size_t i = 0; i < kValues; ++i)
           mine[i] = 100.0 * round + 10.0 * member.rank() + static_cast<double>(i);
@@ -137,7 +137,7 @@ TEST_CASE("one member's error is reported and all members end") {
       for (;;) member.barrier();
     };
     CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);
-    CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);  // and the error persists
+    CHECK_THROWS_WITH_AS(team.run(work), "it broke", Error);  // the error persists in later calls
   }
 }
 

@@ -20,7 +20,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// A number whose sums depend on the order of addition.
+/// Returns a number such that sums of several depend on the order of addition.
 template <class T>
 T value_of(int replica, int64_t i) {
   return static_cast<T>(std::sin(static_cast<double>(replica * 1000 + i)) * std::pow(10.0, replica % 5));
@@ -262,7 +262,7 @@ TEST_CASE("several groups of replicas gather at the same time, each at its own p
     team.run([&](Collective& thread) {
       const int group = thread.rank() % kGroups;
       Collective& member = *groups[static_cast<size_t>(group)][static_cast<size_t>(thread.rank() / kGroups)];
-      // In each process another group begins first.
+      // Each process begins with another group.
       std::this_thread::sleep_for(std::chrono::milliseconds(5 * ((group + world.rank()) % kGroups)));
       for (int round = 0; round < 20 * (group + 1); ++round) {
         double sum = 100.0 * group + round + member.rank();

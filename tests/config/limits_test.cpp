@@ -40,7 +40,7 @@ TEST_CASE("expanded aliases count towards the limit on values") {
         "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeated(last + ", ", 9) + last + "]\n";
   }
   CHECK(contains(messages_within(5, bomb), "more than 1000000 values, counting expanded aliases"));
-  // The same through merge keys, each of which expands what it refers to.
+  // Merge keys expand in the same way: each mapping expands the one that it refers to.
   std::string merged = "a0: &a0 {k: [x, x, x, x, x, x, x, x, x, x]}\n";
   for (int i = 1; i < 12; ++i) {
     const std::string one = "*a" + std::to_string(i - 1), four = one + ", " + one + ", " + one + ", " + one;

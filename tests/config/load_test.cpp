@@ -134,7 +134,7 @@ TEST_CASE("a variable may contain a list, a mapping or a string") {
   CHECK(list.items()[1].find("a")->mark().str() == "f:1:4");
   CHECK(value("'1'").quoted());
   CHECK(value("~").is_null());
-  // Text that a person would read as one value stays whole.
+  // Text that a person would read as one value is not split.
   for (const char* text : {"run #3", "*.tar", "{000..146}.tar", "a: b", "[1", "\"x", "true"})
     CHECK(value(text).text() == text);
   CHECK(value(" 7 \n").text() == "7");

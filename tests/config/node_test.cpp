@@ -131,7 +131,7 @@ TEST_CASE("strings are read back unchanged") {
                            "${x:-y}",  "gpu:0",      "/a/b.yaml", "1 epoch"}) {
     CAPTURE(text);
     for (const std::string& around :
-         {std::string(), std::string(120, 'x') + " "}) {  // on a single line, and in a block
+         {std::string(), std::string(120, 'x') + " "}) {  // the text is on a single line, or in a block
       const std::string value = around + text;
       const ConfigNode written = Codec<std::string>::write(value);
       const ConfigNode tree = ConfigNode::mapping(

@@ -23,7 +23,8 @@ std::vector<int64_t> made_up_lengths(int64_t count, int64_t most) {
   return lengths;
 }
 
-/// Tokens of these lengths, then of 0 up to `steps`, and a number for each sample.
+/// A data set whose samples have tokens of the given lengths, padded to `steps`, `steps` vectors, and a
+/// label.
 class Tokens final : public Dataset {
  public:
   Tokens(std::vector<int64_t> lengths, int64_t steps, bool in_memory)
@@ -68,7 +69,7 @@ struct Content {
   bool operator==(const Content&) const = default;
 };
 
-/// Reads a batch in two parts. `cut`: with as many positions as the batch has, else with all.
+/// Reads a batch in two parts. `steps`: number of positions if the batch is not cut.
 Content content_of(const Batch& batch, int64_t steps) {
   const int64_t length = batch.length() ? batch.length() : steps, size = batch.size();
   Content content{length, std::vector<int32_t>(static_cast<size_t>(size * length)),
@@ -121,7 +122,7 @@ TEST_CASE("lengths are rounded up to a few lengths with the least padding") {
       sum += rounded;
     }
     CHECK(used.size() == lengths.distinct.size());
-    // Sixteen equal steps are no better.
+    // Lengths at equal steps, at most sixteen of them, give no smaller sum.
     const int64_t step = (positions + 127) / 128 * 8;
     int64_t steps = 0;
     for (const int64_t length : exact)
@@ -133,7 +134,7 @@ TEST_CASE("lengths are rounded up to a few lengths with the least padding") {
 }
 
 TEST_CASE("the lengths with the least padding are found among all choices") {
-  // 18 groups, of which 16 lengths join two pairs or three neighbours.
+  // 18 groups must be rounded to 16 lengths: two pairs of groups, or three neighbors, get the same length.
   std::vector<int64_t> exact;
   for (int64_t units = 1; units <= 18; ++units)
     for (int64_t i = 0; i < 1 + units * units * 5 % 7; ++i) exact.push_back(8 * units);

@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(Run, "date features replace the column") {
   CHECK(contains(error("d,y\n2026-01-31,0\n17,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}}}),
                  "train.csv:3:1: expected a date with days (read as month/day/year) in the column 'd', found "
                  "'17'; other rows of the column have dates, not plain numbers"));
-  // Without a header, with a missing value.
+  // The file has no header, and a missing value.
   const auto other =
       train("2026-01-31T12:00,1,0\n,2,1\n", "dates: {0: [days, hour]}, fill: mean, target: -1", {{"x", {3}}});
   CHECK(read_all(*other, 0) == Values{20484.5, 12, 1, 20484.5, 12, 2});
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(Run, "missing values may have more names and indicator feature
   CHECK(read_all(*predict("b,c,a\n,missing,-999.0\n"), 0) == Values{-1, 1, 0, -1});
   CHECK(read_all(*train(text, options + "indicators: [c, b]", {{"x", {5}}}), 0) ==
         Values{1, 1, 0, 5, 0, -1, 0, 1, 6, 0, -1, 1, 0, 7, 0});
-  // Fill values of the training split, on both sides of an indicator.
+  // Gaps are filled with values of the training split, also in columns with an indicator.
   const auto data =
       train("a,b,y\n1,2,0\n,4,1\n5,,1\n", kHead + ", fill: mean, indicators: true", {{"x", {4}}});
   CHECK(read_all(*data, 0) == Values{1, 0, 2, 0, 3, 1, 4, 0, 5, 0, 3, 1});

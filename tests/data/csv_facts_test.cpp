@@ -28,7 +28,7 @@ TEST_CASE_FIXTURE(Run, "categories apply to files with and without a header") {
   train("c,s,y\nblue,1,0\nred,2,1\n", headed, {{"x", {3}}});
   CHECK(read_all(*predict("red,5\n", kNoHeader), 0) == Values{0, 1, 5});
   CHECK(read_all(*validate("red,2,1\n", "target: -1, categories: [0]"), 0) == Values{0, 1, 2});
-  // An index refers to the training file's column, wherever another file has the column of that name.
+  // An index refers to a column of the training file. Other files may have the column of that name elsewhere.
   CHECK(read_all(*validate("s,y,c\n2,1,red\n", headed), 0) == Values{0, 1, 2});
 }
 
@@ -198,13 +198,13 @@ TEST_CASE_FIXTURE(Run, "resumed training with other options fits its values agai
   write_file(folder / "train.csv", "a,y\n1,0\n,1\n");
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 4});
   CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was filled differently"));
-  // A transform before a fitted one.
+  // The configuration has a transform before a fitted one.
   const std::string numbers = "a,y\n1,0\n3,1\n", plain = "header: true, target: y";
   train(numbers, plain, {{"x", {1}}}, {kLabel}, standardize);
   CHECK(read_all(*resume(plain, standardize), 0) == Values{-1, 1});
   const auto scaled = resume(plain, "\ntransforms: [{rescale: {scale: 10}}, standardize]");
   CHECK(read_all(*scaled, 0) == Values{-1, 1});
-  // Checkpoints that do not record what their values were fitted for.
+  // Older checkpoints do not record the data to which their values were fitted.
   for (auto& [column, steps] : spec.facts.fitted)
     for (FittedStep& step : steps) step.chain.clear();
   CHECK(read_all(*resume(plain, "\ntransforms: [{rescale: {scale: 10}}, standardize]"), 0) == Values{8, 28});

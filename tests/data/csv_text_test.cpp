@@ -25,12 +25,12 @@ const std::string kWords =
 TEST_CASE_FIXTURE(Run, "text: the only input reads the only column of text") {
   const auto data = train(kReviews, kWords, {kReview});
   const LearnedTokens learned = data->facts().source.tokens.at("review");
-  CHECK(learned.words == Words{"good", "not", "bad"});  // good 3, not 2, bad 2
+  CHECK(learned.words == Words{"good", "not", "bad"});  // "good" occurs 3 times, the others 2 times
   CHECK(read_all(*data, 0) == Values{2, 1, 2, 4, 0, 0, 3, 4, 3});
   CHECK(read_all(*data, 1) == Values{1, 0, 1});
   CHECK(data->facts().source.class_names.at("target") == Words{"no", "yes"});
   CHECK(data->facts().source.fields.inputs == Words{"review"});
-  // Other files are read with the vocabulary, and have the column in any place.
+  // Other files are read with the vocabulary of the run. The column of text may be anywhere in them.
   CHECK(read_all(*predict("x,review\n1,GOOD\n2,fine\n"), 0) == Values{2, 0, 0, 1, 0, 0});
   CHECK(read_all(*validate("label,review\nno,not good\n", kWords), 0) == Values{3, 2, 0});
   CHECK(read_all(*predict("{\"review\": \"bad\"}\n{\"review\": \"good bad\"}\n"), 0) ==

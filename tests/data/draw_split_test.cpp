@@ -102,7 +102,7 @@ TEST_CASE("split: a part of another split is the same for every reader and cache
         CHECK(data->size() == (std::string(name) == "train" ? 16 : 8));
         const Values x = read_all(*data, 0), y = read_all(*data, 1);
         all.insert(x.begin(), x.end());
-        const double rare = reader[0] == 'i' ? 1 : 0;  // in 8 of 32 rows
+        const double rare = reader[0] == 'i' ? 1 : 0;  // the rare label is in 8 of 32 rows
         if (std::string(name) == "validation") CHECK(std::count(y.begin(), y.end(), rare) == 2);
         for (size_t i = 0; i < x.size(); ++i) {
           CHECK((static_cast<int>(x[i]) % 4 == 0) == (y[i] == rare));

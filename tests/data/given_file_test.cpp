@@ -104,7 +104,7 @@ TEST_CASE("several files form one data set in their order") {
   CHECK(found == std::vector<float>{5, 6, 7, 8, 1, 2, 3, 4});
   CHECK(data->sample_id(4) == "4");
   CHECK(contains(error_of([&] { find_given_paths({folder / "c-*"}); }), "expected files that match it"));
-  CHECK(contains(error_of([&] { open_given_files({"-", "-"}); }), "standard input at most once"));
+  CHECK(contains(error_of([&] { open_given_files({"-", "-"}); }), "standard input is given twice"));
 }
 
 }  // namespace dtrain::test

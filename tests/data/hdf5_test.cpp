@@ -187,7 +187,7 @@ TEST_CASE("hdf5: a chunk of the wrong size is an error") {
     REQUIRE(at != std::string::npos);
     damaged[at + 1] = '\x05';
     write_file(folder / "a.h5", damaged);
-    // libhdf5 1.14 detects it on reading.
+    // libhdf5 1.14 detects the damage when it reads.
     const std::string message = error_of([&] { read_all(*open(folder, "input: x", input), 0); });
     if (contains(message, "found data that cannot be read")) continue;
     const int added = checksum == 1 ? 4 : 0;
@@ -288,7 +288,8 @@ TEST_CASE("inputs for predict may have any format, which their content determine
   const DatasetSpec spec =
       parse(folder, "train: {synthetic: {samples: 1}}\ntransforms: [rescale: {scale: 2}, one_hot: 5]");
   CHECK(read_all(*open_inputs(given(folder / "a.csv"), spec, {pair}, {}), 0) == Values{2, 4, 6, 8});
-  // After a user block, which may start with anything; an icon starts like an IDX file.
+  // The HDF5 data may follow a user block, which may start with anything. The user block here is an icon,
+  // which starts like an IDX file.
   const hid_t blocked = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_userblock(blocked, 1024);
   const hid_t behind = H5Fcreate((folder / "block.h5").c_str(), H5F_ACC_TRUNC, blocked, H5P_DEFAULT);
@@ -302,7 +303,8 @@ TEST_CASE("inputs for predict may have any format, which their content determine
                  }),
                  "found an icon (.ico)"));
   write_file(folder / "none", "");
-  CHECK(contains(error_of([&] { open_inputs(given(folder / "none"), {}, {pair}, {}); }), "none: is empty"));
+  CHECK(contains(error_of([&] { open_inputs(given(folder / "none"), {}, {pair}, {}); }),
+                 "none: no data found"));
 }
 
 }  // namespace dtrain::test

@@ -132,7 +132,8 @@ TEST_CASE("mix_up blends images and targets equally for any number of readers") 
   const std::vector<double> targets = read_all(*plain, 1), soft = read_all(*mixed, 1);
   int softened = 0;
   for (int64_t i = 0; i < 12; ++i) {
-    // Computes sample and partner from their draws: the partner's number, then the weight.
+    // Computes the partner and the weight of a sample from its draws: first the partner's number, then the
+    // weight.
     const SampleKey key{0, 0, i};
     Draws draws(key, 0x41554701);
     const int64_t partner = draws.below(12);
@@ -298,7 +299,7 @@ TEST_CASE("predict reads images from a folder or from one file") {
     CHECK(contains(error_of([&] { open_inputs(given(folder / "other.picture"), spec, kInput, {}); }),
                    "other.picture: expected a JPEG, PNG or BMP, found " + name));
   }
-  // Files next to the class folders are ignored there too; next to other images they are an error.
+  // Files next to the class folders are ignored; next to other images, they are an error.
   write_file(folder / "all/README.txt", "beside the folders");
   CHECK(open_inputs(given(folder / "all"), spec, kInput, {})->size() == 12);
   write_file(folder / "all/cat/README.txt", "among pictures");
@@ -328,7 +329,7 @@ TEST_CASE("the identity of a folder changes with its files") {
   write_picture(folder / "all/cat/0.jpg", jpeg_of(gradient(90, 90, 3)));
   CHECK(contains(describe_change(before, identity()), "all has"));
   CHECK(first != fingerprint());
-  // Unset options count like options that an earlier version did not have.
+  // An option that is not set counts like an option that an earlier version did not have.
   DataIdentity earlier = identity(), later = earlier;
   earlier.reader = "images:\n  directory: file 0\n  size: null\n";
   later.reader = "images:\n  directory: file 0\n  csv: null\n  size: null\n  class_names: []\n";

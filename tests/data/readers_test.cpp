@@ -168,7 +168,7 @@ TEST_CASE("csv: headers, targets and delimiters are recognized") {
   const auto last = open_train(folder, "train: {csv: {file: b.csv.gz, target: -1, delimiter: ';'}}", pair);
   CHECK(read_all(*last, 0) == Values{1, 2, 3, 4});
   CHECK(read_all(*last, 1) == Values{9, 8});
-  // Without targets, their column is still not an input.
+  // Even if no targets are read, their column is not an input.
   CHECK(read_all(*open_train(folder, "train: {csv: {file: b.csv.gz, target: 0, delimiter: ';'}}", pair, {}),
                  0) == Values{2, 9, 4, 8});
 }

@@ -83,7 +83,7 @@ TEST_CASE("a batch has the sums of the row weights of all its samples") {
     LoaderOptions options{.batch_size = 7, .shuffle = true, .seed = 3};
     Loader without(data, options);
     options.weights = weights;
-    // Of each batch, this process reads the second sample only.
+    // This process reads only the second sample of each batch.
     options.rows = [](int64_t) { return std::vector<std::pair<int64_t, int64_t>>{{1, 2}}; };
     Loader with(data, options);
     without.begin(1, 4);

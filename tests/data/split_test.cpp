@@ -288,7 +288,7 @@ TEST_CASE("validation on training data is a warning") {
   };
   REQUIRE(warnings("{npy: {input: a.npy}}").size() == 1);
   CHECK(contains(warnings("{npy: {input: a.npy}}")[0],
-                 "d.yaml:2:13: warning: validation: uses the same samples as train"));
+                 "d.yaml:2:13: warning: validation: this split uses the same samples as train"));
   CHECK(warnings("{npy: {input: b.npy}}").empty());
   CHECK(warnings("{split: {of: train, fraction: 0.1}}").empty());
   CHECK(warnings("{npy: {input: a.npy}, rows: [10, 20]}", ", rows: [0, 10]").empty());

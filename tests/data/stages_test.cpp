@@ -149,7 +149,7 @@ std::vector<float> firsts_of(const Batch& batch, int64_t floats) {
   return firsts;
 }
 
-/// A way of reading an epoch from sample `first` on.
+/// One of several ways to read an epoch from sample `first` on.
 struct Way {
   int64_t batch_size, first;
   int replicas;
@@ -277,7 +277,7 @@ TEST_CASE(
                   {.batch_size = 4, .prefetch = 2, .threads = threads});
     loader.begin(0, 0);
     loader.next();
-    loader.begin(1, 0);  // while reading is in progress
+    loader.begin(1, 0);  // begins while reading is in progress
     for (int64_t step = 0; step < 6; ++step) {
       const auto batch = loader.next();
       CHECK(made <= 4 * (step + 1 + 2));
@@ -294,7 +294,7 @@ TEST_CASE("a batch throws the error of its first bad sample with any number of t
   const auto make = [](const SampleKey& key) {
     const int64_t index = key.index;
     if (index == 12)
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that it fails later than sample 13
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));  // fails later than sample 13
     if (index == 12 || index == 13 || index == 30) throw UserError("sample " + std::to_string(index));
   };
   for (const int threads : {1, 2, 7}) {

@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split or with a num
   CHECK(contains(error("a,y\n1,0\n2,\n", "target: y, fill: 0", {{"x", {1}}}), "a.csv:3:3"));
   CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}),
                  "has no value in the training split, so it has no mean"));
-  // Only rows of the split itself count.
+  // Only the rows of the split count.
   write_file(folder / "a.csv", text);
   spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, fill: mean}, rows: [0, 3]}");
   CHECK(read_all(*open_split(spec, *spec.train, {{"x", {2}}}, {kLabel}), 0) == Values{1, 2, 1, 4, 1, 100});
@@ -220,8 +220,8 @@ TEST_CASE("blocks of rows may begin at quotes, line ends and blank lines") {
 TEST_CASE("a text longer than a block may contain lines that look like rows") {
   TempDir folder;
   std::string text = "x,note,y\n", lines;
-  // A thread that starts reading inside it takes each line for a row, and the closing quote for an opening
-  // one.
+  // A thread that starts to read inside the quoted value takes each line for a row, and the closing quote for
+  // an opening one.
   while (lines.size() < (size_t{1} << 19)) lines += "1,\"\"2\"\",3\n";
   Values expected;
   for (const int copies : {1, 7, 0, 2, 3}) {
@@ -301,7 +301,7 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
                "transforms: [{rescale: {scale: 0.001}}, standardize, {standardize: {of: [target]}}]");
   const std::vector<TensorSpec> inputs{{"x", {3}}}, targets{{"", {1}}};
   const auto data = open_split(spec, *spec.train, inputs, targets);
-  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);  // of 100 consecutive numbers
+  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);  // deviation of 100 consecutive numbers
   const double last = 48.5 / deviation;
   const std::vector<double> x = read_all(*data, 0), y = read_all(*data, 1);
   CHECK(x[0] == doctest::Approx(0));  // a gap becomes the mean
@@ -351,7 +351,7 @@ TEST_CASE("an input as target has its values after the transforms") {
   CHECK(read_all(*data, 0) == read_all(*data, 1));
   const std::string written = spec.resolved.to_yaml();
   CHECK(parse(folder, written).resolved.to_yaml() == written);
-  // Combined with other columns, and with its own transform.
+  // A target that is the input can be combined with other targets, and can have its own transform.
   spec =
       parse(folder, "train: {idx: {input: x, targets: {same: {input: image}, digit: y}}}" +
                         transforms.substr(0, transforms.size() - 1) + ", {rescale: {scale: 2, of: [same]}}]");

@@ -85,7 +85,7 @@ TEST_CASE("words: standardized as in Keras") {
 
 TEST_CASE("words: the most frequent have the smallest ids") {
   const auto words = learn(options(TokenKind::words, 6), {"b a c a", "C d b a e"});
-  // a 3, then b and c 2; of d and e, the later in the alphabet, as in Keras
+  // Counts: a 3, then b and c 2. Of d and e, the later in the alphabet comes first, as in Keras.
   CHECK(words->learned().words == Texts{"a", "c", "b", "e"});
   CHECK(words->size() == 6);
   CHECK(words->encode("a! b d c") == Ids{2, 4, 1, 3});
@@ -107,13 +107,13 @@ TEST_CASE("bpe: pieces are whole and never cut characters") {
     }
     CHECK(all == text);
   }
-  CHECK(pieces_of(std::string(130, '\x80')).size() == 3);  // not UTF-8
+  CHECK(pieces_of(std::string(130, '\x80')).size() == 3);  // the bytes are not UTF-8
 }
 
 TEST_CASE("bpe: merges of a small table") {
   const TextCounts counts{{"hug", 10}, {"pug", 5}, {"pun", 12}, {"bun", 4}, {"hugs", 5}};
   const std::vector<TokenMerge> merges = learn_merges(counts, 4);
-  // u g: 20; u n: 16; h ug: 15; p un: 12
+  // Counts of pairs: u g: 20; u n: 16; h ug: 15; p un: 12
   CHECK(merges == std::vector<TokenMerge>{{'u', 'g'}, {'u', 'n'}, {'h', 256}, {'p', 257}});
   const auto bpe = make_tokenizer({TokenKind::bpe, TextStandardization::none, {}, merges});
   CHECK(bpe->encode("hugs") == Ids{258, 's'});
@@ -121,7 +121,7 @@ TEST_CASE("bpe: merges of a small table") {
   CHECK(bpe->piece(258) == "hug");
   CHECK(learn_merges({{"aaaa", 1}}, 9) == std::vector<TokenMerge>{{'a', 'a'}});  // aa aa occurs once
   CHECK(learn_merges({{"ab", 1}}, 9).empty());
-  // Of the pairs that occur equally often, the one with the smallest ids
+  // Of pairs that occur equally often, the one with the smallest ids is merged first.
   CHECK(learn_merges({{"cd", 2}, {"ab", 2}, {"ac", 2}}, 2) ==
         std::vector<TokenMerge>{{'a', 'b'}, {'a', 'c'}});
 }

@@ -176,7 +176,7 @@ TEST_CASE("an invalid sample is an error with its offset") {
                  "a.tar:2.cls: expected an image (jpg, jpeg, png, bmp) for this sample, found none"));
   CHECK(contains(
       error(sample("1", 1, "0") + member("1.jpg", picture(1)) + kEnd),
-      "a.tar:1.jpg: expected one image per sample, found 1.png as well (its header is at byte 2048)"));
+      "a.tar:1.jpg: expected one image per sample, found a second one, 1.png (its header is at byte 2048)"));
   CHECK(contains(error(member("1.png", "", '2') + kEnd), "a.tar:1.png: expected a file, found a link"));
   CHECK(contains(error(sample("1", 1, " \n") + kEnd), "a.tar:1.cls: expected a class, found nothing"));
   CHECK(contains(error(member("1.png", "no picture") + member("1.cls", "0") + kEnd),

@@ -24,7 +24,7 @@ const TensorSpec kInput{"x", {3, 2}}, kTarget{"", {2}};
 /// Seven rows in the order of time: load 0 to 6, heat 10 to 16.
 const std::string kOne = "load,heat\n0,10\n1,11\n2,12\n3,13\n4,14\n5,15\n6,16\n";
 
-/// Series b and a, whose rows are mixed and not in the order of time.
+/// A table of the series b and a; their rows are mixed and not in the order of time.
 const std::string kTwo =
     "site,day,load\nb,2026-01-02,21\na,2026-01-03,12\na,2026-01-01,10\nb,2026-01-01,20\na,2026-01-02,11\n"
     "b,2026-01-03,22\na,2026-01-04,13\n";
@@ -101,7 +101,7 @@ TEST_CASE("`by` divides rows into series, `time` sorts them") {
   CHECK(read_all(*data, 1) == Values{22, 12, 13});
   CHECK(data->rows_in_files() == std::vector<int64_t>{0, 4, 1});
 
-  // Without `time`, the file's order counts; `day` is then a feature.
+  // Without `time`, rows are in the order of the file, and `day` is a feature.
   const auto unsorted = table.open(", drop: [day]", "length: 2, by: site", input, target);
   CHECK(read_all(*unsorted, 0) == Values{21, 20, 12, 10, 10, 11});
 
@@ -121,7 +121,8 @@ TEST_CASE("transforms of windows are fitted on each training row once") {
                                       "\ntransforms: [standardize, standardize: {of: [target]}]");
   const TensorSpec target{"", {1}};
   const auto train = open_split(spec, *spec.train, {kInput}, {target}, true);
-  const auto& fitted = train->facts().fitted;  // of rows 0 to 4; the last two are for validation
+  const auto& fitted =
+      train->facts().fitted;  // statistics of rows 0 to 4; the last two rows are for validation
   CHECK(fitted.at("x")[0].numbers.at("mean") == Values{2, 12});
   CHECK(fitted.at("target")[0].numbers.at("mean") == Values{2});
   CHECK(fitted.at("x")[0].numbers.at("deviation")[0] == doctest::Approx(std::sqrt(2.0)));
@@ -168,7 +169,7 @@ TEST_CASE("splits by time do not leak") {
         "", fmt::format("length: {}, horizon: {}, stride: {}, by: site, time: t", length, horizon, stride),
         "\nvalidation: {split: {of: train, fraction: 0.2}}\ntest: {split: {of: train, fraction: 0.1}}");
     std::map<std::string, std::map<int, std::pair<double, double>>>
-        targets;  // by split and series: first, last
+        targets;  // indexed by split and series: first, last
     for (const char* name : kSplitNames) {
       const auto data = open_split(spec, *spec.find(name), {{"x", {length, 1}}}, {{"", {horizon}}});
       const Values inputs = read_all(*data, 0), outputs = read_all(*data, 1);
@@ -308,7 +309,7 @@ TEST_CASE("mistakes in windows are reported with their places") {
   CHECK(contains(mistake("train: {csv: {file: t.csv, labels: {column: tags}}, windows: {length: 3}}"),
                  "windows: the texts of the csv reader's 'labels' cannot be inputs"));
   CHECK(contains(mistake("train: {npy: {input: x, target: y}, windows: {length: 3, past_targets: true}}"),
-                 "past_targets: is for csv"));
+                 "past_targets: the option is for csv"));
   CHECK(contains(mistake("train: {npy: {input: x, target: {input: x}}, windows: {length: 3}}"),
                  "a target cannot be an input"));
   CHECK(contains(
@@ -317,7 +318,8 @@ TEST_CASE("mistakes in windows are reported with their places") {
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\nvalidation: " + csv + "{length: 4}}"),
                  "another split has length 3, horizon 1, and this one has length 4, horizon 1; give all "
                  "splits windows of the same length and horizon"));
-  CHECK(contains(mistake("train: " + csv + "{length: 3}}\naugment: [mix_up]"), "augment: changes images"));
+  CHECK(contains(mistake("train: " + csv + "{length: 3}}\naugment: [mix_up]"),
+                 "augment: augmentations change images"));
 }
 
 TEST_CASE("too small a part of a split is an error, or a warning for some of the series") {

@@ -118,18 +118,18 @@ TEST_CASE("control groups of version 1 are read") {
 }
 
 TEST_CASE("a container finds its own control group for any path") {
-  // Without a cgroup namespace: the group's path and the mounted root are the host's.
+  // Without a cgroup namespace, the group's path and the mounted root are those of the host.
   std::map<std::string, std::string> files = {
       {"/proc/self/cgroup", "4:memory:/docker/abc\n"},
       {"/proc/self/mountinfo", "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"},
       {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n"}};
   CHECK(Tree(files).memory().limit == kGiB);
-  // With a cgroup namespace: the root of the mount.
+  // With a cgroup namespace, the group is the root of the mount.
   files = {{"/proc/self/cgroup", "0::/\n"},
            {"/proc/self/mountinfo", kSecond},
            {"/sys/fs/cgroup/memory.max", "1073741824\n"}};
   CHECK(Tree(files).memory().limit == kGiB);
-  // Mounted from outside the namespace, at a folder with a blank.
+  // The group is mounted from outside the namespace, at a folder with a blank in its name.
   files = {{"/proc/self/cgroup", "0::/../../other\n"},
            {"/proc/self/mountinfo", "30 24 0:26 / /sys/my\\040groups rw - cgroup2 cgroup2 rw\n"},
            {"/sys/my groups/memory.max", "1073741824\n"}};

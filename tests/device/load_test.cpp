@@ -58,7 +58,7 @@ TEST_CASE("cores_near() gives the available cores of a device's NUMA node") {
   CHECK(near(std::to_string(all.back())) == std::vector<int>{all.back()});
   CHECK(near("0-4000") == all);
   CHECK(near("") == all);
-  CHECK(near("8000") == all);  // not available to this process
+  CHECK(near("8000") == all);  // the node's cores are not available to this process
   CHECK(cores_near("0000:42:00.0", root.path()) == all);
 }
 

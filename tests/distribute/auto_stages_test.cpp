@@ -138,7 +138,8 @@ layers:
   CHECK(node("again").parameters_of == static_cast<int>(node_named(graph, "frozen")));
   CHECK(problem.devices[0].in_flight == 2);
   CHECK(problem.devices[1].in_flight == 1);
-  // With 16-bit types, weights have a copy and activations half the size; one microbatch has gradients once.
+  // With 16-bit types, weights have a copy and activations half the size. With one microbatch, gradients are
+  // stored once.
   const StageProblem mixed =
       stage_problem(graph, devices(2), {.samples = 6, .slot_bytes = 8, .element_bytes = 2});
   CHECK(mixed.nodes[node_named(graph, "first")].parameter_bytes == (10 * 20 + 20) * (4 + 2 + 4 + 8));
@@ -188,7 +189,7 @@ layers: [{dense: {units: 256}}, {dense: {units: 256}}, {dense: {units: 256}}, {d
   two[1].device.kind = DeviceId::Kind::gpu;
   CHECK(stages() == std::vector<int>{0, 0, 1, 1, 1});
   const int64_t layer = (256 * 256 + 256) * 8 + 64 * 256 * 4;
-  two[1].bytes = 2 * layer + 64 * 256 * 4;  // plus its input from the other stage
+  two[1].bytes = 2 * layer + 64 * 256 * 4;  // the second stage also stores its input from the other one
   CHECK(stages() == std::vector<int>{0, 0, 0, 1, 1});
   two[0].bytes = two[1].bytes = layer;
   CHECK(auto_stages(graph, two, work).outcome == StageCut::Outcome::too_little_memory);

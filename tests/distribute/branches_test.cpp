@@ -36,7 +36,8 @@ TEST_CASE("a chain stays on one device, branches are separated if copies pay off
   CHECK(place_branches(problem_of(kTwoBranches, 4, 0.1)) == std::vector<int>{0, 0, 0, 1, 1, 1});
   CHECK(place_branches(problem_of(kTwoBranches, 1, 0.1)) == std::vector<int>(6, 0));
 
-  // A layer after a shared trunk, with a copy that takes longer than computing the other branch first.
+  // A shared trunk with two branches. In the second case, the copy to another device takes longer than
+  // computing both branches on one device.
   const std::vector<std::vector<int>> fork{{}, {0}, {1}, {1}, {2, 3}};
   CHECK(place_branches(problem_of(fork, 2, 0.1)) == std::vector<int>{0, 0, 0, 1, 1});
   CHECK(place_branches(problem_of(fork, 2, 5)) == std::vector<int>(5, 0));

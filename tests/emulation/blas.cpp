@@ -206,7 +206,7 @@ extern "C" {
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* made) {
   const auto lock = lock_machine();
   if (machine().devices == 0) return CUBLAS_STATUS_NOT_INITIALIZED;
-  // It may allocate, so it must not be captured.
+  // The query may allocate memory, so it must not be captured.
   if (forbid_capture() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
   *made = reinterpret_cast<cublasLtHandle_t>(new cublasLtContext{current_device()});
   return CUBLAS_STATUS_SUCCESS;

@@ -91,7 +91,7 @@ void finish(Descriptor& d) {
   d.finished = true;
 }
 
-/// The arrays of a call by the names of their tensors.
+/// Finds the arrays of a call by the names of their tensors.
 class GivenArrays {
  public:
   explicit GivenArrays(const Descriptor& pack)

@@ -27,7 +27,7 @@ struct Engine {
   int64_t workspace = 0;
   bool works = true;
   std::vector<cudnnBackendNumericalNote_t> notes;
-  double error = 0;  // relative error of its results
+  double error = 0;  // relative error of the engine's results
 };
 
 /// The elements of an attribute as set.
@@ -45,8 +45,8 @@ struct Descriptor {
   std::map<cudnnBackendAttributeName_t, Attribute> attributes;
   GraphTensor tensor;
   Convolution convolution;
-  Operation operation;           // of a convolution
-  GraphNode node;                // any other operation
+  Operation operation;           // the operation, if it is a convolution
+  GraphNode node;                // the operation, if it is not a convolution
   std::vector<GraphNode> nodes;  // the operations of a graph, unless it is a convolution
   Engine engine;
   std::vector<Engine> engines;

@@ -8,7 +8,7 @@ namespace dtrain::emulation {
 namespace {
 
 using Integers = std::vector<int64_t>;
-using Values = std::vector<double>;  // in the order of the axes
+using Values = std::vector<double>;  // elements of a tensor, in the order of its axes
 
 int64_t count(const Integers& extents) {
   int64_t product = 1;
@@ -187,7 +187,7 @@ class Computation {
   void write(const GraphTensor& t, Values result) {
     for (size_t i = 0; i < result.size(); ++i) {
       if (!t.is_integer) {
-        float rounded = 0;  // of the widest type
+        float rounded = 0;  // memory for a number of any floating-point type
         write_number(&rounded, t.type, 0, result[i]);
         result[i] = read_number(&rounded, t.type, 0);
       }

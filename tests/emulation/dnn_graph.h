@@ -15,7 +15,7 @@ namespace dtrain::emulation {
 struct GraphTensor {
   int64_t name = 0;
   Number type = Number::float32;
-  bool is_integer = false;   // of indices or truth values; virtual
+  bool is_integer = false;   // for indices and truth values, which are virtual
   bool is_virtual = false;   // exists only between the operations of a graph
   bool is_by_value = false;  // one number in host memory
   std::vector<int64_t> extents, strides;
@@ -28,15 +28,15 @@ struct GraphTensor {
 /// An operation. Axes of an input with one element are broadcast.
 struct GraphNode {
   enum class Kind {
-    product,        // of the last two axes; several heads of the first input may share one of the second
-    elementwise,    // of one to three inputs
-    reduction,      // of groups of the first input's elements: out extents divide those of the input
-    transposition,  // of the last two axes, if that gives the output's extents
+    product,  // product over the last two axes; several heads of the first input may share one of the second
+    elementwise,  // a function of one to three inputs
+    reduction,    // reduction of groups of the first input's elements: out extents divide those of the input
+    transposition,  // exchange of the last two axes, if that gives the output's extents
   };
   Kind kind = Kind::product;
   cudnnPointwiseMode_t mode = CUDNN_POINTWISE_IDENTITY;
   cudnnReduceTensorOp_t reduction = CUDNN_REDUCE_TENSOR_ADD;
-  int64_t axis = 0;  // of indices
+  int64_t axis = 0;  // axis whose indices are generated
   std::vector<GraphTensor> inputs;
   GraphTensor output;
 };

@@ -48,7 +48,7 @@ struct Machine {
   bool computes = true;  // if false, work is counted and ordered but not executed
   /// Work runs when a thread waits for it and, with this probability, after each call.
   double eagerness = 0.1;
-  std::map<int, Oddity> oddities = {};  // by device index
+  std::map<int, Oddity> oddities = {};  // deviations from other devices, by device index
   int driver = 0;                       // CUDA version of the driver; 0: that of the program
   int count_status = 0;                 // status of cudaGetDeviceCount
   PeerAccess peers = PeerAccess::available;

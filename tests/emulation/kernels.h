@@ -14,7 +14,7 @@ void find_shared_memory(int* found, int blocks, cudaStream_t stream);
 void draw_numbers(int* counter, int* before, int* behind, int blocks, cudaStream_t stream);
 /// Each block of 256 threads reverses its part of the array through shared memory.
 void reverse_blocks(int* data, int blocks, cudaStream_t stream);
-/// The same, but some threads skip the barrier.
+/// Like reverse_blocks(), but some threads skip the barrier.
 void reverse_without_barrier(int* data, int blocks, cudaStream_t stream);
 /// dst[warp] = the sum of the warp's lanes; dst[warps + warp] = its even lanes.
 void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream);

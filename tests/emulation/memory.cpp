@@ -34,7 +34,7 @@ struct Region {
   std::byte* data = nullptr;
   size_t bytes = 0;
   size_t used = 0;
-  size_t unasked = 0;                   // part of `used` taken by drivers and libraries
+  size_t unasked = 0;                   // bytes of `used` that drivers and libraries take
   std::set<std::string> loaded;         // libraries whose kernels were loaded
   std::map<std::byte*, size_t> pieces;  // size in bytes by address
   bool holds(const void* p) const { return p >= data && p < data + bytes; }
@@ -48,7 +48,7 @@ size_t room_for(size_t bytes) {
   return (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Only prints a message: a test that touches device memory ends as with any bad pointer.
+/// Only prints a message: a test that touches device memory still ends with a segmentation fault.
 void explain_fault(int, siginfo_t* info, void*) {
   for (const Region& region : regions) {
     if (!region.holds(info->si_addr)) continue;
@@ -104,12 +104,13 @@ void start_memory(int devices, size_t bytes_each) {
   sigaction(SIGSEGV, nullptr, &before);
   if (before.sa_handler == SIG_DFL) sigaction(SIGSEGV, &action, nullptr);
   for (int i = 0; i < devices; ++i) {
-    // Twice the size, so that fragmentation does not exhaust the region.
+    // The region has twice the size, so that fragmentation does not exhaust it.
     const size_t bytes = 2 * bytes_each + (size_t{1} << 20);
     void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
     madvise(data, bytes, MADV_HUGEPAGE);  // protection is changed per page, several times per launch
-    madvise(data, bytes, MADV_HUGEPAGE);  // otherwise changing the protection takes longer than most kernels
+    madvise(data, bytes,
+            MADV_HUGEPAGE);  // without huge pages, changing the protection takes longer than most kernels
     ASAN_POISON_MEMORY_REGION(data, bytes);
     regions.push_back({static_cast<std::byte*>(data), bytes, 0, 0, {}, {}});
   }

@@ -36,15 +36,15 @@ struct Call {
   size_t bytes() const { return count * (type == ncclDouble ? sizeof(double) : sizeof(float)); }
 };
 
-/// The members connected by one id.
+/// The members of a group that were connected with one id.
 struct Clique {
   int size = 0;
   int joined = 0, leaving = 0;
   bool aborted = false;
-  std::vector<int> devices;              // by rank
-  std::vector<int64_t> calls;            // by rank: number of queued calls
-  std::vector<int> replayed;             // by rank: number of pending captured calls
-  std::vector<std::optional<Call>> met;  // by rank: call that the stream has reached
+  std::vector<int> devices;              // devices of the members, by rank
+  std::vector<int64_t> calls;            // indexed by rank: number of queued calls
+  std::vector<int> replayed;             // indexed by rank: number of pending captured calls
+  std::vector<std::optional<Call>> met;  // indexed by rank: call that the stream has reached
   std::vector<bool> done;
 };
 
@@ -56,7 +56,8 @@ int version_told = 0;  // 0: that of the header
 int lost_device = -1;  // device whose link is lost
 
 thread_local int groups = 0;
-thread_local std::vector<ncclComm_t> begun, ended;  // in the open group
+thread_local std::vector<ncclComm_t> begun,
+    ended;  // communicators that this thread begins and ends in the open group
 
 /// The library chooses algorithms, and thus summation orders, freely unless configured.
 size_t first_rank(size_t ranks) {
@@ -147,8 +148,8 @@ struct ncclComm {
   std::shared_ptr<Clique> clique;
   int rank;
   int device;
-  /// References held by all work that uses the communicator, captured or not; `graph_uses` by captured work
-  /// only.
+  /// `uses`: references held by all work that uses the communicator. `graph_uses`: references held only by
+  /// captured work.
   std::shared_ptr<int> uses = std::make_shared<int>(), graph_uses = std::make_shared<int>();
 };
 
@@ -286,7 +287,7 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   auto lock = lock_machine();
-  // The library would wait for it forever.
+  // ncclCommDestroy of the real library would wait for the member for ever.
   if (comm->uses.use_count() > 1) fail_device("an NCCL communicator is destroyed that work or a graph uses");
   ended.push_back(comm);
   if (groups == 0) end_communicators(lock);
@@ -303,7 +304,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-/// Does not report a failure of the device itself.
+/// Does not report failures of the device itself.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* status) {
   const auto lock = lock_machine();
   *status = comm->device == lost_device ? ncclRemoteError : ncclSuccess;

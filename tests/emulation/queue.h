@@ -65,7 +65,7 @@ int current_device();
 
 /// Marks all devices as failed because the caller broke a rule: every later call reports it.
 void fail_device(const std::string& what);
-/// Returns cudaErrorLaunchFailure if all devices have failed or this one is broken (break_device).
+/// Returns cudaErrorLaunchFailure if all devices have failed or this device is broken (break_device).
 cudaError_t device_status(int device = current_device());
 bool any_broken();
 

@@ -17,7 +17,7 @@ Handles<CUevent_st> events;
 std::vector<std::unique_ptr<CUstream_st>> legacy_streams;
 std::vector<std::shared_ptr<Capture>> captures;  // active captures
 constexpr int kGreatestPriority = -5;
-int refusing_device = -1;  // that captures only
+int refusing_device = -1;  // device that rejects captures; -1: none
 size_t captured_calls = 0;
 thread_local int chosen_device = 0;
 thread_local std::vector<std::weak_ptr<Capture>> own_captures;  // captures begun by this thread

@@ -149,7 +149,7 @@ TEST_CASE("emulated capture: calls that cannot be captured are errors") {
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, 16) == cudaErrorStreamCaptureUnsupported);
   CHECK(end() == cudaErrorStreamCaptureInvalidated);
-  begin();  // from pageable memory
+  begin();  // a copy from pageable memory
   float value = 0;
   CHECK(cudaMemcpyAsync(data.data, &value, 4, cudaMemcpyDefault, a) == cudaErrorStreamCaptureUnsupported);
   CHECK(end() == cudaErrorStreamCaptureInvalidated);
@@ -189,7 +189,7 @@ TEST_CASE("emulated memory: freeing twice is an error") {
   CHECK(take_failure() == "freed what was never allocated");
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer detects it itself
+#if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer would report the write first
 TEST_CASE("emulated memory: writing past the end is an error") {
   const Fresh fresh;
   {

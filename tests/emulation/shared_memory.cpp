@@ -9,7 +9,7 @@
 
 namespace dtrain::emulation {
 
-/// Its address determines the addresses of the others.
+/// The addresses of all other variables in shared memory are computed from this variable's address.
 thread_local std::byte shared_memory_anchor{};
 
 namespace {
@@ -61,7 +61,8 @@ Symbols read_symbols() {
   return found;
 }
 
-/// The calling thread's pieces. Inside the function it would be mistaken for a kernel's variable.
+/// The pieces of the calling thread. This variable must not be local to shared_memory(): it would be mistaken
+/// for a variable of a kernel.
 thread_local std::vector<std::span<std::byte>> pieces;
 
 }  // namespace

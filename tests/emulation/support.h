@@ -72,7 +72,7 @@ struct Array {
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
 
-  /// Reads the data after the stream's earlier work.
+  /// Reads the data after all earlier work of the stream.
   std::vector<T> read(cudaStream_t stream) const {
     std::vector<T> values(size);
     CHECK(cudaMemcpyAsync(values.data(), data, size * sizeof(T), cudaMemcpyDeviceToHost, stream) ==

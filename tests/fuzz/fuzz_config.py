@@ -334,7 +334,7 @@ def is_cheap(plan):
 
 
 def find_fault(program, text):
-    """Returns one line that describes the program's failure on this configuration; None if there is none."""
+    """Returns a one-line description of the program's failure with this configuration; None if it did not fail."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("datasets", "configs/models"):
             target = pathlib.Path(folder) / name
@@ -646,7 +646,7 @@ def generate(draw, schema):
                   "optimizer": choice("optimizer"), "precision": "float32"})
     for key in ("callbacks", "metrics"):
         train.pop(key, None)
-    for key in ("groups", "class_weight"):  # these rarely fit the rest
+    for key in ("groups", "class_weight"):  # random values of these options rarely fit the rest
         if draw.random() < 0.8:
             train.pop(key, None)
     for key in ("clip_norm", "clip_value"):

@@ -77,7 +77,7 @@ class Fuzzer:
 
     def faults(self, action):
         preloaded = {"LD_PRELOAD": str(self.shim), "FAULT_UNDER": str(self.dir), "FAULT_LOG": str(self.log)}
-        # AddressSanitizer requires to be loaded first, unless this check is off.
+        # AddressSanitizer requires that it is loaded first, unless this check is off.
         options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
         return {**preloaded, "ASAN_OPTIONS": options, **action}
 

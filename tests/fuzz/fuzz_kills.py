@@ -124,7 +124,7 @@ class Killer:
             if self.kill_once(killed, seconds):
                 done += 1
                 continue
-            self.compare(killed, expected)  # it ended too soon: starts again
+            self.compare(killed, expected)  # the run ended too soon: starts again
             again += 1
             killed = f"killed{number}-{again}"
         self.dtrain(*self.fit(killed))

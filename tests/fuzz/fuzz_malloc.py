@@ -132,7 +132,7 @@ class Fuzzer:
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         unused = None if case.startswith("large") else shutil.ignore_patterns("large")
         shutil.copytree(self.project, folder, dirs_exist_ok=True, ignore=unused)
-        # A checkpoint is opened by its path, which changes with the folder.
+        # The command opens a checkpoint by its path, which depends on the folder.
         env = {**os.environ, "LD_PRELOAD": str(self.shim), "OMP_WAIT_POLICY": "passive",
                "MALLOC_SHIM_LEAST": str(1 << 20 if case.startswith("large") else 0),
                **{f"MALLOC_SHIM_{key.upper()}": str(value) for key, value in shim.items()}}

@@ -91,7 +91,7 @@ TEST_CASE("a text does not depend on the other texts") {
     for (size_t i = 0; i < all.size(); ++i) CHECK(again[i].tokens == all[i].tokens);
   }
   CHECK(all[0].tokens != all[1].tokens);
-  CHECK(all[0].tokens != all[3].tokens);  // the same prompt at another place
+  CHECK(all[0].tokens != all[3].tokens);  // the same prompt at another index gives another text
   const auto one = generate_texts(model, next, std::span(prompts).first(1), {options.sampling, 30}, 1, parts);
   CHECK(one[0].tokens == all[0].tokens);
 }
@@ -132,9 +132,10 @@ TEST_CASE("prompts") {
           encode_prompt(*words, "yes maybe", "a.txt");
         }).starts_with("a.txt: the word 'maybe' is not among the 2 words that the run has learned"));
   CHECK(error_of([&] { encode_prompt(*words, " \n", "--prompt"); }) ==
-        "--prompt: has no tokens; give at least one word to continue");
-  CHECK(
-      error_of([&] { encode_prompt(*words, "yes\xff", "--prompt"); }).starts_with("--prompt: is not UTF-8"));
+        "--prompt: the text has no tokens; give at least one word to continue");
+  CHECK(error_of([&] {
+          encode_prompt(*words, "yes\xff", "--prompt");
+        }).starts_with("--prompt: the text is not UTF-8"));
 }
 
 TEST_CASE("the window drops its older half when it is full") {

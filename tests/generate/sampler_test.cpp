@@ -1,4 +1,5 @@
-// Draws from scores: the order of the options, ties, frequencies, and what the random numbers depend on.
+// Tests drawing from scores: the order of the options, ties, frequencies, and the values that determine the
+// random numbers.
 #include "generate/sampler.h"
 
 #include <cmath>
@@ -75,7 +76,8 @@ TEST_CASE("top_k and top_p leave the most probable tokens") {
 
 TEST_CASE("the order is temperature, top_k, top_p") {
   const Scores scores = logs({0.4, 0.3, 0.2, 0.1});
-  // Of the three that top_k leaves, the first two have 0.7 / 0.9 of the probability; of all, only 0.7.
+  // top_k leaves three tokens, of which the first two have 0.7 / 0.9 of the probability. Of all tokens, they
+  // have only 0.7.
   CHECK(ids_of({.top_k = 3, .top_p = 0.75}, scores) == std::set<size_t>{0, 1});
   CHECK(ids_of({.top_p = 0.75}, scores) == std::set<size_t>{0, 1, 2});
   // At temperature 0.25, the first token has 0.72 of the probability.

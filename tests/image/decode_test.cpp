@@ -269,7 +269,7 @@ TEST_CASE("the pixels of a BMP begin after its palette") {
   const Bytes rows(3 * 8, 7);
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows), 3, 5, 1).bytes == Bytes(15, 7));
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows, 54), 3, 5, 1).bytes ==
-        Bytes(15, 7));  // as written by some programs
+        Bytes(15, 7));  // some programs do not count the palette in the offset
   CHECK(decode_error(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
         "expected pixels after the header and the palette, which end at byte 1078, found them at byte 1000");
 }

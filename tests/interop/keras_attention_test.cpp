@@ -40,7 +40,7 @@ ConfigNode imported_model(const Json& model) {
   return import_keras_model(*parse_keras_model(model), 3).model;
 }
 
-/// Returns the Keras form with another value of an option of a layer in the model of the attention.
+/// Returns the Keras form of an attention in which a layer of its model has another value of an option.
 Json changed(const Json& model, const std::string& layer, const std::string& key, const Json& value) {
   const auto with = [](const Json& object, const std::string& name, Json part) {
     Json copy = object;

@@ -156,7 +156,7 @@ layers:
   - dense: {name: thrice, shared_with: base}
   - concatenate: {inputs: [base, thrice]}
 )");
-  // A layer's depth is that of its deepest call.
+  // The depth of a layer is the depth of its deepest call.
   CHECK(order(graph) == "y x between base again.activation base.activation thrice.activation concatenate");
   const Json config = model_config(graph);
   const auto& layers = config.at("layers").items();

@@ -125,7 +125,7 @@ TEST_CASE("Keras's losses are read as one, as a list or by output, with weights"
                           kSgd);
   CHECK(wrong.find("dtrain has no loss my_loss") != std::string::npos);
   CHECK(wrong.find(R"(the loss Huber has reduction: "sum")") != std::string::npos);
-  // The last axis is what other losses use; Dice sums over all axes but the last by default.
+  // Other losses use the last axis. Dice sums over all axes but the last by default.
   const auto dice = [](const std::string& axis) {
     return mistake(kOneOutput, R"("loss": {"class_name": "Dice", "config": {"axis": )" + axis + "}}, " + kSgd,
                    "3.8.0");
@@ -316,7 +316,7 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
   CHECK(nadam.state.iteration == 7);
   CHECK(first_of(nadam, "momentum", "kind/kernel") == 2);
   CHECK(first_of(nadam, "velocity", "kind/bias") == 5);
-  // Keras 3 stores it after the slots.
+  // Keras 3 stores the last scalar, the product of momenta, after the slots.
   const ImportedTraining nadam_3 = state(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5}})",
                                          {scalar, scalar, kernel, kernel, bias, bias, scalar}, "3.5.0");
   CHECK(nadam_3.left_out.empty());
@@ -362,7 +362,7 @@ TEST_CASE("Adafactor's state is read without the arrays that follow from its mea
   // Keras 2 has no arrays of means for the bias.
   arrays.erase(arrays.begin() + 5, arrays.begin() + 7);
   CHECK(read(kOneOutput, adafactor, "2.15.0", arrays).left_out.back() ==
-        "the optimizer's state: its 6 arrays do not match adafactor for 2 weights");
+        "the optimizer's state: 6 arrays, but adafactor has another number for 2 weights");
 }
 
 TEST_CASE("the squares that Keras stores for Adafactor are products of the means of rows and columns") {
@@ -377,7 +377,8 @@ TEST_CASE("an optimizer state that does not fit is omitted or an error") {
       R"("loss": "mse", "optimizer_config": {"class_name": "Adam", "config": {"lr": 0.5}})";
   const ImportedTraining short_of =
       read(kOneOutput, adam, "2.2.4", arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}}));
-  CHECK(short_of.left_out.back() == "the optimizer's state: its 4 arrays do not match adam for 2 weights");
+  CHECK(short_of.left_out.back() ==
+        "the optimizer's state: 4 arrays, but adam has another number for 2 weights");
   CHECK(short_of.state.slots.empty());
   CHECK(mistake(kOneOutput, adam, "2.2.4",
                 arrays_of({Shape{}, Shape{4, 3}, Shape{4, 3}, Shape{3}, Shape{3}})) ==

@@ -66,9 +66,9 @@ TEST_CASE("recurrent layers that cannot be exported say why") {
 
 namespace {
 
-/// Compares a layer whose input `x` has 5 steps, of which the first and the third are masked, with a layer of
-/// the same weights whose input `y` has the other steps only. Checks the outputs of valid steps, and returns
-/// those of the masked steps.
+/// Compares two layers with the same weights. The input `x` of the first has 5 steps, of which the first and
+/// the third are masked; the input `y` of the second has only the other steps. Checks the outputs of valid
+/// steps, and returns those of the masked steps.
 std::vector<float> masked_outputs(const std::string& kind, const std::string& options, bool sequences) {
   CAPTURE(kind);
   CAPTURE(options);

@@ -129,7 +129,7 @@ layers:
   - conv2d: {filters: 3, kernel_size: 1, inputs: x, name: b}
   - add: {inputs: [a, b]}
 )");
-  CHECK(count(model, "Transpose") == 2);  // only of the input and of the output
+  CHECK(count(model, "Transpose") == 2);  // the model transposes only its input and its output
 }
 
 TEST_CASE("layers that share weights share initializers") {

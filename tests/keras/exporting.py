@@ -9,7 +9,7 @@ import tempfile
 import models
 
 BATCHES = (1, 7, 64)
-TOLERANCE = 1e-4  # of the largest number of an output, or of 1
+TOLERANCE = 1e-4  # relative to the largest number of an output, or to 1 if that is larger
 # Losses, optimizers and schedules do not change the exported model.
 SMALL = ["sparse_categorical_crossentropy", "mean_squared_error", "ema", "shared weights", "gelu by tanh", "hard_sigmoid",
          "hard_sigmoid of Keras 2", "hard_silu", "exponential", "concatenate along another axis",

@@ -21,7 +21,7 @@ class RandomGraph:
         self.draw = random.Random(seed)
         self.layers, self.inputs, self.used = [], {}, set()
         self.weights = {}  # names of layers, by kind and type of the value that they read
-        self.sharing = []  # names of layers that share another layer's weights, with the list that holds their values
+        self.sharing = []  # names of layers whose weights other layers share, with the list that has their outputs
         self.vectors, self.images = [], []  # names of values
         self.written = 0
         for i in range(self.draw.choice([1, 1, 2, 3])):

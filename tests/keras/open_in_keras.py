@@ -25,7 +25,7 @@ import models
 
 SKIPPED = 77
 SAMPLES = 6
-TOLERANCE = 1e-5  # of the largest prediction, or of 1
+TOLERANCE = 1e-5  # relative to the largest prediction, or to 1 if that is larger
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # Each assignment is used if the configuration accepts it.
@@ -141,13 +141,14 @@ class Opened:
             self.inputs[own[name]] = (
                 self.random.random(shape, dtype="float32") if spec["dtype"] == "float32"
                 else self.random.integers(0, min(rows, default=10), shape, dtype=spec["dtype"]))
-        # An activation that Keras has only as a layer belongs to the layer that has it as an option.
+        # Keras has some activations only as layers: such a layer belongs to the layer with this activation
+        # option.
         self.axes = {l["name"]: l["config"]["axis"] for l in config["layers"] if l["class_name"] == "Concatenate"}
         self.outputs = [own[name].removesuffix("/activation") for name, _, _ in self.ends(config["output_layers"])]
 
     @staticmethod
     def ends(references):
-        """Returns a list of inputs or outputs; Keras 3's form of a single one is no list."""
+        """Returns inputs or outputs as a list: Keras 3 writes a single one without a list."""
         return [references] if isinstance(references[0], str) else references
 
     @staticmethod

@@ -67,7 +67,7 @@ train:
 
 
 def has_rms_normalization(keras):
-    return hasattr(keras.layers, "RMSNormalization")  # not in Keras 2
+    return hasattr(keras.layers, "RMSNormalization")  # Keras 2 has no RMSNormalization
 
 
 def config_of(keras, file):

@@ -60,11 +60,11 @@ train:
 checkpoint: {{every: {SAVE_EVERY} steps, keep: 3}}
 """
 STEPS = 60
-ALONE = "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"  # the same replicas in one process
+ALONE = "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"  # runs the same replicas in one process
 MESSAGE = re.compile(r"^(?:.*: )?error: .*$", re.MULTILINE)
 START_WAIT = 300  # seconds until a run must have reached the moment of its failure, on a busy machine
 WAIT = 60  # seconds until a round gives up
-CUT_WAIT = 20  # the same for a launcher that is cut off from a host: it may wait much longer than dtrain
+CUT_WAIT = 20  # limit for a launcher that is cut off from a host, in seconds: it may wait much longer than dtrain
 
 
 SHARDED = "strategy={sharded: {devices: [cpu:0], level: optimizer}}"
@@ -78,10 +78,10 @@ class Failure:
     """How a failure is caused, and what it must lead to."""
 
     def __init__(self, cause, seconds, message, ends, stopped=None, cuts=False, noticed_late=False, moment="a step", sets=()):
-        """`seconds`: until all processes are gone, from the failure on, or from the message on if `noticed_late`. `message`: what it
-        must contain; "" if there must be none. `ends`: possible outcomes in run.jsonl; None: process 0 is killed. `stopped`: the
-        rank of a process that cannot end. `cuts`: the launcher loses a host. `moment`: "a step", "a save" or "the start". `sets`: changes
-        of the configuration."""
+        """`seconds`: limit for the end of all processes, counted from the failure or, if `noticed_late`, from the
+        message. `message`: text that it must contain; "" if there must be no message. `ends`: possible outcomes in
+        run.jsonl; None: process 0 is killed. `stopped`: the rank of a process that cannot end. `cuts`: the
+        launcher loses a host. `moment`: "a step", "a save" or "the start". `sets`: changes of the configuration."""
         self.cause, self.seconds, self.message, self.ends, self.stopped = cause, seconds, message, ends, stopped
         self.cuts, self.noticed_late, self.moment, self.sets = cuts, noticed_late, moment, sets
 
@@ -103,7 +103,7 @@ SILENT = f"no sign of life for {PEER_TIMEOUT} seconds"
 KILL, STOP, TERM, USR1 = signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGUSR1
 FAILURES = {
     "SIGKILL of process 1": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",)),
-    # Nothing is recorded if the run had not begun.
+    # The run records nothing if it had not begun.
     "SIGKILL of process 1 at the start": Failure(to_process(KILL, 1), 5, message_about(1, DEAD, r"\w+"), ("failed", None),
                                                  moment="the start"),
     "SIGKILL of process 1 while saving": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",),
@@ -186,7 +186,7 @@ class Round:
         return sorted(int(path.stem.split("-")[1]) for path in (self.run / "checkpoints").glob("ckpt-*.h5"))
 
     def read(self):
-        """Reads what the launcher prints, and notes the time of the first error."""
+        """Reads the output of the launcher, and notes the time of the first error."""
         for line in self.launcher.stdout:
             self.lines.append(line)
             if self.first_error is None and MESSAGE.search(line):
@@ -239,7 +239,7 @@ class Round:
         self.check(self.launcher.poll() is not None or failure.cuts, f"the launcher is left after {WAIT} s")
 
     def clear(self):
-        """Ends what is left on the hosts, repairs them, and returns what the launcher printed."""
+        """Ends all remaining processes on the hosts, repairs the hosts, and returns the output of the launcher."""
         time.sleep(0.2)
         left = [os.path.basename(one.program) for one in processes()]
         self.facts["left"] = left
@@ -310,7 +310,7 @@ class Round:
 
 
 def restore(source, path):
-    """Makes a file the same as another one, with its time."""
+    """Copies a file with its modification time."""
     shutil.copy2(source, path)
 
 
@@ -364,7 +364,7 @@ def play_all(options, mpi, place):
 
 
 def play_one(one, name):
-    """Plays a round, again if the run ends before the failure."""
+    """Runs one round, and repeats it if the run ends before the failure."""
     while True:
         try:
             one.play(name, FAILURES[name])

@@ -28,7 +28,7 @@ export TMPDIR={folder}/tmp$node
 exec nsenter --net=/run/netns/node$node unshare --uts --mount sh -c '
 hostname node'$node' && mount --bind {folder}/samples'$node' {folder}/shared/samples && exec "$@"' sh taskset -c $cores "$@"
 """
-# What launchers call instead of ssh: `agent OPTIONS HOST COMMAND...`.
+# A program that launchers call instead of ssh: `agent OPTIONS HOST COMMAND...`.
 _AGENT = """\
 #!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
@@ -36,7 +36,8 @@ host=$1; shift
 exec {folder}/enter ${{host##*.}} sh -c "$*"
 """
 
-# Open MPI refuses to run as root unless it is told so. UCX, which MPICH uses, would notice that the hosts share a memory.
+# Open MPI refuses to run as root unless these variables are set. UCX, which MPICH uses, would notice that the
+# hosts share memory.
 _ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "UCX_TLS": "tcp,self", "OMP_NUM_THREADS": "1"}
 _LAUNCHERS = ("OMPI_", "PMI", "PRTE_", "SLURM_", "MPI_LOCAL", "HYDI_")
 
@@ -76,7 +77,7 @@ class Hosts:
     """The folder `shared` is the working directory on both hosts, and has each host's `samples`."""
 
     def __init__(self, folder, rate):
-        """`rate`: of the links, in the words of tc, such as "4mbit"."""
+        """`rate`: the rate of the links, in the words of tc, such as "4mbit"."""
         self.folder = pathlib.Path(folder)
         self.work = self.folder / "shared"
         (self.work / "samples").mkdir(parents=True)

@@ -225,7 +225,7 @@ TEST_CASE("all errors are reported at once in the order of the file") {
 }
 
 TEST_CASE("a model of excessive size is rejected quickly") {
-  // Each block uses the previous one twice: 2^40 layers after expansion.
+  // Each block uses the previous one twice, which gives 2^40 layers after expansion.
   std::string blocks = "  b0: {layers: [flatten]}\n";
   for (int i = 1; i <= 40; ++i) blocks += fmt::format("  b{0}: {{layers: [b{1}, b{1}]}}\n", i, i - 1);
   CHECK(model_errors(with_blocks(blocks, "  - b40\n")).find("the model has more than 100000 layers") !=
@@ -247,7 +247,7 @@ TEST_CASE("arrays larger than any memory are errors") {
   CHECK(model_errors("inputs: {x: [46340, 46340, 1]}\nlayers:\n  - zero_padding2d\n")
             .starts_with(
                 "m.yaml:3:5: error: zero_padding2d 'zero_padding2d': its output of 46342x46342x1 has more"));
-  // The table of an embedding has no such limit, because no library reads it.
+  // An embedding's table may be larger, because no library reads it.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");
 }

@@ -68,7 +68,7 @@ void check_gradients(const LayerCase& c, Device* device = nullptr) {
                   run.parameter_specs[i].name);
 }
 
-/// Layers whose inputs have no gradient, with the reason. Their rows check the gradients of their parameters.
+/// Layers whose inputs have no gradient, with the reason. Their rows check only the gradients of parameters.
 const std::map<std::string, std::string> kWithoutInputGradients = {
     {"embedding", "its inputs are indices"},
 };

@@ -178,7 +178,7 @@ TEST_CASE("a recurrent layer drops the same features of a sample in all steps") 
   CHECK(dropped < 100);
   run.step = 6;
   CHECK(run.forward() != output);  // every step draws again
-  // Only the sample's place in the global batch matters.
+  // The factors depend only on the sample's index in the global batch.
   run.step = 5, run.first_sample = 2;
   const Values later = run.forward();
   for (size_t i = 0; i < 50; ++i) CHECK((later[i] == 0) == (output[2 * 200 + i] == 0));
@@ -186,7 +186,7 @@ TEST_CASE("a recurrent layer drops the same features of a sample in all steps") 
   CHECK(inference.forward() == inference.inputs[0]);
 }
 
-/// Every gate reads the state with other dropped elements, as in Keras.
+/// Every gate reads the state with different dropped elements, as in Keras.
 TEST_CASE("recurrent_dropout uses one mask for all steps of a sample") {
   constexpr size_t kBatch = 5, kUnits = 40, kSteps = 3;
   const auto run_of = [](const std::string& options, bool training) {

@@ -38,8 +38,8 @@ TEST_CASE("spatial dropout drops whole channels at its rate") {
     const size_t channels = 2000, pixels = static_cast<size_t>(shape.elements()) / channels;
     size_t dropped = 0;
     for (size_t i = 0; i < output.size(); ++i) {
-      const size_t first =
-          i / (pixels * channels) * pixels * channels + i % channels;  // of the sample's channel
+      const size_t first = i / (pixels * channels) * pixels * channels +
+                           i % channels;  // index of the first element of the sample's channel
       REQUIRE((output[i] == 0) == (output[first] == 0));
       if (output[i] == 0)
         ++dropped;
@@ -55,7 +55,8 @@ TEST_CASE("spatial dropout drops whole channels at its rate") {
 }
 
 TEST_CASE("gaussian_noise and gaussian_dropout have normally distributed noise, and none at inference") {
-  for (const std::string kind : {"gaussian_noise: 0.5", "gaussian_dropout: 0.2"}) {  // both of deviation 0.5
+  for (const std::string kind :
+       {"gaussian_noise: 0.5", "gaussian_dropout: 0.2"}) {  // both kinds have the deviation 0.5
     INFO(kind);
     LayerCase c{kind, {{"x", {20001}}}};
     c.low = 1, c.high = 2;
@@ -72,7 +73,8 @@ TEST_CASE("gaussian_noise and gaussian_dropout have normally distributed noise, 
     }
     CHECK(std::abs(mean) < 0.01);  // four deviations of the mean of 40,002 numbers
     CHECK(squares == doctest::Approx(0.25).epsilon(0.03));
-    CHECK(fourth == doctest::Approx(3 * 0.0625).epsilon(0.1));  // of a normal distribution: 3 variance^2
+    CHECK(fourth ==
+          doctest::Approx(3 * 0.0625).epsilon(0.1));  // fourth moment of a normal distribution: 3 variance^2
     c.training = false;
     LayerRun inference(c);
     CHECK(inference.requirements().is_view);

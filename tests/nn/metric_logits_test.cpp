@@ -123,10 +123,11 @@ DEVICE_TEST_CASE("f1_score uses a threshold for binary columns and the largest v
   Bench bench(device);
   bench.dense = {1, 1, 0, 1, 1, 0, 0, 0};
   const Values scores{0.75f, 0.875f, 0.25f, 0.375f, 0.625f, 0.125f, 0.125f, 0.25f};
-  // By class: 2 correct of 2 predicted and 2 actual; 1 correct of 1 predicted and 2 actual.
+  // Class 0 has 2 correct of 2 predictions and 2 targets, class 1 has 1 correct of 1 prediction and 2
+  // targets.
   CHECK(result_with("f1_score: {average: macro}", "binary_crossentropy", bench, scores) ==
         doctest::Approx((1 + 2.0 / 3) / 2));
-  // The largest columns are 1 1 0 1; those of the targets 0 1 0 0.
+  // The predicted classes are 1 1 0 1, the target classes 0 1 0 0.
   for (const char* loss : {"categorical_crossentropy", "mean_squared_error"})
     CHECK(result_with("f1_score: {average: macro}", loss, bench, scores) ==
           doctest::Approx((2 * 1.0 / (1 + 3) + 2 * 1.0 / (3 + 1)) / 2));

@@ -104,7 +104,7 @@ TEST_CASE("metrics are computed from sums of counts") {
               .as_double() == doctest::Approx(precision));
   CHECK(result_of("precision_at_recall: {recall: 0, num_thresholds: 2}", {1, 2, 0, 0}, 3, 1).as_double() ==
         0);
-  // Of two columns, the second.
+  // Of two columns, the metric uses the second.
   CHECK(result_of("precision_at_recall: {recall: 0.5, num_thresholds: 2, class_id: 1}",
                   {1, 2, 3, 4, 2, 3, 4, 2}, 9, 2)
             .as_double() == doctest::Approx(6.0 / 11));
@@ -144,7 +144,7 @@ TEST_CASE("cohen_kappa and matthews_correlation are scikit-learn's") {
      1 - (4 + 1) / ((8 + 4 * 16 + 12 + 12 + 4 * 12 + 6) / 10.0));
   is("matthews_correlation", three,
      (8 * 10 - (16 + 6 + 12)) / std::sqrt((100.0 - (16 + 9 + 9)) * (100.0 - (16 + 4 + 16))));
-  // All targets and predictions are of one class; all predictions are.
+  // In the first case, all targets and predictions are of one class; in the second, only the predictions are.
   CHECK(std::isnan(result_of("cohen_kappa", {3, 0, 0, 0}, 3, 2).as_double()));
   is("matthews_correlation", {3, 0, 0, 0}, 0);
   is("cohen_kappa", {3, 0, 2, 0}, 0);

@@ -31,7 +31,7 @@ layers:
   };
   CHECK(owner("first") == "");
   CHECK(owner("second") == "first");
-  CHECK(owner("third") == "first");  // not second, which does not own its weights
+  CHECK(owner("third") == "first");  // the owner is not `second`, which shares its weights
   CHECK(owner("twice/b") == "twice/a");
   CHECK(owner("twice_1/b") == "twice_1/a");
   CHECK(owner("last") == "twice_1/a");
@@ -142,7 +142,7 @@ layers:
     for (const char* layer : {"a", "inner/dense", "inner_1/dense", "layer_normalization"})
       CHECK(owner(prefix + layer) == std::string("left/") + layer);
     CHECK(owner(prefix + "b") == "left/a");
-    CHECK(owner(prefix + "dropout") == "");  // it has no weights
+    CHECK(owner(prefix + "dropout") == "");  // dropout has no weights
     CHECK(node_of(graph, prefix + "a/activation").layer->elementwise()->kind == Activation::tanh);
   }
   CHECK(owner("left/inner_1/dense") == "");

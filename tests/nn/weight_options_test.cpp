@@ -15,8 +15,9 @@ TEST_CASE("invalid regularizers and constraints are errors") {
   check_error("kernel_regularizer: {l3: 1}", "unknown regularizer 'l3'");
   check_error("kernel_regularizer: {l2: -1}", "l2's l2: expected a number of at least 0, found '-1'");
   check_error("kernel_regularizer: {orthogonal_regularizer: {mode: all}}", "mode: unknown value 'all'");
-  check_error("bias_regularizer: orthogonal_regularizer",
-              "dense 'dense': the orthogonal_regularizer of its bias of 1: expected a weight with two axes");
+  check_error(
+      "bias_regularizer: orthogonal_regularizer",
+      "dense 'dense': the orthogonal_regularizer of its bias of shape 1: expected a weight with two axes");
   check_error("kernel_regularizer: {orthogonal_regularizer: {mode: columns}}",
               "expected at least two columns");
   check_error("activity_regularizer: {l3: 1}", "unknown regularizer 'l3'");
@@ -46,7 +47,8 @@ TEST_CASE("the axes of a constraint must suit the weight") {
   CHECK(error("[0, 1, 2]") == "");
   CHECK(error("[-2, 1]") == "");
   CHECK(error("4") ==
-        "m.yaml:3:5: error: conv2d 'conv2d': the axis of the constraint of its kernel of 3x3x1x1: expected "
+        "m.yaml:3:5: error: conv2d 'conv2d': the axis of the constraint on its kernel of shape 3x3x1x1: "
+        "expected "
         "axes from -4 to 3");
   CHECK(error("[0, 2]").ends_with("expected different axes that follow one another"));
   CHECK(error("[]").ends_with("expected at least one axis"));

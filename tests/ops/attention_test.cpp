@@ -39,7 +39,7 @@ struct AttentionResults {
   Doubles dst, diff_query, diff_key, diff_value;
 };
 
-/// One query of the reference: adds its contributions to the results.
+/// The reference for one query: adds the query's contributions to the results.
 void add_query(const AttentionSpec& s, const AttentionData& in, int64_t b, int64_t h, int64_t i,
                AttentionResults& out) {
   const auto at = [](int64_t place) { return static_cast<size_t>(place); };
@@ -374,7 +374,7 @@ DEVICE_TEST_CASE("rows of one position of each sample") {
   const TypedArray waves = device.typed(size_t{4 * 8}), few_waves = device.typed(size_t{3 * 8});
   device.ops().sinusoidal_positions(waves.data(), nullptr, 4, 8, 100);
   device.ops().sinusoidal_positions(few_waves.data(), at.data(), 3, 8, 100);
-  // Rows are put in their places; the others stay.
+  // Rows are copied to their positions; all other rows stay unchanged.
   const TypedArray kept = device.typed(Floats(3 * 4 * 5, 0.0f));
   device.ops().put_rows(kept.data(), rows.data(), 8, at.data(), 3, 4, 5);
   const Array<uint8_t> mask = device.array(std::vector<uint8_t>(3 * 4, 7));

@@ -252,7 +252,7 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
   Floats diff_gamma(replicas[0].channels), diff_beta(replicas[0].channels);
   for (const Replica& replica : replicas) {
     if (!replica.op) continue;
-    for (void* to : {replica.diff_src.data(), replica.diff.data()})  // not in place, and in place
+    for (void* to : {replica.diff_src.data(), replica.diff.data()})  // in a separate array, then in place
       replica.op->backward(replica.backward(scale, spec.scale, spec.center, to), sums.data());
     CHECK(replica.diff.read() == replica.diff_src.read());
     CHECK(replica.diff_mean.read() == shared(replica.mean.read()));

@@ -176,7 +176,7 @@ DEVICE_TEST_CASE("depthwise convolutions match the reference for common and unco
   check(device, wide);
 }
 
-// Not on a CPU: there, oneDNN's relu fused with a convolution turns NaN into 0.
+// Does not run on a CPU, where oneDNN's relu fused with a convolution turns NaN into 0.
 TEST_CASE("on a GPU: convolutions with relu keep NaN" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
     ConvolutionSpec square = spec_of(5, 8, 8, 3, 1, 1, {1, 1, 1, 1}), depthwise = square;

@@ -160,7 +160,7 @@ inline ConvolutionSpec spec_of(int64_t size, int64_t channels, int64_t filters, 
   return spec;
 }
 
-/// Returns the same for volumes of this depth.
+/// Returns the spec of a convolution of three volumes of this depth.
 inline ConvolutionSpec volume_spec_of(int64_t depth, int64_t size, int64_t channels, int64_t filters,
                                       int64_t kernel, int64_t stride, int64_t dilation, Padding3 padding) {
   ConvolutionSpec spec = spec_of(size, channels, filters, kernel, stride, dilation, padding);

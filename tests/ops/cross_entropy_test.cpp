@@ -22,7 +22,7 @@ struct CrossEntropyCase {
   Extent extent;
   Floats x;
   std::vector<int32_t> classes;
-  Floats target;  // used if not sparse
+  Floats target;  // target, used if the spec is not sparse
 };
 
 CrossEntropyCase case_of(const Device& device, const CrossEntropySpec& spec, const Extent& extent) {
@@ -38,7 +38,7 @@ constexpr int64_t kMostColumns = 40;  // whose gradients are checked
 
 struct Expected {
   double total = 0;
-  Doubles gradient;  // of each row's first kMostColumns columns; 0 for the others
+  Doubles gradient;  // gradient of each row's first kMostColumns columns; 0 for the other columns
 };
 
 Expected expected_of(const CrossEntropyCase& c, double scale_of_all, const Weights& weights) {

@@ -258,7 +258,7 @@ DEVICE_TEST_CASE("one pass for the readers' gradients and the bias gradient equa
       device.ops().sum_backward(activation, y.data(), two, diff.data(), n);
       device.ops().column_sum(own.data(), diff.data(), rows, columns);
       const Floats expected = diff.read();
-      // The result may overwrite one of the gradients.
+      // The result may overwrite either gradient.
       const TypedArray sum = device.typed(b.read());
       const std::array<const void*, 2> again{a.data(), sum.data()};
       device.ops().sum_backward_bias(activation, y.data(), again, sum.data(), bias.data(), rows, columns);

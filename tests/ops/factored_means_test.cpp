@@ -55,7 +55,7 @@ DEVICE_TEST_CASE("adafactor's directions of matrices match the reference") {
                                                    .matrices = matrices,
                                                    .rows = rows,
                                                    .columns = columns});
-      const double added = std::pow(5, -0.8);  // by this step to the means
+      const double added = std::pow(5, -0.8);  // fraction that this step adds to the means
       Doubles row_sums(expected_rows.size()), column_sums(expected_columns.size()), g;
       for (int64_t i = 0; i < n; ++i) {
         g.push_back(std::clamp(0.5 * static_cast<double>(values[static_cast<size_t>(i)]), -0.4, 0.4));

@@ -84,7 +84,7 @@ DEVICE_TEST_CASE("a step without row weights is skipped, also if the host knows 
 DEVICE_TEST_CASE("the loss scale is removed from the gradient and from its norm before clipping") {
   const GradientScale before{.loss_scale = 8, .gradient_scale = 77, .good_steps = 1, .skip = 1};
   CHECK(scale_after(device, kScales, 1e6, before).gradient_scale == 0.125f);
-  // Without the loss scale, the norm 16 is 2, and 32 is 4.
+  // Divided by the loss scale, the norm 16 becomes 2, and 32 becomes 4.
   CHECK(scale_after(device, kBoth, 256, before).gradient_scale == 0.125f);
   CHECK(scale_after(device, kBoth, 1024, before).gradient_scale == 0.0625f);
   const GradientScale after = scale_after(device, kBoth, 1024, before);

@@ -29,7 +29,7 @@ inline View view_of(const Array<float>& values, const Extent& extent) {
   return {values.data(), {extent.rows, extent.columns}, DType::float32, Layout::plain};
 }
 
-/// Returns what run(total) adds to a nonzero total.
+/// Returns the amount that run(total) adds to a nonzero total.
 template <class Run>
 double added(const Device& device, Run&& run) {
   constexpr double kBefore = -2;
@@ -69,7 +69,7 @@ inline Floats distributions(const Extent& extent, uint64_t seed) {
   return values;
 }
 
-/// Clips a probability like the losses do before they take its logarithm.
+/// Clips a probability as losses do before they take its logarithm.
 inline double clipped(double p) {
   return std::min(std::max(p, 1e-7), 1 - 1e-7);
 }
@@ -82,7 +82,7 @@ struct LossBatch {
   View target;
   RowWeights weights = {};
 
-  /// Returns what the loss adds to its total.
+  /// Returns the amount that the loss adds to its total.
   template <class Run>
   double total(Run&& run, void* diff = nullptr, float scale = 1, const float* loss_scale = nullptr) const {
     return added(device, [&](double* to) {

@@ -24,7 +24,7 @@ DEVICE_TEST_CASE("masked rows are those whose elements all have the value") {
   device.ops().mask_rows(from.data(), 2, dst.data(), mask.data(), 4, 3);
   CHECK(mask.read() == std::vector<uint8_t>{0, 1, 1, 1});
   CHECK(dst.read() == Floats{0, 0, 0, 2, 1, 2, 0, 0, 0, 2, 2, 3});
-  // In place, and over infinite values.
+  // Tests the operation in place, and over infinite values.
   const TypedArray values = device.typed({1, INFINITY, 3, 4});
   const Array<uint8_t> second = device.array(std::vector<uint8_t>{0, 1});
   device.ops().apply_mask(values.data(), second.data(), values.data(), 2, 2);
@@ -34,7 +34,7 @@ DEVICE_TEST_CASE("masked rows are those whose elements all have the value") {
 DEVICE_TEST_CASE("a masked average leaves masked steps out, and is 0 if all are masked") {
   const MaskedAverageSpec spec{3, 3, 2};
   Floats src = device.random(18, 1);
-  src[2] = NAN;  // of a masked step
+  src[2] = NAN;  // a number of a masked step
   const TypedArray from = device.typed(src), dst = device.typed(6), diff = device.typed(device.random(6, 2)),
                    diff_src = device.typed(18);
   const Array<uint8_t> mask = device.array(kMask);

@@ -26,7 +26,7 @@ Doubles reference(const MatmulSpec& spec, const Floats& a, const Floats& b, cons
 }  // namespace
 
 DEVICE_TEST_CASE("matrix products match the reference, transposed or not, with bias and activation") {
-  // For two of these, the emulated cuBLASLt has no epilogue.
+  // The emulated cuBLASLt has no epilogue for two of these sizes.
   constexpr int64_t kExtents[][3] = {{1, 1, 1},    {5, 1, 7},    {2, 5, 8},     {3, 4, 8},     {64, 10, 30},
                                      {33, 65, 17}, {1, 100, 40}, {128, 96, 64}, {32, 512, 20}, {35, 1024, 9}};
   for (const auto& extents : kExtents) {

@@ -53,7 +53,7 @@ DEVICE_TEST_CASE("metrics match the reference") {
 
 namespace {
 
-/// Returns what count() adds to sums that start at 1.
+/// Returns the counts that count() adds to sums that start at 1.
 Doubles counts(const Device& device, const CountSpec& spec, const Floats& x, const View& target,
                const RowWeights& weights, const Extent& extent) {
   const TypedArray own_x = device.typed(x);

@@ -71,7 +71,7 @@ GroupResults group_reference(const GroupExtent& extent, const Floats& x, const F
   for (int64_t group = 0; group < extent.samples * extent.groups; ++group) {
     const int64_t first_channel = group % extent.groups * width,
                   first = group / extent.groups * extent.pixels * extent.channels + first_channel;
-    std::vector<std::pair<int64_t, int64_t>> places;  // of elements and their channels
+    std::vector<std::pair<int64_t, int64_t>> places;  // indices of elements, with their channels
     for (int64_t p = 0; p < extent.pixels; ++p)
       for (int64_t c = 0; c < width; ++c)
         places.emplace_back(first + p * extent.channels + c, first_channel + c);
@@ -132,7 +132,8 @@ DEVICE_TEST_CASE("RMS normalization and its gradients match the reference") {
       CHECK(diff.read() == dy);
       backward.diff_src = diff.data();
       device.ops().rms_normalization_backward(backward);
-      // The two terms of the gradient of a row with one element cancel; they have the size of its factor.
+      // If a row has one element, the two terms of its gradient cancel. Each has the size of the row's
+      // factor.
       double greatest = 1;
       for (const float factor : inverse.read()) greatest = std::max(greatest, static_cast<double>(factor));
       check_close(diff.read(), expected.diff_src, device.tolerance(3e-5) * greatest);
@@ -184,8 +185,8 @@ DEVICE_TEST_CASE("group normalization and its gradients match the reference") {
       CHECK(diff.read() == dy);
       backward.diff_src = diff.data();
       device.ops().group_normalization_backward(backward);
-      // Of a group with nearly equal elements, the terms of the gradient cancel; they have the size of its
-      // factor.
+      // If the elements of a group are nearly equal, the terms of the gradient cancel. Each has the size of
+      // the group's factor.
       double greatest = 1;
       for (const float factor : inverse.read()) greatest = std::max(greatest, static_cast<double>(factor));
       check_close(diff.read(), expected.diff_src, device.tolerance(3e-5) * greatest);

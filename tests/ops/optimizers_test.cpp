@@ -216,7 +216,7 @@ DEVICE_TEST_CASE("adafactor's step has the parameter's root mean square, and a l
   is(moved_by(0, 0, 0.25), 0.25 * 0.001 * 0.5);         // the weights are 0
   is(moved_by(0, 36, 16), 0.25 * 3 * 0.5 / (2 / 0.5));  // rms of the direction: 2
   is(moved_by(3, 36, 0.25), 0.25 * 3 * 0.5);            // the rate is 1 / sqrt(4)
-  is(moved_by(8, 36, 0.25), 0.25 * 3 / 3.0);            // and 1 / sqrt(9)
+  is(moved_by(8, 36, 0.25), 0.25 * 3 / 3.0);            // the rate is 1 / sqrt(9)
 }
 
 DEVICE_TEST_CASE("sums of squares of many arrays equal those of each array") {

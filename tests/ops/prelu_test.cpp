@@ -44,7 +44,7 @@ void check_prelu(const Device& device, const PreluSpec& spec) {
   PreluBackwardArguments args{own_src.data(), own_slopes.data(), own_diff.data(), nullptr, of_slopes.data()};
   device.ops().prelu_backward(spec, args);
   check_close(of_slopes.read(), diff_slopes, device.tolerance(1e-5));
-  args.diff_src = own_diff.data();  // in place
+  args.diff_src = own_diff.data();  // runs the operation in place
   device.ops().prelu_backward(spec, args);
   check_close(own_diff.read(), diff_src, device.tolerance(1e-6));
   check_close(of_slopes.read(), diff_slopes, device.tolerance(1e-5));
@@ -56,7 +56,7 @@ DEVICE_TEST_CASE("prelu and its gradients match the reference for every arrangem
   for (const PreluSpec& spec : std::vector<PreluSpec>{
            {.extents = {1, 1, 1, 1, 1, 37}, .steps = {0, 0, 0, 0, 0, 0}},      // one for all
            {.extents = {1, 1, 1, 1, 2001, 16}, .steps = {0, 0, 0, 0, 0, 1}},   // one for each channel
-           {.extents = {1, 1, 1, 1, 1, 20'003}, .steps = {0, 0, 0, 0, 0, 0}},  // of many elements
+           {.extents = {1, 1, 1, 1, 1, 20'003}, .steps = {0, 0, 0, 0, 0, 0}},  // one slope for many elements
            {.extents = {1, 1, 1, 1, 3, 703}, .steps = {0, 0, 0, 0, 0, 1}},     // one for each element
            {.extents = {1, 1, 1, 3, 5, 77}, .steps = {0, 0, 0, 0, 1, 0}},      // channels first
            {.extents = {1, 1, 4, 3, 5, 8}, .steps = {0, 0, 0, 8, 0, 1}},       // channels in blocks

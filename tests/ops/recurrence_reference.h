@@ -51,7 +51,7 @@ inline std::vector<uint8_t> mask_of(const RecurrenceSpec& spec) {
   return mask;
 }
 
-/// The forward call by Keras's formulas. Returns dst, last_state and last_cell.
+/// Computes the forward call by Keras's formulas. Returns dst, last_state and last_cell.
 inline Arrays expected_forward(const RecurrenceCase& c, const Arrays& in) {
   const RecurrenceSpec& s = c.spec;
   const auto units = static_cast<size_t>(s.units), inputs = static_cast<size_t>(s.inputs),

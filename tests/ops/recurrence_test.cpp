@@ -96,7 +96,7 @@ std::vector<RecurrenceCase> recurrence_cases() {
         spec.reset_after = false;
         if (kind == Kind::gru) cases.push_back({name + ", reset before", spec, has_initial, masked});
       }
-  // Large enough that the CPU divides the steps into several parts.
+  // The case is so large that the CPU divides the steps into several parts.
   for (const Kind kind : {Kind::lstm, Kind::gru, Kind::simple}) {
     RecurrenceSpec large = spec_of(kind, 67, 17, 9, 20);
     if (kind == Kind::simple) large.inputs = 300;

@@ -59,7 +59,7 @@ DEVICE_TEST_CASE("row losses and their gradients match the reference") {
                                {.kind = Kind::dice, .classes = 3, .factor = 4},
                                {.kind = Kind::tversky, .alpha = 0.7f, .beta = 0.2f, .classes = 2}};
   for (const Extent& extent : {Extent{1, 5}, Extent{64, 10}, Extent{300, 3}, Extent{3, 1030}}) {
-    const size_t step_of_columns = extent.columns > 1000 ? 37 : 1;  // for long rows, only some elements
+    const size_t step_of_columns = extent.columns > 1000 ? 37 : 1;  // checks only some elements of long rows
     for (const RowLossSpec& spec : specs) {
       for (const bool weighted : {false, true}) {
         const Weights weights(device, extent.rows, 2, weighted);

@@ -185,7 +185,7 @@ TEST_CASE("a rule has the optimizer's slots and the direction") {
     CHECK(traits.finds_direction == (optimizer.name == "lamb"));
     CHECK_FALSE(traits.factors);
   }
-  // The rule has the slots of weights with one axis.
+  // A weight with one axis has other slots than a matrix.
   const RuleTraits adafactor = traits_of(parse_kind<Optimizer>("adafactor")->rule());
   CHECK(adafactor.slots == 2);
   CHECK(adafactor.finds_direction);

@@ -180,7 +180,7 @@ TEST_CASE("adafactor's steps are those of Keras 3.15") {
     int64_t matrices, rows, columns;  // 0 matrices: a weight with one axis
     std::vector<float> initial;
     std::function<float(int64_t i, int step)> gradient;
-    std::vector<double> expected;  // after three steps
+    std::vector<double> expected;  // expected weights after three steps
   };
   const float kernel[] = {0.1f, -0.2f, 0.4f, 0.3f, 0.05f, -0.6f}, signs[] = {1, -1, 0.5f};
   const float bias[] = {0.2f, 0, -0.4f};

@@ -92,7 +92,7 @@ class PlanRun {
       load(seed);
     }
 
-    /// The frame then runs the all-reduces of its plan. For plans with one slot.
+    /// Makes the frame run the all-reduces of its plan. Only for plans with one slot.
     void reduce_with(ParameterUpdate* update) {
       SlotArrays arrays = frame.arrays(0);
       arrays.update = update;

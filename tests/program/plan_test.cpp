@@ -9,7 +9,7 @@ DEVICE_TEST_CASE(
   std::vector<std::pair<int64_t, Values>> ready;
   run.run({.seed = 1, .first_sample = 0, .global_batch = kBatch}, 1,
           [&](int64_t end, const Values& gradients) { ready.emplace_back(end, gradients); });
-  // At least the dense layers, the normalizations and the first convolution.
+  // The dense layers, the normalizations and the first convolution report their gradients, at least.
   CHECK(ready.size() >= 5);
   int64_t before = 0;
   for (const auto& [until, gradients] : ready) {
@@ -104,7 +104,7 @@ outputs: )";
         apart.plan.program().instructions.size() - (adds ? 2 : 0));
   together.run();
   apart.run();
-  // With 16-bit types, values that are not written are not rounded.
+  // With 16-bit types, values that are never written to memory are not rounded.
   CHECK(together.total == doctest::Approx(apart.total).epsilon(0.05));
   if (device.math.type != DType::float32) return;
   CHECK(together.total == apart.total);

@@ -180,7 +180,7 @@ class Compilation {
   }
 };
 
-/// Runs the passes up to instructions with gradients.
+/// Runs the passes that emit the forward pass and the gradients.
 inline void lower(std::initializer_list<Compilation*> all) {
   for (Compilation* made : all) {
     find_gradients(made->step);

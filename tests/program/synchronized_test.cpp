@@ -1,4 +1,4 @@
-// Plans whose layers use collectives within a run.
+// Tests plans whose layers call collectives.
 #include <vector>
 
 #include <doctest/doctest.h>

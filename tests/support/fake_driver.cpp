@@ -36,7 +36,7 @@ Status cuGetErrorString(Status status, const char** text) {
   return cuGetErrorName(status, text);
 }
 
-// cuDNN requires these functions, but does not call them.
+// cuDNN looks these functions up, but does not call them.
 #define UNUSED(name)      \
   Status name() {         \
     return kNotSupported; \

@@ -54,13 +54,13 @@ class LayerRun {
     std::vector<Values> inputs, parameters;
   };
   Values forward(bool in_place = false);
-  /// Must be called after forward.
+  /// Must be called after forward().
   Gradients backward(const Values& diff_output, bool in_place = false);
 
   const LayerRequirements& requirements() const { return kernel_->requirements(); }
   int64_t output_elements() const { return case_.batch * output.shape.elements(); }
 
-  std::vector<Values> inputs;  // for int32 inputs: whole numbers
+  std::vector<Values> inputs;  // values of each input; whole numbers for int32 inputs
   std::vector<Values> parameters;
   std::vector<ParameterSpec> parameter_specs;
   TensorSpec output;                 // the first output

@@ -135,7 +135,7 @@ class QueueTransport final : public Transport {
   Queues& queues_;
   const int rank_;
   int64_t last_ = kSent;
-  std::map<int64_t, Receive> receives_;  // by number of the request
+  std::map<int64_t, Receive> receives_;  // indexed by number of the request
   std::atomic<bool> aborted_{false};
   std::function<void(std::span<const std::byte>)> handler_;
   std::mutex mutex_;  // protects blocked_ and inside_
@@ -143,7 +143,7 @@ class QueueTransport final : public Transport {
   bool blocked_ = false, inside_ = false;
 };
 
-/// What the transports of the other processes do after one has failed: Open MPI's may never return after a
+/// How the transports of other processes behave after one has failed: Open MPI's may never return after a
 /// process was killed.
 enum class AfterFailure { returns, never_returns };
 
@@ -178,7 +178,8 @@ class Processes {
       world(other).interrupt("another process: " + why);
     }
   }
-  /// Whether the process has ended because its transport does not return. Here, the transport returns then.
+  /// Whether the process has ended because its transport does not return. In the test, the transport then
+  /// returns.
   bool has_ended(int rank) const { return ended_[static_cast<size_t>(rank)]; }
 
   /// Calls work(world) on one thread per process and waits for all. Rethrows the exception of the process

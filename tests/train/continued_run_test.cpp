@@ -8,7 +8,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// A run of three epochs. Its largest loss, and therefore its best epoch, is that of the first one.
+/// A run of three epochs. The first epoch has the largest loss, which makes it the best epoch of the test.
 const std::vector<std::string> kSets{"train.epochs=3", "checkpoint.best={monitor: loss, mode: max}"};
 
 /// Trains a run to its end and returns its last checkpoint.

@@ -189,7 +189,7 @@ checkpoint: {every: 1000 steps}
 }
 
 TEST_CASE("a NaN loss on several devices ends the run and overwrites no good checkpoint") {
-  // Without bounded activations, a product of three such weights overflows on any processor.
+  // Without bounded activations, a product of three weights of this size overflows on any processor.
   const std::string linear = std::regex_replace(kRun, std::regex("activation: tanh, "), "");
   for (const std::string& strategy : kStrategies) {
     CAPTURE(strategy);

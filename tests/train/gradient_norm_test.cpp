@@ -1,4 +1,4 @@
-// The gradient norm and the resulting step do not depend on how the model and its state are split.
+// The gradient norm and the resulting step must not depend on how the model and its state are divided.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -56,7 +56,7 @@ void step(Worker& worker, SlotState& slot, const ParameterLayout& layout, const 
   slot.allocate_slots(worker);
   worker.context().copy_to_device(worker.state(), &state, sizeof(state));
   everyone.barrier();
-  // Uses the gradient as weights too, so that no weight or norm is zero.
+  // The gradient also serves as the weights, so that no weight and no norm is zero.
   if (worker.rank() == 0)
     slot.store().write(kParameters, {0, layout.with_gradient()}, gradient_of(layout).data());
   everyone.barrier();

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kRows = 211, kClasses = 4;
 
-/// Scores, and each row's class, binary label, number and weight, rounded like text with six decimals.
+/// A sample: scores, class, binary label, number and weight, rounded to six decimals like text.
 struct Sample {
   float scores[kClasses];
   int32_t number;
@@ -128,7 +128,7 @@ train:
 RunConfig config_of(int replicas, int64_t batch, bool weighted) {
   RunConfig config = config_from(fmt::format(kModel, fmt::arg("replicas", replicas), fmt::arg("batch", batch),
                                              fmt::arg("metrics", weighted ? "weighted_metrics" : "metrics")));
-  // Like a reader with weights.
+  // The heads have weights, as if a reader provided them.
   if (weighted)
     for (Head& head : config.heads) head.weights = TensorSpec{"weights", {}, DType::float32};
   return config;

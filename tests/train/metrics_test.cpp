@@ -126,8 +126,8 @@ TEST_CASE("the memory plan includes the accumulators of metrics") {
   CHECK(table_bytes(config_from(kDenseRun, {"train.metrics=[accuracy]"})).memory == 0);
   const size_t plain = planned("[]"), with_auc = planned("[{auc: {num_thresholds: 65536}}]");
   CHECK(plain < 1000);
-  // On the CPU: one for the step, two on their way to the host, and their sum; three curves of 2 * 65536
-  // counts.
+  // On the CPU there are four copies of the sums: one for the step, two on their way to the host, and their
+  // total. Each has three curves of 2 * 65536 counts.
   CHECK(with_auc - plain == 4 * size_t{3} * 2 * 65536 * sizeof(double));
 }
 

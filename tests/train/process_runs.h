@@ -55,7 +55,7 @@ train:
   optimizer: {adam: {learning_rate: 0.05}}
 )";
 
-/// The outputs have different masks: that of the tokens, and none.
+/// One output has the mask of the tokens, the other has no mask.
 inline constexpr auto kTagger = R"(
 seed: 3
 model:

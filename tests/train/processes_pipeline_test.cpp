@@ -45,7 +45,7 @@ TEST_CASE("training options give the same bits with pipelines of several process
 }
 
 TEST_CASE("stages give the same bits however they are divided among processes") {
-  // The numbers only count the processes here.
+  // Each list has one entry for each process; the numbers of replicas do not matter here.
   check_divisions(kRun, {}, {{1, 1}, {1, 1, 1}, {1, 1, 1, 1}}, "divided stages");
   check_divisions(kRun, {}, {{1, 1}, {1, 1, 1}}, "divided replicas");
 }

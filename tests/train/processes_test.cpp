@@ -72,7 +72,7 @@ TEST_CASE("single trains one replica on each process") {
 }
 
 TEST_CASE("placed trains one replica on each process") {
-  // The layers between the two follow their inputs, so both strategies divide the model at the same layer.
+  // Layers that no device names follow their inputs, so both strategies divide the model at the same layer.
   const Result whole = results_of(kRun, {pipeline_of(2, 2, "second", 1)}, {2})[0];
   for (const Result& result :
        results_of(kRun, {"strategy={placed: {layers: {first: cpu:0, second: cpu:1}}}"}, {1, 1}))
@@ -167,7 +167,7 @@ TEST_CASE("evaluation gives the same bits however its replicas are divided among
 
 namespace {
 
-/// With shards of the optimizer state, the second half is the updated parameters.
+/// With shards of the optimizer state, the second half of the bytes are the updated parameters.
 void check_sent_bytes(const std::string& strategy) {
   for (const int size : {2, 4}) {
     CAPTURE(size);

@@ -202,7 +202,7 @@ TEST_CASE("bias correction of new slots counts their own steps, also after a res
     }
     const Checkpoint begun = *load_newest(RunDirectory(directory / "run"), [](const std::string&) {});
     const std::vector<std::string> sets{adam, test.goes_on, "train.epochs=22"};
-    // Stops after each of these steps; -1 runs to the end.
+    // Stops after each of these steps and resumes; -1 trains to the end.
     const auto go_on = [&](const std::string& to, const std::vector<int64_t>& stops) {
       const RunDirectory run(directory / to);
       std::vector<float> arrays;
@@ -272,7 +272,7 @@ TEST_CASE("a target outside the range of its loss is an error") {
   };
   CHECK(has(error({"dataset.train.synthetic.target.classes=9"}), "trained on has"));
   CHECK(has(error({"dataset.validation.synthetic.target.classes=9"}), "evaluated has"));
-  // A negative loss reveals them.
+  // A negative loss shows that a target is outside the range.
   const std::vector<std::string> binary{"model.layers.5.dense.units=1",
                                         "train.loss={binary_crossentropy: {from_logits: true}}",
                                         "train.metrics=[]"};

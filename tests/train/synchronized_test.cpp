@@ -90,7 +90,7 @@ std::vector<std::string> with(std::vector<std::string> sets, const std::vector<s
   return sets;
 }
 
-/// Relative to the larger of 1 and the expected value.
+/// The tolerance is relative to the larger of 1 and the expected value.
 template <class Values>
 double difference(const Values& found, const Values& expected) {
   REQUIRE(found.size() == expected.size());
@@ -133,7 +133,7 @@ TEST_CASE(
     CHECK(losses.size() == 25);
     CHECK(difference(measured(several.history, "val_loss"), losses) < 1e-4);
   }
-  // Without synchronization the result differs.
+  // Without synchronization, the result is different.
   const Outcome apart = run_of(with(with(kSmooth, kApart), {on_replicas(2)}));
   CHECK(difference(apart.losses, single.losses) > 1e-2);
 }
@@ -141,9 +141,9 @@ TEST_CASE(
 TEST_CASE(
     "synchronized replicas give one device's losses for partial batches and for fewer samples than "
     "replicas") {
-  // For these batch sizes, the last batch has 1, 0 and 5 of the 105 samples. Batches of two or three rows are
-  // normalized to nearly the same numbers whatever they are, so the result consists mostly of rounding
-  // errors.
+  // With these batch sizes, the last batch has 1, 0 and 5 of the 105 samples. Batches of two or three rows
+  // are normalized to nearly the same numbers whatever their values are, so the result would consist mostly
+  // of rounding errors.
   for (const int64_t batch : {2, 3, 10}) {
     const std::vector<std::string> sets{fmt::format("train.batch_size={}", batch), "train.epochs=1",
                                         "model.layers.11.batch_normalization.trainable=false"};

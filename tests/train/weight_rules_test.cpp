@@ -160,7 +160,7 @@ TEST_CASE("the penalty on a layer's output is part of the loss and of the gradie
     // The bias of each unit: the mean over samples of 0.5 times the sign of the output, times 0.1.
     const double step = static_cast<double>(plain.values[8] - penalized.values[8]);
     CHECK(static_cast<double>(plain.values[9] - penalized.values[9]) == doctest::Approx(step).epsilon(1e-4));
-    const double signs = step / (0.1 * 0.5) * 8;  // of 8 samples
+    const double signs = step / (0.1 * 0.5) * 8;  // sum of the signs of 8 samples
     CHECK(signs == doctest::Approx(std::round(signs)).epsilon(1e-3));
     CHECK(std::abs(signs) > 0.5);
   }
@@ -251,7 +251,7 @@ TEST_CASE("weights satisfy their constraints after training") {
        {std::string("strategy=single"), mirrored(3), sharded("gradients"), sharded("parameters")}) {
     CAPTURE(strategy);
     const Outcome outcome = outcome_of(kRules, with(kConstraints, strategy));
-    const float* values = outcome.values.data();  // in the order of the layers
+    const float* values = outcome.values.data();  // parameters in the order of the layers
     const auto norm = [&](int64_t first, int64_t n, int64_t step) {
       double squares = 0;
       for (int64_t i = 0; i < n; ++i) squares += std::pow(static_cast<double>(values[first + i * step]), 2);

@@ -1,4 +1,4 @@
-// Agreement of one process with others, which a World stands for.
+// A test of the agreement of processes: one process, whose World simulates the others.
 #include <cstring>
 #include <utility>
 #include <vector>

@@ -38,7 +38,7 @@ struct WrongPlacement {
   std::string strategy;
   /// A line of `kGood` and its replacement; empty for none.
   std::string line, by;
-  /// The expected message or its beginning. The @ in the text marks the expected location.
+  /// The expected message or its beginning. The @ in the strategy's text marks the expected location.
   std::string message;
 };
 

@@ -21,8 +21,8 @@ class NoSpace : public Error {
 /// removed. Not thread-safe. Every function throws NoSpace if it fails for lack of space.
 class NewFile {
  public:
-  /// Also removes files that killed writers left in the folder. Throws UserError if the file cannot be
-  /// created.
+  /// The constructor also removes files that killed writers left in the folder, and throws UserError if the
+  /// file cannot be created.
   explicit NewFile(Location location);
   ~NewFile();
   NewFile(const NewFile&) = delete;

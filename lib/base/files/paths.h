@@ -15,7 +15,7 @@ FileType file_type(const std::string& path);
 /// Names the type of a file for messages, by its mode: "a file", "a directory", "a pipe", "a socket", "a
 /// device".
 const char* name_of_type(mode_t mode);
-/// The same for the file at `path`, following symbolic links; "nothing" if it cannot be accessed.
+/// Names the type of the file at `path`, following symbolic links; "nothing" if it cannot be accessed.
 const char* name_of_type(const std::string& path);
 
 /// Returns true if an empty file is at `path`, following symbolic links.

@@ -55,7 +55,7 @@ Shape read_shape(ByteSpan dataspace, uint64_t most_elements, const std::string& 
   uint64_t elements = 1;
   for (size_t axis = 0; axis < rank; ++axis) {
     const uint64_t extent = cursor.number(8);
-    // Also prevents overflow of the product.
+    // This also prevents overflow of the product.
     if (extent > most_elements / std::max<uint64_t>(elements, 1))
       refuse(path, "a shape that fits into the file", fmt::format("an extent of {}", extent));
     elements *= extent;

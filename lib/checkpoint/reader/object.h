@@ -18,7 +18,7 @@ namespace dtrain {
 /// Returns the address of the root group's object header.
 uint64_t root_address(Image& image);
 
-/// The links and attributes of a group. `path`: for messages.
+/// The links and attributes of a group. `path`: the group's name in messages.
 class Group {
  public:
   /// Throws UserError if there is no group at `address`, or if it has links other than hard links.

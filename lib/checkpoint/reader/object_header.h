@@ -43,7 +43,7 @@ class ObjectHeader {
   const Message* find(MessageKind kind) const;
 
  private:
-  /// Adds the messages of one chunk of the header, and records the continuations that it mentions.
+  /// Adds the messages of one chunk of the header, and stores the continuations to which they refer.
   void read_messages(Cursor part);
 
   std::vector<Message> messages_;

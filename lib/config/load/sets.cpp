@@ -79,9 +79,9 @@ class Assignment {
       }
       known.push_back(key.text());
     }
-    // A new last key is checked by the schema, which knows the valid keys. A new key before the last is, too,
-    // unless it looks like an existing one: `checkpoint.keep=2` works if nothing was written under
-    // checkpoint.
+    // The schema knows the valid keys, so it checks a new last key. It also checks a new key before the last
+    // one, except if that key resembles an existing one: `checkpoint.keep=2` works if nothing was written
+    // under checkpoint.
     if (const std::string near = suggestion(keys_[level], known); level + 1 < keys_.size() && !near.empty()) {
       fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
       return node;

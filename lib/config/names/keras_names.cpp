@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Further names that Keras has: short ones, and those of Keras 2.
+/// Further names in Keras: short names, and the names of Keras 2.
 struct ShortName {
   std::string_view word, here;
 };

@@ -96,7 +96,7 @@ std::optional<std::string> one_line(const ConfigNode& node, size_t column) {
 
 /// Writes a collection in block style, starting at column `indent` of a new line or after a list's "- ".
 void write_block(std::string& out, const ConfigNode& node, size_t indent) {
-  const char* margin = "";  // for the first line: the cursor is already there
+  const char* margin = "";  // no margin before the first line: the cursor is already there
   const std::string spaces(indent, ' ');
   const auto start_line = [&] { out += std::exchange(margin, spaces.c_str()); };
   if (node.is_sequence()) {

@@ -12,7 +12,7 @@ namespace {
 
 /// yaml-cpp buffers the tokens of a whole flow collection before it returns the first one.
 constexpr size_t kMaxFlowMarks = 1'000'000;
-constexpr size_t kShownCharacters = 60;  // characters of a text shown in a message
+constexpr size_t kShownCharacters = 60;  // maximum length of a text in a message
 
 bool is_control(unsigned char c) {
   return (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
@@ -27,15 +27,17 @@ std::string with_blank(std::string_view text) {
   if (end == 0 || std::isdigit(static_cast<unsigned char>(text[0])) || end + 1 >= text.size() ||
       text[end] != ':')
     return "";
-  constexpr std::string_view kOther = " \t:/";  // a key with a value, a namespace, a URL
+  constexpr std::string_view kOther =
+      " \t:/";  // characters that may follow a colon: a key with a value, a namespace, a URL
   if (kOther.find(text[end + 1]) != std::string_view::npos) return "";
   return fmt::format("{}: {}", text.substr(0, end), text.substr(end + 1));
 }
 
 std::string advice_for_colon(const ConfigNode& node) {
   const std::string meant = node.is_scalar() && !node.quoted() ? with_blank(node.text()) : "";
-  return meant.empty() ? ""
-                       : fmt::format("; a space is missing after the colon: '{}'", shortened(meant, kShownCharacters));
+  return meant.empty()
+             ? ""
+             : fmt::format("; a space is missing after the colon: '{}'", shortened(meant, kShownCharacters));
 }
 
 std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
@@ -51,8 +53,9 @@ std::vector<TextMistake> keys_without_blank(std::string_view text, int count) {
     if (meant.empty())
       found.clear();
     else
-      found.push_back({number, static_cast<int>(first) + 1,
-                       fmt::format("a space is missing after the colon: '{}'", shortened(meant, kShownCharacters))});
+      found.push_back(
+          {number, static_cast<int>(first) + 1,
+           fmt::format("a space is missing after the colon: '{}'", shortened(meant, kShownCharacters))});
   }
   return found;
 }

@@ -20,8 +20,8 @@ struct AugmentedTarget {
   TargetPicture pixels;
   /// Pixels of the target per pixel of the input along each axis, if that is a whole number; else 0.
   int64_t scale = 0;
-  bool has_same_aspect;  // both have the same ratio of height to width
-  bool is_training;      // false: changed like an input that is not trained on
+  bool has_same_aspect;  // whether input and target have the same ratio of height to width
+  bool is_training;      // false: the target is changed like an input that is not trained on
 };
 
 /// Holds an augmentation's options. Immutable.
@@ -35,13 +35,15 @@ class Augmentation {
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
   /// Returns true if the augmentation moves pixels, so that target images must be changed, too.
   virtual bool moves_pixels() const { return false; }
-  /// Adds the pass that moves the pixels of a target image as apply() and apply_in_evaluation() move those of
-  /// the input; it draws the same numbers. Class numbers are never blended. Called if moves_pixels().
+  /// Adds the pass that moves the pixels of a target image. It draws the same numbers as apply() and
+  /// apply_in_evaluation(), and so moves the pixels like those of the input. Class numbers are never blended.
+  /// Called if moves_pixels().
   virtual void apply_to_target(ColumnPlan& /*plan*/, uint32_t /*stream*/,
                                const AugmentedTarget& /*target*/) const {}
   /// Returns true if the augmentation applies only to inputs that are images.
   virtual bool needs_pictures() const { return true; }
-  /// Returns how it blends samples after all other augmentations and the transforms; null if it does not.
+  /// Returns how the augmentation blends samples after all other augmentations and the transforms; null if it
+  /// does not blend samples.
   virtual std::shared_ptr<const Mixing> mixing() const { return nullptr; }
 };
 

@@ -27,7 +27,8 @@ void add_random_zoom(Registry<Augmentation>& table) {
                 "f means [-f, f]",
                 range_within(-1, 1))
       .optional("width_factor", &Options::width_factor,
-                "the same for the width; if not given, it is the change in height, which keeps proportions",
+                "the range of the relative change in width; if not given, it is the change in height, which "
+                "keeps proportions",
                 range_within<std::optional<UniformRange>>(-1, 1));
   add_warp_options(schema);
   table.add<WarpAugmentation<Options>>("random_zoom", schema);

@@ -19,7 +19,7 @@ namespace dtrain {
 struct CacheKey {
   std::string source;    // the reader's options, file paths and rows, and the columns that the model needs
   std::string identity;  // `source` plus sizes and times of the files
-  std::string name;      // of the first split that reads these samples
+  std::string name;      // name of the first split that reads these samples
   /// Range [from, to) that covers the rows of all splits that share this cache; unset: all rows of the
   /// source.
   std::optional<std::vector<int64_t>> rows;

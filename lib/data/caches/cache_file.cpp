@@ -24,7 +24,7 @@ namespace {
 /// First bytes of the file.
 struct Start {
   std::array<char, 8> magic;
-  uint32_t length, crc;  // of the header
+  uint32_t length, crc;  // length and CRC of the header
 };
 static_assert(sizeof(Start) == 16);
 
@@ -83,7 +83,7 @@ std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_
   return std::string(reinterpret_cast<const char*>(&start), sizeof start) + padded;
 }
 
-/// This function and those below throw UserError (through InputFile and Json) for a file that is not a valid
+/// The functions from here on throw UserError (through InputFile and Json) for a file that is not a valid
 /// cache file.
 TensorSpec spec_from(const Json& json) {
   std::vector<int64_t> extents;
@@ -115,7 +115,7 @@ std::shared_ptr<const Column> take_last(Columns& columns) {
 
 struct Header {
   Json json;
-  int64_t end = 0;  // offset in the file
+  int64_t end = 0;  // end of the file's last array, as an offset in the file
 };
 
 std::optional<Header> read_header(const InputFile& file) {
@@ -176,7 +176,7 @@ void reject_other_data(const std::string& path, const CacheKey& key, IsRejected 
     const InputFile file(path);
     if (!is_rejected(file)) return;
     if (const auto header = read_header(file)) source = header->json.at("source").as_string();
-  } catch (const Error&) {  // missing, damaged
+  } catch (const Error&) {  // the file is missing or damaged
     return;
   }
   if (source == key.source) return;
@@ -253,7 +253,7 @@ void write_cache_file(const std::string& path, const CacheKey& key, const Cached
     const std::string zeros(static_cast<size_t>(aligned(file.appended()) - file.appended()), '\0');
     file.append(zeros.data(), zeros.size());
   }
-  check_cache_file(path, key);  // again, because writing takes a while
+  check_cache_file(path, key);  // the file is checked again, because writing takes a while
   file.finish();
 }
 

@@ -19,7 +19,7 @@ class FileCache final : public Cache {
   CachedColumns make(const CacheKey& key, const Open& open) const override {
     const std::string path = path_of(key.name);
     if (auto cached = map_cache_file(path, key)) return *std::move(cached);
-    check_cache_file(path, key);  // before all samples are read
+    check_cache_file(path, key);  // the file is checked before all samples are read
     {
       SourceColumns source = open();
       const int64_t total = source.columns.front()->size();

@@ -40,7 +40,7 @@ void at_mark(const Mark& mark, Apply apply) {
   }
 }
 
-/// Moves the pixels of a target image as those of its input. Class numbers keep their type.
+/// Moves the pixels of a target image in the same way as those of its input. Class numbers keep their type.
 void augment_target(const AugmentPlan& augment, ColumnPlan& plan) {
   const DType stored = plan.spec().dtype;
   const AugmentedTarget target(augment.target->pixels, plan.spec().shape, augment.target->input,
@@ -201,7 +201,7 @@ PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool ta
   ColumnPlan &plan = begun.plan, &evaluation = begun.evaluation;
   const TensorSpec stored = plan.stored();
   const AugmentPlan evaluation_augment{augment.augmentations, false, augment.target};
-  std::string options;  // of the transforms since the last fitted one
+  std::string options;  // options of the transforms since the last fitted one
   const auto augment_pictures = [&] {
     if ((target && !augment.target) || begun.is_augmented) return;
     begun.is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);

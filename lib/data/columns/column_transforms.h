@@ -33,11 +33,12 @@ struct Codec<TransformSpec> {
 
 /// Transforms of one input or target.
 struct ColumnTransforms {
-  std::vector<const TransformSpec*> chosen;  // in order; pointers into the list passed in
+  std::vector<const TransformSpec*> chosen;  // transforms in order; pointers into the list passed in
   TensorSpec stored;                         // input from which these transforms produce the wanted column
 };
 
-/// Chooses from the last transform to the first, so that each transform sees the column as it is after it.
+/// Chooses the transforms from the last to the first: each is chosen for the form that the column has after
+/// it.
 ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
                                const std::vector<TransformSpec>& transforms);
 
@@ -53,7 +54,7 @@ constexpr uint32_t augment_stream(size_t place) {
 
 /// Augmentations of images, applied before the transforms (`augment:`).
 struct AugmentPlan {
-  std::span<const Configured<Augmentation>> augmentations;  // in order
+  std::span<const Configured<Augmentation>> augmentations;  // augmentations in order
   bool is_training = false;                                 // false: apply_in_evaluation() is used instead
   /// For the column of a target that is an image: what its pixels are, and the shape of its stored input.
   struct Target {
@@ -87,7 +88,7 @@ TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool 
 
 struct PlannedColumn {
   ColumnPlan plan;
-  ColumnPlan evaluation;      // without training-only augmentation
+  ColumnPlan evaluation;      // plan without training-only augmentation
   bool is_augmented = false;  // the column has the shape of an image at some point
 };
 

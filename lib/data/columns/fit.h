@@ -12,7 +12,7 @@ namespace dtrain {
 
 /// Samples of one column at one point of its plan.
 struct FitSamples {
-  TensorSpec spec;  // of one row
+  TensorSpec spec;  // form of one row
   int64_t size = 0;
   /// Writes the rows [first, first + count) to `dst`. Safe to call from any thread.
   std::function<void(int64_t first, int64_t count, double* dst)> read;

@@ -17,11 +17,11 @@ namespace dtrain {
 
 /// Ways to blend samples, each with the random stream that it draws from.
 struct MixPlan {
-  std::vector<std::pair<std::shared_ptr<const Mixing>, uint32_t>> mixings;  // in order
-  /// By column. True for images: a rectangle is replaced if the mixing draws one. The elements of all other
-  /// columns are blended with the ratio that the mixing draws.
+  std::vector<std::pair<std::shared_ptr<const Mixing>, uint32_t>> mixings;  // mixings in order
+  /// Indexed by column. True for images: a rectangle is replaced if the mixing draws one. The elements of all
+  /// other columns are blended with the ratio that the mixing draws.
   std::vector<bool> is_picture;
-  Shape picture{1, 1};  // of the first image; mixings draw for its height and width
+  Shape picture{1, 1};  // shape of the first image; mixings draw for its height and width
 };
 
 /// Plans the blending of columns with these plans; the first `inputs` of them are the model's inputs.

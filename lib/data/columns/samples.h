@@ -14,7 +14,7 @@ namespace dtrain {
 struct SampleKey {
   uint64_t seed = 0;  // the run's seed
   int64_t epoch = 0;
-  int64_t index = 0;  // of the sample, in its split
+  int64_t index = 0;  // index of the sample in its split
 
   /// Returns four random words: draw `number` (0 <= number < 2^32) of `stream`. Each user of random numbers
   /// has a separate stream.

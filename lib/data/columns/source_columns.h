@@ -16,7 +16,7 @@ struct SourceColumns {
   SourceColumns() = default;
   SourceColumns(Columns all) : columns(std::move(all)) {}
 
-  Columns columns;  // of the request's inputs, then its targets
+  Columns columns;  // columns of the request's inputs, then of its targets
   /// One float32 loss weight per row; null if the source has none.
   std::shared_ptr<const Column> weights;
   /// Names of the rows: uint8 text of a fixed length, padded with zeros. The column's name says what they are
@@ -30,7 +30,7 @@ struct SourceColumns {
 
 /// Returns a column of texts in the form of SourceColumns::names, named `title`.
 std::shared_ptr<const Column> text_column(const std::string& title, const std::vector<std::string>& texts);
-/// Returns the text in row `row` of such a column.
+/// Returns the text in row `row` of a column of texts, such as SourceColumns::names.
 std::string text_of(const Column& column, int64_t row);
 
 }  // namespace dtrain

@@ -104,8 +104,8 @@ class TableMaker {
   const std::string& name_;
   bool has_header_ = false;
   std::vector<std::string> keys_;
-  std::unordered_map<std::string, size_t> columns_;  // by key
-  std::vector<std::vector<std::string>> rows_;       // of fields
+  std::unordered_map<std::string, size_t> columns_;  // column numbers by key
+  std::vector<std::vector<std::string>> rows_;       // rows of fields
 };
 
 /// Collects the values of one key.
@@ -172,7 +172,7 @@ class ArrayMaker {
 
   const std::string& file_;
   std::string name_;
-  std::vector<int64_t> extents_;  // of a sample
+  std::vector<int64_t> extents_;  // extents of a sample
   std::vector<double> numbers_;
   bool integers_ = true;
 };

@@ -19,7 +19,7 @@ namespace dtrain {
 /// Position of a batch in its data set: the batch starts with sample `first` of the epoch's order.
 struct BatchSource {
   const Dataset* dataset = nullptr;  // null: another thread has read the samples already
-  Samples order;                     // of the whole epoch
+  Samples order;                     // order of the whole epoch
   int64_t order_number = 0;  // identifies the order: different orders of one Loader have different numbers
   int64_t first = 0;
 };
@@ -47,20 +47,21 @@ using RowsOfBatch = std::function<std::vector<std::pair<int64_t, int64_t>>(int64
 struct LoaderOptions {
   int64_t batch_size = 1;
   bool shuffle = false;
-  uint64_t seed = 0;           // for the order and for the sample keys
-  int64_t prefetch = 2;        // most batches read ahead
-  int threads = 0;             // reader threads; 0: one per core available to this process
-  RowsOfBatch rows = nullptr;  // of this process, if others read the rest; null: all
+  uint64_t seed = 0;     // seed for the order and for the sample keys
+  int64_t prefetch = 2;  // maximum number of batches read ahead
+  int threads = 0;       // reader threads; 0: one per core available to this process
+  RowsOfBatch rows =
+      nullptr;  // the rows of a batch that this process reads, if others read the rest; null: all
   /// Batches contain samples of similar lengths if they are shuffled, and are cut to the longest of them;
   /// null: neither.
   std::shared_ptr<const SampleLengths> lengths = nullptr;
-  std::shared_ptr<const SampleWeights> weights = nullptr;  // for Batch::weight_sums()
+  std::shared_ptr<const SampleWeights> weights = nullptr;  // row weights for Batch::weight_sums()
 };
 
 /// Bytes of host memory needed for reading ahead.
 struct ReadAheadMemory {
-  size_t for_each_sample = 0;  // per sample of a batch
-  size_t for_threads = 0;      // independent of the batch size
+  size_t for_each_sample = 0;  // bytes per sample of a batch
+  size_t for_threads = 0;      // bytes that do not depend on the batch size
 
   size_t bytes(int64_t batch_size) const {
     return for_each_sample * static_cast<size_t>(batch_size) + for_threads;

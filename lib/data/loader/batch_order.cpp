@@ -135,7 +135,7 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions) {
     if (samples[units] > 0) groups.push_back({static_cast<int64_t>(units), samples[units]});
 
   SampleLengths lengths{.distinct = {}, .which = {}, .positions = positions};
-  std::vector<uint8_t> which(samples.size(), 0);  // by units
+  std::vector<uint8_t> which(samples.size(), 0);  // for each number of units, the index of its length
   size_t first = 0;
   for (const size_t last : divide(groups, SampleLengths::kMost)) {
     for (; first <= last; ++first)

@@ -24,8 +24,8 @@ struct SampleLengths {
   static constexpr int64_t kUnit = 8;  // lengths are multiples of it, except `positions`
 
   std::vector<int64_t> distinct;  // ascending; each is the length of some sample
-  std::vector<uint8_t> which;     // by sample: index of its length in `distinct`
-  int64_t positions = 0;          // of a whole sample
+  std::vector<uint8_t> which;     // indexed by sample: index of its length in `distinct`
+  int64_t positions = 0;          // positions of a whole sample
 
   /// Returns the lengths of batches that are cut: all but `positions`.
   std::set<int64_t> cut() const;

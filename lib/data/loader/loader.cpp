@@ -44,7 +44,8 @@ class CutBatch final : public Batch {
   int64_t length() const override { return length_; }
   BatchSource source() const override { return whole_->source(); }
 
-  /// Reads whole rows of the columns that are cut into a buffer, some at a time, and copies their beginnings.
+  /// Reads whole rows of columns that are cut to fewer positions: reads some rows at a time into a buffer,
+  /// and copies the first positions of each.
   void read(int64_t first, int64_t count, std::span<const View> dst) const override {
     if (count == 0) return;
     constexpr size_t kBufferBytes = size_t{256} << 10;
@@ -93,7 +94,7 @@ class CutBatch final : public Batch {
   }
 
   std::shared_ptr<const Batch> whole_;
-  const std::vector<TensorSpec>& columns_;  // of whole samples
+  const std::vector<TensorSpec>& columns_;  // columns of whole samples
   int64_t length_;
 };
 
@@ -201,7 +202,7 @@ class Loader::Impl {
 
   std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
-  std::vector<int64_t> rows_;  // the epoch's order
+  std::vector<int64_t> rows_;  // rows in the order of the epoch
   int64_t epoch_ = -1, step_ = 0;
   std::optional<Prefetcher> prefetcher_;  // the last member: its threads use rows_
 };

@@ -51,9 +51,9 @@ class Prefetcher {
   std::vector<std::shared_ptr<Slot>> slots_;  // depth_ batches that wait, and the two returned last
 
   Samples order_;
-  int64_t steps_ = 0;                 // of the epoch
+  int64_t steps_ = 0;                 // number of steps in the epoch
   int64_t given_ = 0;                 // step that next() returns next
-  std::mutex mutex_;                  // for the progress of the slots that are being read, and for spent_
+  std::mutex mutex_;                  // protects spent_ and the progress of slots that are being read
   std::condition_variable was_read_;  // wakes the thread in next()
   ReadSeconds spent_;
   ThreadPool pool_;  // the last member: its tasks use all the others

@@ -5,9 +5,9 @@ namespace dtrain {
 
 /// Seconds spent by one thread, or by several together.
 struct ReadSeconds {
-  double files = 0;     // reading stored data
-  double decoding = 0;  // decoding images
-  double rest = 0;      // transforms, augmentation, copying
+  double files = 0;     // seconds for reading stored data
+  double decoding = 0;  // seconds for decoding images
+  double rest = 0;      // seconds for transforms, augmentation and copying
 
   double total() const { return files + decoding + rest; }
   ReadSeconds& operator+=(const ReadSeconds& other) {

@@ -22,14 +22,14 @@ struct WeightColumns {
     int64_t elements = 1;
   };
   std::optional<Mask> mask = {};
-  std::optional<size_t> weights = {};  // a float32 column
+  std::optional<size_t> weights = {};  // index of a float32 column
 };
 
 /// The sum of the row weights of each sample and output: weights times mask. The shorter of both counts for
 /// consecutive elements of the longer one.
 struct SampleWeights {
   size_t outputs = 0;
-  std::vector<double> sums;  // sample by sample, one for each output
+  std::vector<double> sums;  // one sum for each output, added sample by sample
 
   /// Returns the sum over samples, for each output.
   std::vector<double> sum(std::span<const int64_t> samples) const;

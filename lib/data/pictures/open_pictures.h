@@ -46,8 +46,8 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
 /// mask that has another size than its image.
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
-/// Does the same for the path of a folder or an image, or for several paths of images; their classes are not
-/// known.
+/// Like open_pictures(), for the path of a folder or an image, or for the paths of several images. Their
+/// classes are not known.
 SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input);
 

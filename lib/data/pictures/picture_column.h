@@ -32,7 +32,7 @@ struct PictureRow {
 /// The images of a source that can be decoded, and facts about the images that were left out.
 struct CheckedPictures {
   std::vector<int64_t> kept;  // numbers of these images
-  int64_t largest = 0;        // most bytes of an encoded image
+  int64_t largest = 0;        // size of the largest encoded image, in bytes
   int64_t skipped = 0;
   std::string first_skipped;  // name and problem of the first image that was left out
   std::string advice;  // appended to the error about an image that turns out to be damaged when it is read

@@ -16,7 +16,7 @@ namespace dtrain {
 struct PictureClasses {
   FileListing files;
   std::vector<int32_t> classes;          // class index of each file
-  std::vector<std::string> class_names;  // by class index
+  std::vector<std::string> class_names;  // indexed by class index
 };
 
 /// Usual names of the folders of a data set's splits.

@@ -16,7 +16,8 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kTarBlock = 512;
-constexpr int64_t kTarMostName = int64_t{1} << 20;  // limit of a name, and of a pax header's records
+constexpr int64_t kTarMostName = int64_t{1}
+                                 << 20;  // maximum length of a name, and of the records of a pax header
 
 /// Position of a field in a header.
 struct TarField {
@@ -39,7 +40,8 @@ std::optional<int64_t> tar_number(std::string_view text) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() >> 8;
   int64_t value = 0;
   if ((static_cast<unsigned char>(text[0]) & 0x80u) != 0) {
-    if (static_cast<unsigned char>(text[0]) != 0x80) return std::nullopt;  // negative or too large
+    if (static_cast<unsigned char>(text[0]) != 0x80)
+      return std::nullopt;  // the number is negative or too large
     for (const char c : text.substr(1)) {
       if (value > kMost) return std::nullopt;
       value = (value << 8) | static_cast<unsigned char>(c);
@@ -81,8 +83,8 @@ const char* packed_by(std::string_view start) {
   return nullptr;
 }
 
-/// Reads one header after the other. Reads a few blocks at once, because a label is just a header and a
-/// block.
+/// Reads the headers of an archive one after the other. Reads a few blocks at once, because a text file with
+/// a label has only a header and one block.
 class TarWalk {
  public:
   explicit TarWalk(const InputFile& file) : file_(file) {}
@@ -202,8 +204,8 @@ class TarWalk {
   const InputFile& file_;
   std::string window_;
   int64_t from_ = 0;             // offset of the window in the file
-  std::string name_;             // name of the next file, if an extension gives it
-  std::optional<int64_t> size_;  // its size, if an extension gives it
+  std::string name_;             // name of the next file, if a header extension gives it
+  std::optional<int64_t> size_;  // size of the next file, if a header extension gives it
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace dtrain {
 struct TarMember {
   std::string name;
   int64_t header = 0;             // offset of its header in the archive
-  int64_t offset = 0, bytes = 0;  // of its content
+  int64_t offset = 0, bytes = 0;  // offset and size of the file's content
   bool is_file = true;            // false: a link
 };
 

@@ -106,7 +106,7 @@ class ArchiveListing {
     if (!member.is_file) fail(member, "expected a file, found a link");
     auto& place = is_picture ? picture_ : label_;
     if (place)
-      fail(member, fmt::format("expected one {} per sample, found {} as well",
+      fail(member, fmt::format("expected one {} per sample, found a second one, {}",
                                is_picture ? "image" : "target", place->name));
     place = member;
   }

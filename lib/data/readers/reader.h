@@ -23,7 +23,7 @@ struct WindowsOptions;  // data/windows/windows_options.h
 enum class FileUse {
   split,       // a split of the configuration
   evaluation,  // a labelled file that is not in the configuration; it may have other columns
-  prediction,  // the same, but targets and weights are not read
+  prediction,  // like `evaluation`, but targets and weights are not read
 };
 
 /// Where a reader finds its files, and for which inputs and targets it opens them. `inputs` and `targets`
@@ -32,7 +32,7 @@ enum class FileUse {
 struct ReadRequest {
   /// Relative names are searched here first, then under $DTRAIN_DATA; "" stands for the folder of `place`.
   std::string root;
-  Mark place;  // of the split in the configuration
+  Mark place;  // location of the split in the configuration
   std::vector<TensorSpec> inputs, targets;
   /// Facts about the training split, with which other files are read. Empty: the options decide, and the
   /// reader finds the facts.

@@ -13,13 +13,13 @@ namespace dtrain {
 /// Identity of a split's samples; lets a run detect that it continues with different data.
 struct DataIdentity {
   struct File {
-    std::string name;  // without its folder
+    std::string name;  // name of the file without its folder
     int64_t bytes = 0;
-    std::string digest;  // of the content, or of parts of it if the file is large
+    std::string digest;  // digest of the content, or of parts of it if the file is large
   };
   std::string reader;  // the reader's options as YAML, without file names
   std::vector<File> files;
-  int64_t samples = 0;       // in the files
+  int64_t samples = 0;       // number of samples in the files
   int64_t from = 0, to = 0;  // the split has the samples [from, to)
   std::string drawn = {};    // how the split was drawn from [from, to); "" if it was not
 

@@ -18,10 +18,10 @@ struct Draw {
 /// part ascend. A pure function of its arguments; the result of a draw does not depend on later draws.
 std::vector<std::vector<int64_t>> draw_splits(int64_t rows, std::span<const Draw> draws, uint64_t seed);
 
-/// Does the same without randomness, for rows that are consecutive parts of a whole: the parts of the draws
-/// are the last rows, in order, and the rest comes before them. `overlap`: how many rows after each row have
-/// values in common with it; this many rows before each part but the first belong to no part. Ignores
-/// Draw::labels.
+/// Like draw_splits(), but without randomness, for rows that are consecutive parts of a whole: the parts of
+/// the draws are the last rows, in order, and the rest comes before them. `overlap`: how many rows after each
+/// row have values in common with it; this many rows before each part but the first belong to no part.
+/// Ignores Draw::labels.
 std::vector<std::vector<int64_t>> cut_splits(int64_t rows, std::span<const Draw> draws, int64_t overlap);
 
 }  // namespace dtrain

@@ -157,7 +157,7 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
 
 namespace {
 
-/// Returns what `find` returns, or nothing if a file does not exist.
+/// Returns the result of `find`, or an empty result if a file does not exist.
 template <class Find>
 std::vector<std::string> found_or_none(Find find) {
   try {

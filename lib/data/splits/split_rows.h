@@ -13,7 +13,7 @@ namespace dtrain {
 
 struct DrawnRows {
   std::vector<int64_t> rows;          // rows of the source, ascending
-  std::string words;                  // how they were drawn
+  std::string words;                  // description of how the rows were drawn
   std::optional<uint64_t> seed = {};  // unset if nothing was random
 };
 

@@ -68,7 +68,7 @@ ConfigNode take_input_targets(ConfigNode options, SplitSpec& out) {
   return others.empty() ? options : options.with("targets", ConfigNode::mapping(std::move(others), mark));
 }
 
-/// Does the same for a whole split, {reader: options}: each mapping in it is a reader's options.
+/// Removes the input targets of all readers of a split {reader: options}.
 ConfigNode without_input_targets(const ConfigNode& node, SplitSpec& out) {
   if (!node.is_mapping()) return node;
   std::vector<ConfigNode::Entry> entries;

@@ -26,14 +26,15 @@ struct DrawnSplit {
 
 /// `target: {input: image}`: a target that is the input, as it is after the transforms.
 struct InputTarget {
-  std::string target;  // "" for the model's only target
+  std::string target;  // name of the target; "" for the model's only target
   std::string input;
   Mark mark;
 };
 
 struct SplitSpec {
-  Configured<Reader> reader;                 // for a drawn split: its source split's, set after parsing
-  std::optional<std::vector<int64_t>> rows;  // [from, to)
+  Configured<Reader>
+      reader;  // the reader of the split; for a drawn split, the reader of its source, set after parsing
+  std::optional<std::vector<int64_t>> rows;  // range [from, to) of rows
   /// Makes samples of several rows. For a drawn split: its source split's, set after parsing.
   std::optional<WindowsOptions> windows;
   Mark mark;

@@ -35,7 +35,7 @@ void visit_in_parts(std::string_view run, const std::function<void(std::string_v
   while (run.size() > kMostPieceBytes) {
     size_t end = kMostPieceBytes;
     while (end > kMostPieceBytes - 3 && continues_character(run[end])) --end;
-    if (continues_character(run[end])) end = kMostPieceBytes;  // not UTF-8
+    if (continues_character(run[end])) end = kMostPieceBytes;  // the text is not UTF-8
     visit(run.substr(0, end));
     run.remove_prefix(end);
   }

@@ -16,7 +16,7 @@ using TokenMerge = std::pair<int32_t, int32_t>;
 
 struct LearnedTokens {
   TokenKind kind = TokenKind::bytes;
-  TextStandardization standardize = TextStandardization::none;  // of words
+  TextStandardization standardize = TextStandardization::none;  // standardization of words
   std::vector<std::string> words;                               // from id kFirstWord, the most frequent first
   std::vector<TokenMerge> merges;                               // the token of merge i has the id 256 + i
 

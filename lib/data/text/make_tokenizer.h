@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-/// Throws UserError if merges give a token that is longer than dtrain's own.
+/// Returns the tokenizer of these tokens. Throws UserError if merges give a token of more than
+/// kMostPieceBytes bytes.
 std::shared_ptr<const Tokenizer> make_tokenizer(const LearnedTokens& learned);
 
 /// Returns the tokenizer of a saved run, whose facts are SavedRun::config.dataset.facts. Throws UserError if

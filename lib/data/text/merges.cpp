@@ -31,7 +31,7 @@ class MergeTrainer {
       const Candidate best = heap_.top();
       heap_.pop();
       Pair& pair = pairs_.at(best.key);
-      if (pair.count != best.count) {  // the count has changed since it was pushed
+      if (pair.count != best.count) {  // the count of the pair has changed since it was pushed to the queue
         push(best.key, pair);
         continue;
       }
@@ -48,7 +48,8 @@ class MergeTrainer {
   };
   struct Pair {
     int64_t count = 0;
-    std::vector<uint32_t> pieces;  // indices, each once; a piece may have lost the pair since
+    std::vector<uint32_t>
+        pieces;  // indices of pieces, each once; a piece may have lost the pair since it was listed
   };
   struct Candidate {
     int64_t count;
@@ -62,8 +63,8 @@ class MergeTrainer {
     if (pair.count >= kFewestPairs) heap_.push({pair.count, key});
   }
 
-  /// Counts the pairs of a piece and lists the piece with them: with all pairs, or only with those that
-  /// contain the new token, because the others list it already.
+  /// Counts the pairs of a piece and adds the piece to their lists. If `new_token` is given, only does so for
+  /// pairs that contain this token: the piece is already in the lists of the others.
   void count_pairs(uint32_t index, std::optional<int32_t> new_token) {
     const Piece& piece = pieces_[index];
     for (size_t i = 0; i + 1 < piece.tokens.size(); ++i) {

@@ -27,7 +27,7 @@ class TokenCounts {
   std::vector<std::string> most_frequent_words() const;
 
   TokenOptions options_;
-  TextCounts counts_;  // empty for bytes
+  TextCounts counts_;  // counts of words or pieces; empty for bytes
 };
 
 }  // namespace dtrain

@@ -23,7 +23,8 @@ void check_token_options(const TokenOptions& options, const ConfigNode& node, Di
                                                   : "the 256 bytes and one sequence of bytes",
                                          *options.vocabulary));
   if (options.standardize && !is_words)
-    diagnostics.error(node, "standardize: is for tokens: words; bytes and bpe keep the text as it is");
+    diagnostics.error(node,
+                      "standardize: the option is for tokens: words; bytes and bpe keep the text as it is");
 }
 
 }  // namespace dtrain

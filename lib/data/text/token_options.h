@@ -33,7 +33,8 @@ struct TokenOptions {
   TokenKind tokens = TokenKind::bytes;
   /// Most ids, including padding and unknown words, or including the 256 bytes. Unset for bytes.
   std::optional<int64_t> vocabulary;
-  std::optional<TextStandardization> standardize;  // of words; unset: lower_and_strip_punctuation
+  std::optional<TextStandardization>
+      standardize;  // standardization of words; unset: lower_and_strip_punctuation
 
   /// Returns the number of ids that a model must accept.
   int64_t ids() const { return vocabulary.value_or(kByteTokens); }
@@ -50,7 +51,8 @@ template <class Options>
 void add_token_fields(Schema<Options>& schema) {
   schema
       .optional("tokens", static_cast<TokenKind Options::*>(&Options::tokens),
-                "what the text is divided into: bytes (ids 0 to 255); words (between spaces); or bpe (byte "
+                "the units into which the text is divided: bytes (ids 0 to 255); words (between spaces); or "
+                "bpe (byte "
                 "pair encoding: frequent sequences of bytes, learned from the training split)")
       .optional("vocabulary", static_cast<std::optional<int64_t> Options::*>(&Options::vocabulary),
                 "the number of different tokens of words and bpe: the most frequent words, where id 0 is "

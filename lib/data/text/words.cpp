@@ -28,14 +28,14 @@ class WordTokenizer final : public Tokenizer {
     return ids;
   }
   std::string_view piece(int32_t id) const override {
-    if (id == kUnknownWord) return "[UNK]";  // as in Keras
+    if (id == kUnknownWord) return "[UNK]";  // Keras's name of unknown words
     return id >= kFirstWord && id < size()
                ? std::string_view(learned().words[static_cast<size_t>(id - kFirstWord)])
                : std::string_view();
   }
 
  private:
-  std::unordered_map<std::string_view, int32_t> ids_;  // of the words in learned()
+  std::unordered_map<std::string_view, int32_t> ids_;  // ids of the words in learned()
 };
 
 }  // namespace

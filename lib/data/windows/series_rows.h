@@ -11,10 +11,11 @@ namespace dtrain {
 
 /// Row numbers of a source, series by series, sorted by time within each series.
 struct SeriesRows {
-  std::vector<int64_t> rows;       // row numbers of the source
-  std::vector<int64_t> ends;       // by series: end of its rows in `rows`
-  std::vector<std::string> names;  // by series, in the order of first rows; empty if there is only one
-  std::string source;              // name of the files, for messages
+  std::vector<int64_t> rows;  // row numbers of the source
+  std::vector<int64_t> ends;  // indexed by series: end of its rows in `rows`
+  std::vector<std::string>
+      names;           // indexed by series, in the order of first rows; empty if there is only one
+  std::string source;  // name of the files, for messages
 
   size_t size() const { return ends.size(); }
   int64_t begin_of(size_t series) const { return series == 0 ? 0 : ends[series - 1]; }

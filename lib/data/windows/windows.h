@@ -13,7 +13,7 @@ namespace dtrain {
 
 /// The division of series by time, and the part that is wanted. Without fractions there is one part.
 struct TimeParts {
-  std::vector<double> fractions = {};  // of a series' rows, from the first part to the last
+  std::vector<double> fractions = {};  // fractions of the rows of a series, from the first part to the last
   size_t rest = 0;                     // index of the part that takes the remaining rows
   size_t wanted = 0;
 
@@ -26,12 +26,12 @@ struct Windows {
   int64_t length = 0, horizon = 0;
   size_t inputs = 0;             // number of columns that are inputs; further columns are targets
   std::vector<int64_t> order;    // rows by series and time
-  std::vector<int64_t> starts;   // by window: index in `order` of its first row
+  std::vector<int64_t> starts;   // indexed by window: index in `order` of its first row
   std::vector<int64_t> members;  // rows of the split, ascending, each once: transforms are fitted on them
-  /// By window, if each continues a series: the series' name. Empty for other windows, and if there is only
-  /// one series, which has no name.
+  /// Indexed by window, if each continues a series: the series' name. Empty for other windows, and if there
+  /// is only one series, which has no name.
   std::vector<std::string> names = {};
-  std::string title = {};                  // of `names`
+  std::string title = {};                  // title of the list `names`
   std::vector<std::string> warnings = {};  // one sentence each
   bool are_forecasts = false;              // the windows have no targets
 

@@ -10,10 +10,10 @@ namespace dtrain::cpu {
 
 /// A control group that limits this process's memory: its own group or an ancestor. All sizes are in bytes.
 struct MemoryGroup {
-  uint64_t limit = 0;                 // without swap
+  uint64_t limit = 0;                 // limit of memory without swap
   std::optional<uint64_t> with_swap;  // memory plus swap; nullopt if their sum is not limited
-  uint64_t used = 0;                  // by all processes in the group, without reclaimable page cache
-  std::string file;                   // path of the file that holds the limit
+  uint64_t used = 0;  // memory used by all processes in the group, without reclaimable page cache
+  std::string file;   // path of the file that holds the limit
 };
 
 /// Returns the control groups that set a memory limit, from the process's own group up. `root`: directory

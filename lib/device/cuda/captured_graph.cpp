@@ -69,7 +69,7 @@ CudaCapturedGraph::CudaCapturedGraph(cudaStream_t stream, const std::function<vo
   check(cudaGraphInstantiate(&made, captured.get(), cudaGraphInstantiateFlagUseNodePriority),
         "instantiating the graph of a captured step");
   graph_.reset(made);
-  // Otherwise the first launch would upload the graph, which may allocate and wait.
+  // Uploads the graph now; otherwise its first launch would do so, which may allocate and wait.
   check(cudaGraphUpload(graph_.get(), stream_), "uploading a captured step to the GPU");
   check(cudaStreamSynchronize(stream_), "uploading a captured step to the GPU");
 }

@@ -24,7 +24,7 @@ namespace {
 /// letter, as in "90a-real", restricts it to GPUs of exactly this capability.
 struct Architecture {
   int capability = 0;
-  bool only = false;  // exactly this capability
+  bool only = false;  // true: the code runs only on this capability
   bool real = true, is_virtual = true;
 
   /// Machine code runs on GPUs with the same major version and the same or a later minor version.
@@ -61,7 +61,7 @@ std::string capability_text(int capability) {
   return fmt::format("{}.{}", capability / 10, capability % 10);
 }
 
-/// "8.0 to 8.9, 9.0 to 9.9, 9.0 and newer"
+/// Formats the ranges of capabilities, such as "8.0 to 8.9, 9.0 to 9.9, 9.0 and newer"
 std::string describe(const std::vector<Architecture>& all) {
   std::vector<std::string> parts;
   for (const Architecture& one : all) {

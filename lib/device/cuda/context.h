@@ -73,7 +73,7 @@ class CudaContext : public Context {
 
   // Created on first use, which must not happen during a capture.
   cublasLtHandle_t blas();
-  /// Bound to compute().
+  /// The library handles are bound to compute().
   cudnnHandle_t dnn();
   void* workspace();
   size_t workspace_bytes() const override;

@@ -29,7 +29,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-/// GPUs prefix memory GPU `index` can access directly; empty if the query fails.
+/// Returns the GPUs whose memory GPU `index` can access directly; empty if the query fails.
 std::vector<int> peers_of(int index, int count) {
   std::vector<int> peers;
   for (int other = 0; other < count; ++other) {

@@ -12,7 +12,7 @@ class Library {
   /// Version and usability of an opened library.
   struct Identity {
     std::string version;  // "9.19.0"
-    std::string problem;  // why it cannot be used, "is for CUDA 12, ..."; "" if it can
+    std::string problem;  // why the library cannot be used, such as "is for CUDA 12, ..."; "" if it can
   };
   using Identify = Identity (*)(const Library& opened);
 

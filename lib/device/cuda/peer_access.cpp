@@ -21,7 +21,8 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  std::map<std::pair<int, int>, std::string> notes;  // by GPU pair (lower index first); "" if no problem
+  std::map<std::pair<int, int>, std::string>
+      notes;  // indexed by GPU pair (lower index first); "" if no problem
 };
 
 State& state() {
@@ -48,7 +49,8 @@ void stop_reaching(int index, int peer) {
   cudaGetLastError();
 }
 
-/// Copies data from sender to receiver as links do (collective/link.h) and checks that it arrives undamaged.
+/// Copies data from sender to receiver in the same way as links (collective/link.h), and checks that it
+/// arrives undamaged.
 bool arrives_whole(int sender, int receiver) {
   constexpr size_t kNumbers = size_t{1} << 18, kBytes = kNumbers * sizeof(uint32_t);
   std::vector<uint32_t> sent(kNumbers), arrived(kNumbers);

@@ -69,7 +69,7 @@ std::span<float> ModelState::host_view(std::string_view array) const {
 /// Consecutive pieces of a process form one part, in ascending or descending order, with the padding between
 /// them.
 PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) const {
-  std::vector<size_t> processes;  // by slot
+  std::vector<size_t> processes;  // indexed by slot
   for (int process = 0; process < world_.size(); ++process)
     processes.insert(processes.end(), static_cast<size_t>(plan_.slots_of(process).size()),
                      static_cast<size_t>(process));
@@ -200,7 +200,7 @@ HostArrays ModelState::download() {
   });
 }
 
-/// The other processes need memory for one block.
+/// Processes other than process 0 need memory for one block.
 std::span<float> ModelState::collect(Array& array) {
   const bool sends = world_.rank() > 0;
   const std::span<float> all = sends ? std::span<float>() : copy_of(array);

@@ -35,7 +35,7 @@ class ModelState {
   /// Runs work(rank, slot) on every slot's thread.
   using RunOnSlots = std::function<void(const std::function<void(int rank, int slot)>& work)>;
 
-  /// `updates`: by slot. `slots`: by slot of this process. Keeps references to all arguments.
+  /// `updates`: indexed by slot. `slots`: indexed by slot of this process. Keeps references to all arguments.
   ModelState(const ModelLayout& layout, SlotThreads& threads, const std::deque<Update>& updates,
              std::span<const std::unique_ptr<SlotState>> slots, const RunPlan& plan, RunOnSlots run);
 
@@ -93,7 +93,7 @@ class ModelState {
     std::string name;
     int64_t size = 0;                  // floats
     std::optional<SlotLayout> layout;  // nullopt for the parameters
-    Buffer copy;                       // in host memory, allocated on first use
+    Buffer copy;                       // copy in host memory, allocated on first use
   };
 
   bool is_here(int slot) const { return slot >= threads_.first_slot() && slot < threads_.end_slot(); }

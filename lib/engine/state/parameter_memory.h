@@ -18,7 +18,7 @@ inline size_t bytes_of_floats(int64_t count) {
 /// Parts of a layout that a memory holds.
 struct HeldRanges {
   Range values;  // parameters
-  Range slots;   // trained parameters whose optimizer state it holds
+  Range slots;   // range of the trained parameters whose optimizer state is in this memory
 };
 
 /// The parameters in host or GPU memory, with a copy in the compute type unless that is float32 and, for

@@ -19,8 +19,9 @@ struct Shard {
   Worker* worker = nullptr;
   Range trained;  // the part of parameters with a gradient, including statistics
   Range frozen;
-  std::unique_ptr<ParameterMemory> memory;  // of `trained`; of the whole layout unless parameters are sharded
-  Buffer frozen_values;                     // allocated if parameters are sharded
+  std::unique_ptr<ParameterMemory>
+      memory;            // memory of `trained`; of the whole layout unless parameters are sharded
+  Buffer frozen_values;  // allocated if parameters are sharded
 
   /// Calls work(part, values) for each part of the parameters in `range` that this replica stores. `values`:
   /// the part's first value. For sharded parameters only.
@@ -39,14 +40,14 @@ class ShardedStore final : public ParameterStore {
  public:
   static constexpr int64_t kShardGrain = 16;  // floats
 
-  /// `workers`: by replica of this process. `shares`: the parts of the parameters with gradients, by replica
-  /// of all processes (ParameterLayout::shares()). `ranks`: the workers' ranks among all replicas. Keeps
-  /// references to the layout, the slots and the World.
+  /// `workers`: indexed by replica of this process. `shares`: the parts of the parameters with gradients,
+  /// indexed by replica of all processes (ParameterLayout::shares()). `ranks`: the workers' ranks among all
+  /// replicas. Keeps references to the layout, the slots and the World.
   ShardedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
                std::span<Worker* const> workers, std::vector<Range> shares, const ReplicaRanks& ranks,
                ShardLevel level, World& world);
 
-  std::span<const Shard> shards() const { return shards_; }  // by replica of this process
+  std::span<const Shard> shards() const { return shards_; }  // indexed by replica of this process
   const ReplicaRanks& ranks() const { return ranks_; }
   World& world() const { return world_; }
   /// Returns the parts of the parameters with a gradient, and of the frozen parameters, that a replica has.
@@ -87,11 +88,11 @@ class ShardedStore final : public ParameterStore {
 
   const ParameterLayout& layout_;
   const std::vector<SlotLayout>& slots_;
-  const std::vector<Range> shares_;  // by replica of all processes
+  const std::vector<Range> shares_;  // indexed by replica of all processes
   const ReplicaRanks ranks_;
   World& world_;
   const bool has_sharded_parameters_;
-  std::vector<Shard> shards_;  // by rank
+  std::vector<Shard> shards_;  // indexed by rank
 };
 
 }  // namespace dtrain

@@ -11,7 +11,7 @@ GradientNorm::GradientNorm(const ModelLayout& layout, int slot, std::span<Worker
   std::vector<std::vector<Run>> runs(static_cast<size_t>(layout.slots()));
   layout.for_each_piece({0, layout.whole().trained()}, [&](const ModelLayout::Piece& piece) {
     auto& those = runs[static_cast<size_t>(piece.slot)];
-    const int64_t size = grains_of(piece.on_slot.size()) * math::kSquaresGrain;  // with padding
+    const int64_t size = grains_of(piece.on_slot.size()) * math::kSquaresGrain;  // size with padding
     const bool goes_on = !those.empty() && those.back().on_slot.end == piece.on_slot.begin &&
                          those.back().at + those.back().on_slot.size() == piece.at;
     if (goes_on)

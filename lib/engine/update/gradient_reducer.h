@@ -79,13 +79,14 @@ class GradientReducer {
   DeviceCollective& nccl(const Worker& worker) { return *nccl_[static_cast<size_t>(worker.rank())]; }
 
  private:
-  std::vector<std::unique_ptr<DeviceCollective>> nccl_;  // by rank; empty without NCCL
+  std::vector<std::unique_ptr<DeviceCollective>> nccl_;  // indexed by rank; empty without NCCL
 };
 
 /// Creates the reducer for one replica, whose gradient is already the sum.
 std::unique_ptr<GradientReducer> make_single_reducer(const ParameterLayout& layout);
 /// Creates the reducer for replicas in one memory (the host's or one GPU's): each replica sums its share
-/// (ParameterLayout::shares()). Also for one replica with several slots, which hold parts of the gradient.
+/// (ParameterLayout::shares()). Also used for one replica with several slots, which hold parts of the
+/// gradient.
 std::unique_ptr<GradientReducer> make_shared_memory_reducer(std::vector<Range> shares,
                                                             std::span<Worker* const> workers);
 /// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket.
@@ -95,21 +96,22 @@ std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout
 struct ProcessReducerRequest {
   const ParameterLayout& layout;
   int slot = 0;
-  std::span<Worker* const> workers;  // of this process
-  std::vector<Range> shares;         // of the workers in the update
-  int64_t bucket = 1;                // floats that are exchanged at a time
-  ProcessTotals& totals;             // of all slots
-  ReplicaRanks ranks;                // of the workers
+  std::span<Worker* const> workers;  // workers of this process
+  std::vector<Range> shares;         // part of the parameters that each worker updates
+  int64_t bucket = 1;                // number of floats that are exchanged at a time
+  ProcessTotals& totals;             // totals of all slots
+  ReplicaRanks ranks;                // ranks of the workers
   World& world;
   /// The shards of the state, with level `optimizer`; null if each process updates all parameters.
   const ShardedStore* store = nullptr;
 };
-/// Creates the reducer for such a slot: the replicas of a process add their gradients, and the processes
-/// exchange the sums bucket by bucket. All processes must create their reducers in the same order.
+/// Creates the reducer for a slot whose replicas belong to several processes: the replicas of a process add
+/// their gradients, and the processes exchange the sums bucket by bucket. All processes must create their
+/// reducers in the same order.
 std::unique_ptr<GradientReducer> make_process_reducer(const ProcessReducerRequest& request);
 /// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
-/// machine but is slow. `on_host`: by replica, the CPU worker that sums and updates for it; the replica's own
-/// worker if that is on a CPU.
+/// machine but is slow. `on_host`: for each replica, the CPU worker that sums and updates for it; the
+/// replica's own worker if that is on a CPU.
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout, std::vector<Range> shares,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);

@@ -46,7 +46,7 @@ class LastGradient {
     const float* values = nullptr;
     Range range;
   };
-  std::vector<Part> parts_;  // by rank
+  std::vector<Part> parts_;  // indexed by rank
 };
 
 }  // namespace dtrain

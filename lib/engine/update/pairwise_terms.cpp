@@ -49,7 +49,7 @@ void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, in
 
 std::vector<double> sum_over_members(Collective& everyone, std::span<const PairwiseTerm> terms,
                                      std::span<const double> sums, size_t most, size_t arrays) {
-  std::vector<double> mine(most * kNumbers, -1.0);  // array -1: unused entry
+  std::vector<double> mine(most * kNumbers, -1.0);  // an entry whose array is -1 is unused
   for (size_t i = 0; i < terms.size(); ++i) {
     const double numbers[] = {static_cast<double>(terms[i].array), static_cast<double>(terms[i].first),
                               static_cast<double>(terms[i].level), sums[i]};

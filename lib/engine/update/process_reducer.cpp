@@ -49,7 +49,8 @@ class ProcessReducer final : public GradientReducer {
   Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
   float* sum_of(Worker& worker) override { return workers_[0]->gradients() + share_of(worker.rank()).begin; }
 
-  /// The arrays of other processes count for the first worker, the totals for that of the first slot.
+  /// The memory of arrays from other processes counts for the first worker, the memory of totals for the
+  /// first worker of the first slot.
   size_t gradient_bytes(const Worker& worker) const override {
     size_t bytes = slot_ == 0 ? totals_.bytes() : 0;
     for (const auto& bucket : buckets_) bytes += bucket->sum->bytes();
@@ -93,7 +94,7 @@ class ProcessReducer final : public GradientReducer {
         : range(floats), sum(std::move(over_processes)) {}
     const Range range;
     const std::unique_ptr<BackgroundSum<float>> sum;
-    Arrivals filled{0}, added{0};  // by replicas of this process
+    Arrivals filled{0}, added{0};  // counts of arrivals of the replicas of this process
   };
   /// A subtree of the tree over all replicas that this process adds.
   struct Node {
@@ -102,7 +103,7 @@ class ProcessReducer final : public GradientReducer {
   };
   /// A replica's progress in the current step.
   struct Turn {
-    int64_t arrivals = 0;  // of all replicas, from the first step to the end of this one
+    int64_t arrivals = 0;  // arrivals of all replicas, from the first step to the end of this one
     size_t next = 0;       // index of the next bucket to add
   };
 
@@ -148,12 +149,12 @@ class ProcessReducer final : public GradientReducer {
   const ShardedStore* const store_;
   const int slot_;
   const std::vector<Worker*> workers_;
-  const std::vector<Range> shares_;  // that the replicas of this process update
+  const std::vector<Range> shares_;  // shares that the replicas of this process update
   const int64_t bucket_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Node> nodes_;
   ProcessTotals& totals_;
-  std::vector<Turn> turns_;  // by replica; each is used by its own thread
+  std::vector<Turn> turns_;  // indexed by replica; each is used by its own thread
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ class ProcessShardedReducer final : public ShardedReducer {
     if (gathers() && worker.rank() == 0) gathered_ = worker.context().allocate(staging_bytes_of_one());
   }
 
-  /// So do the sums of the buckets over the subtrees of this process and of the others.
+  /// The sums of the buckets over the subtrees of this process and of the others count for the first worker.
   size_t gradient_bytes(const Worker& worker) const override {
     const size_t shared = buckets_.size() * (nodes_.size() + nodes_of_others());
     return ShardedReducer::gradient_bytes(worker) +
@@ -68,7 +68,8 @@ class ProcessShardedReducer final : public ShardedReducer {
     std::vector<Buffer> nodes;
     std::unique_ptr<BackgroundSum<float>> sum;
   };
-  /// Numbers of buckets that a replica has filled, and whose sums it has added, from the first step on.
+  /// The number of buckets that a replica has filled, and the number of buckets whose sums it has added,
+  /// since the first step.
   struct Turn {
     size_t filled = 0, added = 0;
   };
@@ -155,9 +156,9 @@ class ProcessShardedReducer final : public ShardedReducer {
 
   World& world_;
   const std::vector<Range> nodes_;  // subtrees of the tree over all replicas that this process adds
-  Buffer gathered_;                 // of level `parameters`: a layer
+  Buffer gathered_;                 // memory for a gathered layer (level `parameters`)
   std::array<Bucket, 2> buckets_;
-  std::vector<Turn> turns_;  // by replica; each is used by its own thread
+  std::vector<Turn> turns_;  // indexed by replica; each is used by its own thread
 };
 
 }  // namespace

@@ -19,8 +19,8 @@ void sum_over_slots(std::span<const double* const> slots, std::span<double> sums
 /// gradients. For replicas on CPUs; one object serves all of this process.
 class ProcessTotals {
  public:
-  /// `ranks`: of the replicas. `slots`: of each of them. `totals`: number of totals of a step. All processes
-  /// must create it in the same order among their background sums.
+  /// `ranks`: the ranks of the replicas. `slots`: number of slots of each replica. `totals`: number of totals
+  /// of a step. All processes must create it in the same order among their background sums.
   ProcessTotals(const ReplicaRanks& ranks, int slots, int64_t totals, World& world);
 
   /// Hands over the totals of a slot of a replica of this process, on that slot's thread, once per step. They
@@ -43,7 +43,8 @@ class ProcessTotals {
   struct Node {
     size_t first, replicas;  // replicas of this process
     SumTree tree;
-    std::vector<double> totals;  // of its replicas; finally, in the first node, of all replicas
+    std::vector<double>
+        totals;  // totals of its replicas; finally, in the first node, the totals of all replicas
   };
 
   size_t index_of(int rank, int slot) const {
@@ -52,10 +53,10 @@ class ProcessTotals {
   void start();
 
   const int slots_;
-  std::vector<const double*> parts_;             // by replica of this process, then slot
+  std::vector<const double*> parts_;             // indexed by replica of this process, then slot
   std::vector<std::vector<double>> by_replica_;  // sums over the slots; used if there are several
   std::vector<Node> nodes_;
-  std::atomic<size_t> added_{0};  // from the first step on, so that nothing is reset
+  std::atomic<size_t> added_{0};  // number of additions since the first step, so that nothing is reset
   std::unique_ptr<BackgroundSum<double>> sum_;
 };
 

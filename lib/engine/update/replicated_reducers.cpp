@@ -57,7 +57,7 @@ class SharedMemoryReducer final : public GradientReducer {
   }
 
   std::vector<Worker*> workers_;
-  std::vector<Range> shares_;  // by rank
+  std::vector<Range> shares_;  // indexed by rank
 };
 
 class NcclReducer final : public GradientReducer {
@@ -118,7 +118,7 @@ class StagedReducer final : public GradientReducer {
   Worker& host_of(const Worker& worker) const { return *on_host_[static_cast<size_t>(worker.rank())]; }
 
   std::vector<Worker*> on_host_;
-  std::vector<Range> shares_;  // by rank
+  std::vector<Range> shares_;  // indexed by rank
   int64_t with_gradient_;
   size_t gpus_ = 0;
 };

@@ -86,8 +86,8 @@ class ShardedReducer : public GradientReducer {
   bool has_sharded_gradients() const { return level_ >= ShardLevel::gradients; }
 
   const ShardLevel level_;
-  std::vector<Buffer> sums_;      // by rank
-  std::vector<char> first_time_;  // by rank: see StateShards::begin()
+  std::vector<Buffer> sums_;      // indexed by rank
+  std::vector<char> first_time_;  // indexed by rank: see StateShards::begin()
   std::vector<std::unique_ptr<View>> views_;
 };
 

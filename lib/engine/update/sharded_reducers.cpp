@@ -121,7 +121,7 @@ class NcclShardedReducer final : public ShardedReducer {
     together(worker, replicas, [&] {
       each_owner(range, [&](int root, Range part) {
         float* const gathered = target + (part.begin - range.begin);
-        const float* place = gathered;  // not read, except in the owner
+        const float* place = gathered;  // the memory is not read, except in the owner
         if (root == store_.ranks().first() + worker.rank())
           shard.each_part(part, [&](Range, const float* values) { place = values; });
         nccl(worker).broadcast(place, gathered, part.size(), root);
@@ -149,7 +149,7 @@ class NcclShardedReducer final : public ShardedReducer {
                              spare + (mine.begin - range.begin), 1.0f, 1.0f, mine.size());
   }
 
-  std::vector<Buffer> staging_;  // by rank
+  std::vector<Buffer> staging_;  // indexed by rank
 };
 
 }  // namespace

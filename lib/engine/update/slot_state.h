@@ -31,11 +31,11 @@ struct SlotStateRequest {
                                            // sharded, or on GPUs, of those of all processes
   const ModelLayout& model;
   int slot = 0;
-  const Update& update;  // of the slot's parameters
+  const Update& update;  // update of the slot's parameters
   ShardLevel sharded = ShardLevel::none;
-  ProcessTotals* totals = nullptr;  // of all slots; null if there is one process
+  ProcessTotals* totals = nullptr;  // totals of all slots; null if there is one process
   int64_t bucket_bytes = 0;         // gradient bytes that NCCL or a process sends at a time during backward
-  ReplicaRanks ranks;               // of the workers
+  ReplicaRanks ranks;               // ranks of the workers
   World& world;
 
   const ParameterLayout& layout() const { return model.on(slot); }
@@ -68,7 +68,7 @@ class SlotState {
   /// Bytes in a worker's memory.
   struct Bytes {
     size_t parameters = 0, slots = 0;
-    size_t gradients = 0;  // in addition to the worker's own gradients
+    size_t gradients = 0;  // bytes of gradients in addition to the worker's own
   };
   Bytes bytes(const Worker& worker) const;
   /// Bytes of host memory in addition to the memory of CPU workers.
@@ -105,13 +105,13 @@ class SlotState {
   const SlotStateRequest request_;
   const Exchange exchange_;
   std::vector<std::unique_ptr<Worker>> host_workers_;  // CPU workers that update parameters for GPUs
-  std::vector<Worker*> updating_;                      // by replica: the worker that updates
+  std::vector<Worker*> updating_;                      // indexed by replica: the worker that updates
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<GradientReducer> reducer_;
   std::optional<GradientNorm> norm_;
   LastGradient last_;
-  std::vector<WorkerUpdate> updates_;    // by replica
-  std::vector<UpdateProgram> programs_;  // by replica
+  std::vector<WorkerUpdate> updates_;    // indexed by replica
+  std::vector<UpdateProgram> programs_;  // indexed by replica
 };
 
 }  // namespace dtrain

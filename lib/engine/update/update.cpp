@@ -21,7 +21,7 @@ void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
   add_trained(since);
 }
 
-/// Adjacent parameters with the same options form one group, so that a model without groups is updated by one
+/// Adjacent parameters with the same options form one group: a model without groups is then updated by one
 /// call.
 void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   for (const ParameterSlice* slice : layout_.by_offset({0, layout_.trained()})) {

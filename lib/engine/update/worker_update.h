@@ -22,7 +22,7 @@ class WorkerUpdate final : public ParameterUpdate {
     Collective& replicas;  // joins this slot's workers, one per replica
     Collective& everyone;  // joins the workers of all slots and replicas
     Collective& sharers;   // joins the workers that have shares of this slot's summed gradient
-    int slots;             // of each replica
+    int slots;             // number of slots of each replica
     const Update& update;
     const ParameterStore& store;
     GradientReducer& reducer;

@@ -37,8 +37,8 @@ bool is_grouped(const Json& options) {
   return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
 }
 
-/// Returns whether no Keras layer computes an attention: rotary positions, or grouped heads of values that
-/// have another size than those of keys. It becomes a model.
+/// Returns whether no Keras layer computes the attention: with rotary positions, or with grouped heads whose
+/// values have another size than their keys. Keras then gets a model.
 bool is_model_in_keras(const Json& options) {
   if (option_is_set(options, "rotary")) return true;
   const Json &value_dim = options.at("value_dim"), &key_dim = options.at("key_dim");
@@ -94,7 +94,7 @@ void complete_attention(const Graph& graph, const GraphNode& node, Json& config)
 Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) {
   Json arguments = Json::array();
   for (const Json& input : inputs) arguments.push(input);
-  if (is_model_in_keras(to_json(options)))  // a model has one argument
+  if (is_model_in_keras(to_json(options)))  // in Keras, the layer is a model, whose call has one argument
     return Json::object()
         .set("args", Json::array().push(inputs.size() == 1 ? inputs.front() : arguments))
         .set("kwargs", Json::object());
@@ -107,7 +107,7 @@ Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) 
 /// Returns the part of Keras's layer that has a parameter: "query/kernel" is in query_dense.
 std::string attention_part(const Json& keras_config, const std::string& parameter) {
   const std::string name = parameter.substr(0, parameter.find('/'));
-  if (keras_config.entries().empty())  // of a model
+  if (keras_config.entries().empty())  // the layer was a model in Keras
     for (const KerasLayerPart& part : kKerasAttentionParts)
       if (part.prefix == name + "/") return std::string(part.group);
   return fmt::format("{}{}_dense", keras_config.find("head_dim") ? "_" : "",

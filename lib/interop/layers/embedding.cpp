@@ -42,7 +42,7 @@ ConfigNode embedding_from_keras(KerasLayerReader& reader) {
 
 /// Sets the features of masked steps to 0.
 void masking_to_onnx(OnnxLayer& layer) {
-  layer.ignore_masks();  // it creates a new one
+  layer.ignore_masks();  // an embedding ignores the mask of its input and creates a new one
   const std::string x = layer.input(0, ExportLayout::channels_last), zero = layer.constant(0),
                     one = layer.constant(1),
                     value = layer.constant(static_cast<float>(layer.options().at("mask_value").as_double()));
@@ -59,7 +59,7 @@ void masking_to_onnx(OnnxLayer& layer) {
 }
 
 void masking_to_torch(TorchLayer& layer) {
-  layer.ignore_masks();  // it creates a new one
+  layer.ignore_masks();  // an embedding ignores the mask of its input and creates a new one
   const std::string x = layer.input(0, ExportLayout::channels_last);
   const std::string is_valid =
       fmt::format("({} != {}).any(-1", x, layer.options().at("mask_value").as_double());

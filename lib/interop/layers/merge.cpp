@@ -102,7 +102,7 @@ void concatenate_to_torch(TorchLayer& layer) {
 
 /// An input of a dot layer.
 struct DotInput {
-  int64_t axis;       // of the sum, in the batch
+  int64_t axis;       // axis of the sum, in the batch
   int64_t rows;       // number of rows along that axis, for each sample
   int64_t columns;    // extent of the axis
   size_t batch_rank;  // number of the batch's axes

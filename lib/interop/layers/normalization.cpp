@@ -35,7 +35,7 @@ float onnx_epsilon(const OnnxLayer& layer) {
 }
 
 void batch_normalization_to_onnx(OnnxLayer& layer) {
-  layer.ignore_masks();  // they only matter in training
+  layer.ignore_masks();  // masks only matter in training
   const std::string y = layer.add(
       "BatchNormalization",
       {layer.input(0, ExportLayout::channels_first), parameter_or(layer, "gamma", 1),
@@ -105,7 +105,7 @@ void group_normalization_to_onnx(OnnxLayer& layer) {
 }
 
 void batch_normalization_to_torch(TorchLayer& layer) {
-  layer.ignore_masks();  // they only matter in training
+  layer.ignore_masks();  // masks only matter in training
   const Shape& shape = layer.input_spec().shape;
   const bool is_affine = layer.has_parameter("gamma") || layer.has_parameter("beta");
   if (shape.rank() > 4)

@@ -178,8 +178,8 @@ std::string torch_mask(TorchLayer& layer, const Recurrent& recurrent) {
   return mask.empty() || !recurrent.goes_backwards() ? mask : mask + ".flip(1)";
 }
 
-/// Returns the input of a module, in the order of processing. Valid steps come before masked steps, because a
-/// masked step keeps the state.
+/// Returns the input of a PyTorch module, in the order of processing. Masked steps come last, because they do
+/// not change the state.
 std::string torch_sequence(TorchLayer& layer, const Recurrent& recurrent) {
   std::string x = layer.input(0, ExportLayout::channels_last);
   if (recurrent.goes_backwards()) x += ".flip(1)";
@@ -189,11 +189,11 @@ std::string torch_sequence(TorchLayer& layer, const Recurrent& recurrent) {
   return fmt::format("torch.take_along_dim({}, {}.unsqueeze(-1), 1)", x, order);
 }
 
-/// Adds the output from an expression for the states after all steps of torch_sequence(). Returns its
-/// variable.
+/// Sets the layer's output. `states` is an expression for the states after all steps of torch_sequence().
+/// Returns the variable of the output.
 std::string add_torch_states(TorchLayer& layer, const Recurrent& recurrent, std::string states) {
   if (const std::string mask = torch_mask(layer, recurrent); !mask.empty()) {
-    // The state of a step is that of the last valid step, and 0 before the first one.
+    // Each step has the state of the last valid step, and 0 before the first valid step.
     const std::string count = layer.add(fmt::format("{}.cumsum(1).unsqueeze(-1)", mask));
     states = fmt::format("(torch.take_along_dim({0}, ({1} - 1).clamp(min=0), 1) * ({1} > 0))", states, count);
   }
@@ -233,8 +233,8 @@ TorchRecurrence module_in_torch(const TorchLayer& layer, const Recurrent& recurr
           add};
 }
 
-/// Adds the lines of a gru, whose module is an nn.ParameterDict. nn.GRU has the reset gate first. The weights
-/// keep Keras's order, and forward() converts them.
+/// Adds the lines of a gru, whose module is an nn.ParameterDict. The weights keep Keras's order; forward()
+/// converts them to the order of nn.GRU, which has the reset gate first.
 std::string add_torch_gru(TorchLayer& layer, const Recurrent& recurrent) {
   const int64_t units = recurrent.options.at("units").as_int();
   const bool has_bias = layer.has_parameter(recurrent.prefix + "bias");

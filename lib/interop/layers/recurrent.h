@@ -17,10 +17,10 @@ bool is_set(const Json& options, const char* key);
 /// One recurrent layer in an exported model: a layer, or a direction of a bidirectional layer.
 struct Recurrent {
   std::string kind;
-  Json options = {};            ///< those of the recurrent layer
-  std::string prefix = {};      ///< of its parameters' names
-  std::string part = {};        ///< its module in the layer's nn.ModuleDict; "": the layer's module
-  bool in_input_order = false;  ///< its states after all steps have the order of the input
+  Json options = {};            ///< options of the recurrent layer
+  std::string prefix = {};      ///< prefix of the names of its parameters
+  std::string part = {};        ///< its module in the layer's nn.ModuleDict; "": the layer has one module
+  bool in_input_order = false;  ///< whether its states after all steps have the order of the input
 
   bool goes_backwards() const { return is_set(options, "go_backwards"); }
 };

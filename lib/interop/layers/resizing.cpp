@@ -18,7 +18,7 @@ namespace dtrain {
 namespace {
 
 ConfigNode resizing_from_keras(KerasLayerReader& reader) {
-  reader.skip({"fill_mode", "fill_value"});  // they matter only with pad_to_aspect_ratio
+  reader.skip({"fill_mode", "fill_value"});  // these options matter only with pad_to_aspect_ratio
   if (const Json* const written = reader.find("interpolation"); written && written->is_string())
     if (const std::string& name = written->as_string(); name != "bilinear" && name != "nearest")
       reader.add_problem(fmt::format("has interpolation: {}", name));

@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// Rows of [batch, positions, heads * dim].
+/// An array [batch, positions, heads * dim] as rows of one head.
 struct HeadRows {
   const OnnxArray& array;
   int64_t heads;
@@ -22,7 +22,7 @@ struct HeadRows {
   }
 };
 
-/// Replaces scores by their exponentials, divided by the sum of these.
+/// Computes the softmax of the scores in place.
 void softmax_of(std::vector<double>& scores) {
   const double most = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
@@ -37,9 +37,9 @@ OnnxArray attention(const OnnxCall& call) {
   const HeadRows values{call.input(2), keys.heads};
   const int64_t samples = queries.array.shape[0], q = queries.positions(), k = keys.positions();
   if (queries.array.shape.rank() != 3 || queries.heads % keys.heads != 0 || queries.dim() != keys.dim())
-    throw std::logic_error("Attention of other inputs than [batch, positions, heads * dim]");
+    throw std::logic_error("Attention with inputs other than [batch, positions, heads * dim]");
   if (call.has_input(3) && call.input(3).shape != Shape{samples, 1, q, k})
-    throw std::logic_error("Attention with another mask than [batch, 1, queries, keys]");
+    throw std::logic_error("Attention with a mask other than [batch, 1, queries, keys]");
   const bool is_causal = call.integer("is_causal", 0) != 0;
   const double scale = 1 / std::sqrt(static_cast<double>(queries.dim()));
   OnnxArray result(Shape{samples, q, queries.heads * values.dim()});

@@ -24,8 +24,8 @@ class OnnxBuilder;
 class OnnxLayer {
  public:
   OnnxLayer(OnnxBuilder& builder, int node);
-  /// A layer that is an option of `outer` and has its parameters. `value`: the name of its input, channels
-  /// last. take_output() returns its output.
+  /// Represents a layer that is an option of `outer` and has its parameters. `value`: the name of its input,
+  /// channels last. take_output() returns its output.
   OnnxLayer(const OnnxLayer& outer, InnerNode inner, std::string value);
 
   const GraphNode& node() const { return *node_; }
@@ -47,7 +47,7 @@ class OnnxLayer {
   /// Returns the mask of an input, [batch, positions] with 1 for valid positions and 0 for padding, in the
   /// compute type; "" if the input has none. A layer that reads masks must call it for them.
   std::string mask(size_t input = 0);
-  /// Says that the layer's predictions do not depend on the masks of its inputs.
+  /// States that the layer's predictions do not depend on the masks of its inputs.
   void ignore_masks() { has_read_mask_ = true; }
   /// Returns whether mask() or ignore_masks() was called.
   bool has_read_mask() const { return has_read_mask_; }
@@ -136,7 +136,8 @@ class OnnxBuilder {
   };
   std::map<ValueRef, Names> values_;
   std::map<std::tuple<int, size_t, std::vector<int64_t>, std::vector<int64_t>>, std::string> parameters_;
-  std::map<std::pair<int, std::string>, std::string> arrays_;  // by owner and name within the layer
+  std::map<std::pair<int, std::string>, std::string>
+      arrays_;  // names of arrays, by owner and name within the layer
   std::map<std::vector<float>, std::string> constants_;
   std::map<std::vector<int64_t>, std::string> integers_;
 };

@@ -55,7 +55,7 @@ std::string onnx_raw_data(const OnnxTensor& tensor);
 
 /// The location of a large initializer in an external data file.
 struct OnnxExternal {
-  std::string file;  ///< relative to the model's folder
+  std::string file;  ///< path relative to the model's folder
   int64_t offset = 0, bytes = 0;
 };
 

@@ -48,7 +48,7 @@ const OnnxOperator& onnx_operator(const std::string& name) {
   }();
   const auto found = operators.find(name);
   if (found == operators.end())
-    throw std::logic_error(fmt::format("the check of ONNX models does not know the operator '{}'", name));
+    throw std::logic_error(fmt::format("the check of ONNX models does not support the operator '{}'", name));
   return found->second;
 }
 

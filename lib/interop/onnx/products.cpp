@@ -15,7 +15,7 @@ OnnxArray matmul(const OnnxCall& call) {
   const OnnxArray &a = call.input(0), &b = call.input(1);
   const size_t rank = b.shape.rank();
   const int64_t inner = b.shape[rank - 2], columns = b.shape[rank - 1], rows = a.shape.positions();
-  // Rows of a that are multiplied by one matrix of b.
+  // the number of rows of a that are multiplied by one matrix of b
   const int64_t rows_of_matrix = rank == 2 ? rows : a.shape[rank - 2];
   Shape shape = a.shape;
   shape[shape.rank() - 1] = columns;
@@ -127,7 +127,7 @@ OnnxOperator row_reduction(float (*function)(const float* begin, const float* en
     // Older operator sets have the axes as an attribute.
     const std::vector<int64_t> axes = call.has_input(1) ? call.input(1).integers : call.integers("axes");
     if (axes != std::vector<int64_t>{-1} || call.integer("keepdims", 1) != 1)
-      throw std::logic_error("a reduction along another axis than the last, or without keepdims");
+      throw std::logic_error("a reduction along an axis other than the last, or without keepdims");
     Shape shape = array.shape;
     const int64_t columns = shape.columns();
     shape[shape.rank() - 1] = 1;

@@ -52,7 +52,8 @@ OnnxArray resize(const OnnxCall& call) {
                     coordinates = call.text("coordinate_transformation_mode", "half_pixel");
   const bool is_linear = mode == "linear" && coordinates == "half_pixel";
   if (!is_linear && !(mode == "nearest" && coordinates == "asymmetric"))
-    throw std::logic_error("the check of ONNX models does not know Resize by " + mode + ", " + coordinates);
+    throw std::logic_error("the check of ONNX models does not support Resize with " + mode + ", " +
+                           coordinates);
   OnnxArray result = call.input(0);
   for (size_t axis = 0; axis < result.shape.rank(); ++axis)
     if (const float factor = call.input(2).values[axis]; factor != 1)

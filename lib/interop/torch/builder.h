@@ -33,8 +33,8 @@ class TorchBuilder;
 class TorchLayer {
  public:
   TorchLayer(TorchBuilder& builder, int node);
-  /// A layer that is an option of `outer` and has its parameters and module. `variable` holds its input,
-  /// channels last. take_output() returns its output.
+  /// Represents a layer that is an option of `outer` and has its parameters and module. `variable` holds its
+  /// input, channels last. take_output() returns its output.
   TorchLayer(const TorchLayer& outer, InnerNode inner, std::string variable);
 
   const GraphNode& node() const { return *node_; }
@@ -52,7 +52,7 @@ class TorchLayer {
   /// Returns the variable of an input's mask, bool [batch, positions], true for valid positions; "" if the
   /// input has none. A layer that reads masks must call it for them.
   std::string mask(size_t input = 0);
-  /// Says that the layer's predictions do not depend on the masks of its inputs.
+  /// States that the layer's predictions do not depend on the masks of its inputs.
   void ignore_masks() { has_read_mask_ = true; }
   /// Returns whether mask() or ignore_masks() was called.
   bool has_read_mask() const { return has_read_mask_; }
@@ -126,11 +126,12 @@ class TorchBuilder {
   const Graph& graph_;
   std::vector<std::string> constructors_, lines_, inputs_;
   std::vector<TorchWeight> weights_;
-  std::map<int, std::string> modules_;  // by the node that owns the parameters
+  std::map<int, std::string> modules_;  // indexed by the node that owns the parameters
   std::map<std::string, std::string> layers_;
   std::set<std::string> names_;
   struct Variables {
-    std::string last, first;  // variable in each layout (channels last, first); "": none yet
+    std::string last,
+        first;  // name of the output's variable in each layout (channels last, first); "": none yet
   };
   std::map<ValueRef, Variables> values_;
   int variables_ = 0;

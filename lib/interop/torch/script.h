@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// The first line of every such script.
+/// The first line of every script that `dtrain export` writes.
 inline constexpr std::string_view kScriptHead = "# Written by dtrain export.";
 
 /// An array of the file that is not a weight of a layer.

@@ -83,7 +83,7 @@ Json keras_loss(const ConfigNode& resolved) {
     if (!is_zero(option)) config.set(option, loss_option(settings, option));
   for (const std::string& option : row.further_options) config.set(option, loss_option(settings, option));
   config.set("reduction", "sum_over_batch_size")
-      .set("name", row.keras_name);  // the mean over the whole batch
+      .set("name", row.keras_name);  // Keras's class computes the mean over the whole batch
   return Json::object().set("class_name", row.keras_class).set("config", std::move(config));
 }
 

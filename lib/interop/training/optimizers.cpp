@@ -22,7 +22,7 @@ const std::vector<OptimizerFormats>& all_optimizer_formats() {
        .keras_class = "Adam",
        .common_class = "Adam",
        .is_by_weight = true,
-       .slots_with_unread = 3},  // with vhat
+       .slots_with_unread = 3},  // includes vhat
       {.kind = "adamw", .keras_class = "AdamW", .common_class = "Adam", .is_by_weight = true},
       {.kind = "adamax", .keras_class = "Adamax", .common_class = "Adamax", .is_by_weight = true},
       // Nadam of Keras 2.10 has another schedule of the momentum.

@@ -43,7 +43,8 @@ class Orthogonal : public Initializer {
     std::vector<double> basis(values, values + elements);  // column after column
     for (size_t k = 0; k < columns; ++k) {
       double* const column = basis.data() + k * rows;
-      // Twice, because the first pass leaves rounding errors that are large if little of the column remains.
+      // The projections are removed twice: the first pass leaves rounding errors that are large if little of
+      // the column remains.
       remove_projections(basis, k, rows, column);
       remove_projections(basis, k, rows, column);
       double squares = 0;

@@ -26,7 +26,7 @@ std::shared_ptr<const Layer> layer_of_sequences(std::shared_ptr<const Layer> ima
 /// Returns the sequence layer with these options, in the form that a Schema writes.
 std::shared_ptr<const Layer> layer_of_sequences(const ImageOptions& image, const ConfigNode& options);
 
-/// The positions before and after a sequence, written as one number or two.
+/// The padding before and after a sequence, written as one number or two.
 struct Sides {
   int64_t before = 0, after = 0;
 };

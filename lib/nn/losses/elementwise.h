@@ -24,7 +24,7 @@ class ElementwiseLoss : public Loss {
   void run(Ops& ops, const LossArguments& args) const override { ops.elementwise_loss(spec_, args); }
 
  private:
-  /// Returns whether the output is the probability (or logit) of one of two classes.
+  /// Returns whether the output is the probability (or the logit) of one of two classes.
   bool is_of_two_classes() const;
 
   ElementwiseLossSpec spec_;

@@ -43,7 +43,7 @@ class OverlapLoss final : public Loss {
     return activation.is_softmax() || (elementwise && elementwise->kind == Activation::sigmoid);
   }
 
-  /// A sample's loss counts for each of its rows, so that it is divided by the number of all rows.
+  /// Each row of a sample gets the sample's loss, because the total is divided by the number of all rows.
   void run(Ops& ops, const LossArguments& args) const override {
     const bool by_class = args.target.shape.rank() > axes_ + 1;  // the first axis is the batch
     RowLossSpec spec = spec_;

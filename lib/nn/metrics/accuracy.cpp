@@ -150,10 +150,11 @@ void add_accuracy(Registry<Metric>& table) {
       Schema<BinaryAccuracyOptions>(
           "How often the prediction, 1 above the threshold and else 0, equals the target.")
           .example("{threshold: 0.7}")
-          .optional("threshold", &BinaryAccuracyOptions::threshold,
-                    "probabilities above it count as 1; if the output's loss takes logits, they are "
-                    "converted to probabilities first",
-                    between(0.0, 1.0)));
+          .optional(
+              "threshold", &BinaryAccuracyOptions::threshold,
+              "probabilities above the threshold count as 1; if the output's loss takes logits, they are "
+              "converted to probabilities first",
+              between(0.0, 1.0)));
   top_k("sparse_top_k_categorical_accuracy", Target::sparse,
         "How often the target's class is among the k best scores.");
   top_k("top_k_categorical_accuracy", Target::categorical,

@@ -119,7 +119,8 @@ Json average_of(std::span<const double> sums, ScoreOfCounts score, Average avera
 
 void add_class_metrics(Registry<Metric>& table) {
   constexpr auto kThreshold =
-      "for an output of one column, or of columns that are yes/no predictions: a probability above it means "
+      "for an output of one column, or of columns that are yes/no predictions: a probability above the "
+      "threshold means "
       "yes, also if the output's loss takes logits; default: 0.5";
   constexpr auto kAverage =
       "average over classes: from the total counts (micro), the mean (macro), the mean weighted by the "

@@ -101,8 +101,8 @@ struct KappaOptions {
   std::optional<std::string> name;
 };
 
-/// 1 - (weighted disagreements) / (those of independent predictions with the same totals), as in
-/// scikit-learn.
+/// 1 - (weighted disagreements) / (expected weighted disagreements of independent predictions with the same
+/// totals), as in scikit-learn.
 class CohenKappa : public ConfusionMetric<CohenKappa> {
  public:
   explicit CohenKappa(const KappaOptions& options) : weightage_(options.weightage) {}
@@ -215,7 +215,7 @@ void add_confusion_metrics(Registry<Metric>& table) {
           .example("{weightage: quadratic}")
           .optional(
               "weightage", &KappaOptions::weightage,
-              "what a wrong class counts: 1 (none), or its distance from the target's class (linear) or "
+              "the weight of a wrong class: 1 (none), or its distance from the target's class (linear) or "
               "the square of the distance (quadratic), for classes that are in an order")
           .optional("name", &KappaOptions::name, kMetricName));
   table.add<MatthewsCorrelation>(

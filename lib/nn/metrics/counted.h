@@ -22,7 +22,7 @@ inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 /// How a metric interprets an output's numbers: in the same way as the output's loss.
 struct ScoreReading {
   Scores scores = Scores::any;
-  bool of_columns = false;  // each column is an independent yes/no prediction
+  bool of_columns = false;  // true: each column is an independent yes/no prediction
 
   static ScoreReading of(const Loss& loss);
   /// Returns the interpretation for Ops::count. A single column is always a yes/no prediction: its logits are

@@ -130,7 +130,7 @@ class CpuAttention final : public Attention {
 
   CpuOps& ops_;
   AttentionSpec spec_;
-  int64_t work_floats_;  // of one thread
+  int64_t work_floats_;  // number of floats that one thread needs
   int64_t key_tiles_;
   int64_t key_parts_;  // threads that share the keys of a head in backward
 };

@@ -49,8 +49,8 @@ Layout layout_of(const memory::desc& desc, const memory::dims& dims) {
   return Layout::plain;
 }
 
-/// Returns 0 for oneDNN's reference code, which exists to check results, 1 for gemm-based code, which covers
-/// what generated code does not, 2 for generated code.
+/// Returns the rank of an implementation: 0 for oneDNN's reference code, which exists to check results; 1 for
+/// code that uses matrix products; 2 for generated code.
 int rank_of(const dnnl::primitive_desc_base& desc) {
   const std::string_view name = desc.impl_info_str();
   if (name.find("ref") != name.npos) return 0;

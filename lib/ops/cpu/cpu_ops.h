@@ -121,7 +121,7 @@ class CpuOps final : public Ops {
   const Kernels& kernels_;
   Engine engine_;
   int threads_;
-  bool independent_rows_;  // of matrix products
+  bool independent_rows_;  // each row of a matrix product is computed independently of the others
   std::vector<Partial> partials_;
   std::vector<float> column_partials_;               // for sum_by_columns() when threads divide the rows
   std::vector<std::vector<double>> count_partials_;  // for count(), one per thread except the first

@@ -134,7 +134,7 @@ void CpuOps::find_factored_direction(const math::Adafactor& rule, const Factored
   const int64_t pieces = (rows + rows_of_piece - 1) / rows_of_piece;
   const math::Adafactor::Step step = rule.begin(*args.state, args.group);
   const UpdateNumbers numbers = math::update_numbers<math::Adafactor>(*args.state, args.group);
-  std::vector<double> sums(static_cast<size_t>(args.matrices * pieces * columns));  // by piece
+  std::vector<double> sums(static_cast<size_t>(args.matrices * pieces * columns));  // sums of each piece
   parallel(threads_, args.matrices * pieces, 1, rows_of_piece * columns,
            [&](int64_t begin, int64_t end, int) {
              for (int64_t piece = begin; piece < end; ++piece) {
@@ -158,7 +158,7 @@ void CpuOps::find_factored_direction(const math::Adafactor& rule, const Factored
       mean = step.next_mean(mean, static_cast<float>(sum / static_cast<double>(rows)));
     }
   });
-  std::vector<double> means;  // by matrix
+  std::vector<double> means;  // means of each matrix
   for (int64_t matrix = 0; matrix < args.matrices; ++matrix) {
     const auto [values, n] = math::fewer_means(args.row_means + matrix * rows, rows,
                                                args.column_means + matrix * columns, columns);

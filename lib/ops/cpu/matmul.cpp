@@ -78,8 +78,8 @@ class CpuMatmul final : public Matmul {
   Call primitive_;  // empty: sgemm
 };
 
-/// A product whose rows do not depend on each other. sgemm's rows do: it divides the sums in another way for
-/// other numbers of rows.
+/// A matrix product that computes each row independently. sgemm does not: its sums depend on the number of
+/// rows.
 class RowMatmul final : public Matmul {
  public:
   RowMatmul(CpuOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {}

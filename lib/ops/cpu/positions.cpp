@@ -6,7 +6,7 @@
 namespace dtrain::cpu {
 namespace {
 
-constexpr int64_t kWorkOfAngle = 64;  // in elements: powers, cosines and sines are slow
+constexpr int64_t kWorkOfAngle = 64;  // cost of an angle, in elements: powers, cosines and sines are slow
 
 }  // namespace
 

@@ -129,7 +129,7 @@ class CpuRecurrence final : public Recurrence {
 
   bool resets_before() const { return spec_.kind == RecurrenceSpec::Kind::gru && !spec_.reset_after; }
   bool is_gru() const { return spec_.kind == RecurrenceSpec::Kind::gru; }
-  int64_t columns() const { return spec_.gates() * spec_.units; }  // of the kernels
+  int64_t columns() const { return spec_.gates() * spec_.units; }  // number of columns of the kernels
 
   template <class T>
   T* part(T* memory, int block, const FloatParts& parts, size_t offset) const {
@@ -209,7 +209,7 @@ class CpuRecurrence final : public Recurrence {
     if (spec_.has_cell()) write(args.last_cell, cells);
   }
 
-  /// Computes one step. `multiplies` is false if the state before it is 0.
+  /// Computes one step. `multiplies` is false if the previous state is 0.
   void run_step(const ForwardArguments& args, RecurrentStep step, int block, const RowBlock& of_batch,
                 bool multiplies) {
     const int64_t rows = of_batch.count, units = spec_.units;
@@ -276,7 +276,7 @@ class CpuRecurrence final : public Recurrence {
     write(args.diff_initial_cell, diff_cell);
   }
 
-  /// Computes the gradients of one step's gates and, if `continues`, of the state before it.
+  /// Computes the gradients of one step's gates and, if `continues`, of the previous state.
   void undo_step(const BackwardArguments& args, RecurrentBackwardStep step, int block,
                  const RowBlock& of_batch, bool continues) {
     const int64_t rows = of_batch.count, units = spec_.units;
@@ -310,8 +310,8 @@ class CpuRecurrence final : public Recurrence {
     }
   }
 
-  /// Returns the factors of a block's rows for the gate whose first column this is, with a distance of
-  /// columns() between rows.
+  /// Returns the factors of a block's rows for the gate that begins at this column. Rows are columns()
+  /// elements apart.
   const float* state_factors(const void* factors, const RowBlock& rows, int64_t column) const {
     return f32(factors) + rows.first * columns() + column;
   }
@@ -413,8 +413,8 @@ class CpuRecurrence final : public Recurrence {
   int blocks_;
   int64_t chunk_;              // steps whose inputs are multiplied at once
   int64_t kept_steps_;         // steps that `kept_` holds
-  int64_t most_rows_;          // of a block
-  FloatParts kept_, scratch_;  // of one block
+  int64_t most_rows_;          // maximum number of rows of a block
+  FloatParts kept_, scratch_;  // parts of the memory of one block
   struct {
     size_t gates = 0, state = 0, cell = 0;
   } states_;  // offsets in kept_: [steps, rows, width], [steps + 1, rows, units], likewise

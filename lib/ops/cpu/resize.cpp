@@ -62,7 +62,7 @@ void CpuOps::resize_backward(const ResizeSpec& spec, const void* diff_dst, void*
   const int64_t row = spec.width * spec.channels, out_row = spec.out_width * spec.channels;
   const math::ResizedAxis down = spec.down();
   const int64_t rows_of_source =
-      1 + 2 * spec.out_height / spec.height;  // that each source row contributes to
+      1 + 2 * spec.out_height / spec.height;  // at most this many rows read one source row
   each_row(spec.batch * spec.height, rows_of_source * out_row, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const auto y = static_cast<int32_t>(r % spec.height);

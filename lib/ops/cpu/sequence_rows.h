@@ -1,4 +1,4 @@
-// Copies between the arrays of a recurrent layer's batch and those of a block of its rows.
+// Copies data between the arrays of a recurrent layer's batch and the arrays for a block of its rows.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ struct RowBlock {
   int64_t first, count;
 };
 
-/// Copies between the arrays of a batch and those of a block, whose steps are in the order of processing.
+/// Copies data between the arrays of a batch and the arrays of a block, whose steps are in the order of
+/// processing.
 class SequenceRows {
  public:
   explicit SequenceRows(const RecurrenceSpec& spec) : spec_(spec) {}
@@ -71,7 +72,7 @@ class SequenceRows {
     return {mask + rows.first * spec_.steps, spec_.steps, step, spec_.go_backwards};
   }
 
-  /// Writes a step's outputs to rows of dst with this distance.
+  /// Writes a step's outputs to rows of dst; `stride` is the number of elements from one row to the next.
   void write_output(float* dst, int64_t stride, const RecurrentStep& step, const RowBlock& rows) const {
     for (int64_t r = 0; r < rows.count; ++r) {
       float* const to = dst + (rows.first + r) * stride;

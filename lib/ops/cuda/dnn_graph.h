@@ -81,7 +81,7 @@ class DnnDescription {
   DnnDescriptor finish();
   /// Returns null if cuDNN does not support the described object.
   DnnDescriptor finish_if_supported();
-  /// Returns null on any failure: the heuristics may not know such a graph, and an engine may only now detect
+  /// Returns null on any failure: the heuristics may not know the graph, or an engine may detect only now
   /// that it cannot run it.
   DnnDescriptor finish_if_it_works();
 
@@ -103,9 +103,9 @@ class DnnPlan {
   /// Returns cuDNN's number of the engine. For convolutions, engine 0 supports everything and is by far the
   /// slowest.
   int64_t engine_index() const;
-  /// Enqueues the graph on the stream of `handle`, whose device must be the one that the plan was found for.
-  /// `arrays`: the array of each tensor in `ids`; in host memory for tensors that are passed by value. `what`
-  /// names the call in error messages.
+  /// Enqueues the graph on the stream of `handle`, which must belong to the device for which the plan was
+  /// found. `arrays`: the array of each tensor in `ids`; in host memory for tensors that are passed by value.
+  /// `what` names the call in error messages.
   void run(cudnnHandle_t handle, const std::vector<int64_t>& ids, const std::vector<const void*>& arrays,
            void* workspace, const char* what) const;
 

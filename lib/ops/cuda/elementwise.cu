@@ -84,8 +84,8 @@ struct SumBackward {
   }
 };
 
-/// SumBackward of one element as a term of its column's sum. The term is the value as stored, the same as if
-/// a separate pass had read it back.
+/// Gives the values of SumBackward as terms of the columns' sums. A term is the value as stored, as if a
+/// separate pass had read it back.
 template <class Body>
 struct SumBackwardTerm {
   static constexpr int kSums = 1;

@@ -116,8 +116,8 @@ __device__ inline int32_t most_frequent(Listed& listed, int count) {
 template <class T>
 struct Adder {
   const Listed& listed;
-  const T* diff_dst;  // at the first scanned index and the thread's column
-  float* diff_table;  // at the thread's column
+  const T* diff_dst;  // gradient at the first scanned index and the thread's column
+  float* diff_table;  // gradient of the table at the thread's column
   int64_t columns;
   bool has_column;  // false past the last column
   int32_t shared_row;
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t first = 0; first < n; first += kRounds * kThreads) {
     const Indices now = next;
     const int64_t following = first + kRounds * kThreads;
-    next.load(indices + following, n - following);  // in flight while this list is added
+    next.load(indices + following, n - following);  // the load is in flight while this list is added
     const int count = list_rows(listed, now, table_rows);
     const int32_t shared_row = count < kSharing ? -1 : most_frequent(listed, count);
     Adder<T> adder{

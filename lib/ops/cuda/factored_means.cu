@@ -11,7 +11,7 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
-constexpr int64_t kElements = 8192;  // that a block replaces by the direction, if a row is not longer
+constexpr int64_t kElements = 8192;  // elements of short rows that a block replaces by the direction
 
 /// One thread of each block computes the step, whose power is in double precision.
 __device__ math::Adafactor::Step begin_in_block(const math::Adafactor& rule, const FactoredArguments& args) {
@@ -87,7 +87,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// A block replaces the gradients of some rows of a matrix by the direction, a warp those of one row.
+/// A block replaces the gradients in some rows of a matrix by the direction; each of its warps processes one
+/// row.
 __global__ void __launch_bounds__(kThreads)
     factored_direction_kernel(FactoredArguments args, int64_t rows_of_block) {
   if (args.state->gradient.skip) return;

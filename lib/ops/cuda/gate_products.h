@@ -1,5 +1,5 @@
-// Products of a recurrent layer's state if each gate reads it with other factors (recurrent dropout):
-// one product for each gate, of aligned copies.
+// Products of a recurrent layer's state if each gate reads the state with different factors (recurrent
+// dropout): one product for each gate, from aligned copies.
 #pragma once
 
 #include <cstddef>
@@ -93,8 +93,8 @@ class GateProducts {
     }
   }
 
-  /// Writes the gradient of the gates' parts of the kernel. `states` are those before each step, [steps,
-  /// batch, units]; diff_sums are those of all steps.
+  /// Writes the gradients of the gates' parts of the kernel. `states`: the states before each step, [steps,
+  /// batch, units]; `diff_sums`: the gradients of the sums in all steps.
   void kernel_gradient(const T* states, const T* diff_sums, const void* factors, float* diff_kernel,
                        std::byte* scratch) {
     const int64_t units = spec_.units, all = spec_.steps * n_;
@@ -127,7 +127,7 @@ class GateProducts {
   RecurrenceSpec spec_;
   int64_t gates_, n_;  // n_: elements of a state
   // Offsets in scratch memory.
-  size_t kernels_[4] = {};  // of each gate, [units, units]
+  size_t kernels_[4] = {};  // kernels of the gates, each [units, units]
   size_t operand_ = 0, product_ = 0, gradients_ = 0, of_kernel_ = 0;
   std::unique_ptr<Matmul> by_kernel_, by_transposed_, by_states_;
 };

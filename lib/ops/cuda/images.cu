@@ -11,7 +11,8 @@ namespace {
 
 using Unit16 = Vector<uint32_t, 4>;
 
-/// Calls use(Unit{}) with the widest unit that divides all of these numbers of bytes, which may be addresses.
+/// Calls use(Unit{}) with the widest unit that divides all of these numbers. The numbers are sizes in bytes,
+/// or addresses.
 template <class Use>
 void with_unit(std::initializer_list<int64_t> bytes, Use&& use) {
   int64_t all = 0;
@@ -127,9 +128,9 @@ struct GatherRows {
   const From* src;
   RowList rows;
   To* dst;
-  int64_t columns, stride;  // stride: of the source rows
+  int64_t columns, stride;  // stride: elements from one source row to the next
   const float *scale, *offset;
-  bool scale_is_row;  // else a single number
+  bool scale_is_row;  // false: the scale is a single number
 
   /// For N > 1, the numbers of columns and the stride are multiples of N.
   template <int N>

@@ -15,7 +15,8 @@ struct MaskOfIndices {
   }
 };
 
-/// One row: whether any of its elements differs from `value`, which is rounded as the elements are.
+/// Computes one element of the mask: whether any element of the row differs from `value`, which is rounded to
+/// the elements' type.
 template <class T>
 struct MaskOfRows {
   const T* src;
@@ -46,7 +47,7 @@ struct ApplyMask {
   }
 };
 
-/// One feature of one sample.
+/// Computes one feature of one sample.
 template <class T>
 struct MaskedAverage {
   MaskedAverageSpec spec;
@@ -68,7 +69,7 @@ struct MaskedAverage {
   }
 };
 
-/// One feature of one sample, at all steps.
+/// Computes the gradients of one feature of one sample, at all steps.
 template <class T>
 struct MaskedAverageBackward {
   MaskedAverageSpec spec;

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
   const float* const src = table.src[array];
   const int64_t n = table.n[array], piece = table.piece[array];
   const int64_t first = (block - first_block) * piece, end = first + piece < n ? first + piece : n;
-  WarpPairwiseSum sum;  // used by the first warp only
+  WarpPairwiseSum sum;  // sum of the first warp; not used by others
   for (int64_t run = first; run < end; run += kSquaresRun) {
     const int64_t begin = run + int64_t{threadIdx.x} * kGrain;
     float values[kGrain] = {};
@@ -152,7 +152,7 @@ struct UpdateArrays {
   float* weights;
   const float* gradient;
   float* slots[kMostSlots];
-  T* copy;  // or null
+  T* copy;  // copy of the weights, or null
 };
 
 /// Updates N elements by a step of `Rule`.

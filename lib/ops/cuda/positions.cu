@@ -16,7 +16,7 @@ struct FillRotaryTable {
   }
 };
 
-/// One pair of elements of a head.
+/// Rotates one pair of elements of a head.
 template <class T>
 struct RotatePairs {
   RotarySpec spec;
@@ -52,7 +52,7 @@ struct SinusoidalPositions {
   }
 };
 
-/// One element of a sample's row.
+/// Copies one element of a sample's row.
 template <class T>
 struct PutRows {
   T* dst;

@@ -61,7 +61,7 @@ struct PreluBackward {
   }
 };
 
-/// The term whose column sums are the gradients of the slopes; a column holds the elements of one slope.
+/// Terms whose column sums are the gradients of the slopes; a column holds the elements of one slope.
 template <class T>
 struct SlopeGradients {
   static constexpr int kSums = 1;

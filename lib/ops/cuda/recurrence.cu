@@ -226,7 +226,7 @@ class CudaRecurrence final : public Recurrence {
     });
   }
 
-  /// The gradient that the step after passes on.
+  /// The part of the gradient that the following step passes on.
   StateGradient<T> next_gradient(std::byte* scratch) const {
     return {at<float>(scratch, work_.product),
             has_direct() ? at<float>(scratch, work_.direct) : nullptr,
@@ -346,8 +346,8 @@ class CudaRecurrence final : public Recurrence {
 
   CudaOps& ops_;
   RecurrenceSpec spec_;
-  int64_t rows_, n_, columns_;  // of all steps; elements of a state; of the kernels
-  int64_t state_columns_;       // of the product of the state
+  int64_t rows_, n_, columns_;  // number of all steps; elements of a state; columns of the kernels
+  int64_t state_columns_;       // columns of the product of the state
   ArrayPlaces kept_, scratch_;
   struct {
     size_t gates = 0, states = 0, inner = 0, cells = 0;

@@ -19,7 +19,7 @@ struct TransposeSteps {
   template <int N>
   __device__ void run(int64_t i) const {
     const Division column = divide(i, inputs),
-                   row = divide(column.quotient, batch);  // of the time-major array
+                   row = divide(column.quotient, batch);  // the row is one of the time-major array
     const int64_t step = reverses ? steps - 1 - row.quotient : row.quotient;
     const int64_t other = (row.rest * steps + step) * inputs + column.rest;
     const float factor = factors ? to_float(factors[row.rest * inputs + column.rest]) : 1.0f;
@@ -31,7 +31,7 @@ struct TransposeSteps {
   }
 };
 
-/// Copies [rows, columns] between arrays with other distances between rows.
+/// Copies [rows, columns] between arrays with different distances between rows.
 template <class T>
 struct CopyColumns {
   const T* src;
@@ -48,7 +48,7 @@ struct CopyColumns {
 /// dst = states times a gate's factors; states are [steps, batch, units].
 template <class T>
 struct TimesFactors {
-  const T *states, *factors;  // factors: rows of the batch, with a distance of `stride`
+  const T *states, *factors;  // factors: rows of the batch, `stride` elements apart
   T* dst;
   int64_t batch, units, stride;
 
@@ -64,7 +64,7 @@ struct TimesFactors {
 template <class T>
 struct AddTimesFactors {
   const float* src;
-  const T* factors;  // rows of the batch, with a distance of `stride`
+  const T* factors;  // rows of the batch, `stride` elements apart
   float* dst;
   int64_t units, stride;
   bool adds;
@@ -96,7 +96,7 @@ template <class T>
 struct StateOutputs {
   const T* before;      // [batch, units]
   T *states, *current;  // [batch, units]
-  T* dst;               // null, or rows with a distance of dst_stride
+  T* dst;               // null, or rows that are dst_stride elements apart
   int64_t dst_stride;
   math::StepMask mask;
 
@@ -117,8 +117,8 @@ __device__ inline float bias_of(const float* bias, int64_t column) {
   return bias ? bias[column] : 0.0f;
 }
 
-// One step of one element. `gates` are the sums of the inputs, replaced by what backward needs; `sums` are
-// the products of the state.
+// Computes one step of one element. `gates` are the sums of the inputs; the values that backward needs
+// replace them. `sums` are the products of the state.
 
 template <class T, class Function, class Gate>
 struct LstmForward {
@@ -235,8 +235,9 @@ struct GruForward {
 /// The parts of the gradient of a step's state; each may be null.
 template <class T>
 struct StateGradient {
-  const float *product, *direct;  // from the next step
-  const T *last, *dst;            // of the last state; of the output, with a distance of dst_stride
+  const float *product, *direct;  // gradients from the next step
+  const T *last,
+      *dst;  // gradient of the last state; gradient of the output, in rows that are dst_stride elements apart
   int64_t dst_stride;
   math::StepMask mask;
 

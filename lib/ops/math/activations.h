@@ -233,7 +233,7 @@ DTRAIN_HOST_DEVICE inline void with_activation(const ActivationSpec& spec, Use&&
   if (!with_usual_activation(spec, use)) with_unusual_activation(spec, use);
 }
 
-/// Any activation that is not a common one. It is selected again for every element.
+/// Any activation that has no struct above. It is selected again for every element.
 struct UnusualActivation {
   ActivationSpec spec;
   DTRAIN_HOST_DEVICE float forward(float x) const {

@@ -38,8 +38,8 @@ DTRAIN_HOST_DEVICE inline float log1p(float x) {
 
 #else
 
-// Each polynomial was fitted for this file (least squares at Chebyshev nodes, reweighted towards the least
-// largest error; that error is well under half a unit in the last place). NaN gives NaN everywhere.
+// Each polynomial was fitted for this file by least squares at Chebyshev nodes, reweighted to minimize the
+// largest error, which is well under half a unit in the last place. All functions return NaN for NaN.
 
 /// Within 2 units in the last place; infinity from 88.73 on, 0 below -104.
 /// x = n log 2 + r with |r| <= log(2) / 2, after W. Cody and W. Waite, "Software Manual for the Elementary
@@ -126,7 +126,7 @@ DTRAIN_HOST_DEVICE inline float erf(float x) {
   p = p * z - 0.37612626f;
   p = p * z + 1.12837911f;
   const float small = p * x;
-  a = a > 4.0f ? 4.0f : a;  // erf(4) rounds to 1
+  a = a > 4.0f ? 4.0f : a;  // the result rounds to 1 from erf(4) on
   float q = 2.51296854e-07f;
   q = q * a - 2.53143917e-05f;
   q = q * a + 0.000463785516f;

@@ -15,7 +15,7 @@ namespace dtrain::math {
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, double squares,
                                                             double mean, GradientScale scale) {
   scale.skip = 0;
-  if (rule.dynamic_scaling && !(squares < 1.7976931348623157e308)) {  // infinity or NaN
+  if (rule.dynamic_scaling && !(squares < 1.7976931348623157e308)) {  // the sum is infinite or NaN
     scale.skip = 1;
     scale.good_steps = 0;
     scale.loss_scale = scale.loss_scale > 1.0f ? 0.5f * scale.loss_scale : 1.0f;
@@ -27,7 +27,8 @@ DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& 
   scale.gradient_scale = static_cast<float>(factor);
   if (rule.dynamic_scaling && ++scale.good_steps >= GradientRule::kGrowthSteps) {
     scale.good_steps = 0;
-    scale.loss_scale *= 2.0f;  // this step's gradient was computed with the old scale
+    scale.loss_scale *=
+        2.0f;  // scales from the next step on: this step's gradient was computed with the old scale
   }
   return scale;
 }

@@ -21,7 +21,8 @@ struct InverseNorm {
   /// `dot` is the sum of the products of the row's elements with the gradients of inverse * x. A factor at
   /// its limit is constant.
   DTRAIN_HOST_DEVICE float slope(float inverse, float dot) const {
-    // Each product is with one factor, because the cube of a large or small one leaves float32's range.
+    // Multiplies by one factor at a time, because the cube of a large or small factor can exceed float32's
+    // range.
     return inverse == limit ? 0.0f : dot * inverse * inverse * inverse * share;
   }
 };

@@ -195,7 +195,7 @@ struct BinaryFocalCrossEntropyLogits {
 template <class Loss>
 struct Smoothed {
   Loss of;
-  float kept, spread;  // of a smoothing s: 1 - s, and s / 2
+  float kept, spread;  // for a smoothing s: kept = 1 - s, spread = s / 2
   DTRAIN_HOST_DEVICE float value(float p, float t) const { return of.value(p, kept * t + spread); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return of.gradient(p, kept * t + spread); }
 };

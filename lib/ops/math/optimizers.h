@@ -258,7 +258,7 @@ struct DirectionRule {
     adafactor,    // max(epsilon, rms(w)) / max(1, rms(d) / clip_threshold), with root mean squares
   };
   Kind kind = Kind::trust_ratio;
-  float epsilon = 0, clip_threshold = 1;  // of adafactor
+  float epsilon = 0, clip_threshold = 1;  // options of adafactor
 
   /// `w_squares`, `d_squares`: sums of squares over the whole w and d, of `elements` elements each.
   DTRAIN_HOST_DEVICE double ratio(double w_squares, double d_squares, int64_t elements) const {
@@ -335,7 +335,7 @@ struct Adafactor {
 struct DirectionStep {
   DirectionRule rule;
   const double* squares;  // device memory: the sums of squares of the whole w and d
-  int64_t elements;       // of the whole w
+  int64_t elements;       // number of elements of the whole w
   static constexpr RuleTraits kTraits{.of_gradient = false};
   struct Step {
     float length;
@@ -364,8 +364,8 @@ struct MovingAverage {
   DTRAIN_HOST_DEVICE Step begin(const StepState&, const GroupRule&) const { return {momentum}; }
 };
 
-/// Returns a step's scalars for a group of parameters. Rules that are not of a gradient get defaults: no
-/// scaling, no weight decay.
+/// Returns a step's scalars for a group of parameters. Rules whose argument is not a gradient get defaults:
+/// no scaling, no weight decay.
 template <class Rule>
 DTRAIN_HOST_DEVICE inline UpdateNumbers update_numbers(const StepState& state, const GroupRule& group) {
   if (!Rule::kTraits.of_gradient) return {};

@@ -59,7 +59,7 @@ class PairwiseSum {
   DTRAIN_HOST_DEVICE int64_t count() const { return count_; }
 
  private:
-  double sums_[63];  // by level; sums_[i] is valid if bit i of count_ is set
+  double sums_[63];  // partial sums by level; sums_[i] is valid if bit i of count_ is set
   int64_t count_ = 0;
 };
 

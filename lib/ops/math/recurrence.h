@@ -55,7 +55,7 @@ inline void with_gate_activations(const ActivationSpec& activation, const Activa
 struct StepMask {
   const uint8_t* mask = nullptr;  ///< [rows, steps], 0 for a masked step; null: no step is masked
   int64_t steps = 0;
-  int64_t step = 0;  ///< in the order of processing
+  int64_t step = 0;  ///< number of the step, in the order of processing
   bool reverses = false;
 
   DTRAIN_HOST_DEVICE bool at(int64_t row, int64_t t) const {
@@ -85,8 +85,8 @@ DTRAIN_HOST_DEVICE inline float lstm_forward(const Function& function, const Gat
   return gate.value(gates.output) * function.value(function.keep(cell));
 }
 
-/// `diff` is the gradient of the state. Replaces diff_cell, the gradient of the cell after the step, by that
-/// of the cell before it.
+/// `diff` is the gradient of the state. `diff_cell` is the gradient of the cell after the step; it is
+/// replaced by the gradient of the cell before the step.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline void lstm_backward(const Function& function, const Gate& gate, LstmGates& gates,
                                              float cell_before, float cell, float diff, float& diff_cell) {

@@ -40,11 +40,12 @@ struct ResizedAxis {
 
   /// Returns the source pixels of pixel `at` of the resized axis.
   DTRAIN_HOST_DEVICE Between between(int32_t at) const {
-    // In units of 1 / (2 * parts) source pixels.
+    // All positions are in units of 1 / (2 * parts) source pixels.
     const uint32_t pixel = 2 * parts, center = (2 * static_cast<uint32_t>(at) + 1) * step;
     const auto inside = static_cast<int32_t>(center / pixel);
     if (is_nearest) return {inside, inside, 0.0f};
-    // From the center of the first source pixel; before it, from the center of the pixel that it lacks.
+    // The distance from the center of the first source pixel, or, before that center, from the center of an
+    // imaginary pixel before the first.
     const bool is_before = center < parts;
     const uint32_t place = is_before ? center + parts : center - parts;
     const auto first = static_cast<int32_t>(place / pixel);

@@ -13,7 +13,7 @@ namespace dtrain::math {
 
 /// A row's target with label smoothing: part of it is spread evenly over the row's classes.
 struct SmoothedTarget {
-  const float* target;  // of the row
+  const float* target;  // targets of the row
   float kept, spread;
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return kept * target[c] + spread; }
 };
@@ -87,8 +87,8 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   return loss;
 }
 
-/// 1 minus the overlap of prediction and target (their Dice coefficient or Tversky index), as the mean over
-/// the classes, times spec.factor. Sums are in double, because a row may be a whole image.
+/// Computes 1 minus the overlap of prediction and target (their Dice coefficient or Tversky index), as the
+/// mean over the classes, times spec.factor. Sums are in double, because a row may be a whole image.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double overlap_row(const RowLossSpec& spec, const Group& group, const Score& score,
                                              const Target& target, float scale, int64_t columns,

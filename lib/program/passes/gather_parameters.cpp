@@ -31,7 +31,7 @@ class Gathering {
   struct Use {
     size_t at = 0;
     int node = 0;
-    bool is_made_again = false;  // a forward call that is repeated for backward
+    bool is_made_again = false;  // whether the call is a forward call that is repeated for backward
   };
   /// Adjacent parameters that are gathered together.
   struct Run {
@@ -142,7 +142,7 @@ class Gathering {
   CompileState& step_;
   Program& program_;
   std::vector<Use> uses_;
-  std::map<int, std::vector<Run>> under_way_;  // by node
+  std::map<int, std::vector<Run>> under_way_;  // gathers that are under way, by node
   Insertions insertions_;
 };
 

@@ -107,8 +107,8 @@ class LossLowering {
   const LossPoint& point_;
   const int slot_;
   const ValueId target_;
-  ValueId weights_ = ValueId::none;     // of the loss and of weighted metrics
-  ValueId unweighted_ = ValueId::none;  // of the other metrics
+  ValueId weights_ = ValueId::none;     // weights of the rows, for the loss and for weighted metrics
+  ValueId unweighted_ = ValueId::none;  // weights of the rows, for other metrics
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace dtrain {
 
 // Passes that annotate nodes:
 
-/// Lets each loss read the input of a final softmax or sigmoid if it has a form for logits.
+/// Lets each loss read the input of a final softmax or sigmoid if the loss has a form for logits.
 void choose_loss_points(CompileState& step);
 /// Fuses an elementwise activation into the layer before it, if that layer can compute it on the same slot
 /// and no other layer, output or loss reads the layer's value.

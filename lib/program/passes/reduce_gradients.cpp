@@ -11,7 +11,7 @@ namespace {
 
 /// Gradients that are reduced together.
 struct Bucket {
-  Range range;                    // of the layout
+  Range range;                    // range of the layout
   int64_t end = 0;                // end of its last parameter
   ValueId value = ValueId::none;  // set once a gradient is written to the bucket
 };

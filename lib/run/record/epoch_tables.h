@@ -33,8 +33,8 @@ TableLine table_line(const Json& record);
 
 /// Upper estimate of the bytes that the tables of a run's metrics take.
 struct TableBytes {
-  size_t memory = 0;  // on the host, while an epoch ends, is saved and is reported
-  size_t disk = 0;    // in a checkpoint and in tables.jsonl
+  size_t memory = 0;  // bytes on the host, while an epoch ends, is saved and is reported
+  size_t disk = 0;    // bytes in a checkpoint and in tables.jsonl
 };
 TableBytes table_bytes(const RunConfig& config);
 

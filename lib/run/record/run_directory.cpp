@@ -298,7 +298,8 @@ std::string RunDirectory::ensure() {
     const int error = held_->make_checkpoints();
     if (error == EEXIST) return "";
     if (error == 0)
-      return fmt::format("{}: was removed during the run; it was created again", checkpoint_directory());
+      return fmt::format("{}: the directory was removed during the run; it was created again",
+                         checkpoint_directory());
     // A removed directory accepts no files, even if fstat() did not report the removal.
     if (error != ENOENT && error != ESTALE)
       throw Error(fmt::format("{}: cannot be created: {}", checkpoint_directory(), reason(error)));
@@ -312,13 +313,13 @@ std::string RunDirectory::ensure() {
       held_->path = free_name(parent, removed.filename().string()).string();
       held_->open();
       held_->make_checkpoints();
-      return fmt::format("{}: was removed during the run; from now on it saves in {}", removed.string(),
-                         held_->path);
+      return fmt::format("{}: the directory was removed during the run; from now on it saves in {}",
+                         removed.string(), held_->path);
     } catch (const Error& error) {
       why = error.what();
     }
   }
-  throw Error(fmt::format("{}: was removed during the run; {}", removed.string(), why));
+  throw Error(fmt::format("{}: the directory was removed during the run; {}", removed.string(), why));
 }
 
 void RunDirectory::write_text(const std::string& name, const std::string& text) const {

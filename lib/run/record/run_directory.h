@@ -57,8 +57,8 @@ class RunDirectory {
   /// Asks the process that trains in the directory, on whatever machine, to save and end. Throws Error if the
   /// request cannot be written.
   void request_stop() const;
-  /// Returns whether there is such a request, and removes it. (Requests to earlier runs are removed by
-  /// hold().)
+  /// Returns whether a request of request_stop() exists, and removes it. (Requests to earlier runs are
+  /// removed by hold().)
   bool take_stop_request() const;
   /// Ensures that the held directory still exists. Recreates checkpoints/ if it is missing. If the whole
   /// directory is missing, replaces it by NAME-recovered, beside it or else in /tmp (see path()). Returns a

@@ -20,22 +20,22 @@ struct TrainingState {
   static constexpr int64_t kMostSums = int64_t{1} << 24;
   static constexpr int64_t kSumsVersion = 2;  // the largest Metric::sums_version()
 
-  int64_t step = 0;           // steps done in the whole run
+  int64_t step = 0;           // number of steps done in the whole run
   int64_t epoch = 0;          // finished epochs
   int64_t step_in_epoch = 0;  // steps done in the current epoch
-  // Of the current epoch, over its training batches:
+  // State of the current epoch, over its training batches:
   std::vector<double> sums;             // all zero at an epoch's start; saved within an epoch only
   int64_t sums_version = kSumsVersion;  // the Metric::sums_version() that the sums follow
   int64_t samples = 0;
-  double train_seconds = 0;  // in steps
-  double epoch_seconds = 0;  // in total
+  double train_seconds = 0;  // seconds spent in steps
+  double epoch_seconds = 0;  // seconds in total
 
   // State of float16 loss scaling; 0 without it.
   double loss_scale = 0;
-  int64_t good_steps = 0;  // since the scale changed
+  int64_t good_steps = 0;  // number of steps with a finite gradient since the scale changed
 
-  // Weights whose optimizer state began later than the run, because they were frozen or trained by another
-  // optimizer before; with the number of steps that were done by then.
+  // For weights whose optimizer state began after the run did (they were frozen, or trained by another
+  // optimizer), the number of steps that were done at that time.
   std::map<std::string, int64_t> slots_since;
 
   Json schedule;  // state of the learning rate schedule
@@ -48,13 +48,14 @@ struct TrainingState {
     double value;
     int64_t step;
     std::string watched;    // the monitor and its mode, in the form of optim/monitor.h
-    TableLine tables = {};  // of that epoch
+    TableLine tables = {};  // tables of that epoch
   };
   std::optional<Best> best;
-  std::map<std::string, DataIdentity> data;  // by split; empty in older checkpoints
+  std::map<std::string, DataIdentity> data;  // identity of the data, by split; empty in older checkpoints
   History history;                           // a separate part of a checkpoint
-  TableLine tables;         // of the newest epoch; with the best epoch's, another separate part
-  bool stopped = false;     // by a callback
+  TableLine
+      tables;  // tables of the newest epoch; with those of the best epoch, a separate part of a checkpoint
+  bool stopped = false;     // whether a callback stopped the run
   std::string stop_reason;  // the callback's message, if stopped
   int64_t epochs = 0;       // train.epochs when this state was saved
 

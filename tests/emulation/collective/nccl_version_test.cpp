@@ -28,7 +28,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("an NCCL that is too old is an error with its version and path") {
     check_refused(22105, "NCCL 2.21.5 (/emulated/libnccl.so.2) is too old");
     check_refused(2804, "NCCL 2.8.4 (/emulated/libnccl.so.2) is too old");
-    // Aborts correctly, but is older than the version that the program was built with.
+    // This version aborts correctly, but is older than the version with which the program was built.
     check_refused(22203, "this program needs NCCL 2.");
   }
 }

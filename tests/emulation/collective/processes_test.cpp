@@ -31,7 +31,7 @@ TEST_SUITE("gpu") {
       context->synchronize();
       group[0]->check();
       sums[static_cast<size_t>(world.rank())].assign(host.f32(), host.f32() + kFloats);
-      world.any(false);  // nor free memory
+      world.any(false);  // no process may free memory while another one sums
     });
     for (const std::vector<float>& sum : sums)
       for (size_t i = 0; i < kFloats; ++i) REQUIRE(sum[i] == 2.0f * static_cast<float>(i) + 1000.0f);
@@ -58,7 +58,7 @@ TEST_SUITE("gpu") {
       context->synchronize();
       group[0]->check();
       results[static_cast<size_t>(world.rank())].assign(host.f32(), host.f32() + kFloats);
-      world.any(false);  // nor free memory
+      world.any(false);  // no process may free memory while another one sums
     });
     for (const std::vector<float>& result : results) CHECK(result == std::vector<float>(kFloats, 3.0f));
   }

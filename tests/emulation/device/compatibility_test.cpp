@@ -39,7 +39,7 @@ TEST_SUITE("gpu") {
     CHECK(runs("86", 90));
     CHECK(runs("90a-real", 90));
     CHECK_FALSE(runs("100a-real", 103));
-    CHECK(runs("native", 75));  // not a numeric list
+    CHECK(runs("native", 75));  // the list of architectures is not numeric
     CHECK(cuda::kernel_obstacle(kUsual, 75, 13020, 13020) ==
           "its compute capability is 7.5, and this program was compiled for 8.0 to 8.9, 9.0 to 9.9, 10.0 to "
           "10.9, 12.0 to 12.9, 12.0 and newer");

@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-/// While it is loaded, dlopen() finds it under the library's name.
+/// While this object exists, dlopen() finds the fake library under the name of the real one.
 class FakeNvml {
  public:
   FakeNvml() : library_(dlopen(DTRAIN_FAKE_NVML, RTLD_NOW | RTLD_LOCAL)) { REQUIRE(library_); }

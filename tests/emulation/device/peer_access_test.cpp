@@ -65,7 +65,7 @@ TEST_SUITE("gpu") {
     const std::string note = note_of(8);
     CHECK(note.starts_with(" cannot access each other's memory (CUDA: "));
     CHECK(note.find("(711)") != note.npos);
-    CHECK(note_of(8) == note);  // tested only once
+    CHECK(note_of(8) == note);  // the pair is tested only once
     const std::vector<std::string> all = peer_access_notes();
     CHECK(std::count(all.begin(), all.end(), "gpu:8 and gpu:9" + note) == 1);
   }

@@ -71,7 +71,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("convolutions in pieces give the results of the whole batch") {
     setenv("DTRAIN_FILTER_GRADIENT", "float32",
-           1);  // otherwise each piece's gradient would be rounded before the addition
+           1);  // with 16-bit gradients, each piece's gradient would be rounded before the addition
     ConvolutionSpec strided = spec_of(8, 5, 7, 3, 2, 1, {0, 1, 0, 1}),
                     fused = spec_of(7, 16, 32, 3, 1, 1, {1, 1, 1, 1});
     fused.bias = true;
@@ -82,7 +82,7 @@ TEST_SUITE("gpu") {
       const int64_t image = std::max(spec.src_pixels() * spec.channels, spec.dst_pixels() * spec.filters);
       const OtherMachine machine({.dnn_elements = 20 * image});
       on_every_gpu([&](Device& device) {
-        for (const int64_t images : {8, 20}) {  // with a smaller last piece, and without
+        for (const int64_t images : {8, 20}) {  // first with a smaller last piece, then without
           CAPTURE(images);
           const auto convolution = in_pieces(device, spec, {.elements = images * image});
           CHECK(convolution->remarks().warning == "");

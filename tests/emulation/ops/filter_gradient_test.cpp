@@ -49,7 +49,7 @@ TEST_SUITE("gpu") {
       bool exact;
     };
     const ConvolutionSpec spec = spec_of_one_channel();
-    // Exceeds float16's range, and has more digits than either type.
+    // The number exceeds float16's range, and has more digits than either type.
     const double products = static_cast<double>(spec.batch * spec.out_height() * spec.out_width());
     const auto sum = static_cast<float>(products * 32 * 33);
     for (const Row& row : {Row{DType::bfloat16, nullptr, false}, Row{DType::bfloat16, "compute", false},

@@ -61,7 +61,7 @@ TEST_SUITE("gpu") {
       const Run captured = run_on_two_gpus(set);
       CHECK(captured.counts.launches > 0);
       CHECK(captured.refusals.empty());
-      for (const size_t after : {0, 20}) {  // before the first reduction, and between reductions
+      for (const size_t after : {0, 20}) {  // rejects before the first reduction, or between reductions
         CAPTURE(after);
         const Refusing refusing(after);
         const Run refused = run_on_two_gpus(set);

@@ -49,13 +49,13 @@ TEST_SUITE("gpu") {
     CHECK(emulation::contexts().empty());
   }
 
-  TEST_CASE("CPUs and GPUs, and several stages on one GPU, do not train over several processes") {
+  TEST_CASE("mixing CPUs and GPUs, or stages that share a GPU, is an error over several processes") {
     const emulation::OtherMachine machine({.devices = 2});
     const std::vector<std::pair<std::string, std::string>> strategies{
         {"{pipeline: {devices: [gpu:0, cpu:0], stages: [dense_1]}}",
          "CPUs and GPUs cannot be mixed over several processes (2 were started)"},
         {"{pipeline: {devices: [gpu:1, gpu:1], stages: [dense_1]}}",
-         "several replicas, or stages, on gpu:1 do not train over several processes (2 were started)"}};
+         "several replicas or stages cannot share gpu:1 over several processes (2 were started)"}};
     for (const auto& [strategy, expected] : strategies) {
       CAPTURE(strategy);
       const RunConfig config = run_on(strategy);

@@ -42,7 +42,7 @@ void break_second() {
   emulation::break_device(1);
 }
 
-/// For cases in a child process: trains, and ends the process like dtrain does.
+/// Trains and then ends the process in the same way as dtrain. Used by cases that run in a child process.
 [[noreturn]] void train_here(const Sets& sets, void (*happens)()) {
   try {
     const TempDir directory;

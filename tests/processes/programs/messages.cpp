@@ -71,7 +71,7 @@ void ring(Processes& processes) {
                processes.mpi_version());
 }
 
-/// Process 1 fails in this way; the others wait for a message that it never sends.
+/// Makes process 1 fail in this way; the others wait for a message that process 1 never sends.
 void fail(Processes& processes, std::string_view how) {
   processes.control().set_peer_timeout(std::chrono::seconds(3));
   processes.control().set_progress(12, "reading data");

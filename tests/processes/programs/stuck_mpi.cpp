@@ -1,5 +1,5 @@
-// A library for LD_PRELOAD: MPI_Test does not return any more once the file exists that the environment
-// variable STUCK_MPI names, as that of Open MPI's TCP transport after another process was killed.
+// A library for LD_PRELOAD. Once the file exists that the environment variable STUCK_MPI names, MPI_Test does
+// not return any more, like that of Open MPI's TCP transport after another process was killed.
 #include <cstdlib>
 #include <dlfcn.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@ namespace dtrain {
 
 namespace {
 
-/// Reads the text once from its beginning, because only that tells whether a quote is open.
+/// Reads the text once from its beginning; otherwise it could not know whether a quote is open.
 class PlainWriter {
  public:
   PlainWriter(std::span<char> text, char delimiter, bool blanks_delimit, std::optional<char> comment)

@@ -14,7 +14,7 @@ struct CsvDate {
   int year = 0, month = 0, day = 0;
   int hour = 0, minute = 0;
   double second = 0;
-  int offset = 0;  // minutes ahead of UTC
+  int offset = 0;  // minutes by which local time is ahead of UTC
 };
 
 /// Reads `2026-01-31`, `2026-01-31T12:00:00.5+01:00`, `31.01.2026`, `01/31/2026` and `31/01/2026`
@@ -46,7 +46,7 @@ class DateFormFinder {
  private:
   bool first_is_day_ = false, second_is_day_ = false;  // a number above 12 was found in this position
   bool some_numbers_ = false, all_years_ = true, all_yyyymmdd_ = true, some_milliseconds_ = false;
-  bool some_dates_ = false;  // other than plain numbers
+  bool some_dates_ = false;  // some dates are not plain numbers
 };
 
 }  // namespace dtrain

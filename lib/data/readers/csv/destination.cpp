@@ -85,7 +85,7 @@ bool CsvDestination::store_date(std::string_view text, std::byte* dst) const {
   for (const DatePart part : reading->dates) {
     const auto number = part_of_date(*date, part);
     if (!number) return false;
-    // Only `days` has digits to lose.
+    // The part `days` is the only one whose numbers may lose digits.
     part == DatePart::days ? put_counted(*number, dst) : put_real(*number, dst);
     dst += bytes_of(dtype);
   }
@@ -94,7 +94,7 @@ bool CsvDestination::store_date(std::string_view text, std::byte* dst) const {
 
 bool CsvDestination::store_labels(std::string_view text, std::byte* dst) const {
   std::memset(dst, 0, bytes_of(dtype) * table->values().size());
-  if (values->is_missing_name(text)) return true;  // no label
+  if (values->is_missing_name(text)) return true;  // an empty list of labels is valid
   for (const std::string_view label : labels_in(text, *table->separator())) {
     const int32_t index = table->find(label);
     if (index < 0) return false;

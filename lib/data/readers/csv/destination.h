@@ -26,7 +26,7 @@ std::vector<std::string_view> labels_in(std::string_view text, char separator);
 class CategoryTable {
  public:
   /// `other` accepts texts that are not in `values`: index 0, before the others, or zeros for all features.
-  /// `separator`: of the values in one text, if it may have several.
+  /// `separator`: separates the values in one text, if a text may have several.
   CategoryTable(std::vector<std::string> values, bool other, std::optional<char> separator);
   CategoryTable(const CategoryTable&) = delete;
   CategoryTable& operator=(const CategoryTable&) = delete;
@@ -46,27 +46,27 @@ class CategoryTable {
 
 struct CsvDestination {
   enum class Kind {
-    real,  // a number of `dtype`
+    real,  // a number, stored as `dtype`
     int32,
     index32,        // index in `table`
-    index_float32,  // the same, as a float
-    features,       // 0 or 1 of `dtype` for each value of `table`
-    dates,          // a number of `dtype` for each part of `reading`
-    indicator,      // 1 of `dtype` for a missing value, else 0
+    index_float32,  // index in `table`, stored as a float
+    features,       // for each value of `table`, 0 or 1, stored as `dtype`
+    dates,          // for each part of `reading`, a number, stored as `dtype`
+    indicator,      // 1 for a missing value, else 0, stored as `dtype`
     weight,         // a float of at least 0
     text,           // bytes, and zeros up to `width`
     tokens,         // the ids of `tokenizer`, cut or padded to `width`
   };
   Kind kind = Kind::real;
-  DType dtype = DType::float32;  // or float64
-  std::byte* base = nullptr;     // element in row 0
+  DType dtype = DType::float32;  // float32 or float64
+  std::byte* base = nullptr;     // memory of the element in row 0
   size_t stride = 0;             // bytes from one row to the next
   size_t width = 0;              // bytes of a text or of the ids of tokens
   const CategoryTable* table = nullptr;
-  const CsvValues* values = nullptr;       // of the file; null for text
-  const ColumnReading* reading = nullptr;  // of the column; null for the default
+  const CsvValues* values = nullptr;       // how the file writes values; null for text
+  const ColumnReading* reading = nullptr;  // how the column is read; null: the default
   const Tokenizer* tokenizer = nullptr;
-  std::optional<double> gap = {};  // stored for a missing value; unset: missing is an error
+  std::optional<double> gap = {};  // the value to store for a missing one; unset: a missing value is an error
   std::string_view advice_for_gap = {}, advice_for_unknown = {};
   DigitLoss* loss = nullptr;  // counts the digits lost in float32; null: not counted
 
@@ -99,7 +99,7 @@ struct CsvDestination {
     dtype == DType::float64 ? std::memcpy(dst, &value, sizeof value)
                             : std::memcpy(dst, &single, sizeof single);
   }
-  /// Does the same as put_real(), and counts lost digits.
+  /// Like put_real(), and counts lost digits.
   void put_counted(double value, std::byte* dst) const {
     if (loss) loss->add(value);
     put_real(value, dst);

@@ -205,9 +205,10 @@ Schema<CsvOptions> make_csv_schema() {
       .optional("unknown", &CsvOptions::unknown,
                 "how to treat a category that the training file does not have: error; or other, which gives "
                 "it index 0 (the file's own begin at 1) or none of the features")
-      .optional("fill", &CsvOptions::fill,
-                "what replaces a missing value: mean or median (of the training split), or a number; if not "
-                "given, a missing value is an error")
+      .optional(
+          "fill", &CsvOptions::fill,
+          "the replacement for a missing value: mean or median (of the training split), or a number; if not "
+          "given, a missing value is an error")
       .optional("id", &CsvOptions::id, "the column that names the samples in predictions and messages")
       .optional(
           "weight", &CsvOptions::weight,

@@ -77,8 +77,8 @@ inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissi
 /// The columns that name the labels of a sample, which may have several. The target is 0 or 1 for each label.
 struct CsvLabels {
   CsvColumnRefs columns;               // one for each label, with 0 and 1
-  std::optional<CsvColumnRef> column;  // of texts with any number of labels
-  std::string separator = ";";         // between the labels of a text
+  std::optional<CsvColumnRef> column;  // the column with texts that have any number of labels
+  std::string separator = ";";         // separates the labels of a text
 
   /// The columns in use.
   CsvTarget used() const { return column ? CsvTarget{{*column}} : CsvTarget{columns}; }
@@ -87,7 +87,7 @@ struct CsvLabels {
 
 /// A column of text that becomes the ids of its tokens.
 struct CsvTextColumn : TokenOptions {
-  std::optional<int64_t> length;  // of a row; unset: that of the model's input
+  std::optional<int64_t> length;  // maximum length of a row; unset: that of the model's input
 
   static const Schema<CsvTextColumn>& schema();
 };

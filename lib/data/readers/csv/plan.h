@@ -41,7 +41,7 @@ struct CsvCategory {
 /// A field that goes into a column of the data set.
 struct CsvElement {
   size_t field = 0;
-  std::optional<double> gap;  // stored for a missing value; unset: missing is an error
+  std::optional<double> gap;  // the value to store for a missing one; unset: a missing value is an error
 };
 
 /// How the texts of one field become ids of tokens.
@@ -78,10 +78,10 @@ struct CsvStart {
 /// The parts of a CSV file to read.
 struct CsvPlan {
   std::vector<CsvPart> parts;
-  std::map<size_t, CsvCategory> categories;  // by field
-  std::map<size_t, ColumnReading> readings;  // by field, for fields not read in the default way
-  std::map<size_t, CsvTokens> texts;         // by field
-  bool day_first = false;                    // for dates whose column leaves the order open
+  std::map<size_t, CsvCategory> categories;  // indexed by field
+  std::map<size_t, ColumnReading> readings;  // indexed by field, for fields not read in the default way
+  std::map<size_t, CsvTokens> texts;         // indexed by field
+  bool day_first = false;                    // order of day and month in columns whose dates do not show it
   std::set<size_t> required;                 // a row without one of these fields' values is left out
   std::optional<size_t> weight, id;          // indices of fields
   std::optional<size_t> series, time;        // indices of fields, for rows that become windows
@@ -93,13 +93,13 @@ struct CsvPlan {
 using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 
 struct CsvColumns {
-  Columns parts;  // of the plan
+  Columns parts;  // columns of the plan
   std::shared_ptr<const Column> weights, names;
   /// Texts like `names`; and float64 numbers, which are days for a column of dates.
   std::shared_ptr<const Column> series, times;
-  std::map<size_t, std::vector<std::string>> categories;  // by field: tables that were used
-  std::map<size_t, ColumnReading> readings;               // of the plan, completed
-  std::map<size_t, LearnedTokens> tokens;                 // by field of text
+  std::map<size_t, std::vector<std::string>> categories;  // indexed by field: tables that were used
+  std::map<size_t, ColumnReading> readings;               // readings of the plan, completed
+  std::map<size_t, LearnedTokens> tokens;                 // indexed by field of text
   int64_t left_out = 0;                                   // rows without a required value
 };
 

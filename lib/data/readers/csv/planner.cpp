@@ -237,7 +237,7 @@ std::vector<std::vector<size_t>> CsvPlanner::cut(const std::vector<size_t>& plac
 std::vector<size_t> CsvPlanner::places_to_predict_from() const {
   const std::vector<size_t>& known = known_.fields.places;
   const std::set<size_t> used(known.begin(), known.end());
-  if (width() == used.size()) {  // the file has only the inputs' columns, in the same order
+  if (width() == used.size()) {  // the file has only the columns of the inputs, in the same order
     std::vector<size_t> places;
     for (const size_t place : known)
       places.push_back(static_cast<size_t>(std::distance(used.begin(), used.find(place))));

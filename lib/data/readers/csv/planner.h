@@ -35,8 +35,8 @@ class CsvPlanner {
   /// Name of a table of classes or categories. A field may have several, as the class of several targets.
   struct TableName {
     size_t field = 0;
-    bool is_class = false;  // classes of a target; false: categories of an input
-    std::string name;       // in the facts
+    bool is_class = false;  // true: classes of a target; false: categories of an input
+    std::string name;       // the name under which the facts store the table
   };
   /// Name under which the facts keep the reading of a field's column.
   struct ReadingName {
@@ -53,7 +53,7 @@ class CsvPlanner {
   /// Returns the column that an option selects. `name` is the column's name in the training file. It replaces
   /// an index if both files have names.
   size_t place_of(const CsvColumnRef& field, const std::string& name = "") const;
-  /// Does the same, but returns nullopt for a missing column that a file for predictions need not have.
+  /// Like place_of(), but returns nullopt for a missing column that a file for predictions need not have.
   std::optional<size_t> find(const CsvColumnRef& field, const std::string& name = "") const;
   /// Whether the configuration does not name the file. Such a file may have other columns and lack unused
   /// ones.
@@ -96,8 +96,8 @@ class CsvPlanner {
   /// Adds a reading to the plan, unless it is the default one.
   void add_reading(size_t place, const std::string& name, const ColumnReading& reading);
   void add_input_reading(const TensorSpec& input, size_t place, const std::string& name);
-  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role`: for
-  /// messages.
+  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role`: the
+  /// column's role in messages.
   ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
   /// Adds an input that consists of the tokens of one column.
@@ -125,13 +125,13 @@ class CsvPlanner {
   FieldNames fields_;                         // according to the options for this file
   std::set<size_t> categories_;               // fields listed in the option `categories`
   size_t inputs_done_ = 0;                    // fields of inputs added so far
-  size_t targets_done_ = 0;                   // the same of targets
+  size_t targets_done_ = 0;                   // fields of targets added so far
   std::map<size_t, ColumnReading> readings_;  // according to the options
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
   std::map<size_t, std::string> token_names_;  // names in the facts of vocabularies, by field
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
-  SourceFacts::Names label_names_;  // by target, of labels with a column each
+  SourceFacts::Names label_names_;  // indexed by target, for labels with a column each
 };
 
 }  // namespace dtrain

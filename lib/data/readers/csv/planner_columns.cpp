@@ -219,7 +219,7 @@ void CsvPlanner::add_target(const TensorSpec& target, const std::vector<size_t>&
     if (!is_single) continue;  // several columns hold numbers
     if (known_.class_names.contains(name) || categories_.contains(place))
       add_table(place, name, true, When::always);
-    else if (is_first() && !reading.amount)  // else the facts have the class names
+    else if (is_first() && !reading.amount)  // otherwise the facts have the class names
       add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
   }
   plan_.parts.push_back(std::move(part));

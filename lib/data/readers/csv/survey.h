@@ -32,12 +32,12 @@ struct CsvQuestions {
 };
 
 struct CsvAnswers {
-  /// By field: distinct texts without missing values, sorted (by number if all are numbers).
+  /// Indexed by field: distinct texts without missing values, sorted (by number if all are numbers).
   std::map<size_t, std::vector<std::string>> texts;
   std::map<size_t, DateFormFinder> dates;
   std::set<size_t> gaps;  // the fields to check that have missing values
   std::map<size_t, TokenCounts> tokens;
-  std::map<size_t, size_t> longest;  // by field of `lengths`: bytes, at least 1
+  std::map<size_t, size_t> longest;  // indexed by field of `lengths`: bytes, at least 1
 };
 
 /// Reads all rows, of `width` fields each, on several threads. Sets the rows that each block leaves out,

@@ -313,10 +313,10 @@ class Table {
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
   std::map<size_t, size_t> longest_;        // bytes of the longest text, by field of texts
-  ColumnReading time_reading_;              // of CsvPlan::time, if it is a column of dates
-  std::map<size_t, CategoryTable> tables_;  // by field
+  ColumnReading time_reading_;              // reading of CsvPlan::time, if it is a column of dates
+  std::map<size_t, CategoryTable> tables_;  // indexed by field
   std::multimap<size_t, CsvDestination> destinations_;
-  std::map<size_t, DigitLoss> losses_;  // by field
+  std::map<size_t, DigitLoss> losses_;  // indexed by field
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace dtrain {
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names);
 
-/// Does the same for several names; the error lists all that are missing.
+/// Like place_of_column(), for several names; the error lists all missing names.
 std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,
                                       const std::vector<std::string>& names);
 

@@ -12,7 +12,7 @@ namespace dtrain {
 std::optional<double> csv_number(std::string_view text);
 /// Returns true for the usual texts for a missing value: the empty text, NA, null, ?, ... in any case.
 bool is_csv_gap(std::string_view text);
-/// Does the same for texts that may be names: accepts only the exact texts that tables write for missing
+/// Like is_csv_gap(), for texts that may be names: accepts only the exact texts that tables write for missing
 /// values.
 bool is_csv_missing_name(std::string_view text);
 /// Returns true if a text is neither a number (nan and inf count as numbers) nor a gap.

@@ -109,10 +109,11 @@ class Hdf5Pictures final : public PictureSource {
   static constexpr int64_t kBlock = 4096;
 
   Hdf5Dataset open_;
-  Hdf5Handle type_;                                 // type of an element in memory
-  std::optional<Hdf5Heap> heap_;                    // for images of variable length
-  std::vector<std::vector<std::byte>> references_;  // to those, in blocks; reading them needs no lock
-  int64_t length_ = 0;                              // bytes of each image if they are not of variable length
+  Hdf5Handle type_;               // type of an element in memory
+  std::optional<Hdf5Heap> heap_;  // memory of images of variable length
+  std::vector<std::vector<std::byte>>
+      references_;      // references to these images, in blocks; reading the references needs no lock
+  int64_t length_ = 0;  // bytes of each image if they are not of variable length
 };
 
 }  // namespace

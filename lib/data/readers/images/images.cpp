@@ -65,7 +65,7 @@ class ImagesReader final : public Reader {
       return open_set(has_target_folder() ? list_given_pairs(path, request) : list_folder_of(path, request),
                       request);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
-    // Paths in another table are first searched in its own folder, because the run's may have images of these
+    // The folder of another table is searched first, because the run's folder may have images with the same
     // names.
     PictureTable other{path, folder_if_there(request), *options_.csv, options_.csv->format(), true};
     if (text.header) other.format.header = text.header;

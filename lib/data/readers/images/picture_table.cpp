@@ -24,7 +24,7 @@ namespace {
 /// Content of a table of images.
 struct ReadTable {
   CsvStart start;
-  size_t field = 0;  // of the paths
+  size_t field = 0;  // index of the field that holds the paths
   CsvColumns columns;
   SourceFacts facts;
   std::vector<ListedFile> files;
@@ -136,7 +136,7 @@ void reject_missing(const PictureTable& table, const ReadTable& read, bool can_s
       .fail(row, message + describe_others(count - 1, "cannot be found", can_skip && has_some));
 }
 
-/// Returns the table as one of the images that are targets.
+/// Returns a table that lists the target images in place of the input images.
 PictureTable table_of_targets(PictureTable table) {
   table.options.path = *std::exchange(table.options.target_image, std::nullopt);
   table.options.extension.clear();

@@ -31,7 +31,7 @@ struct PictureCsv {
 /// A table file, and how to read it.
 struct PictureTable {
   std::string path;
-  std::string folder;  // of the images; "": the table's own folder, which is searched in any case
+  std::string folder;  // folder of the images; "": the table's own folder, which is searched in any case
   PictureCsv options;
   CsvFormat format;
   bool own_folder_first = false;  // search the table's own folder first

@@ -65,7 +65,7 @@ bool has_folder(const std::string& folder, const fs::path& name) {
 
 /// Returns two paths without their common start; only the last names if nothing of them would be relative.
 std::pair<fs::path, fs::path> without_common_start(const std::string& one, const std::string& other) {
-  const auto normal = [](const fs::path& path) {  // without a slash at the end
+  const auto normal = [](const fs::path& path) {  // the path without a slash at the end
     return path.has_filename() ? path.lexically_normal() : path.parent_path().lexically_normal();
   };
   const fs::path first = normal(one), second = normal(other);

@@ -14,7 +14,7 @@ namespace dtrain {
 
 /// Options that say where the target of each image is and what its pixels are.
 struct TargetImages {
-  std::optional<std::string> directory;  // of the targets of the images in the reader's folder
+  std::optional<std::string> directory;  // folder of the targets of the images in the reader's folder
   std::optional<MaskClasses> classes;    // nullopt: the targets are images
   std::optional<Size2> size;
   std::optional<int64_t> channels;

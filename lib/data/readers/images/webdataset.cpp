@@ -80,7 +80,7 @@ class TextTargets {
 
   const TarSamples& samples_;
   std::vector<std::string> names_;
-  std::vector<std::string> texts_;  // texts that targets use for these classes
+  std::vector<std::string> texts_;  // texts that the targets use for these classes
   std::unordered_map<std::string, int32_t> numbers_;
 };
 

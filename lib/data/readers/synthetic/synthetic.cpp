@@ -27,7 +27,7 @@ struct SyntheticInput {
 
   static const Schema<SyntheticInput>& schema() {
     static const auto all =
-        Schema<SyntheticInput>("How the inputs are distributed.")
+        Schema<SyntheticInput>("The distribution of the inputs.")
             .optional("distribution", &SyntheticInput::distribution, "uniform or normal")
             .optional("low", &SyntheticInput::low, "uniform: the lowest value")
             .optional("high", &SyntheticInput::high, "uniform: the upper bound, which is not included")
@@ -53,7 +53,7 @@ struct SyntheticTarget {
 
   static const Schema<SyntheticTarget>& schema() {
     static const auto all =
-        Schema<SyntheticTarget>("What the targets are.")
+        Schema<SyntheticTarget>("The random numbers of a target.")
             .optional("classes", &SyntheticTarget::classes, "labels: integers from 0 to classes - 1",
                       at_least(std::optional<int64_t>(1)))
             .optional("shape", &SyntheticTarget::shape,

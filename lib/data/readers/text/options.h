@@ -13,8 +13,8 @@ namespace dtrain {
 struct TextReaderOptions : TokenOptions {
   std::optional<std::string> file, directory;
   std::vector<std::string> files;
-  std::optional<int64_t> sequence_length, stride;  // of windows, for language models
-  std::optional<int64_t> length;                   // of a sample, for classification
+  std::optional<int64_t> sequence_length, stride;  // length and stride of windows, for language models
+  std::optional<int64_t> length;                   // length of a sample, for classification
   std::vector<std::string> class_names;
 
   /// Returns true if samples are windows, whose targets are the next tokens. Other samples have classes.

@@ -14,7 +14,7 @@
 namespace dtrain {
 
 struct TextSamples {
-  std::string where;  // their file or folder
+  std::string where;  // the file or folder of the samples
   int64_t count = 0;
   /// Calls `use` with the text of a sample and the path of its file. Any thread may call it.
   std::function<void(int64_t sample,

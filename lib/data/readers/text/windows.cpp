@@ -58,7 +58,7 @@ class TokenStore {
   size_t end() const { return narrow_.size() + wide_.size(); }
 
   bool is_narrow_;
-  TextFiles files_;  // of bytes
+  TextFiles files_;  // the files, read as bytes
   std::vector<uint16_t> narrow_;
   std::vector<int32_t> wide_;
   std::vector<size_t> begins_;

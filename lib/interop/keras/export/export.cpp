@@ -33,7 +33,7 @@ void check_activations(const GraphNode& node, const Json& config) {
       throw UserError(
           fmt::format("{} '{}': its {} ({}) does not exist in Keras 3", node.kind, node.name, option, name));
   }
-  for (const char* option : {"layer", "backward_layer"})  // of Bidirectional, TimeDistributed
+  for (const char* option : {"layer", "backward_layer"})  // layers inside Bidirectional and TimeDistributed
     if (const Json* const layer = value_at(config, option))
       if (const Json* const inner = value_at(*layer, "config")) check_activations(node, *inner);
 }
@@ -103,7 +103,7 @@ class WeightsWriter {
     return vars;
   }
 
-  /// Writes a layer's weights to the layer's group, or to those of its parts.
+  /// Writes a layer's weights to the group of the layer, or to the groups of its parts.
   void write_weights(const ExportedModel& model, int number, const Json& config, const std::string& path) {
     const GraphNode& node = model.graph->nodes[static_cast<size_t>(number)];
     const auto& part_of = formats_of(node.kind).keras_part;

@@ -170,8 +170,8 @@ class ModelWriter {
   const Graph& graph_;
   const std::vector<KerasLayer>& layers_;
   const KerasForm form_;
-  std::vector<std::string> names_;       // by node
-  std::vector<std::vector<int>> calls_;  // by node: all calls of its layer
+  std::vector<std::string> names_;       // indexed by node
+  std::vector<std::vector<int>> calls_;  // indexed by node: all calls of its layer
 };
 
 }  // namespace

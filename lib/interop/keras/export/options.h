@@ -19,7 +19,7 @@ Json keras_inner_layer(const ConfigNode& layer, std::string& missing);
 
 /// Returns LayerFormats::to_keras for a layer whose config is keras_options().
 std::function<KerasLayerConfig(const ConfigNode&)> keras_layer(std::string class_name);
-/// Returns the same for an image layer. It adds `data_format: channels_last`, because Keras's default is
+/// Like keras_layer(), for an image layer: adds `data_format: channels_last`, because Keras's default is
 /// configurable.
 std::function<KerasLayerConfig(const ConfigNode&)> keras_image_layer(std::string class_name);
 

@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// The sizes and options of a multi_head_attention on which the layers of its model depend.
+/// The sizes and options of a multi_head_attention that determine the layers of its model.
 struct KerasAttention {
   std::vector<Shape> inputs;  ///< [positions, features] of: query; query, value; or query, value, key
   Shape output;               ///< [positions, features]

@@ -51,7 +51,7 @@ std::optional<double> base_of(const Json& frequencies) {
   if (has_base(kUsual)) return kUsual;
   if (dim < 4 || !frequencies.items()[1].is_number()) return std::nullopt;
   const double base = std::pow(frequencies.items()[1].as_double(), -static_cast<double>(dim / 2));
-  // The shortest number with these frequencies is the one that the user wrote.
+  // Of all numbers that give these frequencies, the user wrote the shortest one.
   for (int digits = 1; std::isfinite(base) && digits <= kMostDigits; ++digits)
     if (const double rounded = rounded_to(base, digits); has_base(rounded)) return rounded;
   return std::nullopt;
@@ -77,7 +77,7 @@ std::string object_in(const Json* written) {
                               : written->dump();
 }
 
-/// Finds the sizes and options of an attention in its model.
+/// Finds the sizes and options of an attention in the Keras model that computes it.
 class AttentionReader {
  public:
   explicit AttentionReader(const KerasModel& model) : model_(model) {}
@@ -147,8 +147,8 @@ class AttentionReader {
            has_equal_products();
   }
 
-  /// Returns whether the lists of numbers have the lengths that follow from the sizes. So the writer makes no
-  /// longer lists than the file has.
+  /// Returns whether the file's lists of numbers have the lengths that the sizes require. The writer then
+  /// makes no list that is longer than the file's.
   bool has_lists_for(const KerasAttention& attention) const {
     const int64_t queries = attention.inputs[0][0],
                   keys = attention.inputs[attention_key_input(attention.inputs.size())][0];
@@ -198,7 +198,7 @@ class AttentionReader {
         names.push_back(argument.at("config").at("keras_history").items()[0].as_string());
   }
 
-  /// Returns whether all products have the same options, which are those of the attention.
+  /// Returns whether the products of queries, keys, values and outputs all have the options of the attention.
   bool has_equal_products() const {
     const KerasModelLayer& first = *find(kAttentionProducts[0]);
     return std::all_of(kAttentionProducts.begin(), kAttentionProducts.end(), [&](const char* name) {

@@ -1,4 +1,5 @@
-// Keras's form of attention that none of its layers computes: a model of layers and operations that it has.
+// The form of an attention that no layer of Keras computes: a model that consists of Keras's layers and
+// operations.
 #pragma once
 
 #include "base/json.h"
@@ -11,7 +12,7 @@ namespace dtrain {
 /// The class of a restored attention; not one of Keras.
 inline constexpr const char* kKerasModelOfAttention = "ModelOfAttention";
 
-/// The groups with the weights of such an attention, within the group of its model.
+/// The groups with the weights of an attention that Keras has as a model, within the group of that model.
 inline constexpr KerasLayerPart kKerasAttentionParts[] = {
     {"layers/einsum_dense", "query/", "dense"},
     {"layers/einsum_dense_1", "key/", "dense"},
@@ -22,8 +23,8 @@ inline constexpr KerasLayerPart kKerasAttentionParts[] = {
 /// `weights`: initializers, regularizers and constraints of the kernels and biases, in Keras's form.
 Json keras_attention_model(const KerasAttention& attention, const Json& outer, const Json& weights);
 
-/// Replaces such a model, written by dtrain or, after loading, by Keras, by one layer with dtrain's options.
-/// Other layers are unchanged.
+/// Replaces the Keras model of an attention, which dtrain wrote or Keras saved after loading it, by one layer
+/// with dtrain's options. Other layers are unchanged.
 void restore_attention(KerasModelLayer& layer);
 
 }  // namespace dtrain

@@ -23,8 +23,9 @@ class KerasClassNumbers {
 /// A part of a layer with its own weights in files of the layout `vars`.
 struct KerasLayerPart {
   std::string_view group;       ///< "query_dense"
-  std::string_view prefix;      ///< of the names of its weights: "query/"
-  std::string_view class_name;  ///< of the part, in snake case; "": its weights have the names of the layer's
+  std::string_view prefix;      ///< prefix of the names of its weights, such as "query/"
+  std::string_view class_name;  ///< Keras class of the part in snake case; "": its weights have the names of
+                                ///< the layer's weights
 };
 
 /// The parts of all layers: the cells of recurrent layers, the products of attention. The parts of one layer

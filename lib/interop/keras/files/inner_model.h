@@ -20,7 +20,7 @@ Json keras_inner_tensor(const std::string& layer, const Shape& sample);
 Json keras_inner_layer_entry(const std::string& class_name, const std::string& name, Json config,
                              std::vector<Json> arguments, const char* dtype = "float32");
 
-/// Returns the same for one of Keras's operations; `module`: "keras.src.ops.numpy".
+/// Like keras_inner_layer_entry(), for one of Keras's operations; `module`: "keras.src.ops.numpy".
 Json keras_inner_operation(const std::string& module, const std::string& class_name, const std::string& name,
                            Json config, std::vector<Json> arguments);
 

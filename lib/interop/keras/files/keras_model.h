@@ -33,7 +33,7 @@ struct KerasModelLayer {
   std::string name, class_name;
   Json config;
   bool trainable = true;
-  std::shared_ptr<const KerasModel> model;  ///< its layers if the layer is itself a model, else null
+  std::shared_ptr<const KerasModel> model;  ///< the model that the layer is; null if it is not a model
   bool is_restored_model = false;           ///< a model in the file (files/restored_layers.h)
   std::vector<KerasCall> calls;             ///< empty for an InputLayer
 

@@ -1,4 +1,4 @@
-// Layers of dtrain that Keras lacks: its files have models or other layers in their place.
+// Layers of dtrain that Keras lacks. Keras's files have models or other layers in their place.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// Replaces Keras's form of a layer that it lacks by one layer with dtrain's options. Other layers are
+/// Replaces Keras's replacement of a layer that it lacks by one layer with dtrain's options. Other layers are
 /// unchanged.
 void restore_layer(KerasModelLayer& layer);
 

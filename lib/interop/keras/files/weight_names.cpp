@@ -76,7 +76,7 @@ Names weight_names_of(std::string_view class_name, const Json& config, size_t co
 struct NamedLayer {
   std::string name, class_name;
   Json config;
-  std::string_view prefix = {};  // of the weights' names: "query/"
+  std::string_view prefix = {};  // prefix of the weights' names, such as "query/"
 };
 
 void add_layers(const KerasModel& model, const std::string& path, const std::string& prefix,
@@ -133,8 +133,8 @@ KerasLayerPart take_part(std::string& group) {
   return {};
 }
 
-/// Replaces the class and the config of a TimeDistributed by those of its layer, which has the weights.
-/// Without the model's configuration, the class is that of Keras's default name for the layer, `wrapped`.
+/// Replaces the class and the config of a TimeDistributed by those of its inner layer, which has the weights.
+/// Without the model's configuration, the class is the one with Keras's default name `wrapped`.
 void unwrap(NamedLayer& layer, const std::string& wrapped) {
   if (const Json* const inner = value_at(layer.config, "layer")) {
     layer.class_name = keras_snake_case(text_at(*inner, "class_name"));

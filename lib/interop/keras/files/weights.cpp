@@ -233,7 +233,7 @@ class VarsReader {
   const Source& source_;
   const OpenKerasFile& file_;
   KerasWeights result_;
-  std::map<std::string, std::string> names_;  // of layers, by path
+  std::map<std::string, std::string> names_;  // names of layers, by path
   size_t links_ = 0;
 };
 

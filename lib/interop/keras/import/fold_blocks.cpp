@@ -140,7 +140,7 @@ class BlockFolder {
       name.pop_back();
     std::replace(name.begin(), name.end(), '/', '_');
     if (name.empty() || registry<Layer>().canonical(name) != "") name = "block";
-    // The name must not be that of another block or layer.
+    // No other block or layer may have the name.
     return {body, unique_name(name), names_within(body, copies)};
   }
 

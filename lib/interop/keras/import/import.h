@@ -22,7 +22,7 @@ struct KerasImport {
   std::string keras_version;  ///< "" if the file has none
   ConfigNode model;           ///< the `model:` part of a configuration, with the user's changes
   Graph graph;
-  std::map<std::string, KerasWeight> parameters;  ///< by "<layer>/<weight>", in Keras 3's layout
+  std::map<std::string, KerasWeight> parameters;  ///< indexed by "<layer>/<weight>", in Keras 3's layout
   KerasWeights weights;
   std::vector<std::string> blocks;  ///< see FoldedModel::uses
   /// The mapped .h5 file that arrays refer to; call check() after reading them. Null for other files.

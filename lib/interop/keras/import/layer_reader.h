@@ -24,8 +24,8 @@ class KerasLayerReader {
       : class_name_(std::move(class_name)), config_(config), keras_major_(keras_major) {}
 
   const std::string& class_name() const { return class_name_; }
-  /// Returns the options of a layer that is the value of `key`, as {kind: options}, for classes whose names
-  /// are in `classes` (empty: any); null if there is none. `skipped`: keys without effect. The problems and
+  /// Reads a layer that is the value of `key`, and returns it as {kind: options}; null if there is none.
+  /// `classes`: the classes that it may have (empty: any). `skipped`: keys without effect. The problems and
   /// ignored settings of that layer become those of this one.
   ConfigNode layer(const char* key, std::initializer_list<std::string_view> classes,
                    std::initializer_list<std::string_view> skipped);
@@ -79,7 +79,7 @@ ConfigNode config_of_json(const Json& json);
 
 /// Returns LayerFormats::from_keras for a layer whose options have Keras's names.
 std::function<ConfigNode(KerasLayerReader&)> options_of_keras(std::string kind);
-/// Returns the same for an image layer.
+/// Like options_of_keras(), for an image layer.
 std::function<ConfigNode(KerasLayerReader&)> image_options_of_keras(std::string kind);
 
 }  // namespace dtrain

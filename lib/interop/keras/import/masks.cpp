@@ -29,7 +29,7 @@ class MaskFlow {
  public:
   using RuleOf = std::function<MaskRule(const KerasLayerCall&)>;
 
-  /// `creators`: the layers whose masks are followed.
+  /// `creators`: the layers whose masks this object follows.
   MaskFlow(const KerasCalls& calls, const std::set<const KerasModelLayer*>& creators, int keras_major,
            const RuleOf& rule_of)
       : calls_(calls),
@@ -113,7 +113,7 @@ class MaskFlow {
     const KerasLayerCall& reader = call(i);
     const std::string& name = reader.layer->class_name;
     const bool is_attention = name.ends_with("Attention");
-    // Attention reads the masks of values and keys, other layers that of the first input.
+    // Attention reads the masks of values and keys; other layers read the mask of the first input.
     std::set<int> wanted;
     if (is_attention && given.size() > 1)
       wanted.insert(given.begin() + 1, given.end());
@@ -139,7 +139,7 @@ class MaskFlow {
   const std::set<const KerasModelLayer*>& creators_;
   const int keras_major_;
   const RuleOf& rule_of_;
-  std::vector<int> masks_;  // of the calls' outputs
+  std::vector<int> masks_;  // mask of each call's output
   KerasMasks found_;
 };
 

@@ -20,9 +20,9 @@ struct KerasMasks {
   std::vector<std::string> problems;  ///< reads that dtrain cannot express
 };
 
-/// Follows the masks through the calls. Masks of embeddings that are not used are left out.
-/// `is_needed`: by call; others are not looked at. `keras_major`: the version that wrote the file.
-/// `rule_of`: returns the rule of the dtrain layer for a call.
+/// Follows the masks through the calls. Masks of embeddings that are not used are left out. `is_needed`:
+/// whether each call is needed; other calls are ignored. `keras_major`: the major version of the Keras that
+/// wrote the file. `rule_of`: returns the rule of the dtrain layer for a call.
 KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_needed, int keras_major,
                         const std::function<MaskRule(const KerasLayerCall&)>& rule_of);
 

@@ -50,7 +50,7 @@ class MetricReader {
     if (output.loss) target_ = output.loss->target(output.spec, [](const std::string&) {});
   }
 
-  /// Items of nested lists are read like those of the outer list.
+  /// Items of nested lists are read like items of the outer list.
   void read(const Json& written) {
     if (written.is_array())
       for (const Json& one : written.items()) read(one);
@@ -119,7 +119,7 @@ class MetricReader {
     return keras_metric(metric.resolved, output_.loss.value.get(), output_.spec, *target_);
   }
 
-  /// Returns the metric's name without the output's name before it, which Keras 2 writes to .h5 files.
+  /// Returns the metric's name without the prefix for the output, which Keras 2 writes to .h5 files.
   std::string own_name(const KerasObject& object) const {
     const std::string name = text_at(object.options, "name"), prefix = output_.keras_name + "_";
     return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
@@ -149,7 +149,7 @@ bool is_for_all(const Json& list, size_t outputs, const KerasWriter& writer) {
 }  // namespace
 
 KerasWriter KerasWriter::of(int major, const std::string& version) {
-  // TensorFlow 2.3 reports its Keras as 2.4.0, earlier versions as 2.2.4-tf or similar.
+  // TensorFlow 2.3 gives its Keras the version 2.4.0; earlier versions write 2.2.4-tf or similar.
   constexpr std::array<std::string_view, 4> kAlone{"2.0.", "2.1.", "2.2.", "2.3."};
   const bool is_alone = std::any_of(kAlone.begin(), kAlone.end(),
                                     [&](std::string_view begin) { return version.starts_with(begin); });

@@ -25,7 +25,7 @@ struct KerasWriter {
   int minor = 0;
   bool is_alone = false;  ///< Keras 1 to 2.3 as a separate package (not tf.keras)
 
-  /// `version`: as in the file ("2.2.4-tf"); "" if the file has none.
+  /// `version`: the version in the file ("2.2.4-tf"); "" if the file has none.
   static KerasWriter of(int major, const std::string& version);
   bool is_since(int other_major, int other_minor) const {
     return major > other_major || (major == other_major && minor >= other_minor);

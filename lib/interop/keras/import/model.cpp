@@ -184,7 +184,8 @@ class Importer {
   /// The names of a value in both orders of axes; "" if the value does not exist in that order.
   struct ValueNames {
     std::string as_in_file, channels_last;
-    bool is_volume = false;  // whether it has three axes besides the channels; known only with channels last
+    bool is_volume =
+        false;  // whether the image has three axes besides the channels; known only with channels last
   };
 
   ValueNames& names_of(const Value& value) {
@@ -250,7 +251,9 @@ class Importer {
   void write_call(size_t number) {
     const Call& call = calls_[number];
     const auto& [layer_kind, own_options] = written_[call.layer];
-    const std::string kind = call.is_reverse ? "dense" : layer_kind;  // with the weights of the embedding
+    const std::string kind =
+        call.is_reverse ? "dense"
+                        : layer_kind;  // reversed embeddings are dense layers with the embedding's weights
     const Axes axes = axes_of(call);
     const bool is_volume = axes == Axes::channels_last && reads_volumes(call);
     if (axes == Axes::channels_last)
@@ -322,7 +325,7 @@ class Importer {
       const KerasModelLayer& layer = model_.layers[static_cast<size_t>(model_.inputs[i].layer)];
       const Json* shape = value_at(layer.config, "batch_shape");
       if (!shape) shape = value_at(layer.config, "batch_input_shape");
-      ConfigNode extents;  // null: not in the file
+      ConfigNode extents;  // extents of the input; null: the file does not give them
       if (shape && shape->is_array() && !shape->items().empty()) {
         std::vector<ConfigNode> items;
         for (size_t axis = 1; axis < shape->items().size(); ++axis)
@@ -343,13 +346,14 @@ class Importer {
   int keras_major_;
   ImportedModel result_;
   std::vector<Call> calls_;
-  std::vector<bool> is_read_, ignores_mask_;  // by call
+  std::vector<bool> is_read_, ignores_mask_;  // indexed by call
   std::vector<std::string> input_names_, problems_;
   std::vector<ValueNames> input_values_, call_values_;
   std::vector<ConfigNode> layers_;  // layers of the written model
   std::string above_;               // name of the last layer in `layers_`
   std::set<std::string> taken_;
-  std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;  // kind and options
+  std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>>
+      written_;  // kind and options of the written layers
   std::map<const KerasModelLayer*, ConfigNode> activity_regularizers_;
   std::map<const KerasModelLayer*, bool> causal_;  // KerasLayerCall::is_causal
 };

@@ -38,7 +38,7 @@ bool is_whole(size_t arrays, const OptimizerFormats& optimizer, size_t slots, si
   return arrays == slots * weights || (more > slots && arrays == more * weights);
 }
 
-/// `shape`: of the slot's array for the weight.
+/// Returns the array of an optimizer slot for dtrain. `shape`: the shape of the slot's array for the weight.
 KerasWeight slot_array(const KerasWeight& array, const Optimizer::Slot& slot, const Shape& shape,
                        const TrainedWeight& weight, const KernelLayout& kernels) {
   const bool is_kernel = shape == weight.shape && weight.path.ends_with("/kernel") && array.values &&

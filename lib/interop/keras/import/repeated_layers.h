@@ -12,7 +12,7 @@ namespace dtrain {
 /// One layer of the flat model. Layers are numbered in order; inputs of the model have negative numbers.
 struct FlatLayer {
   std::string kind, name;
-  ConfigNode options;       // without name and inputs
+  ConfigNode options;       // options without name and inputs
   std::string signature;    // kind and options as text
   std::vector<int> inputs;  // numbers of layers
   int last_reader = -1;     // number of the last layer that reads this one

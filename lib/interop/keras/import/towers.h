@@ -8,9 +8,8 @@
 
 namespace dtrain {
 
-/// Replaces such a wrapper by the model that it calls, repeatedly if wrappers are nested. Returns the number
-/// of towers of each wrapper, outermost first; empty if there is no wrapper.
-///
+/// Replaces the wrapper of a model by the model that it calls, repeatedly if wrappers are nested. Returns the
+/// number of towers of each wrapper, outermost first; empty if there is no wrapper.
 /// A wrapper calls one model N >= 2 times. Each call gets 1/N of every input, sliced by a Lambda layer; a
 /// Concatenate along the batch axis joins each output. The N calls are the towers.
 std::vector<int> remove_towers(std::shared_ptr<const KerasModel>& model);

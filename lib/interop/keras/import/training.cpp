@@ -143,7 +143,7 @@ class TrainingReader {
       add_problem(fmt::format("dtrain has no optimizer {}", object.name));
       return {};
     }
-    // An optimizer that was given by its name has no options, in which those since 2.11 have `use_ema`.
+    // An optimizer that was given by its name has no options. Since Keras 2.11, all others have `use_ema`.
     const bool is_name = object.options.entries().empty();
     is_since_2_11_ =
         writer_.major >= 3 || object.options.find("use_ema") || (is_name && writer_.is_since(2, 11));
@@ -179,8 +179,9 @@ class TrainingReader {
     return options.node();
   }
 
-  /// In Keras 1 to 2.10, Nadam's momentum of step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2), and
-  /// tf.keras saves schedule_decay as `decay`. Later versions of Keras have no such option: it is 1.
+  /// In Keras 1 to 2.10, Nadam's momentum in step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2), and
+  /// tf.keras saves schedule_decay as `decay`. Later versions of Keras have no such option and use the value
+  /// 1.
   void check_nadam(const KerasObject& object) {
     constexpr double kUsual = 0.004;
     const Json* decay = value_at(object.options, "schedule_decay");
@@ -280,9 +281,10 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
   auto state = read_optimizer_state(arrays, optimizer, reader.is_since_2_11(), trained, file.kernels);
   if (!state)
     result.left_out.push_back(
-        arrays.empty() ? std::string("the optimizer's state, which the file does not have")
-                       : fmt::format("the optimizer's state: its {} arrays do not match {} for {} weights",
-                                     arrays.size(), optimizer.name, trained.size()));
+        arrays.empty()
+            ? std::string("the optimizer's state, which the file does not have")
+            : fmt::format("the optimizer's state: {} arrays, but {} has another number for {} weights",
+                          arrays.size(), optimizer.name, trained.size()));
   else if (!state->iteration)
     result.left_out.push_back(fmt::format(
         "the number of steps, which this version of Keras does not save with {}", optimizer.name));

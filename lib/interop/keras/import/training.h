@@ -21,7 +21,7 @@ struct ImportedTraining {
 struct KerasTrainingFile {
   const Json&
       config;  ///< Keras 1's and 2's training_config or Keras 3's compile_config; null if not compiled
-  const KerasModel& model;  ///< as in the file
+  const KerasModel& model;  ///< the model as in the file
   const KerasWeights& weights;
   KernelLayout kernels;
   int keras_major = 3;

@@ -58,8 +58,8 @@ void for_each_layer(const KerasModel& model, const std::function<void(const Kera
   }
 }
 
-/// Distributes the weights of one group to the layers of a model: first the trained weights, layer by layer,
-/// then the others.
+/// Assigns the weights of one group to the layers of a model: first the trained weights, layer by layer, then
+/// the others.
 void deal(const KerasModelLayer& outer, const KerasWeightGroup& group, const Parameters& parameters,
           Found& found) {
   if (!outer.model) {

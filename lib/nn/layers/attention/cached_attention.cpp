@@ -82,7 +82,7 @@ class PreparedCachedAttention : public PreparedLayer {
     return static_cast<std::byte*>(row) + static_cast<size_t>(columns) * bytes_of(ops_.compute_type());
   }
 
-  /// The samples' rows are those of one sequence whose positions are `at`.
+  /// Treats the rows of the samples as one sequence whose positions are `at`.
   RotarySpec rotary(int64_t heads, const int32_t* at) const {
     return {.samples = 1,
             .positions = batch_,
@@ -103,7 +103,7 @@ class PreparedCachedAttention : public PreparedLayer {
   std::unique_ptr<Projections> projections_, output_;
   std::unique_ptr<Attention> attention_;
   Buffer keys_, values_;  // [batch, positions, kv_heads, key_dim or value_dim]
-  size_t projected_ = 0, attended_ = 0, mask_ = 0, table_ = 0, operation_ = 0;  // in scratch memory
+  size_t projected_ = 0, attended_ = 0, mask_ = 0, table_ = 0, operation_ = 0;  // offsets in scratch memory
 };
 
 class CachedAttention : public Layer {

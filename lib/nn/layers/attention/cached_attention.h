@@ -11,7 +11,7 @@ namespace dtrain {
 
 /// The options of a multi_head_attention, as numbers.
 struct CachedAttentionOptions {
-  int64_t positions = 0;  // of the longest sequence
+  int64_t positions = 0;  // number of positions of the longest sequence
   int64_t heads = 1, kv_heads = 1, key_dim = 0, value_dim = 0;
   bool use_bias = true;
   std::optional<double> rotary_base;  // nullopt: no rotation

@@ -69,7 +69,7 @@ struct MultiHeadAttentionOptions {
 /// Sizes that follow from the options and the inputs.
 struct AttentionShape {
   int64_t heads, kv_heads, key_dim, value_dim;
-  size_t key_input, value_input;  // which of the inputs the keys and the values come from
+  size_t key_input, value_input;  // indices of the inputs that give the keys and the values
 
   int64_t query_width() const { return heads * key_dim; }
   int64_t key_width() const { return kv_heads * key_dim; }
@@ -77,9 +77,9 @@ struct AttentionShape {
   int64_t output_width() const { return heads * value_dim; }
 };
 
-/// One array of queries, keys or values within the result of a product.
+/// The queries, keys or values within the result of a product.
 struct ProjectedArray {
-  size_t projections;  // index of the product, that of its input
+  size_t projections;  // index of the product, which is also the index of its input
   int64_t column;
 };
 
@@ -253,9 +253,9 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   AttentionSpec spec_;
   std::unique_ptr<Attention> attention_;
   std::unique_ptr<Projections> output_;
-  Arrays kept_;                       // in saved memory; in scratch memory if not training
-  Arrays gradients_;                  // in scratch memory
-  size_t table_ = 0, operation_ = 0;  // in scratch memory
+  Arrays kept_;       // arrays kept for backward: in saved memory; in scratch memory if not training
+  Arrays gradients_;  // gradients of these arrays, in scratch memory
+  size_t table_ = 0, operation_ = 0;  // offsets in scratch memory
 };
 
 class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
@@ -331,7 +331,7 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
             .value_input = inputs.size() == 1 ? size_t{0} : size_t{1}};
   }
 
-  /// Returns whether no position sees a later one.
+  /// Returns whether no position depends on a later one.
   bool has_steps(std::span<const TensorSpec> inputs) const { return options_.causal && inputs.size() == 1; }
 
   CachedAttentionOptions cached(std::span<const TensorSpec> inputs) const {

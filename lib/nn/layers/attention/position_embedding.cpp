@@ -63,7 +63,7 @@ class PreparedPositionEmbedding : public PreparedLayer {
  private:
   Ops& ops_;
   int64_t batch_, per_sample_;
-  int64_t unused_;  // elements of the vectors of positions that the sequences do not have
+  int64_t unused_;  // elements in the vectors of positions that the sequences do not have
 };
 
 /// Adds the vectors of one position of each sample.

@@ -1,4 +1,4 @@
-// Products of one input with several kernels, as one product.
+// Computes the products of one input with several kernels as one product.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class Projections {
   }
 
   int64_t width() const { return width_; }
-  int64_t elements() const { return rows_ * width_; }  ///< of y
+  int64_t elements() const { return rows_ * width_; }  ///< number of elements of y
 
   /// Reads x, [rows, inputs], and writes y.
   void forward(const LayerArguments& args, const void* x, void* y) {
@@ -133,7 +133,7 @@ class Projections {
   std::vector<Part> parts_;
   bool use_bias_;
   int64_t inputs_, rows_, width_ = 0;
-  size_t kernel_ = 0, bias_ = 0, diff_kernel_ = 0, diff_bias_ = 0, product_ = 0;  // in scratch memory
+  size_t kernel_ = 0, bias_ = 0, diff_kernel_ = 0, diff_bias_ = 0, product_ = 0;  // offsets in scratch memory
   std::unique_ptr<Matmul> forward_, by_input_, by_kernel_;
 };
 

@@ -92,7 +92,7 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
     const Size3 size = spread(window());
     const Shape output = {length(image[0], size.height, options_.strides.height),
                           length(image[1], size.width, options_.strides.width), options_.filters};
-    // For some paddings, the convolution of an image of the output's size would not have the input's size.
+    // For some paddings, a convolution of an image of the output's size does not give the size of the input.
     if (output[0] < 1 || output[1] < 1 || window_positions(window(), output, image[2]) != image) {
       report_error(fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}",
                                options_.output_padding.value_or(0), str(options_.kernel_size),
@@ -124,8 +124,8 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
   }
 
   /// Returns the output's extent by Keras's rule; `size` is the extent of the dilated kernel. output_padding
-  /// is less than all strides; the exception is the height of a sequence as an image, whose stride 1 allows
-  /// none.
+  /// must be less than all strides, except along the height of a sequence that is treated as an image: its
+  /// stride is 1.
   int64_t length(int64_t input, int64_t size, int64_t stride) const {
     const bool same = options_.padding == Border::same;
     if (!options_.output_padding) return input * stride + (same ? 0 : std::max<int64_t>(size - stride, 0));

@@ -27,7 +27,7 @@ class PreparedMasking : public PreparedLayer {
         value_(value),
         columns_(request.output().shape.back()),
         rows_(batch_elements(request, request.output().shape) / columns_) {
-    requirements_.backward_reads_outputs = request.training;  // the mask
+    requirements_.backward_reads_outputs = request.training;  // backward reads the mask, which is an output
   }
 
   void forward(const LayerArguments& args) override {

@@ -50,8 +50,8 @@ DotAxis axis_of(const Shape& shape, size_t axis) {
   return found;
 }
 
-/// One input as rows of [batch * rows, extent]: the axis of the sum is moved to the end, and the rows may be
-/// normalized. The rows are computed again in backward, so that they need no memory between the calls.
+/// One input as rows of [batch * rows, extent]: the axis of the sum is moved to the end, and the rows are
+/// normalized if requested. Backward computes the rows again, so that they need no memory between the calls.
 class DotRows {
  public:
   /// Allocates the input's arrays in scratch memory.
@@ -96,7 +96,7 @@ class DotRows {
     return moves_ ? array_at(scratch, gradient_) : diff_input;
   }
 
-  /// Computes the input's gradient from that of the rows, after compute().
+  /// Computes the input's gradient from the gradient of the rows. Called after compute().
   void finish(const void* input, void* diff_input, void* scratch) const {
     void* const diff = gradient(diff_input, scratch);
     if (normalizes_)

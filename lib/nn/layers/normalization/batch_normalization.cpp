@@ -139,7 +139,8 @@ class PreparedTraining : public PreparedByBatch {
       : PreparedByBatch(request, spec, op->saved_bytes()),
         op_(std::move(op)),
         scratch_of_op_(aligned(op_->scratch_bytes())) {
-    // The op always computes the gradient of its source; if that is not needed, it is written to scratch.
+    // The operation always computes the gradient of its source; if the gradient is not needed, it is written
+    // to scratch memory.
     const auto elements = static_cast<size_t>(batch_elements(request, request.output().shape));
     requirements_.scratch_bytes =
         scratch_of_op_ +

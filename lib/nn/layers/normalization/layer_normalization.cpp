@@ -34,7 +34,7 @@ class PreparedLayerNormalization : public PreparedLayer {
     if (!request.training) {
       requirements_.scratch_bytes = statistics;
     } else if (!request.input_needs_gradient[0]) {
-      // The op always computes the gradient of its source, which is not needed here.
+      // The operation always computes the gradient of its source, which is not needed here.
       requirements_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * bytes_of(ops_.compute_type());
     }
     requirements_.backward_in_place = true;

@@ -28,7 +28,7 @@ struct ScaleAndShift {
   Pointer gamma_of(const std::vector<Pointer>& list) const {
     return scale ? list[0] : nullptr;
   }
-  /// Returns beta, or its gradient, from such a list; null if the layer has no beta.
+  /// Returns beta, or its gradient, from a list in the order of parameters(); null if the layer has no beta.
   template <class Pointer>
   Pointer beta_of(const std::vector<Pointer>& list) const {
     return center ? list[scale ? 1 : 0] : nullptr;

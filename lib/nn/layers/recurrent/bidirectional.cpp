@@ -36,7 +36,7 @@ struct Codec<RecurrentKind> {
     return out.get() || report_unexpected(node, where, "lstm, gru or simple_rnn", diagnostics);
   }
   static ConfigNode write(const RecurrentKind& value) { return value.layer.resolved; }
-  /// A reference, because the schema of layers contains this one.
+  /// Returns a reference to the schema of layers, because that schema contains this one.
   static Json schema() { return Json::object().set("$ref", "#/$defs/layer"); }
 };
 
@@ -150,8 +150,8 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     return d == 0 ? *options_.layer.get() : dynamic_cast<const RecurrentLayer&>(*backward_);
   }
 
-  /// Returns a direction's elements of a list with one element per input: that of the sequences, then those
-  /// of the direction's initial states if there are any.
+  /// Returns the elements that belong to one direction from a list with one element per input: the element of
+  /// the sequences, then those of the direction's initial states, if any.
   template <class List>
   std::vector<typename List::value_type> inputs_of(size_t d, const List& all) const {
     std::vector<typename List::value_type> own = {all[0]};
@@ -172,7 +172,7 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     own.input_needs_gradient = inputs_of(d, request.input_needs_gradient);
     own.masked = {request.is_masked(0)};
     own.input_layouts = request.input_layouts.first(std::min(inputs.size(), request.input_layouts.size()));
-    if (d == 1) own.stream += 0x9e3779b9u;  // so that the directions drop different features
+    if (d == 1) own.stream += 0x9e3779b9u;  // the two directions drop different features
     // Keras reverses the output of the second layer, which processes the steps in the opposite order.
     return {.layer = layer(d).prepare(own),
             .inputs = inputs.size(),

@@ -110,13 +110,13 @@ class PreparedRecurrent : public PreparedLayer {
   }
   /// Returns the factors of the state for each gate, [samples, gates * units]; null without dropout.
   const void* state_factors(const LayerArguments& args) {
-    constexpr uint32_t kOtherStream = 0x7f4a7c15u;  // so that they do not depend on those of the inputs
+    constexpr uint32_t kOtherStream = 0x7f4a7c15u;  // gives the state other random numbers than the inputs
     return factors(args, recurrent_dropout_, stream_ + kOtherStream, state_columns_, state_factors_at_);
   }
 
-  /// Returns [samples, columns], at this offset of scratch memory: 0 for dropped elements. They are the same
-  /// for all steps of a sequence, and depend on the sample's place in the global batch only. Null if the rate
-  /// is 0.
+  /// Returns factors [samples, columns] at `offset` of the scratch memory: 0 for dropped elements. All steps
+  /// of a sequence have the same factors, which depend only on the sample's index in the global batch. Null
+  /// if the rate is 0.
   const void* factors(const LayerArguments& args, float rate, uint32_t stream, int64_t columns,
                       size_t offset) {
     if (rate == 0.0f) return nullptr;
@@ -135,7 +135,7 @@ class PreparedRecurrent : public PreparedLayer {
   float dropout_, recurrent_dropout_;
   int64_t samples_, features_, state_columns_;
   uint32_t stream_;
-  size_t ones_at_ = 0, input_factors_at_ = 0, state_factors_at_ = 0;  // in scratch memory
+  size_t ones_at_ = 0, input_factors_at_ = 0, state_factors_at_ = 0;  // offsets in scratch memory
   std::unique_ptr<Recurrence> recurrence_;
 };
 

@@ -27,7 +27,7 @@ struct Codec<LayerOption> {
     return static_cast<bool>(out.layer);
   }
   static ConfigNode write(const LayerOption& value) { return value.layer.resolved; }
-  /// A reference, because the schema of layers contains this one.
+  /// Returns a reference to the schema of layers, because that schema contains this one.
   static Json schema() { return Json::object().set("$ref", "#/$defs/layer"); }
 };
 
@@ -59,13 +59,15 @@ Shape sequence_of(int64_t positions, const Shape& one) {
   return Shape(std::move(extents));
 }
 
-/// An input or output of the layer, which may need another layout than the sequence's. The sequence is plain:
-/// the other layouts of its positions are not those of the whole.
+/// An input or output of the inner layer, which may need another layout than the sequence. The sequence has
+/// the plain layout, because the other layouts of its positions are not layouts of the whole.
 struct PositionArray {
-  std::unique_ptr<Reorder> to_layer, from_layer;  // null if the layer's layout is plain, too
+  std::unique_ptr<Reorder> to_layer, from_layer;  // conversions between the layouts of the sequence and of
+                                                  // the layer; null if the layer's layout is plain, too
   size_t value = 0, gradient = 0;                 // offsets of the reordered arrays in scratch memory
 
-  /// Returns `plain` as the layer reads it, reordered to the array at `offset` if needed. Null remains null.
+  /// Returns the array in the layout that the layer reads: `plain`, reordered to the array at `offset` if
+  /// needed. Null remains null.
   const void* read(const void* plain, void* scratch, size_t offset) const {
     if (!plain || !to_layer) return plain;
     to_layer->run(plain, array_at(scratch, offset));
@@ -75,7 +77,7 @@ struct PositionArray {
   void* place(void* plain, void* scratch, size_t offset) const {
     return plain && to_layer ? array_at(scratch, offset) : plain;
   }
-  /// Completes `plain` after the layer wrote place().
+  /// If the layouts differ, reorders the array that the layer wrote at place() to `plain`.
   void finish(void* plain, void* scratch, size_t offset) const {
     if (plain && from_layer) from_layer->run(array_at(scratch, offset), plain);
   }
@@ -158,7 +160,7 @@ class PreparedTimeDistributed : public PreparedLayer {
   }
 
   std::unique_ptr<PreparedLayer> layer_;
-  LayerArguments args_;  // of the layer's calls; reused, so that calls do not allocate
+  LayerArguments args_;  // arguments of the layer's calls; reused, so that calls do not allocate
   uint64_t positions_;
   size_t inner_scratch_ = 0;  // offset of the layer's scratch memory
   PositionArray input_, output_;
@@ -213,7 +215,7 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
   Configured<Layer> activation() const override { return layer().activation(); }
   bool can_fuse(const ActivationSpec& spec) const override { return layer().can_fuse(spec); }
   std::optional<int64_t> indices() const override { return layer().indices(); }
-  /// Keras passes a layer that reads masks the mask of one position, which has no steps: the layer fails.
+  /// Keras gives a layer that reads masks the mask of one position, which has no steps. The layer then fails.
   MaskRule mask_rule() const override {
     return layer().mask_rule() == MaskRule::read ? MaskRule::refused : MaskRule::passed;
   }

@@ -12,13 +12,13 @@ namespace {
 
 /// A direction, and the places of its arrays.
 struct OneDirection : PreparedDirection {
-  LayerArguments args = {};  // of the layer's calls; reused, so that calls do not allocate
+  LayerArguments args = {};  // arguments of the layer's calls; reused, so that calls do not allocate
   size_t saved = 0;          // offset of the layer's saved memory
-  size_t output = 0;         // offset of its output in scratch memory, if it flips
-  size_t ordered = 0;        // offset of its output in the order of the input: in scratch memory, or in saved
-                             // memory if backward reads it
-  size_t gradient = 0;       // offset of the output's gradient in scratch memory
-  size_t reversed = 0;       // offset of that gradient in the order of processing, if the output flips
+  size_t output = 0;         // offset of the layer's output in scratch memory, if it flips
+  size_t ordered = 0;   // offset of the layer's output in the order of the input: in scratch memory, or in
+                        // saved memory if backward reads it
+  size_t gradient = 0;  // offset of the output's gradient in scratch memory
+  size_t reversed = 0;  // offset of that gradient in the order of processing, if the output flips
 };
 
 class PreparedBidirectional : public PreparedLayer {
@@ -215,7 +215,7 @@ class PreparedBidirectional : public PreparedLayer {
   int64_t steps_, batch_;  // steps of the output: 1 if it is the last state
   int64_t input_elements_;
   std::array<OneDirection, 2> directions_;
-  bool zeroes_masked_;  // as in Keras, the outputs after masked steps are 0
+  bool zeroes_masked_;  // Keras's outputs after masked steps are 0
   bool keeps_outputs_ = false;
   size_t second_gradient_ = 0, inner_ = 0;  // offsets in scratch memory
 };

@@ -23,9 +23,9 @@ struct PreparedDirection {
   bool flips = false;     // the steps of its output are reversed before it is merged
 };
 
-/// Returns the prepared layer. Its inputs are the sequences, then the initial states of the first direction
-/// and those of the second; its outputs and parameters are in the same order. `sequences`: the outputs are
-/// the states after all steps, not the last one.
+/// Returns the prepared layer. Its inputs are the sequences, the initial states of the first direction and
+/// the initial states of the second; its outputs and parameters are in the same order. `sequences`: the
+/// outputs are the states after all steps, instead of the last state.
 std::unique_ptr<PreparedLayer> prepare_two_directions(const LayerRequest& request, MergeMode mode,
                                                       std::array<PreparedDirection, 2> directions,
                                                       bool sequences);

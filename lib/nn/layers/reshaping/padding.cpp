@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-using Pair = std::pair<int64_t, int64_t>;  // before and after
+using Pair = std::pair<int64_t, int64_t>;  // numbers before and after
 
 bool parse_number_of_pixels(const ConfigNode& node, const std::string& where, int64_t& out,
                             Diagnostics& diagnostics) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kTileQueries = AttentionTiles::kQueries, kTileKeys = AttentionTiles::kKeys;
 
-/// Numbers of the queries of a tile.
+/// One number per query of a tile.
 struct TileRow {
   alignas(64) float v[kTileQueries];
 };
@@ -191,7 +191,7 @@ struct BackwardWork {
   float *weights, *diff_weights, *factors;
 };
 
-/// Replaces scores by weights, and the weights' gradients by those of the scores.
+/// Replaces scores by weights, and the gradients of weights by gradients of scores.
 void scores_backward(const float* logsumexp, const float* dots, const float* factors, int64_t n,
                      float* weights, float* diff_weights) {
   for (int64_t j = 0; j < n; ++j) {

@@ -13,7 +13,7 @@ namespace dtrain::cpu {
 struct AttentionHead {
   const float *query, *key, *value;
   const uint8_t* key_mask;  ///< [keys] of the sample, or null
-  uint64_t sample = 0;      ///< index in the global batch
+  uint64_t sample = 0;      ///< index of the sample in the global batch
   int64_t index = 0;        ///< number of the head
 };
 
@@ -41,20 +41,20 @@ struct AttentionTiles {
 struct AttentionQueries {
   AttentionHead head;
   int64_t first, count;  ///< index of the first query; number of queries
-  float* dst;            ///< of the head's first query
+  float* dst;            ///< output of the head's first query
   float* logsumexp;      ///< [queries] of the head, or null
 };
 
 /// Up to kKeys keys of a head of keys and values, with all queries that see them. Gradients of these keys are
 /// written; gradients of the queries are added to diff_query.
 struct AttentionKeys {
-  AttentionHead head;            ///< query and index: of the first head of the group
+  AttentionHead head;            ///< the first head of the group; `query` and `index` are its own
   int64_t first, count;          ///< index of the first key; number of keys
-  const float *dst, *diff_dst;   ///< of the group's first head
+  const float *dst, *diff_dst;   ///< arrays of the group's first head
   const float* logsumexp;        ///< [group, queries]
-  float* diff_query;             ///< of the group's first head
-  int64_t diff_query_step;       ///< from one position to the next
-  float *diff_key, *diff_value;  ///< of the head's first key
+  float* diff_query;             ///< gradient of the group's first head
+  int64_t diff_query_step;       ///< elements from one position to the next
+  float *diff_key, *diff_value;  ///< gradients of the head's first key
 };
 
 }  // namespace dtrain::cpu

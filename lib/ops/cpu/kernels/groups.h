@@ -11,7 +11,7 @@ namespace {
 /// Channels per pass over the pixels. Small groups are computed together, large ones in several passes.
 constexpr int64_t kGroupChannels = 64;
 
-/// Consecutive groups of one sample: at most kGroupChannels channels, or one group.
+/// Consecutive groups of one sample, with at most kGroupChannels channels together, or one larger group.
 struct GroupBlock {
   int64_t sample, first, count;  // the first group and the number of groups
 };

@@ -46,8 +46,8 @@ struct RecurrentStep {
   float* state;                        ///< [rows, units], written
   const float* cell_before = nullptr;  ///< lstm: [rows, units]
   float* cell = nullptr;               ///< lstm: [rows, units], written
-  bool second = false;                 ///< the part after the second product (gru)
-  math::StepMask mask = {};            ///< of the rows
+  bool second = false;       ///< gru: whether to compute the part of the step after the second product
+  math::StepMask mask = {};  ///< mask of the rows
 
   static int64_t width(const RecurrenceSpec& spec) {
     return (spec.kind == RecurrenceSpec::Kind::simple ? 1 : 4) * spec.units;
@@ -61,11 +61,12 @@ struct RecurrentBackwardStep {
   /// The gradient of the state, to which that of the output is added. A gru, and every kind if there is a
   /// mask, then replaces it by the part of the previous state's gradient that does not pass a product.
   float* diff_state;
-  float* diff_cell = nullptr;       ///< lstm: of the cell after the step, replaced by that before it
+  float* diff_cell =
+      nullptr;  ///< lstm: gradient of the cell after the step, replaced by the gradient of the cell before it
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
-  int64_t diff_dst_stride = 0;      ///< from one row of diff_dst to the next
-  bool second = false;              ///< the part after the second product (gru)
-  math::StepMask mask = {};         ///< of the rows
+  int64_t diff_dst_stride = 0;      ///< elements from one row of diff_dst to the next
+  bool second = false;              ///< gru: whether to compute the part of the step after the second product
+  math::StepMask mask = {};         ///< mask of the rows
 };
 
 /// The functions of one instruction set (ops/cpu/kernels/kernels.inc).

@@ -62,7 +62,7 @@ auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
                        const Arguments&... arguments) {
   return std::apply(
       [&](const Hint&... hint) {
-        // Must outlive the search for other implementations, which reads it.
+        // Must outlive the search for other implementations, which reads this object.
         const typename Primitive::desc operation(arguments...);
         return first_accepted(typename Primitive::primitive_desc(operation, attributes, engine, hint...),
                               accept);

@@ -107,8 +107,8 @@ class DnnBackedAttention final : public Attention {
   void backward(const BackwardArguments& args) override {
     if (!plan_->backward) return tiled_->backward(args);
     DnnAttentionArrays arrays = arrays_of(args);
-    arrays.dst = const_cast<void*>(args.dst);               // only read
-    arrays.logsumexp = const_cast<float*>(args.logsumexp);  // only read
+    arrays.dst = const_cast<void*>(args.dst);               // forward only reads the array
+    arrays.logsumexp = const_cast<float*>(args.logsumexp);  // forward only reads the array
     arrays.diff_dst = args.diff_dst;
     arrays.dots = static_cast<float*>(AlignedArrays::at(args.scratch, dots_));
     arrays.query_sums = static_cast<float*>(AlignedArrays::at(args.scratch, query_sums_));
@@ -146,7 +146,7 @@ class DnnBackedAttention final : public Attention {
   std::unique_ptr<Attention> tiled_;
   AlignedArrays arrays_;
   size_t bias_ = 0, first_keys_ = 0, logsumexp_ = 0, dots_ = 0, query_sums_ = 0;
-  std::optional<size_t> workspace_;  // nullopt: that of the context
+  std::optional<size_t> workspace_;  // bytes of workspace; nullopt: the workspace of the context is used
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) first_keys[sample] = first;
 }
 
-/// A block per sample. Blind queries are the first ones, or all.
+/// One block per sample. Queries without a valid key are the first ones of the sample, or all.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     clear_blind_queries_kernel(AttentionSpec spec, const int64_t* first_keys, T* dst, float* logsumexp) {

@@ -29,7 +29,7 @@ enum Id : int64_t {
   kDiffQuery,
   kDiffKey,
   kDiffValue,
-  // by value
+  // indexed by value
   kScale,
   kHidden,
   kOne,
@@ -53,7 +53,7 @@ class AttentionGraph {
     pointwise(CUDNN_POINTWISE_SUB, scores, largest, shifted);
     pointwise(CUDNN_POINTWISE_EXP, shifted, exponentials);
     reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, sum);
-    // cuDNN does not recognize the graph without these operations, so inference has them, too.
+    // cuDNN recognizes the graph only with these operations, so inference also has them.
     const Tensor logarithm = per_query();
     pointwise(CUDNN_POINTWISE_LOG, sum, logarithm);
     pointwise(CUDNN_POINTWISE_ADD, largest, logarithm, per_query(kLogsumexp));
@@ -268,7 +268,7 @@ bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) 
   if (spec.dropout > 0.0f || (spec.causal && spec.first_query != 0)) return false;
   for (const int64_t elements :
        {spec.key_dim, spec.value_dim, spec.query_step(), spec.key_step(), spec.value_step()})
-    if (elements % 8 != 0) return false;  // rows that are not aligned to 16 bytes
+    if (elements % 8 != 0) return false;  // rows are not aligned to 16 bytes
   if (direction == Direction::backward && (math.deterministic || (spec.queries == 1 && spec.keys == 1)))
     return false;
   return cudnnGetVersion() >= kOldestVersion;
@@ -278,7 +278,7 @@ bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) 
 
 size_t DnnAttention::most_workspace(const AttentionSpec& spec) {
   const int64_t positions = spec.queries + spec.keys, columns = std::max(spec.key_dim, spec.value_dim);
-  // Enough for four float32 copies of all queries and keys, with the heads of the queries.
+  // This is enough for four float32 copies of all queries and keys, with the heads of the queries.
   return (size_t{1} << 20) + static_cast<size_t>(spec.batch * spec.heads * positions * columns) * 16;
 }
 

@@ -43,7 +43,8 @@ class DnnAttention {
   size_t workspace_bytes() const { return plan_.workspace_bytes(); }
   /// Returns the plan's engine configuration.
   const DnnDescriptor& engine() const { return plan_.engine(); }
-  /// Enqueues the call on the stream of `handle`, whose device must be the one that the plan was found for.
+  /// Enqueues the call on the stream of `handle`, which must belong to the device for which the plan was
+  /// found.
   void run(cudnnHandle_t handle, const DnnAttentionArrays& arrays, void* workspace) const;
 
  private:

@@ -51,7 +51,7 @@ struct AttentionPlace {
   __device__ int64_t dst_at(int64_t query) const {
     return ((sample * spec.queries + query) * spec.heads + head) * spec.value_dim;
   }
-  /// Place of a query in arrays of one number per query.
+  /// Index of a query in arrays with one number per query.
   __device__ int64_t row_at(int64_t query) const {
     return (sample * spec.heads + head) * spec.queries + query;
   }
@@ -78,7 +78,7 @@ struct AttentionPlace {
     return query < spec.queries && key < spec.keys && (!spec.causal || key <= spec.first_query + query) &&
            (!arrays.key_mask || arrays.key_mask[sample * spec.keys + key] != 0);
   }
-  /// Factor of a weight by dropout.
+  /// Returns the factor by which dropout multiplies a weight.
   __device__ float factor(int64_t query, int64_t key) const {
     if (spec.dropout <= 0.0f) return 1.0f;
     const AttentionDropout& dropout = arrays.dropout;
@@ -239,8 +239,8 @@ class TiledAttention final : public Attention {
 
   void backward(const BackwardArguments& args) override {
     AttentionArrays<T> arrays = arrays_of(args);
-    arrays.dst = static_cast<T*>(const_cast<void*>(args.dst));  // only read
-    arrays.logsumexp = const_cast<float*>(args.logsumexp);      // only read
+    arrays.dst = static_cast<T*>(const_cast<void*>(args.dst));  // forward only reads the array
+    arrays.logsumexp = const_cast<float*>(args.logsumexp);      // forward only reads the array
     arrays.diff_dst = static_cast<const T*>(args.diff_dst);
     arrays.dots = static_cast<float*>(args.scratch);
     arrays.diff_query = static_cast<T*>(args.diff_query);

@@ -13,7 +13,7 @@ namespace dtrain::cuda {
 /// which is a grid's limit in two of its axes, some engines fail when they run.
 struct PieceLimits {
   int64_t images = 65535;
-  int64_t elements = INT32_MAX;  ///< of the source, and of the destination
+  int64_t elements = INT32_MAX;  ///< maximum number of elements of the source, and of the destination
 };
 
 /// Returns the number of images per piece for elements of `type`: the whole batch if it is within the limits,

@@ -40,7 +40,8 @@ class DnnConvolution {
   const DnnDescriptor& engine() const { return plan_.engine(); }
   /// Returns cuDNN's number of the engine. Engine 0 supports everything and is by far the slowest.
   int64_t engine_index() const { return plan_.engine_index(); }
-  /// Enqueues the call on the stream of `handle`, whose device must be the one that the plan was found for.
+  /// Enqueues the call on the stream of `handle`, which must belong to the device for which the plan was
+  /// found.
   void run(cudnnHandle_t handle, const void* x, const void* w, const void* y, void* workspace) const;
 
  private:

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kCountThreads, 1)
     double* const sums = to.sums + piece * to.stride;
     for (int64_t i = group.rank(); i < to.stride; i += group.size()) sums[i] = 0.0;
     for (int64_t r = piece; r < rows; r += to.pieces) {
-      group.sync();  // so that earlier rows add to a sum first
+      group.sync();  // waits, so that earlier rows are added to a sum first
       const double weight = static_cast<double>(weights.of(r));
       math::count_row(spec, group, Row<T>{prediction + r * columns}, target, r, columns,
                       [&](int64_t place, double amount) { atomicAdd(sums + place, weight * amount); });

@@ -138,7 +138,7 @@ class Passes {
   const CudaContext& context_;
   unsigned* arrived_;
   BatchNormalizationSpec spec_;
-  Tiling by_one_, by_vectors_;  // for one channel per thread, and for one vector access per thread
+  Tiling by_one_, by_vectors_;  // tilings for one channel per thread, and for one vector access per thread
 };
 
 template <class T>

@@ -125,7 +125,7 @@ __global__ static void __launch_bounds__(kTileThreads, 1)
   if (c == 0) *rows = whole.count;
 }
 
-/// One row of the inputs of normalize_kernel.
+/// The inputs that a thread of normalize_kernel loads from one row.
 template <int N, class T>
 struct ForwardRow {
   Raw<N, T> x, addend;
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
       });
 }
 
-/// One row of the inputs of the backward pass.
+/// The inputs that a thread of the backward pass loads from one row.
 template <int N, class T>
 struct BackwardRow {
   Raw<N, T> x, diff;
@@ -192,8 +192,8 @@ struct BackwardArrays {
   Kept kept;
 };
 
-/// A thread's values for its channels. gradient() returns the gradient with respect to y before the relu,
-/// where x is given minus its mean.
+/// The values that a thread keeps for its channels. gradient() returns the gradient with respect to y before
+/// the relu; `x` is given minus its mean.
 template <int N, bool kRelu, class T>
 struct BackwardChannels {
   Floats<N> means, scales, shifts;

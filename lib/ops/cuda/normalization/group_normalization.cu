@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   });
 }
 
-/// The term whose column sums are the gradients of gamma and beta; rows are the pixels of all samples.
+/// Terms whose column sums are the gradients of gamma and beta; rows are the pixels of all samples.
 template <class T>
 struct GroupGradients {
   static constexpr int kSums = 2;

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
   });
 }
 
-/// The term whose column sums are the gradients of gamma and beta.
+/// Terms whose column sums are the gradients of gamma and beta.
 template <class T>
 struct ParameterGradients {
   static constexpr int kSums = 2;

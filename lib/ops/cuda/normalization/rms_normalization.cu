@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
   });
 }
 
-/// The term whose column sums are the gradient of the scale.
+/// Terms whose column sums are the gradient of the scale.
 template <class T>
 struct ScaleGradient {
   static constexpr int kSums = 1;

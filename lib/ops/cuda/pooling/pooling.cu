@@ -44,8 +44,8 @@ struct Geometry {
   Windows down, across;
 };
 
-constexpr int kThreads = 256;         // per block, if each thread computes channels of one pixel
-constexpr int kSharingThreads = 512;  // per block, if threads share the window of an output pixel
+constexpr int kThreads = 256;         // threads per block, if each thread computes channels of one pixel
+constexpr int kSharingThreads = 512;  // threads per block, if threads share the window of an output pixel
 
 /// The pixels of the window of output (y, x).
 struct Window {

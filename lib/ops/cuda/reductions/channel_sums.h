@@ -23,7 +23,7 @@ struct Tiling {
   int64_t rows, channels;
   int across;
   unsigned tiles, row_blocks;
-  bool last_block_finishes;  // otherwise a separate kernel does
+  bool last_block_finishes;  // whether the last block adds the partial sums; if not, a separate kernel does
 
   dim3 grid() const { return {tiles, row_blocks}; }
 };

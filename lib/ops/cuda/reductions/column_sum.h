@@ -16,7 +16,7 @@ namespace dtrain::cuda {
 
 inline constexpr int kColumnThreads = 512;
 inline constexpr int64_t kColumnTile = 32;
-inline constexpr int64_t kRowsOfLane = 32;  // at least
+inline constexpr int64_t kRowsOfLane = 32;  // minimum number of rows that each lane sums
 
 /// Destinations of a column's kSums sums: of[k][blockIdx.y * stride + column]. A sum whose of[k] is null is
 /// not written.
@@ -99,7 +99,8 @@ void sum_columns(CudaContext& context, const Term& term, const SumPlaces<Term::k
                  int64_t columns) {
   constexpr int kSums = Term::kSums;
   if (columns <= 0) return;
-  // If there are few columns, more lanes work on rows, whose elements are then close together in memory.
+  // If there are few columns, more lanes process rows, because the elements of adjacent rows are then close
+  // together in memory.
   const auto width =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min(columns, kColumnTile))));
   const dim3 block(static_cast<unsigned>(width), static_cast<unsigned>(kColumnThreads / width));

@@ -32,9 +32,9 @@ __device__ inline T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-/// For one-dimensional blocks of whole warps. May be called again immediately. With kToFirst only thread 0
-/// gets the result, and the other warps skip the second stage: in float64 that stage would take microseconds
-/// on GPUs whose multiprocessors add only two numbers per clock.
+/// For one-dimensional blocks of whole warps. May be called again immediately. With kToFirst, only thread 0
+/// gets the result, and the other warps skip the second stage, which would take microseconds in float64 on
+/// GPUs whose multiprocessors add only two numbers per clock.
 template <bool kToFirst = false, class T, class Combine>
 __device__ inline T block_reduce(T value, Combine combine) {
   __shared__ T parts[kWarp];

@@ -11,7 +11,7 @@ namespace dtrain::cuda {
 struct Total {
   double* total;
   double* partials;    // the sums of the blocks, if there are several
-  double divisor = 1;  // divides the sum
+  double divisor = 1;  // the sum is divided by this number
 
   __device__ void put(double sum) const { *total += sum / divisor; }
 };
