@@ -1,5 +1,6 @@
 """Targets that are images: training on masks and images, evaluation, and predictions as PNG files."""
 import random
+import re
 
 import support
 from new_case import png_of_rows as png
@@ -127,6 +128,27 @@ class ImageTargets(Case):
         self.assertEqual([p.name for p in (self.dir / "full").iterdir()], ["7.png"])
         (self.dir / "masks/7.png").unlink()
         self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "again", expect=2).err)
+
+    def test_a_damaged_image_or_mask_is_an_error(self):
+        """Its header is intact, so that reading finds the damage only in a step. The last step is saved."""
+        tables = "{csv: {file: pairs.csv, path: noisy, target_image: clean}, target_images: {classes: [0, 100, 200]}}"
+        folders = "{directory: images, target_images: {directory: masks, classes: [0, 100, 200]}}"
+        self.fit("--epochs", 1, config=SEGMENTATION)
+        for damaged in ("images/7.png", "masks/7.png"):
+            path = self.dir / damaged
+            intact = path.read_bytes()
+            path.write_bytes(intact[:-20])
+            for reader in (tables, folders):
+                with self.subTest(damaged=damaged, reader=reader):
+                    sets = [f"dataset.train={{images: {reader}}}", "dataset.validation=null", "train.class_weight=null", "train.batch_size=1"]
+                    fitted = self.fit("--overwrite", "--set", *sets, config=SEGMENTATION, output="other", expect=2)
+                    test = ("--set", f"dataset.test={{images: {reader}}}", "--split", "test")
+                    for error in (fitted.err, self.dtrain("evaluate", "run", *test, expect=2).err):
+                        self.assertEqual(len(re.findall(r"\berror: ", error)), 1, error)
+                        self.assertIn(f"{damaged}: expected an intact PNG, found a damaged one (it is truncated)", error)
+                    saved = [int(path.stem.split("-")[1]) for path in self.checkpoints("other")]
+                    self.assertEqual(saved, [int(step) for step in re.findall(r"the run fails at step (\d+)", fitted.err)])
+            path.write_bytes(intact)
 
     def test_more_classes_than_outputs_are_an_error(self):
         error = self.fit(config=SEGMENTATION.replace("[0, 100, 200]", "[0, 100, 200, 255]"), expect=2).err
