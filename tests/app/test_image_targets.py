@@ -1,6 +1,7 @@
 """Targets that are images: training on masks and images, evaluation, and predictions as PNG files."""
 import random
 import re
+import resource
 
 import support
 from new_case import png_of_rows as png
@@ -105,6 +106,23 @@ class ImageTargets(Case):
         found = self.evaluate("{directory: images, target_images: predicted}")
         # Only the rounding to bytes differs, and values beyond the range are cut off.
         self.assertLess(found["loss"], 5e-3)
+
+    def test_an_image_that_cannot_be_written_ends_with_what_is_complete(self):
+        """A limit on the size of files fails like a full disk."""
+        self.fit(config=DENOISING)
+        draw = random.Random(1)
+        (self.dir / "new").mkdir()
+        for name, noise in (("a", 0), ("b", 0), ("c", 100), ("d", 0)):  # noise makes a large PNG
+            (self.dir / f"new/{name}.png").write_bytes(png([[100 + draw.randrange(noise + 1) for _ in range(16)] for _ in range(16)]))
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (220, 220))
+        for batch_size in (1, 4):
+            error = self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite", "--batch-size", batch_size, expect=1, preexec_fn=limit).err
+            self.assertIn("out/c.png: could not be written: File too large; the images of 2 of 4 samples were written and are complete, "
+                          "up to 'b.png'; --overwrite replaces them in the next call", error)
+            self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["a.png", "b.png"])
+        self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite")
+        self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["a.png", "b.png", "c.png", "d.png"])
 
     def test_wrong_folders_are_errors(self):
         self.fit("--set", "train.epochs=1", config=SEGMENTATION)
