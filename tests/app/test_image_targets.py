@@ -172,6 +172,17 @@ class ImageTargets(Case):
         error = self.fit(config=SEGMENTATION.replace("[0, 100, 200]", "[0, 100, 200, 255]"), expect=2).err
         self.assertIn("config.yaml:8:10: error: target_images: its 'classes' list 4 classes, but the output 'mask' has only 3", error)
 
+    def test_a_filled_class_beyond_the_outputs_is_an_error(self):
+        for options, is_wrong in (("random_rotation: {factor: 0.5, fill_mode: constant, fill_class: 3}", True),
+                                  ("random_crop: {height: 16, width: 16, padding: 2, fill_class: 200}", True),
+                                  ("random_rotation: {factor: 0.5, fill_mode: constant, fill_class: 2}", False),
+                                  ("random_rotation: {factor: 0.5, fill_class: 3}", False)):
+            self.write("config.yaml", SEGMENTATION.replace("{random_flip: {}}", "{%s}" % options))
+            err = self.dtrain("check", "config.yaml", expect=2 if is_wrong else 0).err
+            name, fill = options.split(":")[0], options.rsplit(" ", 1)[1].strip("}")
+            message = f"config.yaml:10:14: error: {name}: fill_class is {fill}, but the output 'mask' has only 3 classes (from 0)"
+            self.assertEqual(message in err, is_wrong, err)
+
     def test_a_class_beyond_the_outputs_is_named(self):
         (self.dir / "masks/5.png").write_bytes(png([[7] * 16] * 16))
         config = SEGMENTATION.replace("classes: [0, 100, 200]", "classes: numbers")
