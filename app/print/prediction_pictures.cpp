@@ -74,22 +74,13 @@ class PredictionPictures final : public ArrayWriter {
 
   void append(std::span<const View> arrays) override {
     const int64_t count = arrays[0].shape[0];
-    for (int64_t i = 0; i < count; ++i, ++next_) {
-      try {
-        for (size_t output = 0; output < outputs_.size(); ++output) write(output, arrays[output], i);
-      } catch (const UserError& error) {
-        throw UserError(error.what() + describe_written());
-      } catch (const Error& error) {
-        throw Error(error.what() + describe_written());
-      }
-    }
+    for (int64_t i = 0; i < count; ++i, ++next_)
+      for (size_t output = 0; output < outputs_.size(); ++output) write(output, arrays[output], i);
   }
   void finish() override {}
 
- private:
-  /// Describes the samples that were written before an error. Each file is complete, because NewFile renames
-  /// it last.
-  std::string describe_written() const {
+  /// Each file is complete, because NewFile renames it last.
+  std::string describe_written() const override {
     if (next_ == 0) return "; nothing was written";
     const std::string& last = names_[static_cast<size_t>(next_ - 1)];
     return fmt::format(
@@ -98,6 +89,7 @@ class PredictionPictures final : public ArrayWriter {
         next_, names_.size(), last);
   }
 
+ private:
   /// Existing files may be masks of the data set, which nothing could restore. What is no file cannot be
   /// replaced.
   void reject_existing(const std::string& folder, bool overwrite) const {

@@ -121,6 +121,11 @@ class ImageTargets(Case):
             self.assertIn("out/c.png: could not be written: File too large; the images of 2 of 4 samples were written and are complete, "
                           "up to 'b.png'; --overwrite replaces them in the next call", error)
             self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["a.png", "b.png"])
+        intact = (self.dir / "new/c.png").read_bytes()
+        (self.dir / "new/c.png").write_bytes(intact[:-20])
+        error = self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite", "--batch-size", 2, expect=2).err
+        self.assertRegex(error, r"new/c\.png: expected an intact PNG.*; the images of 2 of 4 samples were written and are complete, up to 'b\.png'")
+        (self.dir / "new/c.png").write_bytes(intact)
         self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite")
         self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["a.png", "b.png", "c.png", "d.png"])
 
