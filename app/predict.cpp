@@ -191,9 +191,9 @@ void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
   graph.outputs = std::move(outputs);
 }
 
-/// Runs the loader's samples through the model in order, and writes the results.
-void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64_t batch_size,
-                 ArrayWriter& writer) {
+/// Runs the loader's samples through the model in order, and appends the results.
+void predict_samples(Predictions& predictions, Engine& engine, Loader& loader, int64_t batch_size,
+                     ArrayWriter& writer) {
   const std::atomic<int>& stop = catch_signals().stop;
   const std::vector<TensorSpec> outputs = predictions.specs();
   std::vector<std::vector<float>> memory;
@@ -209,6 +209,20 @@ void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64
     engine.predict(*batch, views);
     for (size_t i = 0; i < outputs.size(); ++i) views[i] = predictions.finish(i, views[i], wide[i]);
     writer.append(views);
+  }
+}
+
+/// Writes the results of all samples. An error says what the writer has written before it.
+void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64_t batch_size,
+                 ArrayWriter& writer) {
+  try {
+    predict_samples(predictions, engine, loader, batch_size, writer);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const UserError& error) {
+    throw UserError(error.what() + writer.describe_written());
+  } catch (const Error& error) {
+    throw Error(error.what() + writer.describe_written());
   }
   writer.finish();
 }

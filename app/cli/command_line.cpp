@@ -112,12 +112,22 @@ Option& Option::at_least(int64_t least) {
 
 Option& Option::one_of(const std::vector<std::string>& values) {
   const CLI::Validator member = CLI::IsMember(values);
-  option_->check(CLI::Validator(
+  option_->transform(CLI::Validator(  // before the check for an empty value
       [member, values](std::string& text) -> std::string {
         if (member(text).empty()) return "";
         return fmt::format("expected one of {}, found '{}'", fmt::join(values, ", "), text);
       },
       member.get_description()));
+  return *this;
+}
+
+Option& Option::matches(const std::string& expected, std::function<bool(const std::string&)> fits) {
+  option_->transform(CLI::Validator(  // before the check for an empty value
+      [expected, fits = std::move(fits)](std::string& text) -> std::string {
+        if (fits(text)) return "";
+        return fmt::format("expected {}, found '{}'", expected, text);
+      },
+      ""));
   return *this;
 }
 
@@ -146,7 +156,13 @@ Option Command::add_flag(const std::string& names, std::function<void(bool)> set
 }
 
 Option Command::add_option(const std::string& names, std::string& value, const std::string& help) {
-  return Option(*app_->add_option(names, value, help));
+  CLI::Option* option = app_->add_option(names, value, help);
+  option->check(CLI::Validator(
+      [](std::string& text) -> std::string {
+        return text.empty() ? "expected a value, found an empty one" : "";
+      },
+      ""));
+  return Option(*option);
 }
 
 Option Command::add_option(const std::string& names, std::optional<int64_t>& value, const std::string& help) {

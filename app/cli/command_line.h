@@ -26,6 +26,8 @@ class Option {
   /// Requires a whole number of at least `least`.
   Option& at_least(int64_t least);
   Option& one_of(const std::vector<std::string>& values);
+  /// Requires a value for which `fits` returns true. `expected` describes such values in the error message.
+  Option& matches(const std::string& expected, std::function<bool(const std::string&)> fits);
   /// Rejects both options in one command line.
   Option& excludes(const Option& other);
   /// Rejects this option without the other one.
@@ -47,6 +49,7 @@ class Command {
   Option add_flag(const std::string& names, bool& given, const std::string& help);
   /// Calls `set` with true if the flag is given, or false if it is given by a negating name ("--a,!--no-a").
   Option add_flag(const std::string& names, std::function<void(bool)> set, const std::string& help);
+  /// Adds an option or argument whose value must not be empty.
   Option add_option(const std::string& names, std::string& value, const std::string& help);
   Option add_option(const std::string& names, std::optional<int64_t>& value, const std::string& help);
   Option add_option(const std::string& names, double& value, const std::string& help);

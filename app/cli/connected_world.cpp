@@ -35,7 +35,11 @@ ConnectedWorld::ConnectedWorld(Processes& processes)
     : control_(processes.control()),
       world_(
           processes.transport(),
-          {.abort = [this](const std::string& why) { control_.report_error(why); },
+          {.abort =
+               [this](const std::string& why, bool is_user_error) {
+                 constexpr int kFailed = 1, kWrong = 2;  // exit codes
+                 control_.report_error(why, is_user_error ? kWrong : kFailed);
+               },
            .set_peer_timeout =
                [this](double seconds) { control_.set_peer_timeout(std::chrono::duration<double>(seconds)); },
            .failure_of_other = [this](bool failed) { return failure_of_other(control_, failed); },

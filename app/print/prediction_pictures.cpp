@@ -74,12 +74,20 @@ class PredictionPictures final : public ArrayWriter {
 
   void append(std::span<const View> arrays) override {
     const int64_t count = arrays[0].shape[0];
-    for (size_t output = 0; output < outputs_.size(); ++output)
-      for (int64_t i = 0; i < count; ++i)
-        write(output, arrays[output], i, names_[static_cast<size_t>(next_ + i)]);
-    next_ += count;
+    for (int64_t i = 0; i < count; ++i, ++next_)
+      for (size_t output = 0; output < outputs_.size(); ++output) write(output, arrays[output], i);
   }
   void finish() override {}
+
+  /// Each file is complete, because NewFile renames it last.
+  std::string describe_written() const override {
+    if (next_ == 0) return "; nothing was written";
+    const std::string& last = names_[static_cast<size_t>(next_ - 1)];
+    return fmt::format(
+        "; the images of {} of {} samples were written and are complete, up to '{}.png'; "
+        "--overwrite replaces them in the next call",
+        next_, names_.size(), last);
+  }
 
  private:
   /// Existing files may be masks of the data set, which nothing could restore. What is no file cannot be
@@ -107,7 +115,7 @@ class PredictionPictures final : public ArrayWriter {
   }
 
   /// Writes sample `i` of a batch of one output.
-  void write(size_t output, const View& batch, int64_t i, const std::string& name) const {
+  void write(size_t output, const View& batch, int64_t i) const {
     const PictureOutput& form = outputs_[output];
     const int64_t pixels = form.height * form.width, first = i * pixels * form.channels;
     const auto number = [&](int64_t element) { return number_at(batch.data, batch.dtype, first + element); };
@@ -123,7 +131,8 @@ class PredictionPictures final : public ArrayWriter {
       }
     }
     const std::string png = encode_png(bytes, form.height, form.width, channels);
-    NewFile file((fs::path(folders_[output]) / (name + ".png")).string());
+    const std::string name = names_[static_cast<size_t>(next_)] + ".png";
+    NewFile file((fs::path(folders_[output]) / name).string());
     file.append(png.data(), png.size());
     file.finish();
   }

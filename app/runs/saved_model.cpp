@@ -34,9 +34,6 @@ TextOptions InputOptions::text() const {
   if (delimiter == "\\t") text.delimiter = '\t';  // users write a tab like this in a shell
   if (delimiter.size() == 1) text.delimiter = delimiter[0];
   if (delimiter == "whitespace") text.delimiter = kBlanksDelimit;
-  if (!delimiter.empty() && !text.delimiter)
-    throw UserError(
-        fmt::format("--delimiter: expected one character or 'whitespace', found '{}'", delimiter));
   return text;
 }
 
@@ -48,6 +45,9 @@ void add_text_options(Command& command, InputOptions& options) {
       .add_option(
           "--delimiter", options.delimiter,
           "The character between the values of text, or whitespace (default: as in the run's own csv)")
+      .matches(
+          "one character or 'whitespace'",
+          [](const std::string& text) { return text.size() == 1 || text == "\\t" || text == "whitespace"; })
       .type_name("CHARACTER");
 }
 

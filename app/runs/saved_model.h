@@ -30,7 +30,6 @@ struct InputOptions {
   std::optional<bool> header;
   std::string delimiter;
 
-  /// Throws UserError if the delimiter is more than one character and not "whitespace".
   TextOptions text() const;
 };
 

@@ -169,7 +169,7 @@ void in_world(World& world, const std::function<void()>& work) try { work(); } c
 } catch (const UserError&) {
   throw;  // main() reports it with its exit code
 } catch (const std::exception& error) {
-  world.abort(error.what());
+  world.abort(error.what(), false);
   throw;
 }
 

@@ -255,8 +255,8 @@ double ProcessWorld::measure_round_trips(int with, int64_t bytes, int rounds) {
   return calls_->run<RoundTripsExchange>(with, bytes, rounds).seconds();
 }
 
-void ProcessWorld::abort(const std::string& why) noexcept {
-  if (messenger_.interrupt(why) && hooks_.abort) hooks_.abort(why);
+void ProcessWorld::abort(const std::string& why, bool is_user_error) noexcept {
+  if (messenger_.interrupt(why) && hooks_.abort) hooks_.abort(why, is_user_error);
 }
 
 /// The messenger notices the failure of another process only while messages are under way.

@@ -25,7 +25,7 @@ class ProcessWorld final : public World {
   /// any thread, and must not throw.
   struct Hooks {
     /// Called once if this process fails, with the reason, to tell the other processes.
-    std::function<void(const std::string& why)> abort = nullptr;
+    std::function<void(const std::string& why, bool is_user_error)> abort = nullptr;
     std::function<void(double seconds)> set_peer_timeout = nullptr;
     /// Returns why another process has failed; "" if none has. `transport_failed`: the transport has reported
     /// an error, so that a failure is likely; the function may wait up to a second for its reason.
@@ -60,7 +60,7 @@ class ProcessWorld final : public World {
   void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) override;
   void gather_parts(const PartsOfProcesses& parts, std::span<float> values) override;
   double measure_round_trips(int with, int64_t bytes, int rounds) override;
-  void abort(const std::string& why) noexcept override;
+  void abort(const std::string& why, bool is_user_error) noexcept override;
   void set_peer_timeout(double seconds) override;
   std::string failure() const override;
   bool other_has_failed() const noexcept override {

@@ -104,7 +104,7 @@ class SingleProcess final : public World {
   double measure_round_trips(int, int64_t, int) override {
     throw std::logic_error("a single process has no links");
   }
-  void abort(const std::string&) noexcept override {}
+  void abort(const std::string&, bool) noexcept override {}
   std::string failure() const override { return ""; }
 };
 

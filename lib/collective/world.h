@@ -158,8 +158,9 @@ class World {
   virtual double measure_round_trips(int with, int64_t bytes, int rounds) = 0;
 
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
-  /// the first call has an effect. Safe on any thread; returns at once.
-  virtual void abort(const std::string& why) noexcept = 0;
+  /// the first call has an effect. `is_user_error`: the reason is a UserError, so that all processes end with
+  /// its exit code. Safe on any thread; returns at once.
+  virtual void abort(const std::string& why, bool is_user_error) noexcept = 0;
   /// Waits until the memory of calls, sums and messages that a failure has ended is not used any more, to be
   /// called before the memory is freed. Ends the process if this takes more than a second: calls of MPI may
   /// never return after another process has died. Save first what must be saved.

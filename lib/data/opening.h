@@ -13,6 +13,7 @@
 #include "config/diagnostics.h"
 #include "data/columns/row_fitter.h"
 #include "data/dataset_spec.h"
+#include "data/located_error.h"
 #include "data/splits/split_dataset.h"
 
 namespace dtrain {
@@ -68,11 +69,13 @@ class ColumnPlanner {
 };
 
 /// Calls `open`, which opens files or reads them for the first time. Adds the location in the configuration
-/// to the errors that it throws.
+/// to the errors that it throws, unless they have one.
 template <class Open>
 auto at_place(const Mark& place, Open open) {
   try {
     return open();
+  } catch (const LocatedError&) {
+    throw;
   } catch (const UserError& error) {
     throw UserError(located(place, error.what()));
   } catch (const Error& error) {

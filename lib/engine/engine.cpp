@@ -125,8 +125,10 @@ Engine::Engine(const RunPlan& plan)
   threads_.on_abort([this] {
     try {
       throw;
-    } catch (const ReadError& error) {
-      abort_all(error.what());
+    } catch (const ReadErrorOf<UserError>& error) {
+      abort_all(error.what(), true);
+    } catch (const ReadErrorOf<Error>& error) {
+      abort_all(error.what(), false);
     } catch (const std::exception& error) {
       give_up(error.what());
     }
@@ -210,17 +212,17 @@ std::string Engine::describe_stall() const {
             "increase train.step_timeout");
 }
 
-void Engine::abort_all(const std::string& why) noexcept {
+void Engine::abort_all(const std::string& why, bool is_user_error) noexcept {
   aborted_ = true;
   threads_.abort();
   for (const auto& slot : slots_) slot->reducer().abort();
   for (const auto& replica : replicas_) replica->plans().abort();
-  world_.abort(why);
+  world_.abort(why, is_user_error);
 }
 
 void Engine::give_up(const std::string& why) noexcept {
   if (on_gpu_) deadline_.arm(why);
-  abort_all(why);
+  abort_all(why, false);
 }
 
 void Engine::run(const SlotWork& work) {

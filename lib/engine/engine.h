@@ -128,8 +128,8 @@ class Engine {
   /// Returns the error message for a run that stalls.
   std::string describe_stall() const;
   /// Makes every thread that waits for another slot or replica throw Aborted, or, in other processes,
-  /// ProcessFailed(why). Thread-safe; returns at once.
-  void abort_all(const std::string& why) noexcept;
+  /// ProcessFailed(why). `is_user_error`: see World::abort(). Thread-safe; returns at once.
+  void abort_all(const std::string& why, bool is_user_error) noexcept;
   /// Like abort_all(), but ends the process with this error if GPU calls do not return. Thread-safe.
   void give_up(const std::string& why) noexcept;
 

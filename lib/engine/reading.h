@@ -10,22 +10,30 @@
 
 namespace dtrain {
 
-/// Reading data failed, as opposed to a device: the samples were not used, and the parameters are those of
-/// the previous step. Replaces any exception type of the reader, because the data was valid when it was
-/// opened.
-class ReadError : public Error {
+/// Base of all exceptions of read_samples(): reading data failed, as opposed to a device. The samples were
+/// not used, and the parameters are those of the previous step.
+class ReadError {
  public:
-  using Error::Error;
+  virtual ~ReadError() = default;
 };
 
-/// Calls `read`; converts its exceptions to ReadError, except std::bad_alloc.
+/// `Base`: UserError if a file is malformed, else Error.
+template <class Base>
+class ReadErrorOf final : public Base, public ReadError {
+ public:
+  using Base::Base;
+};
+
+/// Calls `read`; adds ReadError to the type of its exceptions, except std::bad_alloc.
 template <class Read>
 auto read_samples(Read&& read) try {
   return read();
 } catch (const std::bad_alloc&) {
   throw;
+} catch (const UserError& error) {
+  throw ReadErrorOf<UserError>(error.what());
 } catch (const std::exception& error) {
-  throw ReadError(error.what());
+  throw ReadErrorOf<Error>(error.what());
 }
 
 inline std::shared_ptr<const Batch> read_next(Loader& loader) {

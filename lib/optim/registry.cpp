@@ -1,6 +1,15 @@
+#include <string>
+
 #include "optim/table.h"
 
 namespace dtrain {
+
+namespace {
+
+constexpr const char* kNumberKind = "constant";
+constexpr const char* kNumberField = "value";
+
+}  // namespace
 
 template <>
 const Registry<Schedule>& registry<Schedule>() {
@@ -15,7 +24,7 @@ const Registry<Schedule>& registry<Schedule>() {
     add_one_cycle(table);
     add_linear_warmup(table);
     add_reduce_on_plateau(table);
-    table.number_as("constant", "value");
+    table.number_as(kNumberKind, kNumberField);
     return table;
   }();
   return kTable;
@@ -39,6 +48,22 @@ const Registry<Optimizer>& registry<Optimizer>() {
     return table;
   }();
   return kTable;
+}
+
+bool Codec<Configured<Schedule>>::parse(const ConfigNode& node, const std::string& where,
+                                        Configured<Schedule>& out, Diagnostics& diagnostics) {
+  if (!node.is_scalar()) {
+    out = registry<Schedule>().parse(node, diagnostics);
+    return static_cast<bool>(out);
+  }
+  Diagnostics found;
+  out = registry<Schedule>().parse(node, found);
+  const std::string field = std::string(kNumberKind) + "'s " + kNumberField;
+  for (const Diagnostics::Item& item : found.items()) {
+    const bool is_of_number = item.message.starts_with(field);
+    diagnostics.error(item.mark, is_of_number ? where + item.message.substr(field.size()) : item.message);
+  }
+  return static_cast<bool>(out);
 }
 
 }  // namespace dtrain

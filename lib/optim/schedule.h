@@ -35,4 +35,13 @@ class Schedule {
 template <>
 const Registry<Schedule>& registry<Schedule>();
 
+/// An option that is a schedule or a number, the rate. Messages about a number name the option.
+template <>
+struct Codec<Configured<Schedule>> {
+  static bool parse(const ConfigNode& node, const std::string& where, Configured<Schedule>& out,
+                    Diagnostics& diagnostics);
+  static ConfigNode write(const Configured<Schedule>& value) { return value.resolved; }
+  static Json schema() { return registry<Schedule>().json_schema(); }
+};
+
 }  // namespace dtrain

@@ -13,6 +13,7 @@
 #include "profile/new_config.h"
 #include "profile/new_recipe.h"
 #include "profile/picture_look.h"
+#include "profile/picture_pairs.h"
 #include "profile/table_target.h"
 
 namespace dtrain {
@@ -127,7 +128,7 @@ NewConfig picture_config(const NewOptions& options) {
                                               format_plural(pictures, "file"), format_count(look.looked));
   NewConfig config;
   config.notes = {fmt::format("{}: {}", count, describe_classes(looked.classes, looked.counts))};
-  config.warnings = {looked.warning};
+  config.warnings = {looked.warning, describe_suspected_pairs(options.data)};
   for (const auto* split : {&looked.train, &looked.validation, &looked.test})
     config.warnings.push_back(describe_bad(split->look, "in " + split->path));
   std::erase(config.warnings, "");

@@ -49,6 +49,7 @@ enum class Targets { masks, images, unknown };
 struct Candidate {
   PairedFolders folders;
   Targets targets = Targets::unknown;
+  bool could_be_classes = false;  // the names do not exclude it
 };
 
 bool is_among(std::span<const std::string_view> known, const std::string& name) {
@@ -61,14 +62,19 @@ std::string find_among(std::span<const std::string_view> known, const std::vecto
   return found == names.end() ? "" : *found;
 }
 
-/// Returns true if two folders contain images of the same names.
-bool match(const PairedFolders& folders) {
+/// Counts the names in two folders; 0 if they cannot be compared.
+NameCounts compare_names(const PairedFolders& folders) {
   try {
-    list_pairs(folders.images, folders.targets);
-    return true;
-  } catch (const UserError&) {  // a file without a partner, or an empty folder
-    return false;
+    return count_names(folders.images, folders.targets);
+  } catch (const UserError&) {  // an empty folder, or images of the same name
+    return {};
   }
+}
+
+/// Returns true if more than half of the images in two folders have a partner of the same name.
+bool mostly_match(const PairedFolders& folders) {
+  const NameCounts names = compare_names(folders);
+  return 2 * names.shared > names.all;
 }
 
 /// Distinct values of pixels: one value, or 0xrrggbb.
@@ -147,11 +153,26 @@ std::optional<MaskClasses> classes_of(const PictureSource& source, int64_t most,
 /// Small gray images, such as digits, have few values each, but together many.
 bool look_like_masks(const PairedFolders& folders) {
   constexpr int64_t kTries = 20;
-  if (!match(folders)) return false;
+  const NameCounts names = compare_names(folders);
+  if (names.all == 0 || names.shared < names.all) return false;
   const PictureSet set = list_pairs(folders.images, folders.targets);
   int64_t count = 0;
   return classes_of(*set.targets->pictures, kTries, count) && count <= int64_t{kMostValues} &&
          !classes_of(*set.pictures, kTries, count);
+}
+
+/// Returns the meaning of the names of two folders, if they are names of images and their targets that could
+/// also be classes.
+std::optional<Candidate> pair_by_names(const PairedFolders& folders, const std::string& images,
+                                       const std::string& targets) {
+  const std::pair<std::string, std::string> small{in_small_letters(images), in_small_letters(targets)};
+  const bool are_images = std::any_of(kImagePairs.begin(), kImagePairs.end(), [&](const auto& known) {
+    return known.first == small.first && known.second == small.second;
+  });
+  if (are_images) return Candidate{folders, Targets::images, true};
+  if (is_among(kMaskNames, targets)) return Candidate{folders, Targets::masks, true};
+  if (is_among(kImageNames, images)) return Candidate{folders, Targets::unknown, true};
+  return std::nullopt;
 }
 
 /// Returns the parallel folders in a folder.
@@ -167,16 +188,10 @@ std::optional<Candidate> pair_in(const std::string& folder) {
   if (!images.empty() && !target.empty()) return Candidate{folders(images, target)};
   for (const bool swapped : {false, true}) {
     const std::string &first = names[swapped], &second = names[!swapped];
-    const Candidate found{folders(first, second)};
-    const std::pair<std::string, std::string> small{in_small_letters(first), in_small_letters(second)};
-    const bool are_images = std::any_of(kImagePairs.begin(), kImagePairs.end(), [&](const auto& known) {
-      return known.first == small.first && known.second == small.second;
-    });
-    if (are_images && match(found.folders)) return Candidate{found.folders, Targets::images};
-    const bool are_masks = is_among(kMaskNames, second), is_named = are_masks || is_among(kImageNames, first);
-    if (is_named && match(found.folders))
-      return Candidate{found.folders, are_masks ? Targets::masks : Targets::unknown};
-    if (look_like_masks(found.folders)) return Candidate{found.folders, Targets::masks};
+    const PairedFolders pair = folders(first, second);
+    const auto named = pair_by_names(pair, first, second);
+    if (named && mostly_match(pair)) return named;
+    if (look_like_masks(pair)) return Candidate{pair, Targets::masks};
   }
   return std::nullopt;
 }
@@ -193,6 +208,18 @@ PairedFolders split_below(const PairedFolders& folders, std::span<const std::str
 std::optional<Candidate> pair_in_split(const std::string& folder, std::span<const std::string_view> names) {
   const std::string split = split_called(folder, names);
   return split.empty() ? std::nullopt : pair_in(split);
+}
+
+/// Lists the files of parallel folders. Throws UserError for files without a partner.
+PictureSet list_files_of(const Candidate& found) {
+  const PairedFolders& folders = found.folders;
+  try {
+    return list_pairs(folders.images, folders.targets);
+  } catch (const UserError& error) {
+    if (!found.could_be_classes) throw;
+    throw UserError(fmt::format("{}. If {} and {} are two classes, give the folders other names",
+                                error.what(), folders.images, folders.targets));
+  }
 }
 
 [[noreturn]] void reject_jpeg(const std::string& name) {
@@ -233,7 +260,7 @@ std::optional<InspectedPairs> inspect_pairs(const std::string& folder) {
     }
   }
   found.train = train->folders;
-  const PictureSet set = list_pairs(found.train.images, found.train.targets);
+  const PictureSet set = list_files_of(*train);
   const PictureSource& targets = *set.targets->pictures;
   found.pairs = targets.size();
   found.images = inspect_files(*set.pictures);
@@ -245,6 +272,27 @@ std::optional<InspectedPairs> inspect_pairs(const std::string& folder) {
   found.classes = classes_of(targets, kMostMasksRead, found.class_count);
   found.examined = std::min(kMostMasksRead, found.pairs);
   return found;
+}
+
+std::string describe_suspected_pairs(const std::string& folder) {
+  const std::string split = split_called(folder, kTrainFolders);
+  const std::string& parent = split.empty() ? folder : split;
+  const std::vector<std::string> names = folders_in(parent);
+  if (names.size() != 2) return "";
+  for (const bool swapped : {false, true}) {
+    const std::string &images = names[swapped], &targets = names[!swapped];
+    const PairedFolders folders{path_in(parent, images), path_in(parent, targets)};
+    if (!pair_by_names(folders, images, targets)) continue;
+    const NameCounts counts = compare_names(folders);
+    if (counts.all == 0) return "";
+    return fmt::format(
+        "'{}' and '{}' are taken for two classes, because only {} of {} file names occur in both folders; if "
+        "they "
+        "are images and their targets, give each image and its target the same name, apart from the "
+        "extension",
+        images, targets, counts.shared, counts.all);
+  }
+  return "";
 }
 
 }  // namespace dtrain

@@ -31,7 +31,12 @@ struct InspectedPairs {
 /// Returns nullopt unless the folder, or the folders of its splits, contain two parallel folders of images.
 /// They are recognized by names (images and masks, noisy and clean, ...), or because one of two folders
 /// contains masks of the images in the other. Throws UserError if the names say that the folders are
-/// parallel, but the files do not match, and for masks that are JPEG files.
+/// parallel, but not all files match, and for masks that are JPEG files. Folders that could also be classes,
+/// such as noisy and clean, are parallel only if more than half of their files match.
 std::optional<InspectedPairs> inspect_pairs(const std::string& folder);
+
+/// Returns a warning if the two classes in a folder for which inspect_pairs() returned nullopt are called
+/// like images and their targets; else "".
+std::string describe_suspected_pairs(const std::string& folder);
 
 }  // namespace dtrain

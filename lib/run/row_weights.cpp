@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -121,6 +122,7 @@ std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data
   }
   const std::vector<std::string> names = class_names(config, data.facts(), 0);
   std::vector<float> weights(count, 1.0f);
+  std::map<size_t, std::string> given;  // names of classes as written, by class
   for (const auto& [name, weight] : config.class_weights->weights) {
     const auto named = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
     const auto number = number_of(name);
@@ -129,8 +131,17 @@ std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data
           config.class_weights->mark,
           fmt::format("class_weight: there is no class '{}'{}; there are {}{}", name, suggestion(name, names),
                       count, names.empty() ? ", by number from 0" : ": " + list_some(names, 10))));
-    weights.at(named < names.size() ? named : static_cast<size_t>(*number)) = static_cast<float>(weight);
+    const size_t index = named < names.size() ? named : static_cast<size_t>(*number);
+    const auto [other, is_new] = given.emplace(index, name);
+    if (!is_new)
+      throw UserError(located(
+          config.class_weights->mark,
+          fmt::format("class_weight: '{}' and '{}' are the same class; give it once", other->second, name)));
+    weights.at(index) = static_cast<float>(weight);
   }
+  if (std::all_of(weights.begin(), weights.end(), [](float weight) { return weight == 0; }))
+    throw UserError(located(config.class_weights->mark,
+                            "class_weight: all classes have the weight 0, so that no sample would count"));
   return weights;
 }
 

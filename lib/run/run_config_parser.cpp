@@ -206,7 +206,8 @@ void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Di
                         fmt::format("callbacks: '{}' is given twice, expected at most one", callback.name));
 }
 
-/// Reports masks that list more classes than the output can tell apart.
+/// Reports masks with more classes than the output can tell apart: classes that a reader lists, or that an
+/// augmentation fills in.
 void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
   if (config.graph.nodes.empty() || config.heads.size() != 1) return;
   const Head& head = config.heads[0];
@@ -222,6 +223,14 @@ void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
                                     "only {}",
                                     classes, config.graph.layer_name(head.output.node), units));
   }
+  const SplitSpec* train = config.dataset.find("train");
+  if (!train || !train->reader || train->reader->target_picture() != TargetPicture::classes) return;
+  for (const Configured<Augmentation>& augmentation : config.dataset.augment)
+    if (const int64_t filled = augmentation ? augmentation->filled_class() : 0; filled >= units)
+      diagnostics.error(
+          augmentation.resolved.mark(),
+          fmt::format("{}: fill_class is {}, but the output '{}' has only {} classes (from 0)",
+                      augmentation.name, filled, config.graph.layer_name(head.output.node), units));
 }
 
 /// Checks that transforms, input targets, windows and masks match the model's inputs and targets, if all of

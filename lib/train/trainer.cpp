@@ -85,8 +85,9 @@ void Trainer::run() {
     ended = train();
     finish_steps(0);
   } catch (const std::exception& error) {
-    // The caller reports a UserError, which has another exit code, to the other processes.
-    if (!dynamic_cast<const UserError*>(&error)) world_.abort(error.what());
+    // All processes find the same UserErrors, except of reading, and the caller reports them once.
+    const bool is_user_error = dynamic_cast<const UserError*>(&error) != nullptr;
+    if (!is_user_error || dynamic_cast<const ReadError*>(&error)) world_.abort(error.what(), is_user_error);
     save_after_failure(first_step);
     throw;
   }

@@ -63,6 +63,21 @@ class CommandLine(Case):
                 self.assertIn(expected, process.err)
                 self.assertEqual(process.out, "")
 
+    def test_empty_values_are_errors(self):
+        """As an unset variable of the shell gives them."""
+        self.write("config.yaml", CONFIG)
+        for line, option in ((["fit", "config.yaml", "--output"], "--output"), (["fit", "config.yaml", "--step-log"], "--step-log"),
+                             (["new", "config.yaml", "--target"], "--target"), (["report", ".", "--output"], "--output"),
+                             (["check", "config.yaml", "--fit", "--memory"], "--memory"), (["summary"], "PATH")):
+            with self.subTest(line):
+                self.assertIn(f"error: {option}: expected a value, found an empty one", self.dtrain(*line, "", expect=2).err)
+        self.assertEqual([path.name for path in self.dir.iterdir()], ["config.yaml"])
+        for command in ("predict", "evaluate"):
+            for delimiter in ("", ";;", "\\n"):
+                self.assertIn(f"error: --delimiter: expected one character or 'whitespace', found '{delimiter}'",
+                              self.dtrain(command, "run", "--input", "x.csv", "--delimiter", delimiter, expect=2).err)
+        self.assertIn("error: --split: expected one of train, validation, test, found ''", self.dtrain("evaluate", "run", "--split", "", expect=2).err)
+
     def test_check_prints_the_plan_of_a_step(self):
         self.write("config.yaml", CONFIG)
         plan = self.json("check", "config.yaml", "--plan")["plan"]

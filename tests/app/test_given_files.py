@@ -213,6 +213,17 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertEqual(((self.dir / "run/metrics.csv").read_text(), (self.dir / "run/config.yaml").read_text()), before)
         self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "run/predicted.csv")
 
+    def test_a_gap_in_the_only_column_is_not_lost(self):
+        config = FLOWERS.replace("[4]", "[1]").replace("id: name, categories: [colour], fill: mean", "inputs: {x: width}FILL")
+        for fill, expect in ((", fill: mean", 0), ("", 2)):
+            self.fit("--overwrite", config=config.replace("FILL", fill))
+            self.write("gap.jsonl", '{"width": 1}\n{"width": null}\n{}\n{"width": 3}\n')
+            done = self.dtrain("predict", "run", "-i", "gap.jsonl", "-o", "-", expect=expect)
+            if expect == 0:
+                self.assertEqual([json.loads(line)["row"] for line in done.out.splitlines()], [0, 1, 2, 3])
+            else:
+                self.assertIn("gap.jsonl:2: expected a finite number in the column 'width', found ''", done.err)
+
     def test_messages_about_wrong_inputs(self):
         def error(name):
             return self.dtrain("predict", "run", "-i", name, "-o", "out.csv", expect=2).err

@@ -1,5 +1,7 @@
 """Targets that are images: training on masks and images, evaluation, and predictions as PNG files."""
 import random
+import re
+import resource
 
 import support
 from new_case import png_of_rows as png
@@ -105,6 +107,28 @@ class ImageTargets(Case):
         # Only the rounding to bytes differs, and values beyond the range are cut off.
         self.assertLess(found["loss"], 5e-3)
 
+    def test_an_image_that_cannot_be_written_ends_with_what_is_complete(self):
+        """A limit on the size of files fails like a full disk."""
+        self.fit(config=DENOISING)
+        draw = random.Random(1)
+        (self.dir / "new").mkdir()
+        for name, noise in (("a", 0), ("b", 0), ("c", 100), ("d", 0)):  # noise makes a large PNG
+            (self.dir / f"new/{name}.png").write_bytes(png([[100 + draw.randrange(noise + 1) for _ in range(16)] for _ in range(16)]))
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (220, 220))
+        for batch_size in (1, 4):
+            error = self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite", "--batch-size", batch_size, expect=1, preexec_fn=limit).err
+            self.assertIn("out/c.png: could not be written: File too large; the images of 2 of 4 samples were written and are complete, "
+                          "up to 'b.png'; --overwrite replaces them in the next call", error)
+            self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["a.png", "b.png"])
+        intact = (self.dir / "new/c.png").read_bytes()
+        (self.dir / "new/c.png").write_bytes(intact[:-20])
+        error = self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite", "--batch-size", 2, expect=2).err
+        self.assertRegex(error, r"new/c\.png: expected an intact PNG.*; the images of 2 of 4 samples were written and are complete, up to 'b\.png'")
+        (self.dir / "new/c.png").write_bytes(intact)
+        self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite")
+        self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["a.png", "b.png", "c.png", "d.png"])
+
     def test_wrong_folders_are_errors(self):
         self.fit("--set", "train.epochs=1", config=SEGMENTATION)
         def failure(*arguments):
@@ -128,9 +152,41 @@ class ImageTargets(Case):
         (self.dir / "masks/7.png").unlink()
         self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "again", expect=2).err)
 
+    def test_a_damaged_image_or_mask_is_an_error(self):
+        """Its header is intact, so that reading finds the damage only in a step. The last step is saved."""
+        tables = "{csv: {file: pairs.csv, path: noisy, target_image: clean}, target_images: {classes: [0, 100, 200]}}"
+        folders = "{directory: images, target_images: {directory: masks, classes: [0, 100, 200]}}"
+        self.fit("--epochs", 1, config=SEGMENTATION)
+        for damaged in ("images/7.png", "masks/7.png"):
+            path = self.dir / damaged
+            intact = path.read_bytes()
+            path.write_bytes(intact[:-20])
+            for reader in (tables, folders):
+                with self.subTest(damaged=damaged, reader=reader):
+                    sets = [f"dataset.train={{images: {reader}}}", "dataset.validation=null", "train.class_weight=null", "train.batch_size=1"]
+                    fitted = self.fit("--overwrite", "--set", *sets, config=SEGMENTATION, output="other", expect=2)
+                    test = ("--set", f"dataset.test={{images: {reader}}}", "--split", "test")
+                    for error in (fitted.err, self.dtrain("evaluate", "run", *test, expect=2).err):
+                        self.assertEqual(len(re.findall(r"\berror: ", error)), 1, error)
+                        self.assertIn(f"{damaged}: expected an intact PNG, found a damaged one (it is truncated)", error)
+                    saved = [int(path.stem.split("-")[1]) for path in self.checkpoints("other")]
+                    self.assertEqual(saved, [int(step) for step in re.findall(r"the run fails at step (\d+)", fitted.err)])
+            path.write_bytes(intact)
+
     def test_more_classes_than_outputs_are_an_error(self):
         error = self.fit(config=SEGMENTATION.replace("[0, 100, 200]", "[0, 100, 200, 255]"), expect=2).err
         self.assertIn("config.yaml:8:10: error: target_images: its 'classes' list 4 classes, but the output 'mask' has only 3", error)
+
+    def test_a_filled_class_beyond_the_outputs_is_an_error(self):
+        for options, is_wrong in (("random_rotation: {factor: 0.5, fill_mode: constant, fill_class: 3}", True),
+                                  ("random_crop: {height: 16, width: 16, padding: 2, fill_class: 200}", True),
+                                  ("random_rotation: {factor: 0.5, fill_mode: constant, fill_class: 2}", False),
+                                  ("random_rotation: {factor: 0.5, fill_class: 3}", False)):
+            self.write("config.yaml", SEGMENTATION.replace("{random_flip: {}}", "{%s}" % options))
+            err = self.dtrain("check", "config.yaml", expect=2 if is_wrong else 0).err
+            name, fill = options.split(":")[0], options.rsplit(" ", 1)[1].strip("}")
+            message = f"config.yaml:10:14: error: {name}: fill_class is {fill}, but the output 'mask' has only 3 classes (from 0)"
+            self.assertEqual(message in err, is_wrong, err)
 
     def test_a_class_beyond_the_outputs_is_named(self):
         (self.dir / "masks/5.png").write_bytes(png([[7] * 16] * 16))

@@ -113,6 +113,27 @@ class NewPairs(NewCase):
         self.assertIn("data/images: expected a target of the same name in data/masks for each file, found none for '7.png'",
                       self.dtrain("new", "data", expect=2).err)
 
+    def test_folders_that_could_be_classes_are_pairs_if_most_names_match(self):
+        self.pairs("data/noisy", "data/clean", [0, 100, 200])
+        (self.dir / "data/noisy/7.png").rename(self.dir / "data/noisy/20.png")
+        self.assertIn("error: data/noisy: expected a target of the same name in data/clean for each file, found none for '20.png'; "
+                      "data/clean: expected an image of the same name in data/noisy for each file, found none for '7.png'; "
+                      "add the missing files, or remove those without a partner. If data/noisy and data/clean are two classes, "
+                      "give the folders other names", self.dtrain("new", "data", expect=2).err)
+        self.assertFalse((self.dir / "data.yaml").exists())
+        (self.dir / "data/noisy").rename(self.dir / "data/static")
+        self.assertEqual(self.json("new", "data")["warnings"], [])
+        self.assertIn("clean (12), static (12)", (self.dir / "data.yaml").read_text())
+        # Half of the names: two classes.
+        (self.dir / "data.yaml").unlink()
+        (self.dir / "data/static").rename(self.dir / "data/noisy")
+        for i in range(4, 7):
+            (self.dir / f"data/noisy/{i}.png").rename(self.dir / f"data/noisy/{20 + i}.png")
+        self.assertEqual(self.json("new", "data")["warnings"],
+                         ["'noisy' and 'clean' are taken for two classes, because only 8 of 16 file names occur in both folders; if they are "
+                          "images and their targets, give each image and its target the same name, apart from the extension"])
+        self.assertIn("clean (12), noisy (12)", (self.dir / "data.yaml").read_text())
+
     def test_masks_as_jpeg_are_an_error(self):
         for images in ("images", "photos"):
             with self.subTest(images):

@@ -345,7 +345,7 @@ class Pictures(Case):
     def test_a_broken_image_is_an_error_or_skipped(self):
         path = self.dir / "train/red/broken.png"
         path.write_bytes((self.dir / "train/red/00.png").read_bytes()[:200])
-        message = self.fit(config=CONFIG, expect=1).err
+        message = self.fit(config=CONFIG, expect=2).err
         self.assertRegex(message, "train/red/broken.png: expected an intact PNG")
         skip = CONFIG.replace("directory: train,", "directory: train, on_error: skip,")
         self.assertIn("1 of 61 files were left out", self.fit(config=skip, output="other").err)

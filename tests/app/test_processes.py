@@ -15,6 +15,7 @@ import time
 import unittest
 
 import support
+from new_case import png
 from support import Case
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
@@ -62,6 +63,15 @@ train:
 """
 FLOWERS_CSV = "name,colour,length,species\n" + "".join(
     f"f{i},{('red', 'blue')[i * i % 5 % 2]},{(i * 37 % 100) / 10 + i % 3},{('iris', 'rose', 'tulip')[i % 3]}\n" for i in range(150))
+
+
+PICTURES = """\
+seed: 5
+model: {inputs: {image: [8, 8, 1]}, layers: [flatten, {dense: {units: 2}}]}
+dataset: {train: {images: {directory: images}}}
+strategy: {mirrored: {devices: [cpu:0]}}
+train: {epochs: 2, batch_size: 4, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: sgd}
+"""
 
 
 # Starts a process of a run, and records its PID and its exit code. Does not end when that ends.
@@ -303,6 +313,24 @@ class Processes(Case):
             self.assertNotEqual(done.returncode, 0)
             self.assertRegex(done.stderr, r"the data of the processes differ from those of process 0.*\nprocess 1: 'test': ")
             self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
+
+    def test_a_damaged_image_ends_all_processes_with_exit_code_2(self):
+        """Only the process that reads it finds the damage."""
+        for kind in ("a", "b"):
+            (self.dir / "images" / kind).mkdir(parents=True)
+            for i in range(16):
+                (self.dir / f"images/{kind}/{i}.png").write_bytes(png(8, 8, 10 * i))
+        damaged = self.dir / "images/b/7.png"
+        damaged.write_bytes(damaged.read_bytes()[:-20])
+        self.write("config.yaml", PICTURES)
+        script = self.write("record.sh", '"$@"; echo $? > code${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n')
+        for _, launcher in self.each():
+            for prefetch in (0, 4):  # read by the step itself, or by other threads
+                done = self.launch(launcher, 2, "sh", script, support.BINARY, "fit", "config.yaml", "--output", "run", "--overwrite",
+                                   "--set", f"dataset.prefetch={prefetch}")
+                self.assertEqual([(self.dir / f"code{rank}").read_text() for rank in (0, 1)], ["2\n", "2\n"], done.stderr)
+                self.assertEqual(len(re.findall(r"\berror: ", done.stderr)), 1, done.stderr)
+                self.assertIn("images/b/7.png: expected an intact PNG, found a damaged one", done.stderr)
 
     def test_the_network_interface_is_chosen(self):
         self.write("config.yaml", support.CONFIG)

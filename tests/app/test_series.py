@@ -113,6 +113,17 @@ class Series(Case):
         self.assertIn("config.yaml:10:", err)
         self.assertRegex(err, r"power.csv: windows: the series '(north|south)' has 20 rows, expected at least 30 \(length \+ horizon\)")
 
+    def test_a_missing_column_of_windows_has_its_place(self):
+        """Also if `auto` makes dtrain read the file before the model is complete."""
+        complete = CONFIG.replace("x: auto", "x: [24, 2]").replace("units: auto", "units: 6")
+        for config in (CONFIG, complete):
+            for wrong, right, column in (("by: metre", "by: meter", 43), ("time: hour", "time: time", 56)):
+                self.write("config.yaml", config.replace(right, wrong))
+                for command in ("check", "fit"):
+                    err = self.dtrain(command, "config.yaml", expect=2).err
+                    self.assertRegex(err, rf"(?m)^config\.yaml:10:{column}: error: \S*power\.csv: expected a column named '{wrong.split()[1]}'")
+                    self.assertEqual(err.count("error: "), 1, err)
+
 
 if __name__ == "__main__":
     support.main()

@@ -23,12 +23,16 @@ TEST_CASE("JSON lines are read as a table") {
   const TableText arrays = table_of_json_lines("[1, 2]\n[3, null]", "in.jsonl");
   CHECK_FALSE(arrays.has_header);
   CHECK(arrays.text == "1,2\n3,\n");
+  // A gap in the only column is a row, too.
+  CHECK(table_of_json_lines("{\"a\": 1}\n{\"a\": null}\n{}\n", "in.jsonl").text == "\"a\"\n1\n\"\"\n\"\"\n");
+  CHECK(table_of_json_lines("[1]\n[null]\n", "in.jsonl").text == "1\n\"\"\n");
   const auto refusal = [](const std::string& text) {
     return error_of([&] { table_of_json_lines(text, "in.jsonl"); });
   };
   CHECK(contains(refusal("{}\n[]\n"), "in.jsonl:2: expected an object as in the first line"));
   CHECK(contains(refusal("{\"a\": 1}\n{\"a\": {}}\n"), "in.jsonl:2: expected a number or a text for 'a'"));
   CHECK(contains(refusal("[1\n"), "in.jsonl:1: expected a line of JSON"));
+  CHECK(contains(refusal("[1]\n[]\n"), "in.jsonl:2: expected values, found an empty array"));
 }
 
 TEST_CASE("JSON lines with nested arrays are read as one array per key") {

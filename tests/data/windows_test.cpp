@@ -248,6 +248,15 @@ TEST_CASE("arrays become windows") {
   CHECK(contains(error_of([&] { open_inputs(given(folder / "x.npy"), spec, inputs, {}); }),
                  "expected a file with 't.npy' like the training file"));
 
+  const auto mistake = [&](const std::string& key) {
+    const DatasetSpec wrong =
+        parse(folder, "train: {npy: {input: x.npy, target: x.npy}, windows: {length: 2, horizon: 2, " + key +
+                          ": u.npy}}");
+    return error_of([&] { open_split(wrong, *wrong.train, inputs, targets, true); });
+  };
+  CHECK(contains(mistake("time"), ":1:84: error: "));
+  CHECK(contains(mistake("by"), ":1:82: error: "));
+
   spec = parse(folder, "train: {npy: {input: x.npy, target: x.npy}, windows: {length: 2, horizon: 2}}");
   const auto next = open_inputs(given(folder / "x.npy"), spec, inputs, {});
   CHECK(read_all(*next, 0) == Values{3, 2});

@@ -220,6 +220,12 @@ TEST_CASE("errors in optimizers are reported with their location") {
   CHECK(errors("{adam: {beta1: 0.9}}") == "o.yaml:1:9 unknown key 'beta1' in adam; did you mean 'beta_1'?");
   CHECK(errors("{sgd: {momentum: 2}}") ==
         "o.yaml:1:18 sgd's momentum: expected a number from 0 to 1, found '2'");
+  CHECK(errors("{adam: {learning_rate: -1}}") ==
+        "o.yaml:1:24 adam's learning_rate: expected a number of at least 0, found '-1'");
+  CHECK(errors("{adam: {learning_rate: {constant: {value: -1}}}}") ==
+        "o.yaml:1:43 constant's value: expected a number of at least 0, found '-1'");
+  CHECK(errors("{sgd: {learning_rate: {linear_warmup: {steps: 9, then: -1}}}}") ==
+        "o.yaml:1:56 linear_warmup's then: expected a number of at least 0, found '-1'");
   CHECK(errors("{sgd: {learning_rate: {linear: {}}}}").find("unknown learning rate schedule 'linear'") !=
         std::string::npos);
 }

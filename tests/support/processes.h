@@ -155,7 +155,7 @@ class Processes {
     for (int rank = 0; rank < size; ++rank) {
       transports_.push_back(std::make_unique<QueueTransport>(queues_, rank));
       ProcessWorld::Hooks hooks;
-      hooks.abort = [this, rank](const std::string& why) { fail(rank, why); };
+      hooks.abort = [this, rank](const std::string& why, bool) { fail(rank, why); };
       hooks.end_process = [this, rank](const std::string&) {
         ended_[static_cast<size_t>(rank)] = true;
         transport(rank).release();
@@ -197,7 +197,7 @@ class Processes {
             const std::lock_guard lock(mutex);
             if (!first) first = std::current_exception();
           }
-          one->abort(error.what());
+          one->abort(error.what(), false);
         }
       });
     for (std::thread& thread : threads) thread.join();

@@ -218,9 +218,20 @@ TEST_CASE("only one process holds a run directory, and discard() leaves it uncha
     other.discard();
     CHECK(fs::exists(run.checkpoint_directory()));
     run.write_config("a: 1");
+    run.write_metrics("");
     run.discard();
   }
   CHECK(fs::is_empty(directory.path()));
+  // Metrics of finished epochs are kept.
+  {
+    RunDirectory run(directory / "failed");
+    run.hold();
+    run.write_config("a: 1");
+    run.write_metrics("{}\n");
+    run.discard();
+  }
+  CHECK(fs::exists(directory / "failed/config.yaml"));
+  CHECK(fs::exists(directory / "failed/metrics.jsonl"));
   // Existing files are kept.
   fs::create_directory(directory / "run");
   std::ofstream(directory / "run/notes.txt") << "mine";

@@ -106,6 +106,13 @@ train: {{epochs: 2, batch_size: 4, loss: {{sparse_categorical_crossentropy: {{fr
   check_same_losses(losses("{7: 0.66666667, 3: 1.33333333, 12: 1.33333333}"), losses("balanced"));
   CHECK_THROWS_WITH_AS(losses("{4: 1}"),
                        doctest::Contains("there is no class '4'; there are 3: '3', '7', '12'"), UserError);
+  CHECK_THROWS_WITH_AS(losses("{7: 1, 1: 2}"),
+                       doctest::Contains("class_weight: '7' and '1' are the same class; give it once"),
+                       UserError);
+  CHECK_THROWS_WITH_AS(
+      losses("{3: 0, 7: 0, 12: 0}"),
+      doctest::Contains("class_weight: all classes have the weight 0, so that no sample would count"),
+      UserError);
 }
 
 TEST_CASE("a batch of rows with weight 0 has no gradient, but weight decay still applies") {

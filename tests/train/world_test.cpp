@@ -43,10 +43,12 @@ class OneWorld : public World {
   void all_gather_parts_in_place(const PartsOfProcesses&, std::span<float>) override {}
   void gather_parts(const PartsOfProcesses&, std::span<float>) override {}
   double measure_round_trips(int, int64_t, int) override { return 0; }
-  void abort(const std::string& why) noexcept override { failures.push_back(why); }
+  void abort(const std::string& why, bool is_user_error) noexcept override {
+    failures.emplace_back(why, is_user_error);
+  }
   std::string failure() const override { return ""; }
 
-  std::vector<std::string> failures;
+  std::vector<std::pair<std::string, bool>> failures;  // each with whether it is a UserError
 };
 
 /// Receives slots of layers, as from process 0.
@@ -86,18 +88,33 @@ TEST_CASE("every process uses the stages that process 0 chose by measuring") {
 }
 
 TEST_CASE("the other processes are told why a process has failed") {
-  OneWorld world;
-  const RunPlan plan = plan_run(small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"}), world);
-  Engine engine(plan);
-  engine.allocate(Plan::Purpose::training, 8);
-  engine.initialize();
   struct Broken final : Batch {
+    explicit Broken(bool wrong) : is_malformed(wrong) {}
     int64_t size() const override { return 8; }
-    void read(int64_t, int64_t, std::span<const View>) const override { throw Error("on purpose"); }
+    void read(int64_t, int64_t, std::span<const View>) const override {
+      if (is_malformed) throw UserError("malformed");
+      throw Error("on purpose");
+    }
+    bool is_malformed;
   };
-  CHECK_THROWS_WITH(engine.launch(Broken(), 0, 0.1), "on purpose");
-  REQUIRE(!world.failures.empty());
-  CHECK(world.failures[0] == "on purpose");
+  const auto fail = [](const Broken& batch) {
+    OneWorld world;
+    const RunPlan plan = plan_run(small_run({"strategy={mirrored: {devices: [cpu:0, cpu:1]}}"}), world);
+    Engine engine(plan);
+    engine.allocate(Plan::Purpose::training, 8);
+    engine.initialize();
+    const auto launch = [&] { engine.launch(batch, 0, 0.1); };
+    if (batch.is_malformed) {
+      CHECK_THROWS_WITH_AS(launch(), "malformed", UserError);
+    } else {
+      CHECK_THROWS_WITH_AS(launch(), "on purpose", Error);
+    }
+    CHECK(engine.intact());
+    REQUIRE(!world.failures.empty());
+    return world.failures[0];
+  };
+  CHECK(fail(Broken(false)) == std::pair<std::string, bool>{"on purpose", false});
+  CHECK(fail(Broken(true)) == std::pair<std::string, bool>{"malformed", true});
 }
 
 TEST_CASE("a step ends between two instructions when another process fails, and the last one can be saved") {

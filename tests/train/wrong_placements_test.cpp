@@ -164,7 +164,8 @@ const WrongPlacement kWrong[] = {
      "stages: 2 devices per replica make as many stages: expected the one layer with which the stages after "
      "the first begin, found 2 (`stages: auto` chooses)"},
     {pipeline("devices: [cpu:0], stages: @[head]"), "", "",
-     "stages: 1 device per replica make as many stages"},
+     "stages: 1 device per replica makes one stage: expected no layer with which another stage begins, "
+     "found "},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@[head]]"), "", "",
      "pipeline's stages: expected 'auto' or the names"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @{head: cpu:1}"), "", "",

@@ -40,6 +40,9 @@ class Augmentation {
   /// Called if moves_pixels().
   virtual void apply_to_target(ColumnPlan& /*plan*/, uint32_t /*stream*/,
                                const AugmentedTarget& /*target*/) const {}
+  /// Returns the class that apply_to_target() writes to pixels of masks from beyond the edges; 0 if it writes
+  /// none.
+  virtual int64_t filled_class() const { return 0; }
   /// Returns true if the augmentation applies only to inputs that are images.
   virtual bool needs_pictures() const { return true; }
   /// Returns how the augmentation blends samples after all other augmentations and the transforms; null if it

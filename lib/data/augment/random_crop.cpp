@@ -41,6 +41,7 @@ class RandomCrop final : public Augmentation {
   void apply_in_evaluation(ColumnPlan& plan) const override { evaluate(plan, 1, 0); }
 
   bool moves_pixels() const override { return true; }
+  int64_t filled_class() const override { return options_.padding > 0 ? options_.fill_class : 0; }
   void apply_to_target(ColumnPlan& plan, uint32_t stream, const AugmentedTarget& target) const override {
     if (target.scale == 0)
       throw UserError(

@@ -16,6 +16,9 @@ class WarpAugmentation final : public Augmentation {
 
   void apply(ColumnPlan& plan, uint32_t stream) const override { add(plan, stream, options_); }
   bool moves_pixels() const override { return true; }
+  int64_t filled_class() const override {
+    return options_.fill_mode == FillMode::constant ? options_.fill_class : 0;
+  }
   void apply_to_target(ColumnPlan& plan, uint32_t stream, const AugmentedTarget& target) const override {
     if (!target.is_training) return;
     WarpOptions options = options_;

@@ -23,6 +23,8 @@ class ArrayWriter {
   virtual void append(std::span<const View> arrays) = 0;
   /// Finishes the file after all rows were appended. Throws Error if the file cannot be written.
   virtual void finish() = 0;
+  /// Returns an addition to the message of an error before finish(), about files that remain; "" if none do.
+  virtual std::string describe_written() const { return ""; }
 };
 
 /// Returns true if the path's extension is that of an array file (.h5, .hdf5 or .npy).

@@ -62,6 +62,7 @@ class TableMaker {
     check_is_as_first(value, has_header_, name_, number);
     std::vector<std::string>& row = rows_.emplace_back();
     if (!has_header_) {
+      if (value.items().empty()) fail(name_, number, "expected values, found an empty array");
       for (const Json& one : value.items()) row.push_back(checked(one, "", number));
       return;
     }
@@ -94,6 +95,8 @@ class TableMaker {
     return field_of(value);
   }
   static void append(std::string& text, const std::vector<std::string>& row, size_t width) {
+    const bool is_gap = width == 1 && (row.empty() || row[0].empty());
+    if (is_gap) text += "\"\"";  // a blank line is no row
     for (size_t i = 0; i < width; ++i) {
       if (i > 0) text += ',';
       if (i < row.size()) text += row[i];

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "config/schema.h"
+#include "data/located_error.h"
 #include "data/readers/reader.h"
 #include "data/windows/windows_options.h"
 
@@ -93,8 +94,8 @@ struct ArrayNames {
   std::optional<std::string> input, target;
   Named<std::string> inputs, targets;
 
-  /// Returns the array's name for each input of the request, then for each target, then those of series and
-  /// times. Missing target names are an error only if the request has targets.
+  /// Returns the array's name for each input of the request, then for each target. Missing target names are
+  /// an error only if the request has targets.
   std::vector<std::string> resolve(const ReadRequest& request) const {
     auto all = Binding<std::string>{input, inputs}.resolve(request.inputs, "input", "inputs", request);
     if (!request.targets.empty()) {
@@ -102,17 +103,16 @@ struct ArrayNames {
           Binding<std::string>{target, targets}.resolve(request.targets, "target", "targets", request);
       all.insert(all.end(), more.begin(), more.end());
     }
-    const std::vector<std::string> more = keys(request);
-    all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  /// Returns the names of the arrays of series and times.
-  static std::vector<std::string> keys(const ReadRequest& request) {
-    std::vector<std::string> all;
-    if (!request.windows) return all;
-    for (const auto* key : {&request.windows->by, &request.windows->time})
-      if (*key) all.push_back(**key);
-    return all;
+  /// Calls open(name) for the names of the arrays of series and times. Adds the location of `windows.by` or
+  /// `windows.time` to errors.
+  template <class Open>
+  static void for_each_key(const ReadRequest& request, Open open) {
+    if (!request.windows) return;
+    const WindowsOptions& windows = *request.windows;
+    if (windows.by) with_location(windows.by_mark, [&] { open(*windows.by); });
+    if (windows.time) with_location(windows.time_mark, [&] { open(*windows.time); });
   }
   /// Implements Reader::why_no_windows().
   static std::string why_no_windows(const WindowsOptions& windows) {

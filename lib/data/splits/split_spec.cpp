@@ -29,6 +29,8 @@ void parse_windows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnost
   WindowsOptions windows;
   if (!WindowsOptions::schema().parse(node, "windows", windows, diagnostics)) return;
   windows.mark = node.mark();
+  if (const ConfigNode* by = node.find("by")) windows.by_mark = by->mark();
+  if (const ConfigNode* time = node.find("time")) windows.time_mark = time->mark();
   if (!out.input_targets.empty())
     diagnostics.error(
         out.input_targets.front().mark,

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "data/located_error.h"
 
 namespace dtrain {
 
@@ -70,7 +70,7 @@ std::vector<TensorSpec> rows_of_windows(const std::optional<WindowsOptions>& win
   if (!windows) return wanted;
   for (TensorSpec& spec : wanted) {
     if (const std::string why = why_no_windows_fit(*windows, spec, targets); !why.empty())
-      throw UserError(located(windows->mark, why));
+      throw LocatedError(located(windows->mark, why));
     const std::vector<int64_t>& extents = spec.shape.extents();
     spec.shape = Shape(std::vector<int64_t>(extents.begin() + (extents.empty() ? 0 : 1), extents.end()));
   }

@@ -19,7 +19,7 @@ struct WindowsOptions {
   std::optional<std::string> by, time;  // names of the columns, files or datasets of series and times
   /// Past values of the targets are inputs, too. Unset: true for csv. Always unset for arrays.
   std::optional<bool> past_targets;
-  Mark mark = {};  // location in the configuration
+  Mark mark = {}, by_mark = {}, time_mark = {};  // locations in the configuration
 
   static const Schema<WindowsOptions>& schema();
 

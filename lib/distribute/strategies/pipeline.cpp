@@ -203,11 +203,19 @@ class Pipeline final : public Strategy {
   void check_number_of_names(size_t stages, Diagnostics& diagnostics) const {
     const size_t names = options_.stages.names.size();
     if (names + 1 == stages) return;
-    diagnostics.error(place_in(written_, {"stages"}),
-                      fmt::format("stages: {} device{} per replica make as many stages: expected the {} with "
-                                  "which the stages after the first begin, found {} (`stages: auto` chooses)",
-                                  stages, stages == 1 ? "" : "s",
-                                  stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
+    if (stages == 1) {
+      diagnostics.error(
+          place_in(written_, {"stages"}),
+          fmt::format("stages: 1 device per replica makes one stage: expected no layer with which another "
+                      "stage begins, found {}; name the devices of all stages in 'devices'",
+                      names));
+      return;
+    }
+    diagnostics.error(
+        place_in(written_, {"stages"}),
+        fmt::format("stages: {} devices per replica make as many stages: expected the {} with "
+                    "which the stages after the first begin, found {} (`stages: auto` chooses)",
+                    stages, stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
   /// Bandwidth, in bytes per second, of the slowest link among typical devices of these types. Values pass

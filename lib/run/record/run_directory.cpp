@@ -272,7 +272,10 @@ void RunDirectory::reject_foreign_files() {
 
 void RunDirectory::discard() {
   if (held_->fd < 0 || !steps().empty()) return;
-  for (const char* name : held_->missing) remove(at(name));
+  const auto& missing = held_->missing;
+  const bool wrote_metrics = std::find(missing.begin(), missing.end(), kMetrics) != missing.end();
+  if (wrote_metrics && !first_bytes(at(kMetrics), 1).empty()) return;
+  for (const char* name : missing) remove(at(name));
   if (held_->missing_tensorboard) remove_event_files();
   // Directories that are not empty are kept.
   if (held_->made_checkpoints) ::unlinkat(held_->fd, kCheckpoints, AT_REMOVEDIR);

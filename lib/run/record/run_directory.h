@@ -51,8 +51,8 @@ class RunDirectory {
   bool try_hold();
   /// The same, but throws UserError if another process holds the directory.
   void hold();
-  /// Undoes hold() for a run that failed to start, unless there are checkpoints: removes the directories and
-  /// run files that did not exist before.
+  /// Undoes hold() for a run that failed to start, unless there are checkpoints or metrics of finished
+  /// epochs: removes the directories and run files that did not exist before.
   void discard();
   /// Asks the process that trains in the directory, on whatever machine, to save and end. Throws Error if the
   /// request cannot be written.

@@ -161,7 +161,9 @@ class Hdf5Reader final : public Reader {
   SourceColumns open(const ReadRequest& request) const override {
     const std::string path = request.find(options_.file);
     Columns columns;
-    for (const std::string& name : options_.resolve(request)) columns.push_back(open_hdf5(path, name));
+    const auto open = [&](const std::string& name) { columns.push_back(open_hdf5(path, name)); };
+    for (const std::string& name : options_.resolve(request)) open(name);
+    ArrayNames::for_each_key(request, open);
     return columns;
   }
   std::string why_no_windows(const WindowsOptions& windows) const override {
@@ -173,7 +175,10 @@ class Hdf5Reader final : public Reader {
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions&,
                                           const ReadRequest& request) const override {
     if (format != FileFormat::hdf5) return std::nullopt;
-    const std::vector<std::string> names = options_.resolve(request);
+    std::vector<std::string> names = options_.resolve(request);
+    if (request.windows)
+      for (const auto* key : {&request.windows->by, &request.windows->time})
+        if (*key) names.push_back(**key);
     if (request.use == FileUse::prediction && !holds_datasets(path, names)) return std::nullopt;
     Columns columns;
     for (const std::string& name : names) columns.push_back(open_hdf5(path, name));

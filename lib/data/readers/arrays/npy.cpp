@@ -109,7 +109,9 @@ class NpyReader final : public Reader {
 
   SourceColumns open(const ReadRequest& request) const override {
     Columns columns;
-    for (const std::string& name : options_.resolve(request)) columns.push_back(open_npy(request.find(name)));
+    const auto open = [&](const std::string& name) { columns.push_back(open_npy(request.find(name))); };
+    for (const std::string& name : options_.resolve(request)) open(name);
+    ArrayNames::for_each_key(request, open);
     return columns;
   }
   std::string why_no_windows(const WindowsOptions& windows) const override {
@@ -118,7 +120,7 @@ class NpyReader final : public Reader {
   std::vector<std::string> files() const override { return options_.names(); }
   std::vector<std::string> paths(const ReadRequest& request) const override {
     std::vector<std::string> all = Reader::paths(request);
-    for (const std::string& name : ArrayNames::keys(request)) all.push_back(request.find(name));
+    ArrayNames::for_each_key(request, [&](const std::string& name) { all.push_back(request.find(name)); });
     return all;
   }
 

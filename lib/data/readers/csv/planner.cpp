@@ -66,9 +66,9 @@ CsvPlan CsvPlanner::plan() {
 
 void CsvPlanner::choose_order() {
   const WindowsOptions& windows = *request_.windows;
-  if (windows.by) plan_.series = place_of_order(*windows.by);
+  if (windows.by) plan_.series = place_of_order(*windows.by, windows.by_mark);
   if (!windows.time) return;
-  plan_.time = place_of_order(*windows.time);
+  plan_.time = place_of_order(*windows.time, windows.time_mark);
   const std::string name = called(*plan_.time);
   ColumnReading reading = reading_of(*plan_.time, name, false);
   const CsvValues values(options_.format().notation);
@@ -77,8 +77,9 @@ void CsvPlanner::choose_order() {
   add_reading(*plan_.time, name, reading);
 }
 
-size_t CsvPlanner::place_of_order(const std::string& key) const {
-  if (is_other_file() && start_.names.empty() && width() != known_.fields.width)
+size_t CsvPlanner::place_of_order(const std::string& key, const Mark& mark) const {
+  if (!is_other_file()) return with_location(mark, [&] { return place_of_key(key); });
+  if (start_.names.empty() && width() != known_.fields.width)
     throw UserError(fmt::format("{}: expected {} values per line as in the training file, found {}",
                                 start_.path, known_.fields.width, width()));
   return place_of_key(key);
@@ -165,8 +166,15 @@ std::vector<size_t> CsvPlanner::all_others() const {
   const WindowsOptions* windows = request_.windows;
   if (!windows || !windows->has_past_targets())
     for (const CsvColumnRef& field : options_.target_columns()) take(field);
-  for (const auto* key : {windows ? &windows->by : nullptr, windows ? &windows->time : nullptr})
-    if (key && *key && !is_named_feature(place_of_order(**key))) taken.insert(place_of_order(**key));
+  const auto take_order = [&](const std::optional<std::string>& key, const Mark& mark) {
+    if (!key) return;
+    const size_t place = place_of_order(*key, mark);
+    if (!is_named_feature(place)) taken.insert(place);
+  };
+  if (windows) {
+    take_order(windows->by, windows->by_mark);
+    take_order(windows->time, windows->time_mark);
+  }
   for (const auto* one : {&options_.id, &options_.weight})
     if (*one) take(**one);
   for (const CsvColumnRef& field : options_.drop) take(field);

@@ -78,7 +78,7 @@ class CsvPlanner {
   /// Chooses the columns of series and times for rows that become windows.
   void choose_order();
   /// Returns the column that an option of `windows` names. Throws UserError if it is missing.
-  size_t place_of_order(const std::string& key) const;
+  size_t place_of_order(const std::string& key, const Mark& mark) const;
   /// Returns whether the options `dates` or `categories` name the column, which makes it a feature.
   bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.

@@ -38,15 +38,16 @@ FilesByName files_by_name(const std::string& folder) {
   return all;
 }
 
-/// Throws UserError if names of `files` are missing in `others`.
-void check_partners(const std::string& folder, const FilesByName& files, const std::string& other_folder,
-                    const FilesByName& others, const char* partner) {
+/// Describes names of `files` that are missing in `others`; "" if there are none.
+std::string describe_missing(const std::string& folder, const FilesByName& files,
+                             const std::string& other_folder, const FilesByName& others,
+                             const char* partner) {
   std::vector<std::string> missing;
   for (const auto& [name, file] : files)
     if (!others.contains(name)) missing.push_back(file.path);
-  if (!missing.empty())
-    throw UserError(fmt::format("{}: expected {} of the same name in {} for each file, found none for {}",
-                                folder, partner, other_folder, list_some(missing, 10)));
+  if (missing.empty()) return "";
+  return fmt::format("{}: expected {} of the same name in {} for each file, found none for {}; ", folder,
+                     partner, other_folder, list_some(missing, 10));
 }
 
 /// Returns `size` times `wanted` / `input`, which must be a whole number.
@@ -140,10 +141,19 @@ PictureRow target_row(const TargetImages& options, const PictureForm& image, con
   return row;
 }
 
+NameCounts count_names(const std::string& folder, const std::string& target_folder) {
+  const FilesByName images = files_by_name(folder), targets = files_by_name(target_folder);
+  NameCounts counts;
+  for (const auto& [name, file] : images) counts.shared += targets.contains(name) ? 1 : 0;
+  counts.all = static_cast<int64_t>(images.size() + targets.size()) - counts.shared;
+  return counts;
+}
+
 PictureSet list_pairs(const std::string& folder, const std::string& target_folder) {
   const FilesByName images = files_by_name(folder), targets = files_by_name(target_folder);
-  check_partners(folder, images, target_folder, targets, "a target");
-  check_partners(target_folder, targets, folder, images, "an image");
+  const std::string problem = describe_missing(folder, images, target_folder, targets, "a target") +
+                              describe_missing(target_folder, targets, folder, images, "an image");
+  if (!problem.empty()) throw UserError(problem + "add the missing files, or remove those without a partner");
   FileListing listed{folder, {}}, listed_targets{target_folder, {}};
   for (const auto& [name, file] : images) {
     listed.files.push_back(file);

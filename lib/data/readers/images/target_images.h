@@ -28,6 +28,16 @@ struct TargetImages {
 /// this gives no whole number.
 PictureRow target_row(const TargetImages& options, const PictureForm& image, const ReadRequest& request);
 
+/// Numbers of names of images, apart from their extensions.
+struct NameCounts {
+  int64_t shared = 0;  // below both of two folders
+  int64_t all = 0;     // below at least one of them
+};
+
+/// Counts the names of the images below two folders. Throws UserError if a folder has no images, or two of
+/// the same name.
+NameCounts count_names(const std::string& folder, const std::string& target_folder);
+
 /// Lists the images below `folder`, each with the image of the same name, apart from the extension, below
 /// `target_folder`. Throws UserError, with up to ten names, for images without a target and targets without
 /// an image.
