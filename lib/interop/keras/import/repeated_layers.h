@@ -12,11 +12,14 @@ namespace dtrain {
 /// One layer of the flat model. Layers are numbered in order; inputs of the model have negative numbers.
 struct FlatLayer {
   std::string kind, name;
-  ConfigNode options;       // without name and inputs
-  std::string signature;    // kind and options as text
-  std::vector<int> inputs;  // numbers of layers
-  int last_reader = -1;     // number of the last layer that reads this one
-  bool is_fixed = false;    // cannot be in a block: an output of the model, or it shares weights
+  ConfigNode options;                // without name and inputs
+  std::string signature;             // kind and options as text
+  std::vector<int> inputs;           // numbers of layers
+  std::vector<std::string> outputs;  // for each input: "" or, for another output than the first, ":1"
+  int last_reader = -1;              // number of the last layer that reads this one
+  // Cannot be in a block: an output of the model, or it shares weights, or several of its outputs are read,
+  // or it reads such an output.
+  bool is_fixed = false;
 };
 
 /// Layers [first, first + size) as the body of a block.
