@@ -226,6 +226,60 @@ TEST_CASE("a mask that is an argument of a call may be that of masking") {
         }).find("end: is called with a mask that is not the one of its input") != std::string::npos);
 }
 
+TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
+  const auto attention = [](const std::string& name, const std::string& input) {
+    return called("MultiHeadAttention", name, tensor(input) + ", " + tensor(input), "",
+                  R"(, "num_heads": 2, "key_dim": 3)");
+  };
+  const std::string sum = called("Add", "sum", "[" + tensor("first") + ", " + tensor("second") + "]");
+  const auto pooled = [](const std::string& input, const std::string& keywords = "") {
+    return called("GlobalAveragePooling1D", "end", tensor(input), keywords);
+  };
+  // The second attention finds no mask, and the sum has none.
+  const std::vector<std::string> both = {attention("first", "embedding"), attention("second", "embedding"),
+                                         sum, called("Dense", "end", tensor("sum"), "", R"(, "units": 2)")};
+  const Imported model = functional(both);
+  const Graph graph = build_imported(model, model.model);
+  CHECK(graph.nodes[2].masks.size() == 1);
+  CHECK(graph.nodes[3].ignores_mask);
+  CHECK(graph.nodes[4].output_masks.empty());
+  // Keras 2 does not remove masks.
+  const Imported of_keras_2 = {import_keras_model(*model.file, 2), model.file};
+  CHECK_FALSE(has(of_keras_2, "ignore_mask"));
+  // A mask that is an argument replaces the removed one.
+  const std::vector<std::string> residual = {
+      attention("second", "embedding"),
+      called("Add", "sum", "[" + tensor("embedding") + ", " + tensor("second") + "]")};
+  std::vector<std::string> given = residual;
+  given.push_back(called("NotEqual", "not_equal", tensor("x") + ", 0"));
+  given.push_back(pooled("sum", R"("mask": )" + tensor("not_equal")));
+  const Imported read = functional(given);
+  CHECK(build_imported(read, read.model).nodes.back().masks.size() == 1);
+  // Without it, the pooling reads padding.
+  std::vector<std::string> unread = residual;
+  unread.push_back(pooled("sum"));
+  CHECK(test::error_of([&] {
+          functional(unread);
+        }).find("end (GlobalAveragePooling1D): reads what attention returns at padding") !=
+        std::string::npos);
+}
+
+TEST_CASE("a layer that reads attention's padding as data is a problem") {
+  const std::string attention = called("MultiHeadAttention", "attention",
+                                       tensor("embedding") + ", " + tensor("embedding"), "",
+                                       R"(, "num_heads": 2, "key_dim": 3)"),
+                    norm = called("RMSNormalization", "norm", tensor("attention"));
+  const auto flattened = [](const std::string& input) { return called("Flatten", "end", tensor(input)); };
+  for (const std::vector<std::string>& layers :
+       {std::vector<std::string>{attention, flattened("attention")}, {attention, norm, flattened("norm")}})
+    CHECK(test::error_of([&] { functional(layers); }).find("end (Flatten): reads what attention returns") !=
+          std::string::npos);
+  CHECK(test::error_of([&] { functional({attention, flattened("attention")}, false); }).empty());
+  CHECK(test::error_of([&] {
+          functional({attention, called("GlobalAveragePooling1D", "end", tensor("attention"))});
+        }).empty());
+}
+
 TEST_CASE("another mask than that of the input is a problem") {
   const auto error = [](const std::vector<std::string>& layers, bool mask_zero = true) {
     return test::error_of([&] { functional(layers, mask_zero); });

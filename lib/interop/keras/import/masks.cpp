@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -140,23 +141,35 @@ class MaskFlow {
         creators_(creators),
         keras_major_(keras_major),
         rule_of_(rule_of),
-        masks_(calls.calls.size(), kNone) {
+        masks_(calls.calls.size(), kNone),
+        is_gone_(masks_.size(), false),
+        differs_at_padding_(masks_.size(), false) {
     found_.is_used.assign(masks_.size(), false);
     found_.ignores.assign(masks_.size(), false);
+    for (const KerasGivenMask& given : calls.given_masks) given_.emplace(given.call, &given);
   }
 
   KerasMasks follow(const std::vector<bool>& is_needed) {
-    for (size_t i = 0; i < masks_.size(); ++i)
-      if (is_needed[i]) masks_[i] = mask_after(i);
-    for (const KerasValue& output : calls_.outputs) use(mask_of(output));
+    for (size_t i = 0; i < masks_.size(); ++i) {
+      const auto [begin, end] = given_.equal_range(i);
+      for (auto given = begin; given != end; ++given)
+        if (given->second->of_model) set_gone(given->second->value, false);
+      if (!is_needed[i]) continue;
+      masks_[i] = mask_after(i);
+      differs_at_padding_[i] = follow_padding(i);
+      if (removes_masks(i))
+        for (const KerasValue& input : call(i).inputs) set_gone(input, true);
+    }
+    for (const KerasValue& output : calls_.outputs)
+      if (output.call < 0 || !is_gone_[static_cast<size_t>(output.call)]) use(mask_of(output));
     return std::move(found_);
   }
 
-  /// Returns problems with masks that are arguments of calls: each must be the mask that the input has. Only
-  /// after follow().
-  std::vector<std::string> check_given() const {
+  /// Returns problems that do not depend on the masks that are left out: reads of padding that differs from
+  /// Keras's, and masks that are arguments of calls, but not those of the inputs. Only after follow().
+  std::vector<std::string> other_problems() const {
     const MaskMeanings meanings(calls_);
-    std::vector<std::string> problems;
+    std::vector<std::string> problems = padding_problems_;
     for (const KerasGivenMask& given : calls_.given_masks) {
       const int mask = mask_of(given.value);
       if (is_beyond(mask)) continue;  // a problem only if a layer reads it
@@ -189,6 +202,23 @@ class MaskFlow {
     const bool has_two = layer.class_name == "Bidirectional" && !value_at(layer.config, "merge_mode");
     return value.output > (has_two ? 1 : 0);
   }
+  void set_gone(const KerasValue& value, bool is_gone) {
+    if (value.call >= 0) is_gone_[static_cast<size_t>(value.call)] = is_gone;
+  }
+  /// Returns whether a call finds no mask at an input, because attention has removed it. A mask that is an
+  /// argument of the call replaces that of the input.
+  bool is_gone(size_t i, size_t input) const {
+    const KerasValue& value = call(i).inputs[input];
+    if (value.call < 0 || !is_gone_[static_cast<size_t>(value.call)]) return false;
+    const auto [begin, end] = given_.equal_range(i);
+    return std::none_of(begin, end, [&](const auto& given) {
+      return !given.second->of_model && given.second->value == value;
+    });
+  }
+  /// Returns whether a call removes the masks of its inputs, for all later calls that read them.
+  bool removes_masks(size_t i) const {
+    return keras_major_ >= 3 && call(i).layer->class_name == "MultiHeadAttention";
+  }
   void use(int mask) {
     if (mask != kNone) found_.is_used[static_cast<size_t>(is_beyond(mask) ? -2 - mask : mask)] = true;
   }
@@ -206,6 +236,7 @@ class MaskFlow {
       case KerasMaskRule::passed:
         // Batch normalization also reads the mask.
         if (given[0] >= 0 && rule_of_(call(i)) == MaskRule::read) use(given[0]);
+        is_gone_[i] = is_gone(i, 0);
         return given[0];
       case KerasMaskRule::merged:
         return merged(i, given);
@@ -213,6 +244,41 @@ class MaskFlow {
         return read(i, given);
     }
     return kNone;
+  }
+
+  /// Returns whether the output of a call differs from Keras's at positions of padding: in Keras, padding
+  /// attends to all positions. Adds a problem if the call treats such positions as data.
+  bool follow_padding(size_t i) {
+    const KerasLayerCall& reader = call(i);
+    const std::vector<KerasValue>& inputs = reader.inputs;
+    const auto differs = [&](const KerasValue& value) {
+      return value.call >= 0 && differs_at_padding_[static_cast<size_t>(value.call)];
+    };
+    const auto is_masked = [&](size_t k) { return mask_of(inputs[k]) != kNone && !is_gone(i, k); };
+    const KerasMaskRule rule = keras_mask_rule(reader.layer->class_name);
+    const bool is_attention = reader.layer->class_name.ends_with("Attention"),
+               any_differs = std::any_of(inputs.begin(), inputs.end(), differs);
+    if (inputs.empty() || (!any_differs && !is_attention)) return false;
+    if (rule == KerasMaskRule::read) {
+      bool hides_padding = false, reads_padding = false;
+      const bool reads_others = is_attention && inputs.size() > 1;
+      for (size_t k = reads_others ? 1 : 0; k < (reads_others ? inputs.size() : 1); ++k) {
+        hides_padding = hides_padding || is_masked(k);
+        reads_padding = reads_padding || differs(inputs[k]);
+      }
+      if (reads_padding && !hides_padding) add_padding_problem(reader);
+      return is_attention && (is_masked(0) || differs(inputs[0]));
+    }
+    const bool is_by_position = rule != KerasMaskRule::lost || rule_of_(reader) == MaskRule::passed;
+    if (any_differs && !is_by_position) add_padding_problem(reader);
+    return any_differs && is_by_position;
+  }
+
+  void add_padding_problem(const KerasLayerCall& reader) {
+    padding_problems_.push_back(
+        fmt::format("{} ({}): reads what attention returns at padding, where Keras attends to all positions "
+                    "and dtrain does not; GlobalAveragePooling1D leaves padding out",
+                    reader.path, reader.layer->class_name));
   }
 
   /// Returns the first mask; none if there is no mask.
@@ -233,31 +299,42 @@ class MaskFlow {
     if (std::find(given.begin(), given.end(), kNone) != given.end())
       return keras_major_ < 3 ? beyond(first_of(given))
                               : kNone;  // Keras 2 kept the masks of the other inputs
+    bool any_gone = false;
+    for (size_t k = 0; k < given.size(); ++k) any_gone = any_gone || is_gone(i, k);
     if (const auto lost = std::find_if(given.begin(), given.end(), is_beyond); lost != given.end())
-      return *lost;
+      return any_gone ? kNone : *lost;
     const bool differ = std::any_of(given.begin(), given.end(), [&](int mask) { return mask != given[0]; });
-    return differ ? ignore(i, given) : given[0];
+    if (differ) {
+      const int ignored = ignore(i, given);
+      return any_gone ? kNone : ignored;
+    }
+    is_gone_[i] = any_gone;
+    return given[0];
   }
 
   int read(size_t i, const std::vector<int>& given) {
     const KerasLayerCall& reader = call(i);
     const std::string& name = reader.layer->class_name;
     const bool is_attention = name.ends_with("Attention");
+    const bool keeps = is_attention || returns_sequences(*reader.layer);
     // Attention reads the masks of values and keys, other layers that of the first input.
-    std::set<int> wanted;
-    if (is_attention && given.size() > 1)
-      wanted.insert(given.begin() + 1, given.end());
-    else
-      wanted.insert(given[0]);
-    wanted.erase(kNone);
+    const bool reads_others = is_attention && given.size() > 1;
+    std::set<int> wanted, gone;
+    for (size_t k = reads_others ? 1 : 0; k < (reads_others ? given.size() : 1); ++k)
+      if (given[k] != kNone) (is_gone(i, k) ? gone : wanted).insert(given[k]);
+    if (wanted.empty() && !gone.empty()) {
+      ignore(i, given);
+      return keeps && !is_gone(i, 0) ? beyond(given[0]) : kNone;
+    }
     for (const int mask : wanted) use(mask);
+    wanted.insert(gone.begin(), gone.end());
+    is_gone_[i] = is_gone(i, 0);
     if (std::any_of(wanted.begin(), wanted.end(), is_beyond))
       problem(reader, "reads a mask that a layer before it cannot pass on in dtrain");
     else if (wanted.size() > 1)
       problem(reader, "reads values and keys with different masks");
     else if (!wanted.empty() && rule_of_(reader) == MaskRule::refused)
       problem(reader, "reads a mask and returns the steps in reverse order (go_backwards)");
-    const bool keeps = is_attention || returns_sequences(*reader.layer);
     return keeps ? given[0] : kNone;
   }
 
@@ -270,6 +347,11 @@ class MaskFlow {
   const int keras_major_;
   const RuleOf& rule_of_;
   std::vector<int> masks_;  // of the calls' outputs
+  // By call: the output has a mask in dtrain, but in Keras no longer at the current call.
+  std::vector<bool> is_gone_;
+  std::vector<bool> differs_at_padding_;  // by call
+  std::vector<std::string> padding_problems_;
+  std::multimap<size_t, const KerasGivenMask*> given_;  // by call
   KerasMasks found_;
 };
 
@@ -288,7 +370,7 @@ KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_nee
     if (const KerasModelLayer* layer = calls.calls[i].layer; all.is_used[i] || layer->class_name == "Masking")
       used.insert(layer);
   KerasMasks result = MaskFlow(calls, used, keras_major, rule_of).follow(is_needed);
-  for (std::string& problem : every.check_given()) result.problems.push_back(std::move(problem));
+  for (std::string& problem : every.other_problems()) result.problems.push_back(std::move(problem));
   return result;
 }
 

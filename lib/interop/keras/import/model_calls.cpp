@@ -141,8 +141,8 @@ class ModelOrder {
                                     : "");
     for (const KerasMaskArgument& mask : call_at(place).masks)
       if (!inputs.empty())
-        result_.given_masks.push_back(
-            {path, inputs[std::min(mask.input, inputs.size() - 1)], value_of(mask.tensor)});
+        result_.given_masks.push_back({path, inputs[std::min(mask.input, inputs.size() - 1)],
+                                       value_of(mask.tensor), result_.calls.size(), called.model != nullptr});
     auto& outputs = values_[static_cast<size_t>(place.first)][static_cast<size_t>(place.second)];
     if (called.model) {
       outputs = ModelOrder(*called.model, path + "/", result_).add(inputs);

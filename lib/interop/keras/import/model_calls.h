@@ -32,6 +32,8 @@ struct KerasGivenMask {
   std::string path;  ///< path of what is called
   KerasValue value;  ///< the input whose mask it is
   KerasValue mask;
+  size_t call = 0;        ///< index of the call; of a model, that of its first call of a layer
+  bool of_model = false;  ///< whether a model is called, in which the input then has the mask
 };
 
 struct KerasCalls {
