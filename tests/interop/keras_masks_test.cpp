@@ -235,17 +235,24 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
   const auto pooled = [](const std::string& input, const std::string& keywords = "") {
     return called("GlobalAveragePooling1D", "end", tensor(input), keywords);
   };
-  // The second attention finds no mask, and the sum has none.
-  const std::vector<std::string> both = {attention("first", "embedding"), attention("second", "embedding"),
-                                         sum, called("Dense", "end", tensor("sum"), "", R"(, "units": 2)")};
+  // The second attention finds no mask, and its output and the sum have none.
+  const std::vector<std::string> both = {
+      attention("first", "embedding"), called("Dense", "dense", tensor("first"), "", R"(, "units": 4)"),
+      attention("second", "embedding"),
+      called("Add", "sum", "[" + tensor("dense") + ", " + tensor("second") + "]"),
+      called("Dense", "end", tensor("sum"), "", R"(, "units": 2)")};
   const Imported model = functional(both);
   const Graph graph = build_imported(model, model.model);
   CHECK(graph.nodes[2].masks.size() == 1);
-  CHECK(graph.nodes[3].ignores_mask);
-  CHECK(graph.nodes[4].output_masks.empty());
+  CHECK(graph.nodes[4].ignores_mask);
+  CHECK(graph.nodes[5].output_masks.empty());
   // Keras 2 does not remove masks.
   const Imported of_keras_2 = {import_keras_model(*model.file, 2), model.file};
   CHECK_FALSE(has(of_keras_2, "ignore_mask"));
+  CHECK(test::error_of([&] {
+          functional({attention("first", "embedding"), attention("second", "embedding"), sum,
+                      called("Dense", "end", tensor("sum"), "", R"(, "units": 2)")});
+        }).find("first: reads a mask that 'second' removes") != std::string::npos);
   // A mask that is an argument replaces the removed one.
   const std::vector<std::string> residual = {
       attention("second", "embedding"),

@@ -170,6 +170,7 @@ class MaskFlow {
   std::vector<std::string> other_problems() const {
     const MaskMeanings meanings(calls_);
     std::vector<std::string> problems = padding_problems_;
+    add_unordered_reads(problems);
     for (const KerasGivenMask& given : calls_.given_masks) {
       const int mask = mask_of(given.value);
       if (is_beyond(mask)) continue;  // a problem only if a layer reads it
@@ -205,19 +206,62 @@ class MaskFlow {
   void set_gone(const KerasValue& value, bool is_gone) {
     if (value.call >= 0) is_gone_[static_cast<size_t>(value.call)] = is_gone;
   }
+  /// Returns whether the mask of an input is an argument of the call.
+  bool is_given(size_t i, const KerasValue& input) const {
+    const auto [begin, end] = given_.equal_range(i);
+    return std::any_of(begin, end, [&](const auto& given) {
+      return !given.second->of_model && given.second->value == input;
+    });
+  }
   /// Returns whether a call finds no mask at an input, because attention has removed it. A mask that is an
   /// argument of the call replaces that of the input.
   bool is_gone(size_t i, size_t input) const {
     const KerasValue& value = call(i).inputs[input];
-    if (value.call < 0 || !is_gone_[static_cast<size_t>(value.call)]) return false;
-    const auto [begin, end] = given_.equal_range(i);
-    return std::none_of(begin, end, [&](const auto& given) {
-      return !given.second->of_model && given.second->value == value;
-    });
+    return value.call >= 0 && is_gone_[static_cast<size_t>(value.call)] && !is_given(i, value);
   }
   /// Returns whether a call removes the masks of its inputs, for all later calls that read them.
   bool removes_masks(size_t i) const {
     return keras_major_ >= 3 && call(i).layer->class_name == "MultiHeadAttention";
+  }
+  /// Returns the number of calls on the longest path from each call to an output. Keras computes calls in
+  /// descending order of these numbers.
+  std::vector<int> depths() const {
+    std::vector<int> depths(masks_.size(), 0);
+    const auto set_below = [&](const KerasValue& value, int depth) {
+      if (value.call >= 0)
+        depths[static_cast<size_t>(value.call)] = std::max(depths[static_cast<size_t>(value.call)], depth);
+    };
+    for (size_t i = masks_.size(); i-- > 0;) {
+      for (const KerasValue& input : call(i).inputs) set_below(input, depths[i] + 1);
+      const auto [begin, end] = given_.equal_range(i);
+      for (auto given = begin; given != end; ++given) set_below(given->second->mask, depths[i] + 1);
+    }
+    return depths;
+  }
+  /// Adds a problem for each call that reads a mask which attention of the same depth removes: the file does
+  /// not say which of them Keras computes first.
+  void add_unordered_reads(std::vector<std::string>& problems) const {
+    const std::vector<int> depth = depths();
+    std::map<int, std::vector<size_t>> readers;  // of the outputs of calls
+    for (size_t i = 0; i < masks_.size(); ++i)
+      for (const KerasValue& input : call(i).inputs)
+        if (mask_of(input) != kNone && keras_mask_rule(call(i).layer->class_name) == KerasMaskRule::read) {
+          std::vector<size_t>& known = readers[input.call];
+          if (known.empty() || known.back() != i) known.push_back(i);
+        }
+    for (const auto& [value, calls] : readers)
+      for (const size_t i : calls) {
+        const auto removes = [&](size_t other) {
+          return other != i && depth[other] == depth[i] && removes_masks(other);
+        };
+        const auto other = std::find_if(calls.begin(), calls.end(), removes);
+        if (other == calls.end() || is_given(i, {value, -1, 0})) continue;
+        problems.push_back(
+            fmt::format("{}: reads a mask that '{}' removes, and Keras may compute either of them first; "
+                        "call an identical "
+                        "Embedding or Masking for one of them",
+                        call(i).path, call(*other).path));
+      }
   }
   void use(int mask) {
     if (mask != kNone) found_.is_used[static_cast<size_t>(is_beyond(mask) ? -2 - mask : mask)] = true;
