@@ -354,7 +354,7 @@ TEST_CASE("a message whose event never completes ends when a process fails") {
     Signal never;
     const auto message = world.make_message(1 - world.rank(), 0);
     message->send(std::as_bytes(std::span(&number, 1)), &never);
-    if (world.rank() == 1) world.abort("the GPU failed");
+    if (world.rank() == 1) world.abort("the GPU failed", false);
     CHECK_THROWS_AS(message->wait(), ProcessFailed);
   });
   CHECK(processes.queues().is_empty());

@@ -2,7 +2,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "interop/keras/import/fold_blocks.h"
+#include "interop/keras/import/graph.h"
 #include "interop/keras/import/model_calls.h"
+#include "support/errors.h"
 
 using namespace dtrain;
 
@@ -21,6 +24,41 @@ std::vector<std::string> problems(const std::string& layer, const std::string& a
   return list_calls(*parse_keras_model(Json::parse(text))).problems;
 }
 
+/// A model and the file's model, to which it refers.
+struct Imported : ImportedModel {
+  std::shared_ptr<const KerasModel> file;
+};
+
+/// Imports a functional model that ends with `layers`, of which the last has the name `end`. `x`: its input
+/// of shape [5, 4].
+Imported imported(const std::string& layers) {
+  const auto file = parse_keras_model(Json::parse(
+      R"({"class_name": "Functional", "config": {"name": "net", "layers": [{"class_name": "InputLayer", "name": "x", )"
+      R"("config": {"name": "x", "batch_shape": [null, 5, 4]}, "inbound_nodes": []}, )" +
+      layers + R"(], "input_layers": [["x", 0, 0]], "output_layers": [["end", 0, 0]]}})"));
+  return {import_keras_model(*file, 3), file};
+}
+
+std::string layer(const std::string& class_name, const std::string& name, const std::string& options,
+                  const std::string& calls) {
+  return fmt::format(R"({{"class_name": "{0}", "name": "{1}", "config": {{"name": "{1}", {2}}}, )"
+                     R"("inbound_nodes": [{3}]}})",
+                     class_name, name, options, calls);
+}
+
+std::string tensor(const std::string& name, int output = 0) {
+  return fmt::format(R"({{"class_name": "__keras_tensor__", "config": {{"keras_history": ["{}", 0, {}]}}}})",
+                     name, output);
+}
+
+std::string call(const std::string& args, const std::string& keywords) {
+  return fmt::format(R"({{"args": [{}], "kwargs": {{{}}}}})", args, keywords);
+}
+
+std::string layers_of(const ImportedModel& model) {
+  return model.model.find("layers")->to_yaml();
+}
+
 }  // namespace
 
 TEST_CASE("arguments of calls that change predictions are problems") {
@@ -30,4 +68,48 @@ TEST_CASE("arguments of calls that change predictions are problems") {
         std::vector<std::string>{"one: is called with training=true"});
   CHECK(problems("Resizing", R"({"training": true})") == none);
   CHECK(problems("Resizing", R"({"other": 1})") == std::vector<std::string>{"one: is called with other=1"});
+  CHECK(problems("MultiHeadAttention", R"({"attention_mask": )" + tensor("x") + "}") ==
+        std::vector<std::string>{"one: is called with attention_mask=the output of 'x'"});
+}
+
+TEST_CASE("constants in calls are problems") {
+  const std::string text = layer("Add", "end", R"("trainable": true)", call(tensor("x") + ", 1.5", ""));
+  CHECK(test::error_of([&] { imported(text); }).find("end: is called with the constant 1.5") !=
+        std::string::npos);
+}
+
+TEST_CASE("inputs may be keyword arguments") {
+  const std::string heads = R"("num_heads": 2, "key_dim": 3)",
+                    dense = layer("Dense", "dense", R"("units": 4)", call(tensor("x"), "")) + ", ";
+  const auto attention = [&](const std::string& calls) {
+    return layers_of(imported(dense + layer("MultiHeadAttention", "end", heads, calls)));
+  };
+  CHECK(attention(call("", R"("query": )" + tensor("x") + R"(, "value": )" + tensor("dense")))
+            .find("inputs: [x, dense]") != std::string::npos);
+  CHECK(attention(call(tensor("dense"), R"("key": )" + tensor("dense") + R"(, "value": )" + tensor("x")))
+            .find("inputs: [dense, x, dense]") != std::string::npos);
+  CHECK(attention(R"([["x", 0, 0, {"value": ["dense", 0, 0]}]])").find("inputs: [x, dense]") !=
+        std::string::npos);
+  CHECK(layers_of(imported(layer("Dense", "end", R"("units": 2)", call("", R"("inputs": )" + tensor("x")))))
+            .find("dense: {units: 2, name: end}") != std::string::npos);
+}
+
+TEST_CASE("layers read the states of recurrent layers") {
+  const std::string encoder =
+      layer("LSTM", "encoder", R"("units": 3, "return_state": true)", call(tensor("x"), "")) + ", ";
+  const std::string states =
+      R"("initial_state": [)" + tensor("encoder", 1) + ", " + tensor("encoder", 2) + "]";
+  const std::string as_keras_3 = layer("LSTM", "end", R"("units": 3)", call(tensor("x"), states)),
+                    as_keras_2 = layer("LSTM", "end", R"("units": 3)",
+                                       R"([["x", 0, 0, {}], ["encoder", 0, 1, {}], ["encoder", 0, 2, {}]])");
+  for (const std::string& decoder : {as_keras_3, as_keras_2}) {
+    const Imported model = imported(encoder + decoder);
+    CHECK(layers_of(model).find("inputs: [x, encoder:1, encoder:2]") != std::string::npos);
+    const Graph graph = build_imported(model, model.model);
+    CHECK(graph.nodes[2].inputs == std::vector<ValueRef>{{0}, {1, 1}, {1, 2}});
+    CHECK(fold_blocks(model.model, graph).uses.empty());
+  }
+  CHECK(test::error_of([&] {
+          imported(encoder + layer("Dense", "end", R"("units": 3)", call(tensor("encoder", 3), "")));
+        }).find("encoder: is read before it is computed, or has no such output") != std::string::npos);
 }

@@ -218,7 +218,21 @@ def masks(keras):
     return keras.Model(words, layers.Dense(2)(layers.Concatenate()(ends)))
 
 
-MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, positions, products, resized, channels_first, volumes, masks]
+def arguments(keras):
+    """Inputs that are keyword arguments, states, and masks that Keras 3 passes as arguments."""
+    layers = keras.layers
+    words = keras.Input((7,), dtype="int32")
+    embedded = layers.Embedding(20, 4, mask_zero=True)(words)
+    attended = layers.MultiHeadAttention(2, 3)(query=embedded, value=layers.Dense(4)(embedded))
+    means = layers.GlobalAveragePooling1D()(layers.LayerNormalization()(layers.Add()([embedded, attended])))
+    _, state, cell = layers.LSTM(3, return_state=True)(embedded)
+    last = layers.LSTM(3)(layers.Embedding(20, 2)(words), initial_state=[state, cell])
+    _, forward, backward = layers.Bidirectional(layers.GRU(2, return_state=True))(embedded)
+    joined = layers.LSTM(2)(layers.Concatenate()([embedded, layers.Dense(2)(embedded)]))
+    return keras.Model(words, layers.Dense(2)(layers.Concatenate()([means, last, forward, backward, joined])))
+
+
+MODELS = [sequential, every_layer, normalizations, residual, several_ends, nested, frozen_base, indices, tied, sequences, positions, products, resized, channels_first, volumes, masks, arguments]
 
 
 def towers(keras, model, count):

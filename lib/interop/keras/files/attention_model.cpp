@@ -182,7 +182,7 @@ class AttentionReader {
     if (found->is_input()) return true;
     std::vector<std::string> expected, given;
     for (const Json& call : entry.at("inbound_nodes").items()) add_inputs(call.at("args"), expected);
-    if (found->calls.size() != 1) return false;
+    if (found->calls.size() != 1 || !found->calls[0].masks.empty()) return false;
     for (const auto& [key, value] : found->calls[0].arguments.entries())
       if (!value.is_bool() || value.as_bool()) return false;  // Keras writes `training: false`
     for (const KerasTensor& input : found->calls[0].inputs) given.push_back(layer(input.layer).name);

@@ -21,10 +21,18 @@ struct KerasTensor {
   auto operator<=>(const KerasTensor&) const = default;
 };
 
+/// A mask that is an argument of a call.
+struct KerasMaskArgument {
+  size_t input = 0;  ///< the input to which it belongs
+  KerasTensor tensor;
+};
+
 /// One call of a layer ("inbound node").
 struct KerasCall {
-  std::vector<KerasTensor> inputs;
-  Json arguments;  ///< keyword arguments that are not null; usually an empty object
+  std::vector<KerasTensor> inputs;  ///< also those in keyword arguments: `value`, `initial_state`
+  Json arguments;                   ///< other keyword arguments that are not null; usually an empty object
+  std::vector<KerasMaskArgument> masks = {};
+  std::vector<Json> constants = {};  ///< positional arguments without tensors that are not null
 };
 
 struct KerasModel;

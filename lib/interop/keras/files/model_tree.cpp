@@ -142,11 +142,51 @@ class ModelParser {
     }
   }
 
+  std::vector<KerasTensor> tensors_in(const Json& json) const {
+    std::vector<KerasTensor> tensors;
+    add_tensors(json, tensors);
+    return tensors;
+  }
+
+  /// Adds the masks that a keyword argument has: one, or one for each input. Returns whether it has any.
+  bool add_masks(const std::string& key, const Json& value, KerasCall& call) const {
+    constexpr std::array<std::string_view, 3> kOfAttention{"query_mask", "value_mask", "key_mask"};
+    const auto of_attention = std::find(kOfAttention.begin(), kOfAttention.end(), key);
+    if (key != "mask" && of_attention == kOfAttention.end()) return false;
+    const std::vector<KerasTensor> all = tensors_in(value);
+    const bool is_list = value.is_array() && !tensor_of(value);
+    const auto add = [&](size_t input, const std::vector<KerasTensor>& tensors) {
+      for (const KerasTensor& tensor : tensors) call.masks.push_back({input, tensor});
+    };
+    if (!is_list) add(key == "mask" ? 0 : static_cast<size_t>(of_attention - kOfAttention.begin()), all);
+    if (is_list)
+      for (size_t i = 0; i < value.items().size(); ++i) add(i, tensors_in(value.items()[i]));
+    return !all.empty();
+  }
+
   /// Adds the keyword arguments of a call that are not null.
-  static void add_arguments(const Json& written, Json& arguments) {
+  void add_arguments(const Json& written, KerasCall& call) const {
     if (!written.is_object()) return;
-    for (const auto& [key, value] : written.entries())
-      if (!value.is_null()) arguments.set(key, value);
+    // The arguments that are inputs, in the order of the positional arguments of all layers.
+    constexpr std::array kInputs{"inputs", "sequences", "query", "value", "key", "initial_state"};
+    for (const char* key : kInputs)
+      if (const Json* const value = value_at(written, key)) add_tensors(*value, call.inputs);
+    for (const auto& [key, value] : written.entries()) {
+      const bool is_input = std::find(kInputs.begin(), kInputs.end(), key) != kInputs.end();
+      if (value.is_null() || (is_input && !tensors_in(value).empty()) || add_masks(key, value, call))
+        continue;
+      call.arguments.set(key, value);
+    }
+  }
+
+  /// Adds the positional arguments of a call in Keras 3's form.
+  void add_positional(const Json& written, KerasCall& call) const {
+    if (!written.is_array()) return add_tensors(written, call.inputs);
+    for (const Json& argument : written.items()) {
+      const size_t before = call.inputs.size();
+      add_tensors(argument, call.inputs);
+      if (call.inputs.size() == before && !argument.is_null()) call.constants.push_back(argument);
+    }
   }
 
   void add_calls(size_t number, const Json& written) {
@@ -158,18 +198,14 @@ class ModelParser {
       KerasCall call{{}, Json::object()};
       if (const Json* args = value_at(node, "args")) {  // Keras 3
         is_keras_3_ = true;
-        add_tensors(*args, call.inputs);
-        if (const Json* keywords = value_at(node, "kwargs")) add_arguments(*keywords, call.arguments);
+        add_positional(*args, call);
+        if (const Json* keywords = value_at(node, "kwargs")) add_arguments(*keywords, call);
       } else {
         add_tensors(node, call.inputs);
-        const bool is_single = node.is_array() && !node.items().empty() && node.items()[0].is_string();
-        const auto add_of = [&](const Json& tensor) {
-          if (tensor.is_array() && tensor.items().size() > 3)
-            add_arguments(tensor.items()[3], call.arguments);
-        };
-        if (is_single) add_of(node);
-        if (!is_single && node.is_array())
-          for (const Json& tensor : node.items()) add_of(tensor);
+        const bool is_list = node.is_array() && !node.items().empty() && !node.items()[0].is_string();
+        // Each tensor of the list has the arguments of the call.
+        const Json& tensor = is_list ? node.items()[0] : node;
+        if (tensor.is_array() && tensor.items().size() > 3) add_arguments(tensor.items()[3], call);
       }
       layer.calls.push_back(std::move(call));
     }
@@ -190,8 +226,10 @@ class ModelParser {
     std::vector<int> largest(result_.layers.size(), -1);
     const auto for_each_tensor = [&](const auto& work) {
       for (KerasModelLayer& layer : result_.layers)
-        for (KerasCall& call : layer.calls)
+        for (KerasCall& call : layer.calls) {
           for (KerasTensor& tensor : call.inputs) work(tensor);
+          for (KerasMaskArgument& mask : call.masks) work(mask.tensor);
+        }
       for (auto* ends : {&result_.inputs, &result_.outputs})
         for (KerasTensor& tensor : *ends) work(tensor);
     };

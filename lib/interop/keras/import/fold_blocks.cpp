@@ -162,6 +162,7 @@ class BlockFolder {
   static FlatLayer layer_reading(int input) {
     FlatLayer reader;
     reader.inputs = {input};
+    reader.outputs = {""};
     return reader;
   }
 
@@ -173,7 +174,8 @@ class BlockFolder {
   /// Returns the options with `name`, and with `inputs` unless the layer reads the one above it.
   ConfigNode with_inputs(ConfigNode options, const FlatLayer& layer, const std::string& name) const {
     std::vector<std::string> inputs;
-    for (const int read : layer.inputs) inputs.push_back(value_name(read));
+    for (size_t i = 0; i < layer.inputs.size(); ++i)
+      inputs.push_back(value_name(layer.inputs[i]) + layer.outputs[i]);
     options = options.with("name", ConfigNode::scalar(name));
     const bool is_single = model_.find("inputs")->entries().size() == 1;
     const std::string above = !above_.empty() ? above_ : is_single ? value_name(-1) : "";

@@ -1,6 +1,8 @@
 #include "interop/keras/import/masks.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -25,6 +27,109 @@ bool returns_sequences(const KerasModelLayer& layer) {
   return config && is_set_in(*config, "return_sequences");
 }
 
+/// The positions that a mask marks as valid.
+struct MaskMeaning {
+  enum class Kind : uint8_t {
+    unknown,
+    all,          // every position
+    none,         // no position; Keras combines a mask with such a one to give it another shape
+    unequal,      // an index is not the padding
+    any_unequal,  // a feature is not the padding
+  };
+  Kind kind = Kind::unknown;
+  KerasValue of = {};  // the value that is compared with the padding
+  double padding = 0;
+  bool has_features = false;  // the last axis is that of the features; without it, that of the positions
+
+  bool operator==(const MaskMeaning&) const = default;
+};
+
+/// Finds what the masks mean that operations in the file compute: Keras 3 writes masks as arguments.
+class MaskMeanings {
+ public:
+  explicit MaskMeanings(const KerasCalls& calls) : calls_(calls) {
+    for (const KerasLayerCall& call : calls.calls) found_.push_back(meaning_of(call));
+  }
+
+  MaskMeaning of(const KerasValue& value) const {
+    return value.call < 0 ? MaskMeaning() : found_[static_cast<size_t>(value.call)];
+  }
+
+  /// Returns the meaning of the mask that a layer creates.
+  static MaskMeaning of_creator(const KerasLayerCall& creator) {
+    const Json* const padding = value_at(creator.layer->config, "mask_value");
+    if (creator.inputs.empty() || (padding && !padding->is_number())) return {};
+    const bool is_masking = creator.layer->class_name == "Masking";
+    return {is_masking ? Kind::any_unequal : Kind::unequal, creator.inputs[0],
+            is_masking && padding ? padding->as_double() : 0};
+  }
+
+ private:
+  using Kind = MaskMeaning::Kind;
+
+  static bool is_along_last(const KerasLayerCall& call) {
+    const Json* const axis = value_at(call.layer->config, "axis");
+    return axis && axis->is_int() && axis->as_int() == -1;
+  }
+
+  /// Returns the value that a conversion to another dtype reads; another value as it is.
+  KerasValue before_cast(const KerasValue& value) const {
+    if (value.call < 0) return value;
+    const KerasLayerCall& call = calls_.calls[static_cast<size_t>(value.call)];
+    return call.layer->class_name == "Cast" && call.inputs.size() == 1 ? call.inputs[0] : value;
+  }
+
+  MaskMeaning meaning_of(const KerasLayerCall& call) const {
+    const std::string& name = call.layer->class_name;
+    if (call.inputs.empty()) return {};
+    const MaskMeaning first = of(call.inputs[0]);
+    const bool is_keras_2 =
+        name == "TFOpLambda" && text_at(call.layer->config, "function") == "math.not_equal";
+    if ((name == "NotEqual" || is_keras_2) && call.inputs.size() == 1 && call.constant)
+      return {Kind::unequal, before_cast(call.inputs[0]), *call.constant};
+    if (name == "OnesLike") return {Kind::all};
+    if (name == "ZerosLike") return {Kind::none};
+    if (name == "LogicalOr" && call.inputs.size() == 2) return either(first, of(call.inputs[1]));
+    if (name == "ExpandDims" && is_along_last(call) && !first.has_features) return with_features(first, true);
+    if (name == "Concatenate" && is_along_last(call)) return concatenated(call);
+    if (name == "Any" && is_along_last(call) && !is_set_in(call.layer->config, "keepdims"))
+      return of_any_feature(first);
+    return {};
+  }
+
+  static MaskMeaning with_features(MaskMeaning mask, bool has_features) {
+    mask.has_features = has_features && mask.kind != Kind::unknown;
+    return mask;
+  }
+
+  static MaskMeaning either(const MaskMeaning& a, const MaskMeaning& b) {
+    if (a == b || b.kind == Kind::none) return a;
+    if (a.kind == Kind::none) return b;
+    return a.kind == Kind::all || b.kind == Kind::all ? MaskMeaning{Kind::all} : MaskMeaning();
+  }
+
+  /// Returns the meaning of masks of features one after the other, of which any may be valid.
+  MaskMeaning concatenated(const KerasLayerCall& call) const {
+    MaskMeaning result{Kind::none};
+    for (const KerasValue& input : call.inputs) {
+      const MaskMeaning mask = of(input);
+      if (mask.kind != Kind::all && !mask.has_features) return {};
+      result = either(result, mask);
+    }
+    return result;
+  }
+
+  static MaskMeaning of_any_feature(MaskMeaning mask) {
+    if (mask.has_features || mask.kind == Kind::all) return with_features(mask, false);
+    if (mask.kind != Kind::unequal) return {};
+    mask.kind = Kind::any_unequal;
+    return mask;
+  }
+
+  const KerasCalls& calls_;
+  std::vector<MaskMeaning> found_;  // of the calls' outputs
+};
+
 class MaskFlow {
  public:
   using RuleOf = std::function<MaskRule(const KerasLayerCall&)>;
@@ -36,16 +141,49 @@ class MaskFlow {
         creators_(creators),
         keras_major_(keras_major),
         rule_of_(rule_of),
-        masks_(calls.calls.size(), kNone) {
+        masks_(calls.calls.size(), kNone),
+        is_gone_(masks_.size(), false),
+        differs_at_padding_(masks_.size(), false) {
     found_.is_used.assign(masks_.size(), false);
     found_.ignores.assign(masks_.size(), false);
+    for (const KerasGivenMask& given : calls.given_masks) given_.emplace(given.call, &given);
   }
 
   KerasMasks follow(const std::vector<bool>& is_needed) {
-    for (size_t i = 0; i < masks_.size(); ++i)
-      if (is_needed[i]) masks_[i] = mask_after(i);
-    for (const KerasValue& output : calls_.outputs) use(mask_of(output));
+    for (size_t i = 0; i < masks_.size(); ++i) {
+      const auto [begin, end] = given_.equal_range(i);
+      for (auto given = begin; given != end; ++given)
+        if (given->second->of_model) set_gone(given->second->value, false);
+      if (!is_needed[i]) continue;
+      masks_[i] = mask_after(i);
+      differs_at_padding_[i] = follow_padding(i);
+      if (removes_masks(i))
+        for (const KerasValue& input : call(i).inputs) set_gone(input, true);
+    }
+    for (const KerasValue& output : calls_.outputs)
+      if (output.call < 0 || !is_gone_[static_cast<size_t>(output.call)]) use(mask_of(output));
     return std::move(found_);
+  }
+
+  /// Returns problems that do not depend on the masks that are left out: reads of padding that differs from
+  /// Keras's, and masks that are arguments of calls, but not those of the inputs. Only after follow().
+  std::vector<std::string> other_problems() const {
+    const MaskMeanings meanings(calls_);
+    std::vector<std::string> problems = padding_problems_;
+    add_unordered_reads(problems);
+    for (const KerasGivenMask& given : calls_.given_masks) {
+      const int mask = mask_of(given.value);
+      if (is_beyond(mask)) continue;  // a problem only if a layer reads it
+      const MaskMeaning expected = mask == kNone ? MaskMeaning{MaskMeaning::Kind::all}
+                                                 : MaskMeanings::of_creator(call(static_cast<size_t>(mask)));
+      const MaskMeaning found = meanings.of(given.mask);
+      if (found == expected && found.kind != MaskMeaning::Kind::unknown) continue;
+      problems.push_back(
+          fmt::format("{}: is called with a mask that {}; layers of dtrain read the mask that an Embedding "
+                      "with mask_zero, or Masking, gives to their input",
+                      given.path, mask == kNone ? "its input does not have" : "is not the one of its input"));
+    }
+    return problems;
   }
 
  private:
@@ -57,7 +195,73 @@ class MaskFlow {
 
   const KerasLayerCall& call(size_t i) const { return calls_.calls[i]; }
   int mask_of(const KerasValue& value) const {
-    return value.call < 0 ? kNone : masks_[static_cast<size_t>(value.call)];
+    return value.call < 0 || is_state(value) ? kNone : masks_[static_cast<size_t>(value.call)];
+  }
+  /// Returns whether a value is a state of a recurrent layer, which has no mask.
+  bool is_state(const KerasValue& value) const {
+    const KerasModelLayer& layer = *call(static_cast<size_t>(value.call)).layer;
+    const bool has_two = layer.class_name == "Bidirectional" && !value_at(layer.config, "merge_mode");
+    return value.output > (has_two ? 1 : 0);
+  }
+  void set_gone(const KerasValue& value, bool is_gone) {
+    if (value.call >= 0) is_gone_[static_cast<size_t>(value.call)] = is_gone;
+  }
+  /// Returns whether the mask of an input is an argument of the call.
+  bool is_given(size_t i, const KerasValue& input) const {
+    const auto [begin, end] = given_.equal_range(i);
+    return std::any_of(begin, end, [&](const auto& given) {
+      return !given.second->of_model && given.second->value == input;
+    });
+  }
+  /// Returns whether a call finds no mask at an input, because attention has removed it. A mask that is an
+  /// argument of the call replaces that of the input.
+  bool is_gone(size_t i, size_t input) const {
+    const KerasValue& value = call(i).inputs[input];
+    return value.call >= 0 && is_gone_[static_cast<size_t>(value.call)] && !is_given(i, value);
+  }
+  /// Returns whether a call removes the masks of its inputs, for all later calls that read them.
+  bool removes_masks(size_t i) const {
+    return keras_major_ >= 3 && call(i).layer->class_name == "MultiHeadAttention";
+  }
+  /// Returns the number of calls on the longest path from each call to an output. Keras computes calls in
+  /// descending order of these numbers.
+  std::vector<int> depths() const {
+    std::vector<int> depths(masks_.size(), 0);
+    const auto set_below = [&](const KerasValue& value, int depth) {
+      if (value.call >= 0)
+        depths[static_cast<size_t>(value.call)] = std::max(depths[static_cast<size_t>(value.call)], depth);
+    };
+    for (size_t i = masks_.size(); i-- > 0;) {
+      for (const KerasValue& input : call(i).inputs) set_below(input, depths[i] + 1);
+      const auto [begin, end] = given_.equal_range(i);
+      for (auto given = begin; given != end; ++given) set_below(given->second->mask, depths[i] + 1);
+    }
+    return depths;
+  }
+  /// Adds a problem for each call that reads a mask which attention of the same depth removes: the file does
+  /// not say which of them Keras computes first.
+  void add_unordered_reads(std::vector<std::string>& problems) const {
+    const std::vector<int> depth = depths();
+    std::map<int, std::vector<size_t>> readers;  // of the outputs of calls
+    for (size_t i = 0; i < masks_.size(); ++i)
+      for (const KerasValue& input : call(i).inputs)
+        if (mask_of(input) != kNone && keras_mask_rule(call(i).layer->class_name) == KerasMaskRule::read) {
+          std::vector<size_t>& known = readers[input.call];
+          if (known.empty() || known.back() != i) known.push_back(i);
+        }
+    for (const auto& [value, calls] : readers)
+      for (const size_t i : calls) {
+        const auto removes = [&](size_t other) {
+          return other != i && depth[other] == depth[i] && removes_masks(other);
+        };
+        const auto other = std::find_if(calls.begin(), calls.end(), removes);
+        if (other == calls.end() || is_given(i, {value, -1, 0})) continue;
+        problems.push_back(
+            fmt::format("{}: reads a mask that '{}' removes, and Keras may compute either of them first; "
+                        "call an identical "
+                        "Embedding or Masking for one of them",
+                        call(i).path, call(*other).path));
+      }
   }
   void use(int mask) {
     if (mask != kNone) found_.is_used[static_cast<size_t>(is_beyond(mask) ? -2 - mask : mask)] = true;
@@ -76,6 +280,7 @@ class MaskFlow {
       case KerasMaskRule::passed:
         // Batch normalization also reads the mask.
         if (given[0] >= 0 && rule_of_(call(i)) == MaskRule::read) use(given[0]);
+        is_gone_[i] = is_gone(i, 0);
         return given[0];
       case KerasMaskRule::merged:
         return merged(i, given);
@@ -83,6 +288,41 @@ class MaskFlow {
         return read(i, given);
     }
     return kNone;
+  }
+
+  /// Returns whether the output of a call differs from Keras's at positions of padding: in Keras, padding
+  /// attends to all positions. Adds a problem if the call treats such positions as data.
+  bool follow_padding(size_t i) {
+    const KerasLayerCall& reader = call(i);
+    const std::vector<KerasValue>& inputs = reader.inputs;
+    const auto differs = [&](const KerasValue& value) {
+      return value.call >= 0 && differs_at_padding_[static_cast<size_t>(value.call)];
+    };
+    const auto is_masked = [&](size_t k) { return mask_of(inputs[k]) != kNone && !is_gone(i, k); };
+    const KerasMaskRule rule = keras_mask_rule(reader.layer->class_name);
+    const bool is_attention = reader.layer->class_name.ends_with("Attention"),
+               any_differs = std::any_of(inputs.begin(), inputs.end(), differs);
+    if (inputs.empty() || (!any_differs && !is_attention)) return false;
+    if (rule == KerasMaskRule::read) {
+      bool hides_padding = false, reads_padding = false;
+      const bool reads_others = is_attention && inputs.size() > 1;
+      for (size_t k = reads_others ? 1 : 0; k < (reads_others ? inputs.size() : 1); ++k) {
+        hides_padding = hides_padding || is_masked(k);
+        reads_padding = reads_padding || differs(inputs[k]);
+      }
+      if (reads_padding && !hides_padding) add_padding_problem(reader);
+      return is_attention && (is_masked(0) || differs(inputs[0]));
+    }
+    const bool is_by_position = rule != KerasMaskRule::lost || rule_of_(reader) == MaskRule::passed;
+    if (any_differs && !is_by_position) add_padding_problem(reader);
+    return any_differs && is_by_position;
+  }
+
+  void add_padding_problem(const KerasLayerCall& reader) {
+    padding_problems_.push_back(
+        fmt::format("{} ({}): reads what attention returns at padding, where Keras attends to all positions "
+                    "and dtrain does not; GlobalAveragePooling1D leaves padding out",
+                    reader.path, reader.layer->class_name));
   }
 
   /// Returns the first mask; none if there is no mask.
@@ -103,31 +343,42 @@ class MaskFlow {
     if (std::find(given.begin(), given.end(), kNone) != given.end())
       return keras_major_ < 3 ? beyond(first_of(given))
                               : kNone;  // Keras 2 kept the masks of the other inputs
+    bool any_gone = false;
+    for (size_t k = 0; k < given.size(); ++k) any_gone = any_gone || is_gone(i, k);
     if (const auto lost = std::find_if(given.begin(), given.end(), is_beyond); lost != given.end())
-      return *lost;
+      return any_gone ? kNone : *lost;
     const bool differ = std::any_of(given.begin(), given.end(), [&](int mask) { return mask != given[0]; });
-    return differ ? ignore(i, given) : given[0];
+    if (differ) {
+      const int ignored = ignore(i, given);
+      return any_gone ? kNone : ignored;
+    }
+    is_gone_[i] = any_gone;
+    return given[0];
   }
 
   int read(size_t i, const std::vector<int>& given) {
     const KerasLayerCall& reader = call(i);
     const std::string& name = reader.layer->class_name;
     const bool is_attention = name.ends_with("Attention");
+    const bool keeps = is_attention || returns_sequences(*reader.layer);
     // Attention reads the masks of values and keys; other layers read the mask of the first input.
-    std::set<int> wanted;
-    if (is_attention && given.size() > 1)
-      wanted.insert(given.begin() + 1, given.end());
-    else
-      wanted.insert(given[0]);
-    wanted.erase(kNone);
+    const bool reads_others = is_attention && given.size() > 1;
+    std::set<int> wanted, gone;
+    for (size_t k = reads_others ? 1 : 0; k < (reads_others ? given.size() : 1); ++k)
+      if (given[k] != kNone) (is_gone(i, k) ? gone : wanted).insert(given[k]);
+    if (wanted.empty() && !gone.empty()) {
+      ignore(i, given);
+      return keeps && !is_gone(i, 0) ? beyond(given[0]) : kNone;
+    }
     for (const int mask : wanted) use(mask);
+    wanted.insert(gone.begin(), gone.end());
+    is_gone_[i] = is_gone(i, 0);
     if (std::any_of(wanted.begin(), wanted.end(), is_beyond))
       problem(reader, "reads a mask that a layer before it cannot pass on in dtrain");
     else if (wanted.size() > 1)
       problem(reader, "reads values and keys with different masks");
     else if (!wanted.empty() && rule_of_(reader) == MaskRule::refused)
       problem(reader, "reads a mask and returns the steps in reverse order (go_backwards)");
-    const bool keeps = is_attention || returns_sequences(*reader.layer);
     return keeps ? given[0] : kNone;
   }
 
@@ -140,6 +391,12 @@ class MaskFlow {
   const int keras_major_;
   const RuleOf& rule_of_;
   std::vector<int> masks_;  // mask of each call's output
+  // Indexed by call: whether the output has a mask in dtrain, but no longer has one in Keras at the current
+  // call.
+  std::vector<bool> is_gone_;
+  std::vector<bool> differs_at_padding_;  // indexed by call
+  std::vector<std::string> padding_problems_;
+  std::multimap<size_t, const KerasGivenMask*> given_;  // indexed by call
   KerasMasks found_;
 };
 
@@ -151,12 +408,15 @@ KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_nee
   for (const KerasLayerCall& call : calls.calls)
     if (call.layer->class_name == "Masking" || is_set_in(call.layer->config, "mask_zero"))
       creators.insert(call.layer);
-  const KerasMasks all = MaskFlow(calls, creators, keras_major, rule_of).follow(is_needed);
+  MaskFlow every(calls, creators, keras_major, rule_of);
+  const KerasMasks all = every.follow(is_needed);
   std::set<const KerasModelLayer*> used;
   for (size_t i = 0; i < calls.calls.size(); ++i)
     if (const KerasModelLayer* layer = calls.calls[i].layer; all.is_used[i] || layer->class_name == "Masking")
       used.insert(layer);
-  return MaskFlow(calls, used, keras_major, rule_of).follow(is_needed);
+  KerasMasks result = MaskFlow(calls, used, keras_major, rule_of).follow(is_needed);
+  for (std::string& problem : every.other_problems()) result.problems.push_back(std::move(problem));
+  return result;
 }
 
 }  // namespace dtrain

@@ -196,6 +196,7 @@ class Importer {
   /// Returns the name of a value in this order of axes. Adds a permute layer if there is none yet.
   std::string read(const Value& value, Axes axes) {
     ValueNames& names = names_of(value);
+    if (value.output > 0) return fmt::format("{}:{}", names.as_in_file, value.output);  // a state
     const bool wants_last = axes == Axes::channels_last;
     std::string& wanted = wants_last ? names.channels_last : names.as_in_file;
     const std::string& other = wants_last ? names.as_in_file : names.channels_last;

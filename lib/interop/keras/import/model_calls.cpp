@@ -1,5 +1,6 @@
 #include "interop/keras/import/model_calls.h"
 
+#include <algorithm>
 #include <functional>
 #include <queue>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "interop/keras/files/json.h"
 #include "interop/layer_formats.h"
 
 namespace dtrain {
@@ -52,6 +54,7 @@ class ModelOrder {
     int waits_for = 0;           // number of input calls that are not computed yet
     std::vector<Place> readers;  // calls that read this one
     bool is_needed = false;
+    bool is_of_mask = false;  // only masks depend on it
   };
 
   const KerasModelLayer& layer(int number) const { return model_.layers[static_cast<size_t>(number)]; }
@@ -69,27 +72,43 @@ class ModelOrder {
     }
   }
 
-  void need(const KerasTensor& tensor, std::vector<Place>& found) {
+  void need(const KerasTensor& tensor, bool of_mask, std::vector<Place>& found) {
     const Place place{tensor.layer, tensor.call};
-    if (!std::exchange(pending(place).is_needed, true)) found.push_back(place);
+    if (std::exchange(pending(place).is_needed, true)) return;
+    pending(place).is_of_mask = of_mask;
+    found.push_back(place);
   }
 
-  /// Finds the calls that the outputs depend on, and which of them are ready.
+  /// Finds the calls that the outputs and the masks depend on, and which of them are ready.
   void find_needed() {
     std::vector<Place> found;
-    for (const KerasTensor& output : model_.outputs) need(output, found);
-    while (!found.empty()) {
-      const Place place = found.back();
-      found.pop_back();
-      if (layer(place.first).is_input()) continue;
-      for (const KerasTensor& input : call_at(place).inputs) {
-        need(input, found);
-        if (layer(input.layer).is_input()) continue;
-        ++pending(place).waits_for;
-        pending({input.layer, input.call}).readers.push_back(place);
+    for (const KerasTensor& output : model_.outputs) need(output, false, found);
+    size_t followed = 0;
+    const auto follow = [&](bool of_mask) {
+      for (; followed < found.size(); ++followed) {
+        const Place place = found[followed];
+        if (layer(place.first).is_input()) continue;
+        for (const KerasTensor& input : call_at(place).inputs) need(input, of_mask, found);
       }
+    };
+    follow(false);
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (layer(found[i].first).is_input()) continue;
+      for (const KerasMaskArgument& mask : call_at(found[i]).masks) need(mask.tensor, true, found);
+      follow(true);
+    }
+    for (const Place& place : found) {
+      if (layer(place.first).is_input()) continue;
+      for (const KerasTensor& input : call_at(place).inputs) wait(place, input);
+      for (const KerasMaskArgument& mask : call_at(place).masks) wait(place, mask.tensor);
       if (pending(place).waits_for == 0) ready_.push(place);
     }
+  }
+
+  void wait(const Place& place, const KerasTensor& tensor) {
+    if (layer(tensor.layer).is_input()) return;
+    ++pending(place).waits_for;
+    pending({tensor.layer, tensor.call}).readers.push_back(place);
   }
 
   const KerasCall& call_at(const Place& place) const {
@@ -114,19 +133,26 @@ class ModelOrder {
         called.class_name == kKerasReversibleEmbedding && is_set(call_at(place), kReverse);
     // Resizing does the same in training; Keras 3 writes its default, training: true.
     const bool is_resizing = called.class_name == "Resizing";
-    check_arguments(call_at(place), path,
-                    is_causal     ? kCausal
-                    : is_reverse  ? kReverse
-                    : is_resizing ? kTraining
-                                  : "");
+    if (!pending(place).is_of_mask)
+      check_arguments(call_at(place), path,
+                      is_causal     ? kCausal
+                      : is_reverse  ? kReverse
+                      : is_resizing ? kTraining
+                                    : "");
+    for (const KerasMaskArgument& mask : call_at(place).masks)
+      if (!inputs.empty())
+        result_.given_masks.push_back({path, inputs[std::min(mask.input, inputs.size() - 1)],
+                                       value_of(mask.tensor), result_.calls.size(), called.model != nullptr});
     auto& outputs = values_[static_cast<size_t>(place.first)][static_cast<size_t>(place.second)];
     if (called.model) {
       outputs = ModelOrder(*called.model, path + "/", result_).add(inputs);
     } else {
       if (result_.calls.size() >= kMostCalls)
         throw UserError(fmt::format("{}: the model has more than {} calls of layers", path, kMostCalls));
-      outputs = {{static_cast<int>(result_.calls.size()), -1}};
-      result_.calls.push_back({&called, path, std::move(inputs), is_causal, is_reverse});
+      for (int output = 0; output < count_outputs(called); ++output)
+        outputs.push_back({static_cast<int>(result_.calls.size()), -1, output});
+      result_.calls.push_back(
+          {&called, path, std::move(inputs), is_causal, is_reverse, constant_of(call_at(place))});
     }
     for (const Place& reader : pending(place).readers)
       if (--pending(reader).waits_for == 0) ready_.push(reader);
@@ -137,14 +163,47 @@ class ModelOrder {
     return value && value->is_bool() && value->as_bool();
   }
 
+  /// Returns the number of outputs of a call: recurrent layers with return_state have states, too.
+  static int count_outputs(const KerasModelLayer& layer) {
+    const auto states_of = [](const std::string& class_name, const Json& config) {
+      const Json* const is_returned = value_at(config, "return_state");
+      if (!is_returned || !is_returned->is_bool() || !is_returned->as_bool()) return 0;
+      return class_name == "LSTM" ? 2 : 1;
+    };
+    const Json* const inner = value_at(layer.config, "layer");
+    const Json* const inner_config = inner ? value_at(*inner, "config") : nullptr;
+    if (layer.class_name != "Bidirectional" || !inner_config)
+      return 1 + states_of(layer.class_name, layer.config);
+    const int sequences = value_at(layer.config, "merge_mode") ? 1 : 2;
+    return sequences + 2 * states_of(text_at(*inner, "class_name"), *inner_config);
+  }
+
+  /// Returns the second operand of an operation, which Keras 2 writes as the argument `y`.
+  static std::optional<double> constant_of(const KerasCall& call) {
+    const Json* const value = call.constants.size() == 1 ? &call.constants[0] : call.arguments.find("y");
+    if (!value || !value->is_number()) return std::nullopt;
+    return value->as_double();
+  }
+
+  /// Returns an argument as text for a message.
+  static std::string shown(const Json& value) {
+    const Json* const config = value_at(value, "config");
+    const Json* const history = config ? value_at(*config, "keras_history") : nullptr;
+    if (history && history->is_array() && !history->items().empty() && history->items()[0].is_string())
+      return fmt::format("the output of '{}'", history->items()[0].as_string());
+    return value.is_object() ? "an array" : value.dump();
+  }
+
   /// Reports call arguments except `known`. Only arguments with the value false (`training: false`) have no
   /// effect on predictions.
   void check_arguments(const KerasCall& call, const std::string& path, std::string_view known) {
     for (const auto& [key, value] : call.arguments.entries()) {
       if (value.is_bool() && !value.as_bool()) continue;
       if (key == known) continue;
-      result_.problems.push_back(fmt::format("{}: is called with {}={}", path, key, value.dump()));
+      result_.problems.push_back(fmt::format("{}: is called with {}={}", path, key, shown(value)));
     }
+    for (const Json& value : call.constants)
+      result_.problems.push_back(fmt::format("{}: is called with the constant {}", path, shown(value)));
   }
 
   const KerasModel& model_;

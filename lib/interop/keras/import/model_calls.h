@@ -1,6 +1,7 @@
 // The calls of a Keras model's layers in topological order.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace dtrain {
 struct KerasValue {
   int call = -1;   ///< index in KerasCalls::calls; -1 for an input
   int input = -1;  ///< index in the model's inputs; -1 for the output of a call
+  int output = 0;  ///< index of the call's output: states come after the first one
+  bool operator==(const KerasValue&) const = default;
 };
 
 /// One call of a layer that is not a model.
@@ -21,18 +24,29 @@ struct KerasLayerCall {
   std::vector<KerasValue> inputs;
   bool is_causal = false;   ///< attention: called with use_causal_mask
   bool is_reverse = false;  ///< embedding: called with reverse, which projects onto its vectors
+  std::optional<double> constant = std::nullopt;  ///< of an operation that creates a mask: its second operand
+};
+
+/// A mask that is an argument of a call of a layer or model.
+struct KerasGivenMask {
+  std::string path;  ///< path of what is called
+  KerasValue value;  ///< the input whose mask it is
+  KerasValue mask;
+  size_t call = 0;        ///< index of the call; of a model, that of its first call of a layer
+  bool of_model = false;  ///< whether a model is called, in which the input then has the mask
 };
 
 struct KerasCalls {
   std::vector<KerasLayerCall> calls;
   std::vector<KerasValue> outputs;
-  std::vector<std::string>
-      problems;  ///< calls with arguments that change predictions: "a: is called with b=1"
+  /// Calls with arguments that change predictions: "a: is called with b=1".
+  std::vector<std::string> problems;
+  std::vector<KerasGivenMask> given_masks;
 };
 
-/// Lists the calls that the model's outputs depend on, including those of models within the model. Each call
-/// comes after the calls that it reads; otherwise the order is Keras's. Throws UserError for a cycle of
-/// calls, and for more than 100,000 calls.
+/// Lists the calls that the model's outputs and masks depend on, including those of models within the model.
+/// Each call comes after the calls that it reads; otherwise the order is Keras's. Throws UserError for a
+/// cycle of calls, and for more than 100,000 calls.
 KerasCalls list_calls(const KerasModel& model);
 
 }  // namespace dtrain

@@ -1,5 +1,6 @@
 #include "interop/keras/import/repeated_layers.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -20,13 +21,23 @@ RepeatedLayers::RepeatedLayers(const ConfigNode& model) {
   for (const ConfigNode& written : model.find("layers")->items()) {
     const auto& [kind, options] = written.entries().front();
     constexpr std::string_view kKeys[] = {"name", "inputs"};
-    FlatLayer layer{kind.text(), options.find("name")->text(), options.without(kKeys), "", {}};
+    FlatLayer layer{kind.text(), options.find("name")->text(), options.without(kKeys), "", {}, {}};
     layer.signature = layer.kind + "\n" + layer.options.to_yaml();
     const ConfigNode* inputs = options.find("inputs");
     if (!inputs) layer.inputs = {above};
-    if (inputs && inputs->is_scalar()) layer.inputs = {numbers.at(inputs->text())};
+    const auto add = [&](std::string_view name) {
+      const size_t end = std::min(name.find(':'), name.size());
+      layer.inputs.push_back(numbers.at(std::string(name.substr(0, end))));
+      layer.outputs.resize(layer.inputs.size());
+      layer.outputs.back() = name.substr(end);
+      if (end == name.size()) return;
+      layer.is_fixed = true;
+      if (layer.inputs.back() >= 0) layers_[static_cast<size_t>(layer.inputs.back())].is_fixed = true;
+    };
+    if (inputs && inputs->is_scalar()) add(inputs->text());
     if (inputs && inputs->is_sequence())
-      for (const ConfigNode& one : inputs->items()) layer.inputs.push_back(numbers.at(one.text()));
+      for (const ConfigNode& one : inputs->items()) add(one.text());
+    layer.outputs.resize(layer.inputs.size());
     const int number = static_cast<int>(layers_.size());
     for (const int read : layer.inputs)
       if (read >= 0) layers_[static_cast<size_t>(read)].last_reader = number;
@@ -37,8 +48,8 @@ RepeatedLayers::RepeatedLayers(const ConfigNode& model) {
     above = numbers[layer.name] = number;
     layers_.push_back(std::move(layer));
   }
-  const auto fix = [&](const std::string& name) {
-    if (const int number = numbers.at(name); number >= 0)
+  const auto fix = [&](std::string_view name) {
+    if (const int number = numbers.at(std::string(name.substr(0, name.find(':')))); number >= 0)
       layers_[static_cast<size_t>(number)].is_fixed = true;
   };
   const ConfigNode* outputs = model.find("outputs");

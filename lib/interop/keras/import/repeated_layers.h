@@ -12,11 +12,14 @@ namespace dtrain {
 /// One layer of the flat model. Layers are numbered in order; inputs of the model have negative numbers.
 struct FlatLayer {
   std::string kind, name;
-  ConfigNode options;       // options without name and inputs
-  std::string signature;    // kind and options as text
-  std::vector<int> inputs;  // numbers of layers
-  int last_reader = -1;     // number of the last layer that reads this one
-  bool is_fixed = false;    // cannot be in a block: an output of the model, or it shares weights
+  ConfigNode options;                // options without name and inputs
+  std::string signature;             // kind and options as text
+  std::vector<int> inputs;           // numbers of layers
+  std::vector<std::string> outputs;  // for each input: "" or, for another output than the first, ":1"
+  int last_reader = -1;              // number of the last layer that reads this one
+  // The layer cannot be in a block: it is an output of the model, shares weights, has several outputs that
+  // are read, or reads one of several outputs.
+  bool is_fixed = false;
 };
 
 /// Layers [first, first + size) as the body of a block.
