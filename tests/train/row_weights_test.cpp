@@ -119,7 +119,9 @@ TEST_CASE("a batch of rows with weight 0 has no gradient, but weight decay still
   const auto moved = [](const std::string& optimizer) {
     const TempDir directory;
     Recorder recorder;
-    Trainer trainer(plan_from(kDenseRun, {"train.class_weight={0: 0, 1: 0, 2: 0}", "train.epochs=1",
+    // No sample has the class 2.
+    Trainer trainer(plan_from(kDenseRun, {"dataset.train.synthetic.target={classes: 2}",
+                                          "train.class_weight={0: 0, 1: 0, 2: 1}", "train.epochs=1",
                                           "train.optimizer=" + optimizer}),
                     RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();

@@ -44,7 +44,7 @@ void check_end(const std::function<void()>& happens, const std::string& error_of
     try {
       trainer.run();
     } catch (const Error& error) {
-      world.abort(error.what());
+      world.abort(error.what(), false);
       CAPTURE(world.rank());
       CHECK(std::string(error.what()).find(world.rank() == 0 ? error_of_0 : error_of_1) != std::string::npos);
       CHECK(trainer.state().step >= 3);
