@@ -147,8 +147,8 @@ class Overlap(Case):
         self.assertNotIn("was trained on", self.fit(config=again, output="same").err)
         other = self.fit("--set", "seed=1", config=again, output="other").err
         for name in ("validation", "test"):
-            self.assertRegex(other, rf"warning: .*ckpt-\d+.h5: was trained on 1\d of the 20 samples of '{name}', whose "
-                                    r"scores say little about unseen samples; split: {seed: 99} with that run's fractions")
+            self.assertRegex(other, rf"warning: .*ckpt-\d+.h5: this model was trained on 1\d of the 20 samples of '{name}', so "
+                                    r"scores there say little about unseen samples; split: {seed: 99} with that run's fractions")
         shared = [f"--set=dataset.{name}.split.seed=99" for name in ("validation", "test")]
         self.assertNotIn("was trained on", self.fit("--set", "seed=1", *shared, config=again, output="shared").err)
         self.write("a.csv", "".join(f"{i},{(i + 1) % 2}\n" for i in range(100)))  # other data
