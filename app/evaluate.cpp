@@ -24,10 +24,10 @@
 #include "runs/training.h"
 #include "train/data_agreement.h"
 #include "train/evaluation/errors_in_units.h"
-#include "train/sample_check.h"
 #include "train/evaluation/saved_threshold.h"
-#include "train/trainer.h"
 #include "train/evaluation/worst_samples.h"
+#include "train/sample_check.h"
+#include "train/trainer.h"
 
 namespace dtrain {
 

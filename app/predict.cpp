@@ -22,8 +22,8 @@
 #include "run/run_plan.h"
 #include "run/target_scale.h"
 #include "runs/saved_model.h"
-#include "train/sample_check.h"
 #include "train/evaluation/saved_threshold.h"
+#include "train/sample_check.h"
 #include "train/trainer.h"
 
 namespace dtrain {

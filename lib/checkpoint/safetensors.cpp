@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/formats/protobuf.h"
 #include "base/half.h"
 #include "base/json.h"
 #include "base/location.h"
-#include "base/formats/protobuf.h"
 
 namespace dtrain {
 

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/half.h"
 #include "base/formats/protobuf.h"
+#include "base/half.h"
 #include "checkpoint/file.h"
 
 namespace dtrain {
