@@ -13,7 +13,7 @@ namespace dtrain {
 /// The length of a run, in steps.
 struct RunLength {
   int64_t steps_per_epoch = 1;
-  int64_t steps = 1;  // number of steps in all epochs (train.epochs)
+  int64_t steps = 1;  // steps of the whole run: steps_per_epoch * train.epochs
 };
 
 /// A schedule keeps no state except `state` (null at the start), which the checkpoint stores.

@@ -104,7 +104,7 @@ TEST_CASE("metrics are computed from sums of counts") {
               .as_double() == doctest::Approx(precision));
   CHECK(result_of("precision_at_recall: {recall: 0, num_thresholds: 2}", {1, 2, 0, 0}, 3, 1).as_double() ==
         0);
-  // Of two columns, the metric uses the second.
+  // With class_id: 1, the metric reads the second column of scores.
   CHECK(result_of("precision_at_recall: {recall: 0.5, num_thresholds: 2, class_id: 1}",
                   {1, 2, 3, 4, 2, 3, 4, 2}, 9, 2)
             .as_double() == doctest::Approx(6.0 / 11));

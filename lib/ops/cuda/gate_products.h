@@ -93,8 +93,8 @@ class GateProducts {
     }
   }
 
-  /// Writes the gradients of the gates' parts of the kernel. `states`: the states before each step, [steps,
-  /// batch, units]; `diff_sums`: the gradients of the sums in all steps.
+  /// Writes the gradient of the recurrent kernel, gate by gate. `states`: the states before each step,
+  /// [steps, batch, units]; `diff_sums`: the gradients of the gates' sums, [steps, batch, gates * units].
   void kernel_gradient(const T* states, const T* diff_sums, const void* factors, float* diff_kernel,
                        std::byte* scratch) {
     const int64_t units = spec_.units, all = spec_.steps * n_;

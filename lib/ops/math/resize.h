@@ -40,7 +40,7 @@ struct ResizedAxis {
 
   /// Returns the source pixels of pixel `at` of the resized axis.
   DTRAIN_HOST_DEVICE Between between(int32_t at) const {
-    // All positions are in units of 1 / (2 * parts) source pixels.
+    // This function measures positions in units of 1 / (2 * parts) source pixels.
     const uint32_t pixel = 2 * parts, center = (2 * static_cast<uint32_t>(at) + 1) * step;
     const auto inside = static_cast<int32_t>(center / pixel);
     if (is_nearest) return {inside, inside, 0.0f};
