@@ -26,6 +26,7 @@
 #include "train/evaluation/errors_in_units.h"
 #include "train/evaluation/saved_threshold.h"
 #include "train/evaluation/worst_samples.h"
+#include "train/restored_state.h"
 #include "train/sample_check.h"
 #include "train/trainer.h"
 

@@ -21,6 +21,7 @@
 #include "nn/parameters.h"
 #include "print/model_table.h"
 #include "run/run_config_parser.h"
+#include "train/checkpoint_content.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

@@ -23,6 +23,7 @@
 #include "run/target_scale.h"
 #include "runs/saved_model.h"
 #include "train/evaluation/saved_threshold.h"
+#include "train/restored_state.h"
 #include "train/sample_check.h"
 #include "train/trainer.h"
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "generate/step_model.h"
+#include "train/restored_state.h"
 
 namespace dtrain {
 

@@ -12,6 +12,7 @@
 #include "base/finite.h"
 #include "base/stopwatch.h"
 #include "config/load/environment.h"
+#include "train/checkpoint_content.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

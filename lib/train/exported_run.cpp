@@ -14,6 +14,7 @@
 #include "run/row_weights.h"
 #include "run/target_scale.h"
 #include "run/unit_plan.h"
+#include "train/restored_state.h"
 
 namespace dtrain {
 

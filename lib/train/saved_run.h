@@ -2,16 +2,14 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "engine/engine.h"
 #include "run/record/run_directory.h"
 #include "run/record/training_state.h"
-#include "run/run_plan.h"
+#include "run/run_config.h"
 
 namespace dtrain {
 
@@ -65,39 +63,5 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
 /// Returns the path of a run directory's best checkpoint, or of its newest one if there is no best; returns
 /// other paths unchanged. Throws UserError if the directory has no checkpoints.
 std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn);
-
-/// Allocates parameters and optimizer state for training and loads them from a checkpoint. Optimizer state
-/// that the checkpoint lacks keeps its initial value: all of it if the checkpoint has another optimizer,
-/// otherwise that of weights that were not trained before. `state`: the checkpoint's; records these weights
-/// in slots_since. Returns a message for the user, or "" if nothing was reset. Throws UserError if a weight
-/// is missing or has another shape, or if there is too little memory.
-std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
-                                 TrainingState& state);
-
-/// Loads a checkpoint's weights. To be called after Engine::allocate() and before finish_writing(). Throws
-/// UserError if a weight is missing or has another shape.
-void restore_weights(const Checkpoint& checkpoint, Engine& engine);
-
-/// Puts a model with the weights of a checkpoint on the devices of the plan, for `purpose` (evaluation or
-/// prediction) with batches of at most `batch_size` samples. `data`: memory of the samples. Throws UserError
-/// like restore_weights(), or if there is too little memory. Keeps references to the plan.
-std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
-                                             Plan::Purpose purpose, int64_t batch_size,
-                                             const DataMemory& data);
-/// The same for batches of the loader.
-std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
-                                             Plan::Purpose purpose, int64_t batch_size, const Loader& loader);
-
-/// Returns the content of a checkpoint; refers to `arrays`, which have the layout `layout`.
-CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
-                                     const HostArrays& arrays, const TrainingState& state,
-                                     int64_t steps_per_epoch);
-
-/// A function that returns an array of a parameter: its values or a slot.
-using ArrayOf = std::function<const float*(const ParameterSlice&)>;
-/// Like checkpoint_content() above, for arrays at any addresses. `slots` is in the optimizer's order.
-CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLayout& layout,
-                                     const ArrayOf& values, const std::vector<ArrayOf>& slots,
-                                     const TrainingState& state, int64_t steps_per_epoch);
 
 }  // namespace dtrain

@@ -9,6 +9,7 @@
 
 #include "run/monitors.h"
 #include "train/pretrained_loading.h"
+#include "train/restored_state.h"
 #include "train/split_overlap.h"
 #include "train/trainer.h"
 

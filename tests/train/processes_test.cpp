@@ -9,6 +9,7 @@
 
 #include "process_runs.h"
 #include "train/evaluation/evaluation.h"
+#include "train/restored_state.h"
 
 using namespace dtrain;
 using namespace dtrain::test;
