@@ -78,7 +78,7 @@ std::array<Recurrent, 2> directions_of(const GraphNode& node, const Json& option
   backward.prefix = "backward_";
   backward.part = "backward_layer";
   // The second output is reversed: if that direction goes backwards, its states then have the input's order.
-  if (is_set(own, "return_sequences") && !backward.goes_backwards())
+  if (is_true_at(own, "return_sequences") && !backward.goes_backwards())
     throw UserError(fmt::format("bidirectional '{}' cannot be exported to {} yet: its layer goes backwards",
                                 node.name, tool));
   backward.in_input_order = true;

@@ -20,11 +20,6 @@ bool option_is(const Json& options, const char* key, const char* value) {
   return !found || (found->is_string() && found->as_string() == value);
 }
 
-bool is_set(const Json& options, const char* key) {
-  const Json* const found = options.find(key);
-  return found && found->is_bool() && found->as_bool();
-}
-
 namespace {
 
 /// Converts the options to Keras's config. A function that Keras lacks gets a name that Keras does not know,
@@ -68,7 +63,7 @@ void check_exported(const GraphNode& node, const Json& options, const char* tool
     throw UserError(
         fmt::format("{} '{}' cannot be exported to {} yet: {}", node.kind, node.name, tool, what));
   };
-  if (is_set(options, "return_state")) refuse("it has return_state");
+  if (is_true_at(options, "return_state")) refuse("it has return_state");
   if (node.inputs.size() > 1) refuse("it has an initial state");
   if (!is_usual) refuse("it has other activations than Keras's defaults");
 }
@@ -139,10 +134,10 @@ std::string add_onnx_recurrence(OnnxLayer& layer, const Recurrent& recurrent) {
   const bool in_reverse = backwards && !is_masked;  // valid steps are in the order of processing
   std::vector<OnnxAttribute> attributes = {{"hidden_size", units},
                                            {"direction", std::string(in_reverse ? "reverse" : "forward")}};
-  if (is_set(options, "reset_after")) attributes.emplace_back("linear_before_reset", int64_t{1});
+  if (is_true_at(options, "reset_after")) attributes.emplace_back("linear_before_reset", int64_t{1});
   // [steps, 1, batch, units], in the order of the inputs
   std::string y = layer.add(form.op, operands, attributes);
-  const bool sequences = is_set(options, "return_sequences");
+  const bool sequences = is_true_at(options, "return_sequences");
   const int64_t last = backwards ? 0 : steps - 1;
   if (is_masked) {
     y = layer.add("Transpose", {layer.add("Squeeze", {y, layer.integers({1})})},
@@ -197,7 +192,7 @@ std::string add_torch_states(TorchLayer& layer, const Recurrent& recurrent, std:
     const std::string count = layer.add(fmt::format("{}.cumsum(1).unsqueeze(-1)", mask));
     states = fmt::format("(torch.take_along_dim({0}, ({1} - 1).clamp(min=0), 1) * ({1} > 0))", states, count);
   }
-  const bool sequences = is_set(recurrent.options, "return_sequences");
+  const bool sequences = is_true_at(recurrent.options, "return_sequences");
   const bool flips = sequences && recurrent.goes_backwards() && recurrent.in_input_order;
   return layer.add(states + (flips ? ".flip(1)" : sequences ? "" : "[:, -1]"));
 }
@@ -260,7 +255,7 @@ std::string add_torch_gru(TorchLayer& layer, const Recurrent& recurrent) {
 
 TorchRecurrence gru_in_torch(const TorchLayer& layer, const Recurrent& recurrent) {
   const Json& options = recurrent.options;
-  if (!is_set(options, "reset_after"))
+  if (!is_true_at(options, "reset_after"))
     throw UserError(fmt::format("{} '{}' cannot be exported to PyTorch: nn.GRU has no reset_after: false",
                                 layer.node().kind, layer.node().name));
   const int64_t units = options.at("units").as_int(), inputs = layer.input_spec().shape[1];

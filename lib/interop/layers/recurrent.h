@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "interop/keras/files/json.h"
 #include "interop/onnx/builder.h"
 #include "interop/torch/builder.h"
 
@@ -11,8 +12,6 @@ namespace dtrain {
 
 /// Returns whether an option is this text; true if the layer does not have the option.
 bool option_is(const Json& options, const char* key, const char* value);
-/// Returns whether an option is true; false if the layer does not have it.
-bool is_set(const Json& options, const char* key);
 
 /// One recurrent layer in an exported model: a layer, or a direction of a bidirectional layer.
 struct Recurrent {
@@ -22,7 +21,7 @@ struct Recurrent {
   std::string part = {};        ///< its module in the layer's nn.ModuleDict; "": the layer has one module
   bool in_input_order = false;  ///< whether its states after all steps have the order of the input
 
-  bool goes_backwards() const { return is_set(options, "go_backwards"); }
+  bool goes_backwards() const { return is_true_at(options, "go_backwards"); }
 };
 
 /// Adds the operators of a recurrent layer. Returns its output, channels last. Throws UserError if ONNX lacks

@@ -40,9 +40,7 @@ ConfigNode time_distributed_from_keras(KerasLayerReader& reader) {
       const bool is_1d = text_at(*written, "class_name").ends_with("1D");
       if (!is_1d && text_at(*config, "data_format") == "channels_first")
         reader.add_problem("its layer has data_format: channels_first");
-      const Json* const mask_zero = value_at(*config, "mask_zero");
-      if (mask_zero && mask_zero->is_bool() && mask_zero->as_bool())
-        reader.add_problem("its layer has mask_zero: true");
+      if (is_true_at(*config, "mask_zero")) reader.add_problem("its layer has mask_zero: true");
     }
   reader.options({});
   if (layer.is_null()) return ConfigNode::mapping({});

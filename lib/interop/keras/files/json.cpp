@@ -12,4 +12,9 @@ const Json* value_at(const Json& object, const char* key) {
   return value && !value->is_null() ? value : nullptr;
 }
 
+bool is_true_at(const Json& object, const char* key) {
+  const Json* value = value_at(object, key);
+  return value && value->is_bool() && value->as_bool();
+}
+
 }  // namespace dtrain

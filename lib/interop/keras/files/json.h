@@ -11,5 +11,7 @@ namespace dtrain {
 std::string text_at(const Json& object, const char* key);
 /// Returns the value under a key; nullptr if `object` is not an object, or the key is missing or null.
 const Json* value_at(const Json& object, const char* key);
+/// Returns whether `object` is an object that has the value true under a key.
+bool is_true_at(const Json& object, const char* key);
 
 }  // namespace dtrain

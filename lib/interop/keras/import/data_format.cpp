@@ -32,9 +32,8 @@ bool is_elementwise(const KerasModelLayer& layer) {
 }
 
 bool gives_image(const KerasModelLayer& layer) {
-  const Json* keeps = value_at(layer.config, "keepdims");
   const bool is_global = layer.class_name.starts_with("Global");
-  return layer.class_name != "Flatten" && (!is_global || (keeps && keeps->is_bool() && keeps->as_bool()));
+  return layer.class_name != "Flatten" && (!is_global || is_true_at(layer.config, "keepdims"));
 }
 
 ConfigNode with_channels_last(const ConfigNode& options, bool is_volume) {

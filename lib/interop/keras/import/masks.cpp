@@ -1,7 +1,6 @@
 #include "interop/keras/import/masks.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
@@ -10,125 +9,18 @@
 
 #include "interop/keras/files/json.h"
 #include "interop/keras/files/mask_rules.h"
+#include "interop/keras/import/mask_meanings.h"
 
 namespace dtrain {
 
 namespace {
 
-bool is_set_in(const Json& config, const char* option) {
-  const Json* const value = value_at(config, option);
-  return value && value->is_bool() && value->as_bool();
-}
-
 /// Returns whether a layer, or the layer in a Bidirectional, returns the states of all steps.
 bool returns_sequences(const KerasModelLayer& layer) {
   const Json* const inner = value_at(layer.config, "layer");
   const Json* const config = inner ? value_at(*inner, "config") : &layer.config;
-  return config && is_set_in(*config, "return_sequences");
+  return config && is_true_at(*config, "return_sequences");
 }
-
-/// The positions that a mask marks as valid.
-struct MaskMeaning {
-  enum class Kind : uint8_t {
-    unknown,
-    all,          // every position
-    none,         // no position; Keras combines a mask with such a one to give it another shape
-    unequal,      // an index is not the padding
-    any_unequal,  // a feature is not the padding
-  };
-  Kind kind = Kind::unknown;
-  KerasValue of = {};  // the value that is compared with the padding
-  double padding = 0;
-  bool has_features = false;  // the last axis is that of the features; without it, that of the positions
-
-  bool operator==(const MaskMeaning&) const = default;
-};
-
-/// Finds what the masks mean that operations in the file compute: Keras 3 writes masks as arguments.
-class MaskMeanings {
- public:
-  explicit MaskMeanings(const KerasCalls& calls) : calls_(calls) {
-    for (const KerasLayerCall& call : calls.calls) found_.push_back(meaning_of(call));
-  }
-
-  MaskMeaning of(const KerasValue& value) const {
-    return value.call < 0 ? MaskMeaning() : found_[static_cast<size_t>(value.call)];
-  }
-
-  /// Returns the meaning of the mask that a layer creates.
-  static MaskMeaning of_creator(const KerasLayerCall& creator) {
-    const Json* const padding = value_at(creator.layer->config, "mask_value");
-    if (creator.inputs.empty() || (padding && !padding->is_number())) return {};
-    const bool is_masking = creator.layer->class_name == "Masking";
-    return {is_masking ? Kind::any_unequal : Kind::unequal, creator.inputs[0],
-            is_masking && padding ? padding->as_double() : 0};
-  }
-
- private:
-  using Kind = MaskMeaning::Kind;
-
-  static bool is_along_last(const KerasLayerCall& call) {
-    const Json* const axis = value_at(call.layer->config, "axis");
-    return axis && axis->is_int() && axis->as_int() == -1;
-  }
-
-  /// Returns the value that a conversion to another dtype reads; another value as it is.
-  KerasValue before_cast(const KerasValue& value) const {
-    if (value.call < 0) return value;
-    const KerasLayerCall& call = calls_.calls[static_cast<size_t>(value.call)];
-    return call.layer->class_name == "Cast" && call.inputs.size() == 1 ? call.inputs[0] : value;
-  }
-
-  MaskMeaning meaning_of(const KerasLayerCall& call) const {
-    const std::string& name = call.layer->class_name;
-    if (call.inputs.empty()) return {};
-    const MaskMeaning first = of(call.inputs[0]);
-    const bool is_keras_2 =
-        name == "TFOpLambda" && text_at(call.layer->config, "function") == "math.not_equal";
-    if ((name == "NotEqual" || is_keras_2) && call.inputs.size() == 1 && call.constant)
-      return {Kind::unequal, before_cast(call.inputs[0]), *call.constant};
-    if (name == "OnesLike") return {Kind::all};
-    if (name == "ZerosLike") return {Kind::none};
-    if (name == "LogicalOr" && call.inputs.size() == 2) return either(first, of(call.inputs[1]));
-    if (name == "ExpandDims" && is_along_last(call) && !first.has_features) return with_features(first, true);
-    if (name == "Concatenate" && is_along_last(call)) return concatenated(call);
-    if (name == "Any" && is_along_last(call) && !is_set_in(call.layer->config, "keepdims"))
-      return of_any_feature(first);
-    return {};
-  }
-
-  static MaskMeaning with_features(MaskMeaning mask, bool has_features) {
-    mask.has_features = has_features && mask.kind != Kind::unknown;
-    return mask;
-  }
-
-  static MaskMeaning either(const MaskMeaning& a, const MaskMeaning& b) {
-    if (a == b || b.kind == Kind::none) return a;
-    if (a.kind == Kind::none) return b;
-    return a.kind == Kind::all || b.kind == Kind::all ? MaskMeaning{Kind::all} : MaskMeaning();
-  }
-
-  /// Returns the meaning of masks of features one after the other, of which any may be valid.
-  MaskMeaning concatenated(const KerasLayerCall& call) const {
-    MaskMeaning result{Kind::none};
-    for (const KerasValue& input : call.inputs) {
-      const MaskMeaning mask = of(input);
-      if (mask.kind != Kind::all && !mask.has_features) return {};
-      result = either(result, mask);
-    }
-    return result;
-  }
-
-  static MaskMeaning of_any_feature(MaskMeaning mask) {
-    if (mask.has_features || mask.kind == Kind::all) return with_features(mask, false);
-    if (mask.kind != Kind::unequal) return {};
-    mask.kind = Kind::any_unequal;
-    return mask;
-  }
-
-  const KerasCalls& calls_;
-  std::vector<MaskMeaning> found_;  // of the calls' outputs
-};
 
 class MaskFlow {
  public:
@@ -406,7 +298,7 @@ KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_nee
                         const std::function<MaskRule(const KerasLayerCall&)>& rule_of) {
   std::set<const KerasModelLayer*> creators;
   for (const KerasLayerCall& call : calls.calls)
-    if (call.layer->class_name == "Masking" || is_set_in(call.layer->config, "mask_zero"))
+    if (call.layer->class_name == "Masking" || is_true_at(call.layer->config, "mask_zero"))
       creators.insert(call.layer);
   MaskFlow every(calls, creators, keras_major, rule_of);
   const KerasMasks all = every.follow(is_needed);

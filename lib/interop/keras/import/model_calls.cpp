@@ -128,9 +128,10 @@ class ModelOrder {
     for (const KerasTensor& input : call_at(place).inputs) inputs.push_back(value_of(input));
     const KerasModelLayer& called = layer(place.first);
     const std::string path = prefix_ + called.name;
-    const bool is_causal = called.class_name.ends_with("Attention") && is_set(call_at(place), kCausal);
+    const bool is_causal =
+        called.class_name.ends_with("Attention") && is_true_at(call_at(place).arguments, kCausal);
     const bool is_reverse =
-        called.class_name == kKerasReversibleEmbedding && is_set(call_at(place), kReverse);
+        called.class_name == kKerasReversibleEmbedding && is_true_at(call_at(place).arguments, kReverse);
     // Resizing does the same in training; Keras 3 writes its default, training: true.
     const bool is_resizing = called.class_name == "Resizing";
     if (!pending(place).is_of_mask)
@@ -158,16 +159,10 @@ class ModelOrder {
       if (--pending(reader).waits_for == 0) ready_.push(reader);
   }
 
-  static bool is_set(const KerasCall& call, const char* argument) {
-    const Json* const value = call.arguments.find(argument);
-    return value && value->is_bool() && value->as_bool();
-  }
-
   /// Returns the number of outputs of a call: recurrent layers with return_state have states, too.
   static int count_outputs(const KerasModelLayer& layer) {
     const auto states_of = [](const std::string& class_name, const Json& config) {
-      const Json* const is_returned = value_at(config, "return_state");
-      if (!is_returned || !is_returned->is_bool() || !is_returned->as_bool()) return 0;
+      if (!is_true_at(config, "return_state")) return 0;
       return class_name == "LSTM" ? 2 : 1;
     };
     const Json* const inner = value_at(layer.config, "layer");

@@ -24,16 +24,16 @@ struct KerasLayerCall {
   std::vector<KerasValue> inputs;
   bool is_causal = false;   ///< attention: called with use_causal_mask
   bool is_reverse = false;  ///< embedding: called with reverse, which projects onto its vectors
-  std::optional<double> constant = std::nullopt;  ///< of an operation that creates a mask: its second operand
+  std::optional<double> constant = std::nullopt;  ///< second operand of an operation, such as a comparison
 };
 
 /// A mask that is an argument of a call of a layer or model.
 struct KerasGivenMask {
-  std::string path;  ///< path of what is called
-  KerasValue value;  ///< the input whose mask it is
+  std::string path;  ///< path of the called layer or model
+  KerasValue value;  ///< the input that the mask belongs to
   KerasValue mask;
-  size_t call = 0;        ///< index of the call; of a model, that of its first call of a layer
-  bool of_model = false;  ///< whether a model is called, in which the input then has the mask
+  size_t call = 0;        ///< index of the call; for a model, the index of the first call within it
+  bool of_model = false;  ///< whether a model is called; its layers then find this mask at the input
 };
 
 struct KerasCalls {
