@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <span>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "base/name_list.h"
 #include "checkpoint/directory_lock.h"
 #include "checkpoint/file.h"
+#include "run/record/held_directory.h"
 
 namespace dtrain {
 
@@ -46,29 +46,6 @@ std::string reason(int code) {
   return std::generic_category().message(code);
 }
 
-bool is_a_directory(const fs::path& path) {
-  std::error_code unknown;
-  return fs::is_directory(path, unknown);
-}
-
-/// Creates a directory and its missing parents; appends the created ones to `made`, outermost first.
-void make_directories(const fs::path& path, std::vector<std::string>& made) {
-  if (path.empty() || is_a_directory(path)) return;
-  make_directories(path.parent_path(), made);
-  if (::mkdir(path.c_str(), 0777) == 0) {
-    made.push_back(path.string());
-  } else if (const int why = errno; why != EEXIST || !is_a_directory(path)) {
-    throw UserError(fmt::format("{}: cannot be created: {}", path.string(), reason(why)));
-  }
-}
-
-/// Returns the absolute path without a trailing slash.
-fs::path without_slash(const std::string& path) {
-  std::error_code unknown;
-  const fs::path absolute = without_dots(fs::absolute(path, unknown).string());
-  return absolute.has_filename() ? absolute : absolute.parent_path();
-}
-
 /// Returns the first of NAME-recovered, NAME-recovered-2, ... that does not exist in `parent`.
 fs::path free_name(const fs::path& parent, const std::string& name) {
   std::error_code unknown;
@@ -86,62 +63,15 @@ bool remove(const Location& location) {
   return ::unlinkat(location.directory, location.path.c_str(), 0) == 0 || errno == ENOENT;
 }
 
-bool same_file(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-/// Locks an open directory. Returns false if another process holds the lock; true on file systems without
-/// locks. Retries for a moment, because is_held() in another process holds the lock briefly.
-bool lock(int fd) {
-  for (int attempt = 0; attempt < 20; ++attempt) {
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
-    ::usleep(5000);
-  }
-  return false;
-}
-
 }  // namespace
 
-/// State shared by copies. `fd`: -1 until the directory is held.
-struct RunDirectory::Held {
-  explicit Held(std::string given) : path(std::move(given)), absolute(without_slash(path)) {}
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() { close(); }
-
-  void close() {
-    if (fd >= 0) ::close(fd);
-    fd = -1;
-  }
-
-  /// Creates, opens and locks the directory `path`. Returns false if another process holds the lock.
-  bool open() {
-    // The previous owner may have removed the directory before it was locked here; then start over.
-    for (struct stat ours{}, there{};; close()) {
-      make_directories(path, made);
-      fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-      if (fd < 0 && errno == ENOENT) continue;
-      if (fd < 0) throw UserError(fmt::format("{}: cannot be opened: {}", path, reason(errno)));
-      if (!lock(fd)) {
-        close();
-        return false;
-      }
-      if (::fstat(fd, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && same_file(ours, there)) return true;
-    }
-  }
+/// The state that copies of a RunDirectory share.
+struct RunDirectory::Held : HeldDirectory {
+  using HeldDirectory::HeldDirectory;
 
   /// Returns 0 if checkpoints/ was created, else errno: EEXIST if it already existed.
   int make_checkpoints() const { return ::mkdirat(fd, kCheckpoints, 0777) == 0 ? 0 : errno; }
 
-  bool is_gone() const {
-    struct stat status {};
-    return ::fstat(fd, &status) == 0 ? status.st_nlink == 0 : errno == ESTALE;
-  }
-
-  std::string path;
-  fs::path absolute;  // absolute form of `path`, because the working directory may be removed, too
-  int fd = -1;
-  std::vector<std::string> made;  // directories that open() created
   bool made_checkpoints = false;
   std::vector<const char*> missing;  // run files that did not exist when the directory was opened
   bool missing_tensorboard = false;
@@ -166,13 +96,7 @@ bool RunDirectory::is_file_of_run(const std::string& path) {
 }
 
 std::string RunDirectory::path() const {
-  struct stat ours {
-  }, there{};
-  if (held_->fd < 0 || ::fstat(held_->fd, &ours) != 0 || ours.st_nlink == 0) return held_->path;
-  if (::stat(held_->path.c_str(), &there) == 0 && same_file(ours, there)) return held_->path;
-  std::error_code unknown;
-  const fs::path now = fs::read_symlink(fmt::format("/proc/self/fd/{}", held_->fd), unknown);
-  return unknown ? held_->path : now.string();
+  return held_->current_path();
 }
 
 Location RunDirectory::at(const std::string& name) const {
@@ -207,12 +131,7 @@ bool RunDirectory::has_begun() const {
 }
 
 bool RunDirectory::is_held() const {
-  if (held_->fd >= 0) return true;
-  const int fd = ::open(held_->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
-  return held;
+  return held_->is_held();
 }
 
 bool RunDirectory::holds_checkpoint(int64_t step) const {

@@ -1,0 +1,38 @@
+// A directory that a process locks while it writes files there.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace dtrain {
+
+/// Creates a directory and its missing parents; appends the created ones to `made`, outermost first. Throws
+/// UserError.
+void make_directories(const std::filesystem::path& path, std::vector<std::string>& made);
+
+/// An open, locked directory, which may be renamed meanwhile; before open(), only its path.
+struct HeldDirectory {
+  explicit HeldDirectory(std::string given);
+  HeldDirectory(const HeldDirectory&) = delete;
+  HeldDirectory& operator=(const HeldDirectory&) = delete;
+  ~HeldDirectory() { close(); }
+
+  /// Creates, opens and locks the directory `path`. Returns false if another process holds the lock. Throws
+  /// UserError if the directory cannot be created or opened.
+  bool open();
+  void close();
+  /// Returns `path`, or the current path if the open directory was renamed.
+  std::string current_path() const;
+  /// Returns whether this object or another process holds the lock.
+  bool is_held() const;
+  /// Returns whether the open directory was removed.
+  bool is_gone() const;
+
+  std::string path;
+  std::filesystem::path absolute;  // absolute form of `path`: the working directory may be removed, too
+  int fd = -1;                     // -1 until the directory is open
+  std::vector<std::string> made;   // directories that open() created
+};
+
+}  // namespace dtrain
