@@ -58,8 +58,8 @@ std::vector<std::vector<std::pair<int, int>>> link_rounds(const std::vector<std:
 
 std::vector<LinkSpeed> measure_links(World& world, const std::vector<std::string>& machines) {
   std::vector<LinkSpeed> links;
-  std::vector<double>
-      mine;  // latency and bandwidth of the links that this process measures; 0 for other links
+  // Latency and bandwidth of the links that this process measures; 0 for other links.
+  std::vector<double> mine;
   for (const auto& round : link_rounds(machines)) {
     world.any(false);  // all processes start together
     for (const auto& [first, second] : round) {

@@ -40,8 +40,8 @@ struct DatasetSpec {
   int64_t prefetch = 2;
   DataFacts facts;    // facts of the training split, once it was opened; other splits are read with them
   uint64_t seed = 0;  // the run's: splits are drawn with it unless the facts hold another seed
-  ConfigNode
-      resolved;  // the section as in the run directory's config.yaml: with defaults, and an absolute root
+  // The section as in the run directory's config.yaml: with defaults, and an absolute root.
+  ConfigNode resolved;
 
   /// Returns the split named "train", "validation" or "test"; null if it is not configured.
   const SplitSpec* find(const std::string& split) const;

@@ -62,8 +62,8 @@ class ColumnPlanner {
   DataSource& source_;
   Mark place_;
   Purpose purpose_;
-  std::vector<ColumnPlan>
-      evaluation_plans_;            // plans of the columns added so far, without targets that are inputs
+  // Plans of the columns added so far, without targets that are inputs.
+  std::vector<ColumnPlan> evaluation_plans_;
   std::vector<int64_t> held_rows_;  // DataSource::rows_to_fit, as indices into the held columns
   size_t next_ = 0;                 // index of the next held column
 };
@@ -73,11 +73,9 @@ class ColumnPlanner {
 template <class Open>
 auto at_place(const Mark& place, Open open) {
   try {
-    return open();
-  } catch (const LocatedError&) {
+    return with_location(place, open);
+  } catch (const UserError&) {
     throw;
-  } catch (const UserError& error) {
-    throw UserError(located(place, error.what()));
   } catch (const Error& error) {
     throw Error(located(place, error.what()));
   } catch (const std::bad_alloc&) {

@@ -17,8 +17,8 @@ namespace dtrain {
 struct PipelineDevice {
   DeviceId device;
   std::optional<int64_t> bytes;  // memory for parameters and activations; nullopt: unlimited
-  std::vector<double> seconds =
-      {};  // seconds of each node (layer_times.h); empty: estimated for a typical device of this type
+  // Seconds of each node (layer_times.h); empty: estimated for a typical device of this type.
+  std::vector<double> seconds = {};
 };
 
 /// Describes one batch as a pipeline processes it.

@@ -14,8 +14,8 @@ struct StageNode {
   bool is_input = false;   // model input: no layer, no cost, on the stage of its first reader
   bool stays = false;      // whether the node must be on the stage of the previous node
   int parameters_of = -1;  // the node whose parameters this node shares; -1: none
-  int64_t parameter_bytes =
-      0;  // bytes of parameters, gradients and optimizer state; counted once per stage that uses them
+  // Bytes of parameters, gradients and optimizer state; counted once per stage that uses them.
+  int64_t parameter_bytes = 0;
   int64_t activation_bytes = 0;  // kept from forward to backward, per microbatch
   /// For the last node of a recomputed segment: bytes that the segment holds while backward is in it.
   /// Segments are recomputed one after the other.

@@ -33,8 +33,8 @@ class Feed {
   /// How a column is uploaded to the device.
   struct Column {
     GatherSpec spec;  // how rows are converted; each batch sets row_elements, because it may be cut
-    int64_t elements =
-        0;  // elements of a whole row; 0: rows are read by other threads, with the positions of the batch
+    // Elements of a whole row; 0: rows are read by other threads, with the positions of the batch.
+    int64_t elements = 0;
     Buffer scale, offset;  // device arrays to which the spec points
     bool stored = false;   // true: in the data set's format; false: in the model's
     Buffer resident;       // all rows, if the column is kept on the device

@@ -74,8 +74,8 @@ class ReplicaPlans {
   const int microbatches_;
   const Options options_;
   const std::vector<Ops*> ops_;
-  std::vector<Collective*>
-      groups_;  // groups for collective calls of layers, indexed by slot; empty: no such calls
+  // Groups for collective calls of layers, indexed by slot; empty: no such calls.
+  std::vector<Collective*> groups_;
   std::vector<int> in_flight_;  // indexed by slot
   Watchdog* watchdog_ = nullptr;
   std::mutex making_;  // held while a plan is created, which may take minutes; protects shorter_

@@ -69,10 +69,10 @@ class SlotThreads {
   const Range here_;
   const bool spin_;
   Team team_;
-  std::vector<std::vector<std::unique_ptr<Collective>>>
-      groups_;  // indexed by slot of this process; empty with one slot
-  std::vector<std::vector<std::unique_ptr<Collective>>>
-      all_;  // indexed by slot; empty if all replicas are here
+  // Indexed by slot of this process; empty with one slot.
+  std::vector<std::vector<std::unique_ptr<Collective>>> groups_;
+  // Indexed by slot; empty if all replicas are here.
+  std::vector<std::vector<std::unique_ptr<Collective>>> all_;
   std::vector<std::unique_ptr<Collective>> everyone_of_all_;  // indexed by replica, then slot; may be empty
   std::vector<std::unique_ptr<Worker>> workers_;              // indexed by replica, then slot
 };

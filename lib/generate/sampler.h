@@ -15,8 +15,8 @@ struct SamplingOptions {
   /// The scores are divided by the temperature: a small temperature prefers probable tokens. 0: always takes
   /// the token with the largest score.
   double temperature = 1;
-  std::optional<int64_t> top_k =
-      {};  // number of tokens with the largest scores from which one is drawn; at least 1
+  // Number of tokens with the largest scores from which one is drawn; at least 1.
+  std::optional<int64_t> top_k = {};
   /// Draws from the smallest set of most probable tokens whose probabilities sum to at least this; in (0, 1].
   double top_p = 1;
   uint64_t seed = 0;

@@ -27,8 +27,8 @@ namespace {
 /// An image that libjpeg downscales while decoding stays at least this much larger than the requested size,
 /// so that blur and aliasing from the downscaling are hardly visible after the final resize.
 constexpr double kLeastOversize = 1.25;
-constexpr int kMostScans =
-    500;  // maximum number of scans of a progressive image; libjpeg-turbo's fuzzers use the same limit
+// Maximum number of scans of a progressive image; libjpeg-turbo's fuzzers use the same limit.
+constexpr int kMostScans = 500;
 
 /// Error handler. libjpeg reports errors through a callback that must not return; it jumps back to the caller
 /// of the library.

@@ -15,8 +15,8 @@ namespace dtrain {
 /// A limit that a weight satisfies after every update. As in Keras, initial values need not satisfy it.
 struct Constraint {
   ConstraintSpec spec;  // the constraint without its sizes
-  std::vector<int64_t> axes =
-      {};  // axes over which norms are computed; negative ones count from the last axis
+  // Axes over which norms are computed; negative ones count from the last axis.
+  std::vector<int64_t> axes = {};
 
   /// Returns whether each element is limited by itself. Otherwise the limit needs the whole weight.
   bool is_elementwise() const { return spec.non_negative; }

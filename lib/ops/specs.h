@@ -191,9 +191,9 @@ struct ElementwiseLossSpec {
   Kind kind = Kind::mean_squared_error;
   bool from_logits = false;  ///< option of the binary cross-entropies
   float delta = 1;           ///< option of huber
-  float label_smoothing =
-      0;            ///< option of the binary cross-entropies: fraction of the target that is replaced by 1/2
-  float gamma = 2;  ///< option of binary_focal_crossentropy
+  /// Option of the binary cross-entropies: fraction of the target that is replaced by 1/2.
+  float label_smoothing = 0;
+  float gamma = 2;      ///< option of binary_focal_crossentropy
   float alpha = 0.25f;  ///< option of binary_focal_crossentropy if balances_classes: weight of class 1
   bool balances_classes = false;
 
@@ -376,8 +376,8 @@ struct GradientRule {
                                   ///< kGrowthSteps finite steps
   bool is_weighted = false;       ///< the gradient is that of a mean weighted by row weights
   bool skips_unweighted = false;  ///< a step in which all weights are 0 updates nothing (masks)
-  static constexpr int kGrowthSteps =
-      2000;  // kGrowthSteps and kFirstLossScale as in Keras's LossScaleOptimizer
+  // The values of kGrowthSteps and kFirstLossScale are those of Keras's LossScaleOptimizer.
+  static constexpr int kGrowthSteps = 2000;
   static constexpr float kFirstLossScale = 32768.0f;
 };
 

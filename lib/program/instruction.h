@@ -25,8 +25,8 @@ struct ParameterPlace {
 
 /// The location where a parameter's gradient is written.
 struct GradientPlace {
-  int64_t offset =
-      -1;  // offset in the slot's gradients; -1: the gradient is not needed, or goes only to `value`
+  // Offset in the slot's gradients; -1: the gradient is not needed, or goes only to `value`.
+  int64_t offset = -1;
   /// A separate array: the gradient from another layer that shares the parameter, or a bucket. If `offset` is
   /// set, too: the gradient that AccumulateGradient adds at `offset`, in frames that accumulate.
   ValueId value = ValueId::none;

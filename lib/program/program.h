@@ -55,8 +55,8 @@ struct ProgramValue {
 /// Bytes of a slot's memory that a plan needs.
 struct ArenaBytes {
   size_t frame = 0;  // bytes per microbatch in flight
-  size_t shared =
-      0;             // bytes for all microbatches together: values that are not kept from forward to backward
+  // Bytes for all microbatches together: values that are not kept from forward to backward.
+  size_t shared = 0;
   size_t links = 0;  // bytes per microbatch in flight: gradients in transfer from other slots, in the links'
                      // memory
   size_t transfers = 0;  // bytes in host memory, for all microbatches: copies of values on their way to or
@@ -73,8 +73,8 @@ struct ProgramBuffer {
   bool is_lent = false;  // another slot reads it directly
   bool from_start = false;  // written before the first instruction
   Lifetime lifetime;        // first and last instruction that need it
-  bool is_shared =
-      false;  // whether microbatches in flight share the buffer, which is then part of ArenaBytes::shared
+  // Whether microbatches in flight share the buffer, which is then part of ArenaBytes::shared.
+  bool is_shared = false;
   size_t offset = 0;  // in the slot's frame memory or shared memory
 };
 

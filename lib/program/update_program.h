@@ -28,8 +28,8 @@ struct UpdateRequest {
   int64_t gradients = 0;         // floats that have a gradient: the trained parameters, then statistics
   int64_t trained = 0;           // floats of trained parameters
   Range share;                   // the range that this replica updates
-  bool counts_share =
-      true;  // whether this replica's share counts in the norm; false if another replica has the same sum
+  // Whether this replica's share counts in the norm; false if another replica has the same sum.
+  bool counts_share = true;
   int64_t bucket = 1;                // floats per bucket of a sum that backward starts
   bool needs_norm = false;           // whether the norm of the gradient is needed
   bool has_row_weights = false;      // the gradient is divided by the sum of the weights of all rows
@@ -45,10 +45,10 @@ struct UpdateRequest {
 
 /// The instructions of one slot in one replica after the gradients of the last microbatch were computed.
 struct UpdateProgram {
-  std::vector<Instruction>
-      reduction;  // instructions that are skipped if the backward pass has run them (all_reduce_bucket)
-  std::vector<Instruction>
-      on_device;  // instructions that only enqueue work, so that they may be part of a captured graph
+  // Instructions that are skipped if the backward pass has run them (all_reduce_bucket).
+  std::vector<Instruction> reduction;
+  // Instructions that only enqueue work, so that they may be part of a captured graph.
+  std::vector<Instruction> on_device;
   std::vector<Instruction> on_host;  // waits for other slots and replicas on the host
 };
 

@@ -24,8 +24,8 @@ inline constexpr const char* kSweepFile = "sweep.json";
 struct MetricFacts {
   bool known = false;
   std::set<std::string> larger_is_better;
-  std::map<std::string, std::string>
-      targets;  // indexed by metric: the target that it compares an output with
+  // Indexed by metric: the target that it compares an output with.
+  std::map<std::string, std::string> targets;
   std::map<std::string, std::string> computes;  // indexed by metric: equal for one metric under two names
 
   /// `known` is false if this version of dtrain does not accept the configuration.

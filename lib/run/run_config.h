@@ -68,8 +68,8 @@ struct CheckpointOptions {
 /// Row weights by the class of the target, for training.
 struct ClassWeights {
   bool balanced = false;  // all classes have the same total weight in the training split
-  std::vector<std::pair<std::string, double>> weights =
-      {};  // indexed by class name or index; 1 for other classes
+  // Indexed by class name or index; 1 for other classes.
+  std::vector<std::pair<std::string, double>> weights = {};
   Mark mark;
 };
 

@@ -21,8 +21,8 @@ struct TorchArray {
 struct Pretrained {
   std::string path;
   WeightFile file;  // owns the arrays
-  std::map<std::string, const ArrayRef*>
-      weights;                      // indexed by the model's names; others keep their initial values
+  // Indexed by the model's names; others keep their initial values.
+  std::map<std::string, const ArrayRef*> weights;
   std::deque<TorchArray> of_torch;  // PyTorch weights converted to Keras's order of axes
   std::vector<std::string> warnings;
   std::string description;  // "12 of 14 weights from base.h5; with initial values: 'head/kernel'"

@@ -121,8 +121,8 @@ TEST_CASE("transforms of windows are fitted on each training row once") {
                                       "\ntransforms: [standardize, standardize: {of: [target]}]");
   const TensorSpec target{"", {1}};
   const auto train = open_split(spec, *spec.train, {kInput}, {target}, true);
-  const auto& fitted =
-      train->facts().fitted;  // statistics of rows 0 to 4; the last two rows are for validation
+  // Statistics of rows 0 to 4; the last two rows are for validation.
+  const auto& fitted = train->facts().fitted;
   CHECK(fitted.at("x")[0].numbers.at("mean") == Values{2, 12});
   CHECK(fitted.at("target")[0].numbers.at("mean") == Values{2});
   CHECK(fitted.at("x")[0].numbers.at("deviation")[0] == doctest::Approx(std::sqrt(2.0)));
@@ -168,8 +168,8 @@ TEST_CASE("splits by time do not leak") {
     const DatasetSpec spec = table.spec(
         "", fmt::format("length: {}, horizon: {}, stride: {}, by: site, time: t", length, horizon, stride),
         "\nvalidation: {split: {of: train, fraction: 0.2}}\ntest: {split: {of: train, fraction: 0.1}}");
-    std::map<std::string, std::map<int, std::pair<double, double>>>
-        targets;  // indexed by split and series: first, last
+    // Indexed by split and series: first, last.
+    std::map<std::string, std::map<int, std::pair<double, double>>> targets;
     for (const char* name : kSplitNames) {
       const auto data = open_split(spec, *spec.find(name), {{"x", {length, 1}}}, {{"", {horizon}}});
       const Values inputs = read_all(*data, 0), outputs = read_all(*data, 1);

@@ -50,8 +50,8 @@ struct LoaderOptions {
   uint64_t seed = 0;     // seed for the order and for the sample keys
   int64_t prefetch = 2;  // maximum number of batches read ahead
   int threads = 0;       // reader threads; 0: one per core available to this process
-  RowsOfBatch rows =
-      nullptr;  // the rows of a batch that this process reads, if others read the rest; null: all
+  // The rows of a batch that this process reads, if others read the rest; null: all.
+  RowsOfBatch rows = nullptr;
   /// Batches contain samples of similar lengths if they are shuffled, and are cut to the longest of them;
   /// null: neither.
   std::shared_ptr<const SampleLengths> lengths = nullptr;

@@ -32,8 +32,8 @@ struct InputTarget {
 };
 
 struct SplitSpec {
-  Configured<Reader>
-      reader;  // the reader of the split; for a drawn split, the reader of its source, set after parsing
+  // The reader of the split; for a drawn split, the reader of its source, set after parsing.
+  Configured<Reader> reader;
   std::optional<std::vector<int64_t>> rows;  // range [from, to) of rows
   /// Makes samples of several rows. For a drawn split: its source split's, set after parsing.
   std::optional<WindowsOptions> windows;

@@ -48,8 +48,8 @@ class MergeTrainer {
   };
   struct Pair {
     int64_t count = 0;
-    std::vector<uint32_t>
-        pieces;  // indices of pieces, each once; a piece may have lost the pair since it was listed
+    // Indices of pieces, each once; a piece may have lost the pair since it was listed.
+    std::vector<uint32_t> pieces;
   };
   struct Candidate {
     int64_t count;

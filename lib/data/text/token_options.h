@@ -33,8 +33,8 @@ struct TokenOptions {
   TokenKind tokens = TokenKind::bytes;
   /// Most ids, including padding and unknown words, or including the 256 bytes. Unset for bytes.
   std::optional<int64_t> vocabulary;
-  std::optional<TextStandardization>
-      standardize;  // standardization of words; unset: lower_and_strip_punctuation
+  // Standardization of words; unset: lower_and_strip_punctuation.
+  std::optional<TextStandardization> standardize;
 
   /// Returns the number of ids that a model must accept.
   int64_t ids() const { return vocabulary.value_or(kByteTokens); }

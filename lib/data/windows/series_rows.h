@@ -13,8 +13,8 @@ namespace dtrain {
 struct SeriesRows {
   std::vector<int64_t> rows;  // row numbers of the source
   std::vector<int64_t> ends;  // indexed by series: end of its rows in `rows`
-  std::vector<std::string>
-      names;           // indexed by series, in the order of first rows; empty if there is only one
+  // Indexed by series, in the order of first rows; empty if there is only one.
+  std::vector<std::string> names;
   std::string source;  // name of the files, for messages
 
   size_t size() const { return ends.size(); }

@@ -21,8 +21,8 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  std::map<std::pair<int, int>, std::string>
-      notes;  // indexed by GPU pair (lower index first); "" if no problem
+  // Indexed by GPU pair (lower index first); "" if no problem.
+  std::map<std::pair<int, int>, std::string> notes;
 };
 
 State& state() {

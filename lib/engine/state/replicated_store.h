@@ -56,8 +56,8 @@ class ReplicatedStore final : public ParameterStore {
   const ParameterLayout& layout_;
   const std::vector<SlotLayout>& slots_;
   std::vector<Copy> copies_;
-  std::vector<std::unique_ptr<ParameterMemory>>
-      mirrors_;  // mirrors of GPUs whose copy is on the host, indexed by rank
+  // Mirrors of GPUs whose copy is on the host, indexed by rank.
+  std::vector<std::unique_ptr<ParameterMemory>> mirrors_;
 };
 
 }  // namespace dtrain

@@ -19,8 +19,8 @@ struct Shard {
   Worker* worker = nullptr;
   Range trained;  // the part of parameters with a gradient, including statistics
   Range frozen;
-  std::unique_ptr<ParameterMemory>
-      memory;            // memory of `trained`; of the whole layout unless parameters are sharded
+  // Memory of `trained`; of the whole layout unless parameters are sharded.
+  std::unique_ptr<ParameterMemory> memory;
   Buffer frozen_values;  // allocated if parameters are sharded
 
   /// Calls work(part, values) for each part of the parameters in `range` that this replica stores. `values`:

@@ -43,8 +43,8 @@ class ProcessTotals {
   struct Node {
     size_t first, replicas;  // replicas of this process
     SumTree tree;
-    std::vector<double>
-        totals;  // totals of its replicas; finally, in the first node, the totals of all replicas
+    // Totals of its replicas; finally, in the first node, the totals of all replicas.
+    std::vector<double> totals;
   };
 
   size_t index_of(int rank, int slot) const {

@@ -136,8 +136,8 @@ class OnnxBuilder {
   };
   std::map<ValueRef, Names> values_;
   std::map<std::tuple<int, size_t, std::vector<int64_t>, std::vector<int64_t>>, std::string> parameters_;
-  std::map<std::pair<int, std::string>, std::string>
-      arrays_;  // names of arrays, by owner and name within the layer
+  // Names of arrays, by owner and name within the layer.
+  std::map<std::pair<int, std::string>, std::string> arrays_;
   std::map<std::vector<float>, std::string> constants_;
   std::map<std::vector<int64_t>, std::string> integers_;
 };

@@ -111,8 +111,8 @@ class BufferAssignment {
 
   CompileState& step_;
   Program& program_;
-  IdVector<ValueId, ValueId>
-      root_;  // for a view: the value whose memory it uses; none: the value has its own memory
+  // For a view: the value whose memory it uses; none: the value has its own memory.
+  IdVector<ValueId, ValueId> root_;
   IdVector<ValueId, int64_t> last_read_;
   IdVector<ValueId, char> kept_;
   int64_t at_ = 0;  // index of the current instruction

@@ -53,8 +53,8 @@ struct TrainingState {
   std::optional<Best> best;
   std::map<std::string, DataIdentity> data;  // identity of the data, by split; empty in older checkpoints
   History history;                           // a separate part of a checkpoint
-  TableLine
-      tables;  // tables of the newest epoch; with those of the best epoch, a separate part of a checkpoint
+  // Tables of the newest epoch; with those of the best epoch, a separate part of a checkpoint.
+  TableLine tables;
   bool stopped = false;     // whether a callback stopped the run
   std::string stop_reason;  // the callback's message, if stopped
   int64_t epochs = 0;       // train.epochs when this state was saved

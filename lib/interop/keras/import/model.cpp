@@ -184,8 +184,8 @@ class Importer {
   /// The names of a value in both orders of axes; "" if the value does not exist in that order.
   struct ValueNames {
     std::string as_in_file, channels_last;
-    bool is_volume =
-        false;  // whether the image has three axes besides the channels; known only with channels last
+    // Whether the image has three axes besides the channels; known only with channels last.
+    bool is_volume = false;
   };
 
   ValueNames& names_of(const Value& value) {
@@ -353,8 +353,8 @@ class Importer {
   std::vector<ConfigNode> layers_;  // layers of the written model
   std::string above_;               // name of the last layer in `layers_`
   std::set<std::string> taken_;
-  std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>>
-      written_;  // kind and options of the written layers
+  // Kind and options of the written layers.
+  std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;
   std::map<const KerasModelLayer*, ConfigNode> activity_regularizers_;
   std::map<const KerasModelLayer*, bool> causal_;  // KerasLayerCall::is_causal
 };

@@ -135,8 +135,8 @@ void spatial_dropout(float* dst, const float* src, float rate, const Philox& ran
   const int64_t blocks_per_sample = (channels + 3) / 4;
   for (int64_t first = begin; first < end;) {
     const int64_t sample = first / pixels;
-    const int64_t last =
-        (sample + 1) * pixels < end ? (sample + 1) * pixels : end;  // end of this sample's pixels
+    // End of this sample's pixels.
+    const int64_t last = (sample + 1) * pixels < end ? (sample + 1) * pixels : end;
     each_random_run(random, step, first_sample, channels, sample * blocks_per_sample,
                     (sample + 1) * blocks_per_sample, [&](const uint32_t* words, int64_t place, int64_t n) {
                       for (int64_t pixel = first; pixel < last; ++pixel) {

@@ -61,8 +61,8 @@ struct RecurrentBackwardStep {
   /// The gradient of the state, to which that of the output is added. A gru, and every kind if there is a
   /// mask, then replaces it by the part of the previous state's gradient that does not pass a product.
   float* diff_state;
-  float* diff_cell =
-      nullptr;  ///< lstm: gradient of the cell after the step, replaced by the gradient of the cell before it
+  /// For an LSTM: gradient of the cell after the step, replaced by the gradient of the cell before it.
+  float* diff_cell = nullptr;
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
   int64_t diff_dst_stride = 0;      ///< elements from one row of diff_dst to the next
   bool second = false;              ///< gru: whether to compute the part of the step after the second product

@@ -27,8 +27,8 @@ void remove_negatives(float* weights, int64_t begin, int64_t end) {
 }
 
 void limit_norms(const ConstraintSpec& spec, float* weights, int64_t begin, int64_t end) {
-  constexpr int64_t kColumns =
-      64;  // number of columns that are summed at a time, so that their sums need no other memory
+  // Number of columns that are summed at a time, so that their sums need no other memory.
+  constexpr int64_t kColumns = 64;
   while (begin < end) {
     const int64_t outer = begin / spec.inner, column = begin % spec.inner;
     const int64_t left = spec.inner - column < end - begin ? spec.inner - column : end - begin;
