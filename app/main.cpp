@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cli/connected_world.h"
 #include "cli/console.h"
+#include "cli/exit_codes.h"
 #include "cli/invocation.h"
 #include "cli/last_resort.h"
 #include "cli/process_group.h"
@@ -23,9 +24,6 @@
 namespace dtrain {
 
 namespace {
-
-// Exit codes. A run ended by a signal returns 128 + the signal's number.
-constexpr int kDone = 0, kFailed = 1, kWrong = 2;
 
 void run(int argc, char** argv, World& world) {
   CommandLine line("dtrain", "Trains neural networks described by YAML files.");

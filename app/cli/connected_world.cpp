@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "cli/exit_codes.h"
 #include "cli/process_end.h"
 
 namespace dtrain {
@@ -35,11 +36,9 @@ ConnectedWorld::ConnectedWorld(Processes& processes)
     : control_(processes.control()),
       world_(
           processes.transport(),
-          {.abort =
-               [this](const std::string& why, bool is_user_error) {
-                 constexpr int kFailed = 1, kWrong = 2;  // exit codes
-                 control_.report_error(why, is_user_error ? kWrong : kFailed);
-               },
+          {.abort = [this](
+                        const std::string& why,
+                        bool is_user_error) { control_.report_error(why, is_user_error ? kWrong : kFailed); },
            .set_peer_timeout =
                [this](double seconds) { control_.set_peer_timeout(std::chrono::duration<double>(seconds)); },
            .failure_of_other = [this](bool failed) { return failure_of_other(control_, failed); },

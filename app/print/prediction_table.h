@@ -32,8 +32,8 @@ std::unique_ptr<TextSink> open_standard_output();
 struct PredictedOutput {
   TensorSpec spec;                        // form of one sample; has the layer's name
   std::vector<std::string> targets = {};  // names of its columns in the training file; empty if none
-  std::vector<std::string> classes =
-      {};  // indexed by column; a single column may have two classes: its number belongs to the second
+  // Indexed by column; a single column may have two classes: its number belongs to the second.
+  std::vector<std::string> classes = {};
   double sum = 1;  // sum of the two classes' numbers, for an output with a single column
   std::optional<double> threshold = {};  // above this, the second of two classes is predicted
 

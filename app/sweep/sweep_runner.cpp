@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/console.h"
+#include "cli/exit_codes.h"
 #include "device/device.h"
 
 namespace dtrain {
@@ -74,7 +75,6 @@ void SweepRunner::check_first() const {
   ChildProcess check({"check", folder_.config_path(run), "--quiet"}, folder_.log_path(run),
                      available_cores());
   check.wait();
-  constexpr int kWrong = 2;
   if (check.exit_code() != kWrong) return;
   throw UserError(error_in(read_log(folder_.log_path(run))));
 }
