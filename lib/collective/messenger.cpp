@@ -37,8 +37,8 @@ Messenger::~Messenger() {
 void Messenger::start(Exchange& exchange) {
   {
     const std::lock_guard lock(mutex_);
-    if (exchange.state_ == Exchange::State::running)
-      return;  // the exchange was still running when the messenger failed
+    // The exchange was still running when the messenger failed.
+    if (exchange.state_ == Exchange::State::running) return;
     exchange.state_ = failure_ ? Exchange::State::failed : Exchange::State::running;
     if (failure_) return;
     new_.push_back(&exchange);

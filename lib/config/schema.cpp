@@ -226,8 +226,8 @@ Json SchemaDefinitions::define(std::string name, const std::function<Json()>& ma
   if (!living) return make();
   std::replace(name.begin(), name.end(), ' ', '_');
   if (!living->definitions_.find(name)) {
-    living->definitions_.set(name,
-                             Json());  // set before the schema is made, because the schema may be recursive
+    // The name is set before the schema is made, because the schema may be recursive.
+    living->definitions_.set(name, Json());
     Json made = make();
     living->definitions_.set(name, std::move(made));
   }

@@ -173,8 +173,8 @@ void decode_box_nearest(PictureRows& rows, const Box& box, int64_t height, int64
       std::copy_n(row.data() + nearest(box.left, box.width, x, width) * channels, channels,
                   dst + x * channels);
   }
-  for (; read < rows.height(); ++read)
-    source.read(row.data());  // damage in the remaining rows is an error, too
+  // Damage in the remaining rows is an error, too.
+  for (; read < rows.height(); ++read) source.read(row.data());
   rows.finish();
 }
 

@@ -18,8 +18,8 @@ inline constexpr size_t kMostMerged = 64;
 /// (a stride of 0) or reverses them (a negative stride), or the gradient of one. dst is row major. Strides
 /// count elements.
 struct StridedSum {
-  std::array<int64_t, 6> extents{1, 1, 1, 1, 1, 1},
-      strides{};  ///< extents and strides of axes, outermost first
+  /// Extents and strides of axes, outermost first.
+  std::array<int64_t, 6> extents{1, 1, 1, 1, 1, 1}, strides{};
   std::array<int64_t, 2> sum_extents{1, 1}, sum_strides{};
 
   int64_t elements() const {

@@ -15,8 +15,8 @@ struct RecurrenceSpec {
   Kind kind = Kind::lstm;
   int64_t batch = 0, steps = 0, inputs = 0, units = 0;
   ActivationSpec activation{.kind = Activation::tanh};
-  ActivationSpec recurrent_activation{.kind =
-                                          Activation::sigmoid};  ///< activation of the gates of lstm and gru
+  /// Activation of the gates of lstm and gru.
+  ActivationSpec recurrent_activation{.kind = Activation::sigmoid};
   bool bias = true;
   bool reset_after = true;         ///< gru: the reset gate multiplies the product, not the state before it
   bool go_backwards = false;       ///< the last element of a sequence is processed first

@@ -62,8 +62,8 @@ std::vector<std::string> warnings_of_overlap(const RunConfig& config, const Chec
           (!mine.drawn.empty() && draw_of(mine) == draw_of(trained->second)))
         continue;
       RunConfig before = saved_config(other, {});
-      before.dataset.cache =
-          registry<Cache>().make("none");  // the cache of that run may hold other data by now
+      // The cache of that run may hold other data by now.
+      before.dataset.cache = registry<Cache>().make("none");
       const int64_t common =
           count_common(evaluated->rows_in_files(), open(before, *before.dataset.train)->rows_in_files());
       if (common > 0)

@@ -46,8 +46,8 @@ TEST_CASE("text: windows and their next tokens") {
   for (const std::string cache : {"none", "memory", "{file: kept}"}) {
     CAPTURE(cache);
     const auto data = open(folder, "train: {text: {file: a.txt, sequence_length: 4}}\ncache: " + cache);
-    CHECK(data->size() ==
-          3);  // of 13 tokens with a next one, the last does not fill a window and is left out
+    // Of 13 tokens with a next one, the last does not fill a window and is left out.
+    CHECK(data->size() == 3);
     CHECK(read_all(*data, 0) == bytes("abcdefghijkl"));
     CHECK(read_all(*data, 1) == bytes("bcdefghijklm"));
     CHECK(read_rows(*data, {2, 0}, 0) == bytes("ijklabcd"));

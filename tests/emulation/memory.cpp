@@ -109,8 +109,8 @@ void start_memory(int devices, size_t bytes_each) {
     void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
     madvise(data, bytes, MADV_HUGEPAGE);  // protection is changed per page, several times per launch
-    madvise(data, bytes,
-            MADV_HUGEPAGE);  // without huge pages, changing the protection takes longer than most kernels
+    // Without huge pages, changing the protection takes longer than most kernels.
+    madvise(data, bytes, MADV_HUGEPAGE);
     ASAN_POISON_MEMORY_REGION(data, bytes);
     regions.push_back({static_cast<std::byte*>(data), bytes, 0, 0, {}, {}});
   }

@@ -56,8 +56,8 @@ int version_told = 0;  // 0: that of the header
 int lost_device = -1;  // device whose link is lost
 
 thread_local int groups = 0;
-thread_local std::vector<ncclComm_t> begun,
-    ended;  // communicators that this thread begins and ends in the open group
+// Communicators that this thread begins and ends in the open group.
+thread_local std::vector<ncclComm_t> begun, ended;
 
 /// The library chooses algorithms, and thus summation orders, freely unless configured.
 size_t first_rank(size_t ranks) {

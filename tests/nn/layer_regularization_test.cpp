@@ -55,8 +55,8 @@ TEST_CASE("spatial dropout drops whole channels at its rate") {
 }
 
 TEST_CASE("gaussian_noise and gaussian_dropout have normally distributed noise, and none at inference") {
-  for (const std::string kind :
-       {"gaussian_noise: 0.5", "gaussian_dropout: 0.2"}) {  // both kinds have the deviation 0.5
+  // Both kinds have the deviation 0.5.
+  for (const std::string kind : {"gaussian_noise: 0.5", "gaussian_dropout: 0.2"}) {
     INFO(kind);
     LayerCase c{kind, {{"x", {20001}}}};
     c.low = 1, c.high = 2;
@@ -73,8 +73,8 @@ TEST_CASE("gaussian_noise and gaussian_dropout have normally distributed noise, 
     }
     CHECK(std::abs(mean) < 0.01);  // four deviations of the mean of 40,002 numbers
     CHECK(squares == doctest::Approx(0.25).epsilon(0.03));
-    CHECK(fourth ==
-          doctest::Approx(3 * 0.0625).epsilon(0.1));  // fourth moment of a normal distribution: 3 variance^2
+    // Fourth moment of a normal distribution: 3 variance^2.
+    CHECK(fourth == doctest::Approx(3 * 0.0625).epsilon(0.1));
     c.training = false;
     LayerRun inference(c);
     CHECK(inference.requirements().is_view);

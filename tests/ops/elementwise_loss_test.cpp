@@ -130,8 +130,8 @@ DEVICE_TEST_CASE("elementwise losses and their gradients match the reference") {
         x[1] = 100, x[2] = -100;
       x = device.kept(x);
       if (spec.kind == ElementwiseLossSpec::Kind::hinge)
-        for (float& value : x)
-          value = std::abs(value) == 1 ? 0.5f : value;  // the loss is not differentiable at 1 and -1
+        // The loss is not differentiable at 1 and -1.
+        for (float& value : x) value = std::abs(value) == 1 ? 0.5f : value;
       Doubles gradient(x.size());
       double expected = 0;
       for (size_t i = 0; i < x.size(); ++i) {

@@ -75,8 +75,8 @@ TEST_CASE("placed: layers without a pattern follow their first input, and inputs
                                 "pair_1/layer_normalization cpu:1", "head cpu:0"});
   const Placement placement = config.strategy->place(workload_of(config));
   REQUIRE(placement.replicas.size() == 1);
-  CHECK(device_names(placement.replicas[0]) ==
-        Lines{"cpu:1", "cpu:2", "cpu:0"});  // devices are numbered in node order
+  // Devices are numbered in node order.
+  CHECK(device_names(placement.replicas[0]) == Lines{"cpu:1", "cpu:2", "cpu:0"});
   CHECK(placement.microbatches == 1);
   CHECK(placement.sharded == ShardLevel::none);
   CHECK(places(read_back(config)) == places(config));
@@ -101,8 +101,8 @@ TEST_CASE("placed: a layer's `device:` overrides patterns, and is resolved to a 
     CHECK(before[4] == "a/second cpu:2");
     CHECK(before[8] == "pair/dense cpu:1");
     CHECK(before[11] == "pair_1/layer_normalization cpu:1");
-    CHECK(places(read_back(config)) ==
-          before);  // the devices that were set in the model give the same places
+    // The devices that were set in the model give the same places.
+    CHECK(places(read_back(config)) == before);
     const RunPlan plan = plan_of(config);
     config = plan.config;
     CHECK(places(config) == before);

@@ -73,9 +73,8 @@ std::string ByteEscapes::restore(std::string scalar) const {
   std::string lead;  // the common first byte of all stand-ins
   append_utf8(lead, stand_ins_ << 8);
   while (!rest.empty()) {
-    if (is_escape(
-            rest,
-            page)) {  // the original has no escape here: it is outside double quotes or after a backslash
+    // The original has no escape here: it is outside double quotes or after a backslash.
+    if (is_escape(rest, page)) {
       out += "\\udc";
       rest.remove_prefix(4);
       continue;

@@ -16,8 +16,8 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kTarBlock = 512;
-constexpr int64_t kTarMostName = int64_t{1}
-                                 << 20;  // maximum length of a name, and of the records of a pax header
+// Maximum length of a name, and of the records of a pax header, in bytes.
+constexpr int64_t kTarMostName = int64_t{1} << 20;
 
 /// Position of a field in a header.
 struct TarField {
@@ -40,8 +40,8 @@ std::optional<int64_t> tar_number(std::string_view text) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() >> 8;
   int64_t value = 0;
   if ((static_cast<unsigned char>(text[0]) & 0x80u) != 0) {
-    if (static_cast<unsigned char>(text[0]) != 0x80)
-      return std::nullopt;  // the number is negative or too large
+    // A first byte other than 0x80 means that the number is negative or too large.
+    if (static_cast<unsigned char>(text[0]) != 0x80) return std::nullopt;
     for (const char c : text.substr(1)) {
       if (value > kMost) return std::nullopt;
       value = (value << 8) | static_cast<unsigned char>(c);

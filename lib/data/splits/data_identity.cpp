@@ -15,8 +15,8 @@ namespace dtrain {
 
 namespace {
 
-constexpr std::array<const char*, 4> kEmptyValues{
-    ": null", ": \"\"", ": []", ": {}"};  // values that YAML writes for keys without content
+// Values that YAML writes for keys without content.
+constexpr std::array<const char*, 4> kEmptyValues{": null", ": \"\"", ": []", ": {}"};
 
 /// Digest of the whole file if it is small; otherwise of its first and last blocks and of blocks at equal
 /// distances between them.

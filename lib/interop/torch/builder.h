@@ -130,8 +130,8 @@ class TorchBuilder {
   std::map<std::string, std::string> layers_;
   std::set<std::string> names_;
   struct Variables {
-    std::string last,
-        first;  // name of the output's variable in each layout (channels last, first); "": none yet
+    // Name of the output's variable in each layout (channels last, first); "": none yet.
+    std::string last, first;
   };
   std::map<ValueRef, Variables> values_;
   int variables_ = 0;

@@ -236,8 +236,8 @@ struct GruForward {
 template <class T>
 struct StateGradient {
   const float *product, *direct;  // gradients from the next step
-  const T *last,
-      *dst;  // gradient of the last state; gradient of the output, in rows that are dst_stride elements apart
+  // Gradient of the last state; gradient of the output, in rows that are dst_stride elements apart.
+  const T *last, *dst;
   int64_t dst_stride;
   math::StepMask mask;
 

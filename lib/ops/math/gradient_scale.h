@@ -27,8 +27,8 @@ DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& 
   scale.gradient_scale = static_cast<float>(factor);
   if (rule.dynamic_scaling && ++scale.good_steps >= GradientRule::kGrowthSteps) {
     scale.good_steps = 0;
-    scale.loss_scale *=
-        2.0f;  // scales from the next step on: this step's gradient was computed with the old scale
+    // This changes the scale of the next step: this step's gradient was computed with the old scale.
+    scale.loss_scale *= 2.0f;
   }
   return scale;
 }

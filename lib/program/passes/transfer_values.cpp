@@ -91,9 +91,8 @@ class Transfers {
     const Phase phase = maker ? maker->phase : Phase::forward;
     const LinkId link = add_link(value.slot, to, value.bytes,
                                  phase == Phase::backward ? Link::Keeping::copied : Link::Keeping::lent);
-    int rank = value.kind == Kind::parameter_gradient
-                   ? 1
-                   : 0;  // gradients of parameters come after the gradients of values of the same call
+    // Gradients of parameters come after the gradients of values of the same call.
+    int rank = value.kind == Kind::parameter_gradient ? 1 : 0;
     if (!maker && value.of.node >= 0) rank = kInputRank;
     sendings_.push_back({defined,
                          rank,

@@ -332,8 +332,8 @@ void DateFormFinder::add(std::string_view text) {
     some_numbers_ = true;
     all_years_ = all_years_ && read_compact(text, 4);
     all_yyyymmdd_ = all_yyyymmdd_ && read_compact(text, 8);
-    some_milliseconds_ = some_milliseconds_ ||
-                         std::abs(*number) >= 1e11;  // if they were seconds, the year would be at least 5138
+    // If they were seconds, the year would be at least 5138.
+    some_milliseconds_ = some_milliseconds_ || std::abs(*number) >= 1e11;
     return;
   }
   some_dates_ = some_dates_ || is_csv_date(text);

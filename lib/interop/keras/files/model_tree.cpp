@@ -31,11 +31,10 @@ class ModelParser {
     const Json* config = value_at(model, "config");
     if (!config) refuse("a model's class_name and config", "something else");
     if (!is_model_class(class_name) && !value_at(*config, "layers"))
-      throw UserError(fmt::format(
-          "{}: the model is of the class '{}', which computes in Python code and lists no layers; "
-          "expected a Sequential or "
-          "functional model",
-          where_, class_name));
+      throw UserError(
+          fmt::format("{}: the model is of the class '{}', which computes in Python code and lists no "
+                      "layers; expected a Sequential or functional model",
+                      where_, class_name));
     result_.name = text_at(*config, "name");
     const Json* layers = config->is_array() ? config : value_at(*config, "layers");
     if (!layers || !layers->is_array()) refuse("a list of layers", "none");

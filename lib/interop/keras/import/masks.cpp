@@ -150,8 +150,7 @@ class MaskFlow {
         if (other == calls.end() || is_given(i, {value, -1, 0})) continue;
         problems.push_back(
             fmt::format("{}: reads a mask that '{}' removes, and Keras may compute either of them first; "
-                        "call an identical "
-                        "Embedding or Masking for one of them",
+                        "call an identical Embedding or Masking for one of them",
                         call(i).path, call(*other).path));
       }
   }

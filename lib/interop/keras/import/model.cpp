@@ -252,9 +252,8 @@ class Importer {
   void write_call(size_t number) {
     const Call& call = calls_[number];
     const auto& [layer_kind, own_options] = written_[call.layer];
-    const std::string kind =
-        call.is_reverse ? "dense"
-                        : layer_kind;  // reversed embeddings are dense layers with the embedding's weights
+    // Reversed embeddings are dense layers with the embedding's weights.
+    const std::string kind = call.is_reverse ? "dense" : layer_kind;
     const Axes axes = axes_of(call);
     const bool is_volume = axes == Axes::channels_last && reads_volumes(call);
     if (axes == Axes::channels_last)

@@ -174,8 +174,8 @@ class UpSampling3D : public LayerWith<UpSampling3DOptions> {
     const Shape& volume = request.inputs[0].shape;
     const Size3& times = options_.size;
     const int64_t planes = request.batch * volume[0];
-    const int64_t plane = volume.elements() / volume[0] * times.height *
-                          times.width;  // elements of a plane after the first step
+    // Elements of a plane after the first step.
+    const int64_t plane = volume.elements() / volume[0] * times.height * times.width;
     const auto step = [&](const StridedSums& sums) -> Step {
       Ops& ops = request.ops;
       return {[=, &ops](const void* src, void* dst) { ops.strided_sum(sums.forward, src, dst); },

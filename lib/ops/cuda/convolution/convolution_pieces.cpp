@@ -113,8 +113,8 @@ class ConvolutionInPieces final : public Convolution {
   Ops& ops_;
   ConvolutionSpec spec_;
   int64_t images_;
-  std::unique_ptr<Convolution> whole_,
-      rest_;  // convolutions for pieces of images_ images, and for a smaller last piece (else null)
+  // Convolutions for pieces of images_ images, and for a smaller last piece (else null).
+  std::unique_ptr<Convolution> whole_, rest_;
 };
 
 }  // namespace
