@@ -29,7 +29,7 @@ ConfigNode shape_at(const Shape& shape, const Mark& mark) {
   return ConfigNode::sequence(std::move(extents), mark);
 }
 
-/// Returns the position of the first `auto`; errors about the data are reported there.
+/// Returns the position of the first `auto`. Values that the data cannot determine are reported there.
 Mark first_open(const ModelEnds& ends) {
   for (const ModelInput& input : ends.inputs)
     if (!input.open_shape.is_null()) return input.open_shape.mark();

@@ -91,11 +91,17 @@ train: {loss: mean_squared_error, optimizer: sgd}
         self.write("c.yaml", config.replace("x.npy, TARGET", "y.npy, target: {input: x}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [3], "dense": [3]})
 
-    def test_mistakes_are_reported_at_auto(self):
+    def test_unreadable_files_are_reported_at_the_split(self):
         self.write("c.yaml", CLASSIFIER)
         error = self.dtrain("check", "c.yaml", expect=2).err
-        self.assertIn("c.yaml:2:22: error: ", error)
-        self.assertIn("t.csv", error)
+        self.assertIn("c.yaml:7:10: error: ", error)
+        self.assertIn("t.csv: there is no such file", error)
+        self.write("t.csv", TABLE.replace("23,red", "young,red", 1))
+        error = self.dtrain("check", "c.yaml", expect=2).err
+        self.assertRegex(error, r"c.yaml:7:10: error: .*t.csv:\d+:\d+: expected a finite number in the column 'age'")
+
+    def test_mistakes_are_reported_at_auto(self):
+        self.write("c.yaml", CLASSIFIER)
         # Other errors are reported first, without reading data.
         self.write("c.yaml", CLASSIFIER.replace("epochs", "epoch"))
         error = self.dtrain("check", "c.yaml", expect=2).err

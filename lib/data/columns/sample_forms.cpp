@@ -17,13 +17,18 @@ Shape of_rows(const Shape& row, const std::optional<int64_t>& rows) {
   return rows ? row.prepended(*rows) : row;
 }
 
+/// Throws UserError about an `auto` at `place`.
+[[noreturn]] void fail_auto(const Mark& place, const std::string& message) {
+  throw LocatedError(located(place, "auto: " + message));
+}
+
 /// Returns the column to request from the reader. Readers that take the shape from the model need it in the
 /// request.
-TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader) {
+TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader, const Mark& place) {
   if (wanted.shape) return {wanted.name, *wanted.shape, wanted.dtype};
   if (const auto pictures = reader.picture_options()) {
     if (!pictures->size)
-      throw UserError("auto: images can have any size; give the reader a size: [height, width]");
+      fail_auto(place, "images can have any size; give the reader a size: [height, width]");
     return {wanted.name,
             {pictures->size->height, pictures->size->width, pictures->channels.value_or(3)},
             wanted.dtype};
@@ -46,13 +51,14 @@ int64_t greatest(const Column& column) {
 }
 
 /// Returns the number of classes of a target of class indices, which may have names.
-int64_t count_classes(const Column& column, const std::string& name, const SourceFacts& facts) {
+int64_t count_classes(const Column& column, const std::string& name, const SourceFacts& facts,
+                      const Mark& place) {
   const auto names = facts.class_names.find(name);
   if (names != facts.class_names.end()) return static_cast<int64_t>(names->second.size());
   if (column.spec().dtype == DType::uint8) return greatest<uint8_t>(column) + 1;
   if (column.spec().dtype == DType::int32) return greatest<int32_t>(column) + 1;
-  throw UserError(fmt::format("auto: {}: expected integer class indices, found {}", column.spec().name,
-                              name_of(column.spec().dtype)));
+  fail_auto(place, fmt::format("{}: expected integer class indices, found {}", column.spec().name,
+                               name_of(column.spec().dtype)));
 }
 
 }  // namespace
@@ -62,11 +68,11 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
   const SplitSpec& split = *spec.train;
   std::vector<TensorSpec> wanted_inputs, wanted_targets;
   ReadRequest request{spec.root, split.mark, {}, {}, spec.facts.source};
-  const SourceColumns source = at_place(place, [&] {
+  const SourceColumns source = at_place(split.mark, [&] {
     if (!split.reader->has_shapes())
-      throw UserError(fmt::format(
-          "auto: {} makes samples of the shape that the model needs; expected a number", split.reader.name));
-    for (const WantedColumn& input : inputs) wanted_inputs.push_back(asked_for(input, *split.reader));
+      fail_auto(place, fmt::format("{} makes samples of the shape that the model needs; expected a number",
+                                   split.reader.name));
+    for (const WantedColumn& input : inputs) wanted_inputs.push_back(asked_for(input, *split.reader, place));
     for (const WantedColumn& target : targets)
       wanted_targets.push_back({target.name, target.shape.value_or(Shape()), target.dtype});
     if (split.windows) {
@@ -106,9 +112,9 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
       augment = {spec.augment, false, AugmentPlan::Target{*pixels, source.columns.front()->spec().shape}};
     forms.targets.push_back(
         of_rows(transformed(column.spec(), target, true, spec.transforms, augment).shape, horizon));
-    forms.classes.push_back(target.dtype != DType::int32 ? 0 : at_place(place, [&] {
+    forms.classes.push_back(target.dtype != DType::int32 ? 0 : at_place(split.mark, [&] {
       const std::optional<int64_t> known = split.reader->target_classes();
-      return known ? *known : count_classes(column, name_for_of(target), source.facts);
+      return known ? *known : count_classes(column, name_for_of(target), source.facts, place);
     }));
   }
   return forms;

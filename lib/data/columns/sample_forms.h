@@ -25,8 +25,9 @@ struct SampleForms {
 
 /// Opens the reader of the training split, which `spec` must have. Unless the reader's options determine the
 /// classes, they are counted over all rows of the reader, so a split drawn from these rows has the same
-/// number. Throws UserError with `place` if the files
-/// cannot be read, and with a transform's location if it does not fit the files.
+/// number. Throws UserError with the split's location if the files cannot be read, with a transform's
+/// location if it does not fit the files, and with `place`, the location of the first `auto`, if the files do
+/// not determine the shapes or classes.
 SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColumn>& inputs,
                            const std::vector<WantedColumn>& targets, const Mark& place);
 
