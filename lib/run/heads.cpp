@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,18 @@ bool is_by_output(const ConfigNode& loss, const std::vector<ModelOutput>& output
   return !is_loss(loss) && is_loss(value) && outputs.front().name.empty();
 }
 
+/// Reports outputs without a loss. An unknown key was reported with these outputs as candidates, so an output
+/// for which it may be meant is not reported again.
+void report_missing_losses(const ConfigNode& loss, const std::vector<std::string>& missing,
+                           const std::vector<std::string>& unknown_keys, Diagnostics& diagnostics) {
+  if (unknown_keys.size() >= missing.size()) return;
+  for (const std::string& name : missing) {
+    const auto is_misspelled = [&](const std::string& key) { return is_near(key, std::span(&name, 1)); };
+    if (std::none_of(unknown_keys.begin(), unknown_keys.end(), is_misspelled))
+      diagnostics.error(loss, fmt::format("loss: expected a loss for the output '{}', found none", name));
+  }
+}
+
 /// Returns one loss per output; entries with errors are empty.
 std::vector<Configured<Loss>> read_losses(const ConfigNode& loss, const std::vector<ModelOutput>& outputs,
                                           Diagnostics& diagnostics) {
@@ -37,19 +50,22 @@ std::vector<Configured<Loss>> read_losses(const ConfigNode& loss, const std::vec
   std::vector<std::string> names;
   for (const ModelOutput& output : outputs) names.push_back(output.name);
   const bool all_known = std::find(names.begin(), names.end(), "") == names.end();
+  std::vector<std::string> missing, unknown_keys;
+  for (const std::string& name : names)
+    if (!name.empty() && !loss.find(name)) missing.push_back(name);
   std::vector<Configured<Loss>> losses(outputs.size());
   for (const auto& [key, value] : loss.entries()) {
     Configured<Loss> kind = registry<Loss>().parse(value, diagnostics);
     const auto found = std::find(names.begin(), names.end(), key.text());
-    if (found != names.end())
+    if (found != names.end()) {
       losses[static_cast<size_t>(found - names.begin())] = std::move(kind);
-    else if (all_known)
+    } else if (all_known) {
+      unknown_keys.push_back(key.text());
       diagnostics.error(key, fmt::format("loss: the model has no output '{}'{}", key.text(),
-                                         suggestion(key.text(), names)));
+                                         suggestion_or_list(key.text(), missing.empty() ? names : missing)));
+    }
   }
-  for (const std::string& name : names)
-    if (!name.empty() && !loss.find(name))
-      diagnostics.error(loss, fmt::format("loss: expected a loss for the output '{}', found none", name));
+  report_missing_losses(loss, missing, unknown_keys, diagnostics);
   return losses;
 }
 

@@ -66,6 +66,41 @@ TEST_CASE("errors in metrics and weights have source locations") {
                    "checkpoint.best={monitor: val_f1_score}"}) == "");
 }
 
+TEST_CASE("a misspelled output of `loss` is one error") {
+  const auto error = [](const std::string& loss) -> std::string {
+    try {
+      config_from(R"(
+model:
+  inputs: {x: [4]}
+  layers:
+    - dense: {units: 1, name: price}
+    - dense: {units: 1, name: weight, inputs: x}
+    - dense: {units: 1, name: height, inputs: x}
+  outputs: [price, weight, height]
+dataset:
+  train: {synthetic: {samples: 8, targets: {price: {shape: [1]}, weight: {shape: [1]}, height: {shape: [1]}}}}
+train: {optimizer: sgd, loss: )" +
+                  loss + "}\n");
+    } catch (const UserError& found) {
+      return found.what();
+    }
+    return "";
+  };
+  CHECK(error("{price: huber, weight: huber, height: huber}") == "");
+  CHECK(error("{prise: huber, weight: huber, height: huber}") ==
+        "test.yaml:11:32: error: loss: the model has no output 'prise'; did you mean 'price'?");
+  CHECK(error("{x: huber, weight: huber, height: huber}") ==
+        "test.yaml:11:32: error: loss: the model has no output 'x'; expected one of price");
+  CHECK(error("{price: huber, weight: huber}") ==
+        "test.yaml:11:31: error: loss: expected a loss for the output 'height', found none");
+  // One output is misspelled, and another is missing.
+  CHECK(error("{prise: huber, weight: huber}") ==
+        "test.yaml:11:31: error: loss: expected a loss for the output 'height', found none\n"
+        "test.yaml:11:32: error: loss: the model has no output 'prise'; did you mean 'price'?");
+  CHECK(error("{price: huber, weight: huber, height: huber, x: huber}") ==
+        "test.yaml:11:76: error: loss: the model has no output 'x'; expected one of price, weight, height");
+}
+
 TEST_CASE("a metric name that equals another metric's name with val_ is an error") {
   const std::string yaml = R"(
 model:
