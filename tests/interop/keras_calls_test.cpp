@@ -94,6 +94,21 @@ TEST_CASE("inputs may be keyword arguments") {
             .find("dense: {units: 2, name: end}") != std::string::npos);
 }
 
+TEST_CASE("attention may have the default output_shape") {
+  const auto error = [](const std::string& shape) {
+    return test::error_of([&] {
+      const Imported model = imported(layer("MultiHeadAttention", "end",
+                                            R"("num_heads": 2, "key_dim": 3, "output_shape": )" + shape,
+                                            call(tensor("x") + ", " + tensor("x"), "")));
+      build_imported(model, model.model);
+    });
+  };
+  for (const char* equal : {"null", "[]", "4", "[4]"}) CHECK(error(equal) == "");
+  CHECK(error("[6]").find("end (MultiHeadAttention): has an output_shape of width 6, but dtrain's layer has "
+                          "the width of its input, 4") != std::string::npos);
+  CHECK(error("[2, 2]").find("end (MultiHeadAttention): has output_shape: [2, 2]") != std::string::npos);
+}
+
 TEST_CASE("layers read the states of recurrent layers") {
   const std::string encoder =
       layer("LSTM", "encoder", R"("units": 3, "return_state": true)", call(tensor("x"), "")) + ", ";

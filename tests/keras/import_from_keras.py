@@ -223,7 +223,7 @@ def arguments(keras):
     layers = keras.layers
     words = keras.Input((7,), dtype="int32")
     embedded = layers.Embedding(20, 4, mask_zero=True)(words)
-    attended = layers.MultiHeadAttention(2, 3)(query=embedded, value=layers.Dense(4)(embedded))
+    attended = layers.MultiHeadAttention(2, 3, output_shape=4)(query=embedded, value=layers.Dense(4)(embedded))
     means = layers.GlobalAveragePooling1D()(layers.LayerNormalization()(layers.Add()([embedded, attended])))
     _, state, cell = layers.LSTM(3, return_state=True)(embedded)
     last = layers.LSTM(3)(layers.Embedding(20, 2)(words), initial_state=[state, cell])

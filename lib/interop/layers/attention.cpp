@@ -117,6 +117,7 @@ std::string attention_part(const Json& keras_config, const std::string& paramete
 ConfigNode attention_from_keras(KerasLayerReader& reader) {
   reader.skip({"seed", "flash_attention", "query_shape", "key_shape", "value_shape"});
   reader.expect("attention_axes", 1);
+  reader.expect_input_width("output_shape");
   std::vector<std::string> names = registry<Layer>().fields("multi_head_attention");
   names.insert(names.end(), {"head_dim", "num_query_heads"});
   ConfigNode options = reader.options(names);

@@ -50,6 +50,25 @@ void check_inputs(const ConfigNode& model) {
     throw UserError("the file does not specify all extents of the inputs, which dtrain needs:" + problems);
 }
 
+/// Returns why dtrain's layer, `node`, differs from the Keras layer of `reader` for inputs of these shapes;
+/// "" if it does not. `channels_moved`: the file has channels first.
+std::string shape_problem(const KerasLayerReader& reader, const Graph& graph, const GraphNode& node,
+                          bool channels_moved) {
+  if (reader.last_axis() && !channels_moved) {
+    const int64_t rank = graph.spec(node.inputs[0]).shape.rank();
+    if (*reader.last_axis() != rank)
+      return fmt::format("works along axis {}, which is not the last; channels must be last",
+                         *reader.last_axis());
+  }
+  if (reader.output_width()) {
+    const int64_t width = node.outputs[0].shape.back();
+    if (*reader.output_width() != width)
+      return fmt::format("has an output_shape of width {}, but dtrain's layer has the width of its input, {}",
+                         *reader.output_width(), width);
+  }
+  return "";
+}
+
 }  // namespace
 
 ConfigNode without_automatic_names(const ConfigNode& model, const Graph& graph) {
@@ -83,14 +102,11 @@ Graph build_imported(const ImportedModel& imported, const ConfigNode& model) {
   for (const auto& [layer, name] : imported.names) {
     KerasLayerReader reader(layer->class_name, layer->config, 3);
     formats_of_keras_class(layer->class_name)->from_keras(reader);
-    if (!reader.last_axis() || imported.moved_channels.contains(layer)) continue;
+    const bool channels_moved = imported.moved_channels.contains(layer);
     for (const GraphNode& node : graph->nodes) {
       if (node.name != name || node.is_activation_of_previous) continue;
-      const int64_t rank = graph->spec(node.inputs[0]).shape.rank();
-      if (*reader.last_axis() != rank)
-        problems +=
-            fmt::format("\n  {} ({}): works along axis {}, which is not the last; channels must be last",
-                        name, layer->class_name, *reader.last_axis());
+      const std::string problem = shape_problem(reader, *graph, node, channels_moved);
+      if (!problem.empty()) problems += fmt::format("\n  {} ({}): {}", name, layer->class_name, problem);
     }
   }
   if (!problems.empty()) throw UserError("dtrain cannot express some layers of this model:" + problems);

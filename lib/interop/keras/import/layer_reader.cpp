@@ -154,6 +154,16 @@ void KerasLayerReader::expect_last_axis(const char* key) {
   if (number.as_int() != -1) last_axis_ = number.as_int();
 }
 
+void KerasLayerReader::expect_input_width(const char* key) {
+  skip({key});
+  const Json* const width = find(key);
+  if (!width || (width->is_array() && width->items().empty())) return;
+  const bool is_list = width->is_array() && width->items().size() == 1;
+  const Json& number = is_list ? width->items().front() : *width;
+  if (!number.is_int()) return add_problem(fmt::format("has {}: {}", key, width->dump()));
+  output_width_ = number.as_int();
+}
+
 ConfigNode KerasLayerReader::activation(const Json& written) {
   if (written.is_null()) return {};
   const Serialized object = read_serialized(written);
@@ -272,6 +282,7 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   const ConfigNode options = row->from_keras(inner);
   // The inner layer has one axis less than this one: the axis of positions.
   if (const auto axis = inner.last_axis()) last_axis_ = *axis < 0 ? *axis : *axis + 1;
+  if (inner.output_width()) output_width_ = inner.output_width();
   if (!inner.activity_regularizer().is_null())
     left_out_.push_back(fmt::format("{}'s activity_regularizer", key));
   for (const std::string& problem : inner.problems()) add_problem(fmt::format("its {} {}", key, problem));

@@ -49,6 +49,9 @@ class KerasLayerReader {
   /// Requires the axis, or the only axis of a list, to be the last. It is checked against the input's rank
   /// once that is known (last_axis()).
   void expect_last_axis(const char* key);
+  /// Requires the option, an integer or a list of one, to be the layer's default, the width of its first
+  /// input. It is checked once that width is known (output_width()).
+  void expect_input_width(const char* key);
 
   void add_problem(std::string problem) { problems_.push_back(std::move(problem)); }
   /// Returns phrases about options that dtrain does not support: "has groups: 2".
@@ -58,6 +61,8 @@ class KerasLayerReader {
   /// Returns the index of the axis, counting the batch axis, that must be the input's last axis; nullopt if
   /// there is no such requirement.
   std::optional<int64_t> last_axis() const { return last_axis_; }
+  /// Returns the last extent that the layer's output must have; nullopt if there is no such requirement.
+  std::optional<int64_t> output_width() const { return output_width_; }
 
  private:
   /// Returns an initializer, a regularizer or a constraint in dtrain's form; null if dtrain lacks it.
@@ -71,7 +76,7 @@ class KerasLayerReader {
   const Json& config_;
   int keras_major_;
   std::vector<std::string> skipped_, problems_, left_out_;
-  std::optional<int64_t> last_axis_;
+  std::optional<int64_t> last_axis_, output_width_;
 };
 
 /// Converts JSON to a configuration value.
