@@ -69,6 +69,7 @@ class PredictionPictures final : public ArrayWriter {
         throw UserError(fmt::format("{}: cannot create the folder: {}", folders_.back(), failure.message()));
       reject_inputs(folders_.back(), inputs);
       reject_existing(folders_.back(), overwrite);
+      remove_leftovers((fs::path(folders_.back()) / "any.png").string());
     }
   }
 
@@ -132,7 +133,7 @@ class PredictionPictures final : public ArrayWriter {
     }
     const std::string png = encode_png(bytes, form.height, form.width, channels);
     const std::string name = names_[static_cast<size_t>(next_)] + ".png";
-    NewFile file((fs::path(folders_[output]) / name).string());
+    NewFile file((fs::path(folders_[output]) / name).string(), Leftovers::kept);
     file.append(png.data(), png.size());
     file.finish();
   }

@@ -102,7 +102,11 @@ class ImageTargets(Case):
 
     def test_images_are_learned_and_written(self):
         self.fit(config=DENOISING)
+        leftover = self.dir / "predicted/.1.png.tmp-999999999-0123abcd"  # of a writer that was killed
+        leftover.parent.mkdir()
+        leftover.write_bytes(b"x")
         self.dtrain("predict", "run", "--input", "images", "--output", "predicted/")
+        self.assertFalse(leftover.exists())
         found = self.evaluate("{directory: images, target_images: predicted}")
         # Only the rounding to bytes differs, and values beyond the range are cut off.
         self.assertLess(found["loss"], 5e-3)

@@ -66,6 +66,8 @@ TEST_CASE("temporary files of ended processes are removed, other files stay") {
                                 folder / ".tmp-", folder / fmt::format(".f.tmp-{} ", dead)};
   for (const std::string& path : {left, older, own, alive}) write_file(path, "x");
   for (const std::string& path : others) write_file(path, "x");
+  NewFile(folder / "h", Leftovers::kept).finish();
+  for (const std::string& path : {left, older, own}) CHECK(fs::exists(path));
   NewFile writing(folder / "g");
   NewFile beside(folder / "g");  // same file name, written at the same time
   CHECK(fs::exists(writing.temporary()));

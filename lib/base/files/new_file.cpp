@@ -78,8 +78,9 @@ bool sync_directory(const Location& directory) {
 
 }  // namespace
 
-NewFile::NewFile(Location location) : location_(std::move(location)), temporary_(location_) {
-  remove_leftovers(location_);
+NewFile::NewFile(Location location, Leftovers leftovers)
+    : location_(std::move(location)), temporary_(location_) {
+  if (leftovers == Leftovers::removed) remove_leftovers(location_);
   const std::lock_guard lock(making());
   std::random_device random;
   constexpr size_t kMostOfName = 200;  // a file name may have 255 bytes

@@ -17,13 +17,16 @@ class NoSpace : public Error {
   using Error::Error;
 };
 
+/// Whether the constructor of NewFile calls remove_leftovers(), which lists the folder. A writer of many
+/// files calls it once instead, so that its time does not grow with the square of their number.
+enum class Leftovers { removed, kept };
+
 /// Writes a file under a temporary name next to the final one. finish() renames it; an unfinished file is
 /// removed. Not thread-safe. Every function throws NoSpace if it fails for lack of space.
 class NewFile {
  public:
-  /// The constructor also removes files that killed writers left in the folder, and throws UserError if the
-  /// file cannot be created.
-  explicit NewFile(Location location);
+  /// Throws UserError if the file cannot be created.
+  explicit NewFile(Location location, Leftovers leftovers = Leftovers::removed);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
