@@ -154,6 +154,47 @@ TEST_CASE_FIXTURE(Run, "decimal commas, thousands separators and comments are re
     CHECK(contains(error("a,y\n1,0\n", kHead + ", " + options, {{"x", {1}}}), "error:"));
 }
 
+TEST_CASE_FIXTURE(Run, "a blank line between rows of one column is a missing value") {
+  const std::vector<TensorSpec> one{{"x", {1}}};
+  const std::string header = "header: true, target: {input: x}", filled = header + ", fill: -1",
+                    headless = "target: {input: x}, fill: -1";
+  const auto values = [&](const std::string& text, const std::string& options) {
+    return read_all(*train(text, options, one, {kNumber}), 0);
+  };
+  CHECK(values("\na\n1\n\n3\n \r\n5\n\n \r\n", filled) == Values{1, -1, 3, -1, 5});
+  CHECK(values("a\n\n\"\"\n3\n", filled) == Values{-1, -1, 3});
+  CHECK(values("a\r\n1\r\n\r\n3", filled) == Values{1, -1, 3});
+  CHECK(values("a\n1\n3\n\n", header) == Values{1, 3});
+  CHECK(values("\n1\n\n3\n", headless) == Values{-1, 1, -1, 3});
+  CHECK(
+      contains(error("a\n1\n\n3\n", header, one, {kNumber}),
+               "train.csv:3:1: expected a finite number in the column 'a', found a blank line; set 'fill'"));
+  CHECK(contains(error("a\n1\n\"\"\n3\n", header, one, {kNumber}),
+                 "train.csv:3:1: expected a finite number "
+                 "in the column 'a', found ''; set 'fill'"));
+  // Lines that have only a comment are not rows.
+  CHECK(values("# b\n\n1\n# c\n  # d\n\n3 # e\n\n# f\n", headless + ", comment: \"#\"") == Values{1, -1, 3});
+  // In a table with more columns, blank lines are skipped.
+  CHECK(values("a,b\n1,2\n\n3,4\n", header + ", columns: [a]") == Values{1, 3});
+  // A file for predictions has one row for each line.
+  train("a,y\n1,0\n2,1\n", "header: true, target: y, fill: -1", one);
+  CHECK(read_all(*predict("a\n5\n\n6\n\n"), 0) == Values{5, -1, 6});
+}
+
+TEST_CASE_FIXTURE(Run, "blank lines of one column are rows in every block") {
+  std::string text = "a\n";
+  Values expected;
+  for (int i = 0; i < 600000; ++i) {
+    const bool is_blank = i % 3 == 0 || i % 1000 < 100;
+    text += is_blank ? "\n" : std::to_string(i) + "\n";
+    expected.push_back(is_blank ? -1 : i);
+  }
+  text += "7\n\n\n";
+  expected.push_back(7);
+  const auto data = train(text, "header: true, target: {input: x}, fill: -1", {{"x", {1}}}, {kNumber});
+  CHECK(read_all(*data, 0) == expected);
+}
+
 TEST_CASE_FIXTURE(Run, "values may be separated by whitespace, with R's row names") {
   const std::string blanks = kHead + ", delimiter: whitespace";
   CHECK(read_all(*train("  a \t b  y\n 1   2 0\r\n\n3\t4\t\t1  \n", blanks, {{"x", {2}}}), 0) ==

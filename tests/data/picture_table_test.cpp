@@ -223,6 +223,12 @@ TEST_CASE("other tables use the training table's classes") {
   CHECK(firsts(*data) == std::vector<double>{50, 50});
   CHECK(data->sample_id(0) == "5.png");
   CHECK(open_inputs(given(shop.folder / "pictures"), spec, kInput, {})->size() == 6);
+  // In a table of paths alone, a blank line between rows is a missing path.
+  shop.table("file\n\n5.png\n6.png\n", "paths.csv");
+  CHECK(contains(error_of([&] { open_inputs(given(shop.folder / "paths.csv"), spec, kInput, {}); }),
+                 "paths.csv:2:1: expected the path of an image, found nothing"));
+  shop.table("file\n5.png\n4.png\n\n", "paths.csv");
+  CHECK(open_inputs(given(shop.folder / "paths.csv"), spec, kInput, {})->size() == 2);
 }
 
 TEST_CASE("a table of images can be split by class") {

@@ -23,7 +23,7 @@ class PlainWriter {
         ++p;
       } else if (comment_ && *p == *comment_) {
         char* const stop = std::find(p, end_, '\n');
-        std::fill(p, stop, ' ');
+        std::fill(p, stop, has_value_ ? ' ' : kCommentMark);
         p = stop;
       } else if (*p == '"' && starts_) {
         p = behind_quote(p + 1);

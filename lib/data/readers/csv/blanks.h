@@ -6,10 +6,13 @@
 
 namespace dtrain {
 
-/// Overwrites comments with spaces. A comment begins with `comment` outside of quotes and ends with its line.
-/// If `blanks_delimit` is true, the first blank of each run between two values becomes a tab, and the others
-/// become spaces. The length and the line ends do not change, so positions in the text are positions in the
-/// file.
+/// The character that overwrites comments in lines without values. It distinguishes them from blank lines.
+inline constexpr char kCommentMark = '\v';
+
+/// Overwrites comments with spaces, or with kCommentMark in lines without values. A comment begins with
+/// `comment` outside of quotes and ends with its line. If `blanks_delimit` is true, the first blank of each
+/// run between two values becomes a tab, and the others become spaces. The length and the line ends do not
+/// change, so positions in the text are positions in the file.
 void make_plain(std::span<char> text, char delimiter, bool blanks_delimit, std::optional<char> comment);
 
 }  // namespace dtrain

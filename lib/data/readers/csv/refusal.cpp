@@ -43,8 +43,9 @@ void CsvRejection::reject_value(const char* line, const CsvField& field, size_t 
               fmt::format("expected {} ({}), found '{}'{}{}", expected,
                           list_some(to.table->values(), kMostCsvNames), found,
                           suggestion(found, to.table->values()), after_semicolon(to.advice_for_unknown)));
-  text.fail(field.at,
-            fmt::format("expected {}, found '{}'{}", expected, found, advice(line, field.text, index, to)));
+  text.fail(field.at, fmt::format("expected {}, found {}{}", expected,
+                                  text.is_blank_row(line) ? "a blank line" : fmt::format("'{}'", found),
+                                  advice(line, field.text, index, to)));
 }
 
 std::string CsvRejection::advice(const char* line, std::string_view found, size_t index,

@@ -42,8 +42,7 @@ void check_names(const CsvText& text, const char* p) {
 
 }  // namespace
 
-CsvStart read_csv_start(const CsvText& text, const CsvValues& values, const CsvFormat& format,
-                        const char*& rows) {
+CsvStart read_csv_start(CsvText& text, const CsvValues& values, const CsvFormat& format, const char*& rows) {
   CsvStart start;
   start.path = text.path();
   rows = text.skip_blank(text.begin());
@@ -52,6 +51,7 @@ CsvStart read_csv_start(const CsvText& text, const CsvValues& values, const CsvF
   std::vector<std::string> fields = texts_of_row(text, behind);
   if (!is_header(format, values, fields)) {
     start.first = std::move(fields);
+    if (start.width() == 1) rows = text.keep_blank_lines(false);
     return start;
   }
   check_names(text, rows);
@@ -67,6 +67,7 @@ CsvStart read_csv_start(const CsvText& text, const CsvValues& values, const CsvF
   if (start.first.size() != start.names.size())
     text.fail_line(rows, fmt::format("expected {} values as in the first line, found {}", start.names.size(),
                                      start.first.size()));
+  if (start.width() == 1) rows = text.keep_blank_lines(true);
   return start;
 }
 

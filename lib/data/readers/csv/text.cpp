@@ -96,7 +96,7 @@ const char* CsvText::next_line(const char* p) const {
 }
 
 bool CsvText::is_blank(char c) const {
-  return is_space(c) && (c != delimiter_ || c == ' ');
+  return (is_space(c) && (c != delimiter_ || c == ' ')) || c == kCommentMark;
 }
 
 bool CsvText::is_blank(const char* p, const char* line_end) const {
@@ -109,10 +109,23 @@ const char* CsvText::skip_blank(const char* p) const {
     const char c = *p;
     if (c != '\n' && c != '\r' && !is_blank(c)) return p;
     const char* next = next_line(p);
-    if (!is_blank(p, next)) return p;
+    if (!is_blank(p, next) || is_kept(p, next)) return p;
     p = next;
   }
   return end_;
+}
+
+bool CsvText::is_kept(const char* p, const char* line_end) const {
+  return p >= kept_begin_ && p < kept_end_ && find_byte(p, line_end, kCommentMark) == line_end;
+}
+
+const char* CsvText::keep_blank_lines(bool has_header) {
+  const char* const first = skip_blank(begin_);
+  const bool begins_with_comment = find_byte(begin_, first, kCommentMark) != first;
+  kept_begin_ = has_header ? next_row(first, end_) : begins_with_comment ? first : begin_;
+  kept_end_ = end_;
+  while (kept_end_ > kept_begin_ && is_blank(kept_end_ - 1, kept_end_)) --kept_end_;
+  return skip_blank(kept_begin_);
 }
 
 /// Whether a quote is open can only be known by reading from the beginning. So the file is cut at starts of

@@ -17,7 +17,7 @@ void reject_parquet(const std::string& path, std::string_view start);
 /// Throws UserError if a file with this beginning is text in UTF-16; the message says how to convert it.
 void reject_utf16(const std::string& path, std::string_view start);
 
-/// Consecutive rows. Blank lines between them do not count.
+/// Consecutive rows. Blank lines between them do not count, unless they are rows (keep_blank_lines()).
 struct CsvBlock {
   const char *begin = nullptr, *end = nullptr;
   int64_t first_row = 0, rows = 0;     // index of the first row; number of rows
@@ -48,6 +48,12 @@ class CsvText {
   const char* next_line(const char* p) const;
   /// Returns the first row at `p` or after it; end() if only blank lines follow.
   const char* skip_blank(const char* p) const;
+  /// Makes blank lines rows, each with a missing value, as in a table with one column. Still skipped are
+  /// blank lines before the header, before a first row that follows a comment, and at the end of the file.
+  /// Returns the first row, after the header if there is one.
+  const char* keep_blank_lines(bool has_header);
+  /// Returns whether the row at `p` is a blank line.
+  bool is_blank_row(const char* p) const { return is_blank(p, next_line(p)); }
   /// Divides the rows from `from`, the beginning of a row, into blocks.
   std::vector<CsvBlock> blocks(const char* from) const;
 
@@ -62,6 +68,8 @@ class CsvText {
   /// A tab that delimits values is not blank: in a row of delimiters alone, all values are missing.
   bool is_blank(char c) const;
   bool is_blank(const char* p, const char* line_end) const;
+  /// Returns whether the blank line at `p` is a row.
+  bool is_kept(const char* p, const char* line_end) const;
   /// Returns the rows that begin at or after `begin`, the beginning of a row, and before `limit`. Does not
   /// follow an open quote beyond `end`.
   CsvBlock block_at(const char* begin, const char* limit, const char* end) const;
@@ -73,6 +81,7 @@ class CsvText {
   std::unique_ptr<MappedFile> mapped_;
   std::string unpacked_;
   const char *begin_ = nullptr, *end_ = nullptr;
+  const char *kept_begin_ = nullptr, *kept_end_ = nullptr;  // where blank lines are rows; null: nowhere
 };
 
 /// One value of a row, without surrounding blanks and quotes. Valid until the next one is read.

@@ -86,7 +86,9 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
 class Places {
  public:
   Places(const PictureTable& table, const ReadTable& read)
-      : text_(table.path, table.format.delimiter), field_(read.field), header_(!read.start.names.empty()) {}
+      : text_(table.path, table.format.delimiter), field_(read.field), header_(!read.start.names.empty()) {
+    if (read.start.width() == 1) text_.keep_blank_lines(header_ > 0);
+  }
 
   int64_t line_of(size_t row) const { return text_.line_of(at(row)); }
   [[noreturn]] void fail(size_t row, const std::string& message) const { text_.fail(at(row), message); }
