@@ -1,18 +1,38 @@
+#include "base/error.h"
 #include "ops/cpu/x86/tables.h"
 
 namespace dtrain::cpu {
+namespace {
+
+/// Returns whether this CPU has the instructions of an x86-64 level. Only the extensions that the kernels need are
+/// asked for: every CPU with them also has the others of the level.
+bool has_level(int level) {
+  switch (level) {
+    case 4:
+      return has_level(3) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+             __builtin_cpu_supports("avx512vl");
+    case 3:
+      return has_level(2) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("bmi2");
+    default:
+      return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+  }
+}
+
+}  // namespace
 
 std::vector<const Kernels*> supported_kernels() {
-  // Every CPU with these extensions also has the others of x86-64-v3 and -v4.
-  const bool v3 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
   std::vector<const Kernels*> tables;
-  if (v4) tables.push_back(&kKernelsV4);
-  if (v3) tables.push_back(&kKernelsV3);
-  tables.push_back(&kKernelsV2);
+  // DTRAIN_CPU_LEVELS is LEVEL(n) for each level that is built (lib/CMakeLists.txt), the highest first.
+#define LEVEL(n) \
+  if (has_level(n)) tables.push_back(&kKernelsV##n);
+  DTRAIN_CPU_LEVELS
+#undef LEVEL
+  if (tables.empty())
+    throw Error(
+        "This CPU lacks instructions that this program was built for. Build it on this machine, or configure it with "
+        "-DDTRAIN_CPU_KERNELS=all for every x86-64 CPU since 2009");
   return tables;
 }
 
