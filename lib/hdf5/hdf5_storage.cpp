@@ -52,8 +52,8 @@ std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) 
   return bytes;
 }
 
-/// Returns by how many bytes the filters before deflate lengthen a chunk. Returns nullopt unless there is
-/// exactly one deflate and all other filters are known.
+/// Returns the number of bytes that the filters before deflate add to a chunk; nullopt unless there is
+/// exactly one deflate filter and all other filters are known.
 std::optional<size_t> added_before_deflate(const Hdf5Handle& properties) {
   std::optional<size_t> added;
   size_t checksums = 0;
@@ -126,7 +126,7 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
     H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
     if (H5Pfill_value_defined(properties, &fill) >= 0 && fill == H5D_FILL_VALUE_USER_DEFINED) return;
     throw UserError(fmt::format(
-        "{}: expected {} chunks for its extents, found {}: the others were never written, or the file is "
+        "{}: expected {} chunks for its shape, found {}: the others were never written, or the file is "
         "damaged; if missing chunks are intended, create the dataset with a fill value (h5py: fillvalue=0)",
         where, expected, indexed));
   }
@@ -143,10 +143,10 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
     }
   }
   if (indexed != expected || found != expected)
-    throw UserError(
-        fmt::format("{}: expected {} chunks for its extents, found {} in its index, {} of them at their "
-                    "coordinates (damaged)",
-                    where, expected, indexed, found));
+    throw UserError(fmt::format(
+        "{}: expected {} chunks for its shape, found a damaged index with {} chunks, of which {} are "
+        "found by their coordinates",
+        where, expected, indexed, found));
 }
 
 void check_first_chunk(hid_t dataset, const std::string& where, int64_t file_bytes) {
@@ -174,8 +174,8 @@ void check_first_chunk(hid_t dataset, const std::string& where, int64_t file_byt
   uint32_t mask = 0;
   if (H5Dread_chunk(dataset, H5P_DEFAULT, origin.data(), &mask, packed.data()) < 0) return;
   if (const auto found = unpacked_bytes(packed, expected); found && *found != expected)
-    throw UserError(fmt::format("{}: expected chunks of {} bytes for its extents, found one of {} (damaged)",
-                                where, expected, *found));
+    throw UserError(fmt::format("{}: expected chunks of {} bytes, found a damaged one of {} bytes", where,
+                                expected, *found));
 }
 
 }  // namespace dtrain

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kMostDeflated = 1032;  // maximum bytes that one byte of deflate data can expand to
 
-/// The input and the last error. libpng reports errors through a callback that must not return; it jumps back
-/// to the caller of the library.
+/// The input and the last error. libpng reports errors through a callback that must not return: the callback
+/// jumps back to the caller of libpng.
 struct PngState {
   std::span<const uint8_t> bytes;
   size_t place = 0;
@@ -35,7 +35,7 @@ struct PngState {
 
 void take_bytes(png_structp png, png_bytep dst, size_t count) {
   auto* state = static_cast<PngState*>(png_get_io_ptr(png));
-  if (state->bytes.size() - state->place < count) png_error(png, "it is truncated");
+  if (state->bytes.size() - state->place < count) png_error(png, "the file is truncated");
   std::memcpy(dst, state->bytes.data() + state->place, count);
   state->place += count;
 }
@@ -54,8 +54,8 @@ class PngRows final : public PictureRows {
     try {
       guarded([&] {
         png_set_read_fn(png_, &state_, take_bytes);
-        png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // no limits: checked below, with a
-                                                                      // better message
+        // Disables libpng's limits of the size, which is checked below with a better message.
+        png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
         png_set_chunk_malloc_max(png_, 1 << 20);
         pass_over_chunks();
         png_read_info(png_, info_);
@@ -113,7 +113,8 @@ class PngRows final : public PictureRows {
   }
 
  private:
-  /// Calls the library, which may leave `call` with longjmp: `call` must not hold objects with destructors.
+  /// Runs `call`, which calls libpng. libpng may leave `call` by longjmp, so `call` must not hold objects
+  /// with destructors.
   template <class Call>
   void guarded(Call call) {
     if (setjmp(state_.jump) != 0)

@@ -9,13 +9,13 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the shape if `before` becomes `after` positions.
+/// Returns the shape with the first extent `before` replaced by `after`; other shapes are unchanged.
 Shape with_positions(Shape shape, int64_t before, int64_t after) {
   if (shape.rank() > 0 && shape[0] == before) shape[0] = after;
   return shape;
 }
 
-/// Changes the nodes of a model, one after the other.
+/// Changes the nodes of a model to a smaller number of positions, one after the other.
 class Shortening {
  public:
   Shortening(const Graph& whole, const PaddedSequences& sequences, int64_t length)
@@ -48,7 +48,7 @@ class Shortening {
 
   /// Checks that positions without data have no influence on the layer's valid outputs.
   void check_masks(int i, const GraphNode& its) const {
-    if (its.layer->creates_mask()) {  // mask of an input: padded_sequences() has found the mask's padding
+    if (its.layer->creates_mask()) {  // if it masks an input, padded_sequences() has found the padding
       if (whole_.nodes[static_cast<size_t>(its.inputs[0].node)].layer)
         fail(i, "masks values that are not an input of the model");
       return;
@@ -61,7 +61,7 @@ class Shortening {
       fail(i, "computes each position from all positions, including padding");
   }
 
-  /// Checks that a penalty does not count values that are cut.
+  /// Checks that an activity penalty does not include padding, which is cut.
   void check_penalty(int i) const {
     const GraphNode& its = graph_.nodes[static_cast<size_t>(i)];
     if (!its.activity_penalty()) return;
@@ -102,14 +102,14 @@ Head shorter_head(const Head& whole, const Graph& before, const Graph& after) {
   const auto fail = [&](const std::string& why) {
     throw LengthError(
         before.nodes[static_cast<size_t>(head.output.node)].mark,
-        fmt::format("the output '{}' has positions, {}; dataset.batches.bucket_by_length needs {}",
+        fmt::format("the output '{}' has an axis of positions, {}; dataset.batches.bucket_by_length needs {}",
                     before.value_name(head.output), why,
                     head.mask ? "a target for each position" : "a mask of the output's padding"));
   };
-  if (!head.mask) fail("and none of them is masked");
+  if (!head.mask) fail("but no mask");
   head.mask->shape = after.spec(head.mask->value).shape;
   if (head.target.shape.rank() == 0 || head.target.shape[0] != old[0])
-    fail(fmt::format("and its target has the shape {}", head.target.shape.str()));
+    fail(fmt::format("but its target has the shape {}", head.target.shape.str()));
   head.target.shape[0] = now[0];
   if (head.weights) head.weights->shape = with_positions(head.weights->shape, old[0], now[0]);
   return head;

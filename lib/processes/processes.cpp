@@ -26,11 +26,11 @@ namespace {
 
 constexpr int kSizeTag = Processes::kFirstTag, kBytesTag = Processes::kFirstTag + 1;
 
-/// How long processes try to connect the control channel.
+/// Maximum time for connecting the control channel.
 constexpr std::chrono::seconds kConnectLimit(30);
 
 /// Ends this process if the processes are not connected in time. Until they are connected, no process notices
-/// that another one dies or stops, and MPI may wait for it for ever.
+/// that another one dies or stops, and MPI may wait for it forever.
 class ConnectDeadline {
  public:
   /// `name`: the name of this process.
@@ -48,8 +48,8 @@ class ConnectDeadline {
   ConnectDeadline& operator=(const ConnectDeadline&) = delete;
 
  private:
-  /// Process 0 prints. If it is gone, the launcher has not ended the others three seconds later; then process
-  /// 1 prints.
+  /// Prints the error in process 0. Process 1 prints it three seconds later: if it still exists then, process
+  /// 0 has died, because the launcher would have ended process 1 after process 0.
   void wait(int rank, const std::string& name) {
     const std::chrono::seconds limit = kConnectLimit + std::chrono::seconds(3);
     std::unique_lock lock(mutex_);
@@ -79,7 +79,7 @@ void end_after(std::chrono::seconds limit, int exit_code) {
   }).detach();
 }
 
-/// Throws an error that all processes have found; process 0 reports it.
+/// Throws an error that all processes have found. Only process 0 reports it.
 [[noreturn]] void fail_together(int rank, const std::string& message) {
   if (rank == 0) throw UserError(message);
   throw ReportedByProcess0(message);
@@ -105,7 +105,8 @@ Processes::Processes(const MpiTable& mpi, std::string mpi_version, const ChosenN
   connect_control(network);
 }
 
-/// A failure on any side is reported to all by MPI, so that no process waits for one that has given up.
+/// All processes learn by MPI about a failure of any of them, so that none waits for a process that has
+/// failed.
 void Processes::connect_control(const ChosenNetwork& network) {
   std::vector<Connection> connections;
   std::string problem;
@@ -152,8 +153,8 @@ std::string Processes::receive(int from) {
   return bytes;
 }
 
-/// A binomial tree: process r receives from r without its lowest bit, and sends to r + each lower power of
-/// two.
+/// Broadcasts in a binomial tree: process r receives from the process with the number r without its lowest
+/// bit, and sends to the processes r + 2^i for all i below that bit.
 std::string Processes::broadcast(const std::string& mine) {
   int step = 1;
   while (step < size() && !(rank() & step)) step *= 2;
@@ -220,9 +221,9 @@ namespace {
   throw UserError(message);
 }
 
-/// Whether srun gave the processes no addresses in the protocol that this library reads. Open MPI then ends
-/// the process in MPI_Init and prints its own message. A library that the user has named may use another
-/// protocol, such as PMI-1.
+/// Returns true if srun gave the processes no addresses in the protocol that this library reads. Open MPI
+/// then ends the process in MPI_Init and prints its own message. A library that the user has named may use
+/// another protocol, such as PMI-1.
 bool has_no_addresses(const Launch& launch, const MpiLibrary& library) {
   return launch.launcher == Launch::Launcher::slurm && launch.slurm_plugin != "pmix" &&
          library.family == MpiFamily::open_mpi && !std::getenv("DTRAIN_MPI_LIBRARY");
@@ -246,7 +247,7 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenN
       mpi.finalize();
       return nullptr;
     }
-    refuse(launch, fmt::format("they do not see each other: {} ({}) counts one process in each",
+    refuse(launch, fmt::format("they do not see each other: in each of them, {} ({}) finds only one process",
                                library.version, library.path));
   }
   if (!enough_threads)

@@ -22,7 +22,7 @@ constexpr size_t kMostBytes = size_t{1} << 30;  // maximum bytes per column
 
 void look_through(const RunConfig& config, const Dataset& data, const char* name) {
   try {
-    if (data.size() <= kMostSamples) check_samples(config, data, fmt::format("called '{}'", name));
+    if (data.size() <= kMostSamples) check_samples(config, data, fmt::format("the split '{}'", name));
     check_readable(data, kMostBytes);
   } catch (const UserError& error) {
     throw UserError(located(config.dataset.find(name)->mark, error.what()));

@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// The consumer of a column, and the values that it accepts.
+/// The layer, loss or weights for which a column is read, and the values that are accepted.
 struct Consumer {
   std::string name;
   Bounds bounds;
@@ -22,7 +22,7 @@ struct Consumer {
 };
 
 template <class V>
-void check_column(const Dataset& data, size_t column, const Consumer& consumer, const std::string& use) {
+void check_column(const Dataset& data, size_t column, const Consumer& consumer, const std::string& split) {
   const int64_t elements = std::max<int64_t>(data.columns()[column].shape.elements(), 1);
   const int64_t block = std::max<int64_t>((int64_t{1} << 20) / elements, 1);
   std::vector<V> values;
@@ -42,14 +42,13 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
           "class)",
           number, number + 1, consumer.units);
     const int64_t sample = first + (wrong - values.begin()) / elements;
-    throw UserError(
-        fmt::format("sample {} (from 0{}) of the split that is {} has {} for '{}', which takes {} to {}{}",
-                    sample, data.has_ids() ? ", " + data.sample_name(sample) : "", use, *wrong, consumer.name,
-                    consumer.bounds.least, consumer.bounds.most, advice));
+    throw UserError(fmt::format("sample {} (from 0{}) of {} has {} for '{}', which takes {} to {}{}", sample,
+                                data.has_ids() ? ", " + data.sample_name(sample) : "", split, *wrong,
+                                consumer.name, consumer.bounds.least, consumer.bounds.most, advice));
   }
 }
 
-/// Returns the layer that takes this input as indices with the smallest limit; nullopt if no layer does.
+/// Returns the layer that reads this input as indices and has the fewest of them; nullopt if no layer does.
 std::optional<Consumer> consumer_of_input(const Graph& graph, int input) {
   const GraphNode* const reader = graph.reader_of_indices(input);
   if (!reader) return std::nullopt;
@@ -71,31 +70,31 @@ std::optional<Consumer> consumer_of(const RunConfig& config, size_t column) {
   return Consumer{config.graph.layer_name(head.output.node), *bounds, is_unit_a_class, units};
 }
 
-void check_from(const RunConfig& config, const Dataset& data, size_t first_column, const std::string& use) {
+void check_from(const RunConfig& config, const Dataset& data, size_t first_column, const std::string& split) {
   for (size_t column = first_column; column < data.columns().size(); ++column) {
     const std::optional<Consumer> consumer = consumer_of(config, column);
     if (!consumer) continue;
     if (data.columns()[column].dtype == DType::int32) {
-      check_column<int32_t>(data, column, *consumer, use);
+      check_column<int32_t>(data, column, *consumer, split);
     } else {
-      check_column<float>(data, column, *consumer, use);
+      check_column<float>(data, column, *consumer, split);
     }
   }
 }
 
 }  // namespace
 
-void check_samples(const RunConfig& config, const Dataset& data, const std::string& use) {
-  check_from(config, data, 0, use);
+void check_samples(const RunConfig& config, const Dataset& data, const std::string& split) {
+  check_from(config, data, 0, split);
 }
 
-void check_targets_at_hand(const RunConfig& config, const Dataset& data, const std::string& use) {
+void check_targets_at_hand(const RunConfig& config, const Dataset& data, const std::string& split) {
   constexpr int64_t kMostElements = 1 << 20;
   int64_t elements = 0;
   for (size_t column = config.graph.inputs.size(); column < data.columns().size(); ++column)
     elements += data.columns()[column].shape.elements() * std::min(data.size(), kMostElements);
   if (data.in_memory() && elements <= kMostElements && data.size() <= kMostElements)
-    check_from(config, data, config.graph.inputs.size(), use);
+    check_from(config, data, config.graph.inputs.size(), split);
 }
 
 void check_readable(const Dataset& data, size_t most_bytes) {

@@ -223,7 +223,7 @@ void Trainer::finish_step() {
   ++state_.step_in_epoch;
   is_valid_ = false;  // until all checks have passed
   if (is_suspect(config_, step_loss) && !std::exchange(samples_checked_, true))
-    check_samples(config_, loader_->dataset(), "trained on");
+    check_samples(config_, loader_->dataset(), "the training data");
   for (const auto& callback : config_.train.callbacks)
     callback->after_step(state_.step, state_.epoch + 1, step_loss);
   is_valid_ = true;

@@ -73,7 +73,7 @@ MISTAKES = [
     ("strategy: {mirrored:", "strategy: {@mirored:", "did you mean 'mirrored'?"),
     ("- rescale:", "- @reskale:", "did you mean 'rescale'?"),
     ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: [@imagee]}", "no input or target 'imagee'; did you mean 'image'?"),
-    ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: @image}", "rescale's of: expected a list"),
+    ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: @image}", "rescale: of: expected a list"),
     ("train:      {synthetic:", "train:      {@sinthetic:", "did you mean 'synthetic'?"),
     ("cache: memory", "cache: @memry", "did you mean 'memory'?"),
     ("- early_stopping:", "- @early_stoping:", "did you mean 'early_stopping'?"),

@@ -118,7 +118,7 @@ class NewPairs(NewCase):
         (self.dir / "data/noisy/7.png").rename(self.dir / "data/noisy/20.png")
         self.assertIn("error: data/noisy: expected a target of the same name in data/clean for each file, found none for '20.png'; "
                       "data/clean: expected an image of the same name in data/noisy for each file, found none for '7.png'; "
-                      "add the missing files, or remove those without a partner. If data/noisy and data/clean are two classes, "
+                      "add the missing files, or remove the files without a partner. If data/noisy and data/clean are two classes, "
                       "give the folders other names", self.dtrain("new", "data", expect=2).err)
         self.assertFalse((self.dir / "data.yaml").exists())
         (self.dir / "data/noisy").rename(self.dir / "data/static")

@@ -294,9 +294,9 @@ TEST_CASE("--set with an unknown path is an error") {
   CHECK(set(text, {"train.epochs.x=5"}).messages ==
         "--set train.epochs.x=5: error: 'train.epochs' is '1', not a mapping or a list");
   for (const char* index : {"2", "-1", "x", "99999999999999999999"})
-    CHECK(contains(
-        set(text, {"train.list." + std::string(index) + "=5"}).messages,
-        "error: 'train.list' is a list of 2; expected an index from 0, found '" + std::string(index) + "'"));
+    CHECK(contains(set(text, {"train.list." + std::string(index) + "=5"}).messages,
+                   "error: 'train.list' is a list of length 2; expected an index from 0, found '" +
+                       std::string(index) + "'"));
   for (const char* wrong :
        {"train.epochs", "", "=1", ".a=1", "a.=1", "a..b=1", "a[=1", "a[]=1", "a[0=1", "[0]=1", "a[0].=1"})
     CHECK(contains(set(text, {wrong}).messages, "error: expected KEY=VALUE, such as train.epochs=5"));

@@ -228,7 +228,8 @@ TEST_CASE("'of: [target]' is ambiguous if an input has that name") {
     check_transforms(spec.transforms, {{input, {1}}}, {{target, {1}}}, diagnostics);
     return error_of([&] { diagnostics.throw_if_errors(); });
   };
-  CHECK(contains(mistakes("target", ""), "dataset.yaml:2:34: error: standardize's of: both an input and"));
+  CHECK(contains(mistakes("target", ""),
+                 "dataset.yaml:2:34: error: standardize: `of` is ambiguous: both an input and"));
   CHECK(mistakes("x", "").empty());
   CHECK(mistakes("target", "price").empty());
 }

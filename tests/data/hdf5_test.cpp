@@ -240,7 +240,7 @@ TEST_CASE("hdf5: a flipped bit in the chunk index never gives zeros") {
     const std::string message = error_of([&] { found = read_all(*open(folder, "input: x", input), 0); });
     return found == Values(800, 7) ? "sevens" : message;
   };
-  CHECK(contains(unwritten(properties), "a.h5:x: expected 8 chunks for its extents, found 0"));
+  CHECK(contains(unwritten(properties), "a.h5:x: expected 8 chunks for its shape, found 0"));
   const float seven = 7;
   H5Pset_fill_value(properties, H5T_NATIVE_FLOAT, &seven);
   CHECK(unwritten(properties) == "sevens");

@@ -114,15 +114,14 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
   CHECK(mistakes("rescale: {scale: 2}, rescale: {scale: 2, of: [ids, mask]}, cast: uint8", {image, ids})
             .empty());
   CHECK(contains(mistakes("rescale: {scale: 2, of: [image, mas]}", {image, ids}),
-                 "dataset.yaml:2:46: error: rescale's of: the model has no input or target 'mas'; did you "
+                 "dataset.yaml:2:46: error: rescale: of: the model has no input or target 'mas'; did you "
                  "mean 'mask'?"));
   CHECK(contains(mistakes("cast: int32, normalize: {mean: 0, std: 1}", {ids}),
                  "dataset.yaml:2:27: error: normalize: it applies to none of the model's inputs and targets "
                  "by default; name the columns to transform: of: [ids]"));
   const auto error_in = [&](const std::string& transforms) { return mistakes(transforms, {image}); };
-  CHECK(
-      contains(error_in("rescale: {scale: 2, of: []}"), "dataset.yaml:2:38: error: rescale's of: expected"));
-  CHECK(contains(error_in("rescale: {scale: 2, of: image}"), "rescale's of: expected a list"));
+  CHECK(contains(error_in("rescale: {scale: 2, of: []}"), "dataset.yaml:2:38: error: rescale: of: expected"));
+  CHECK(contains(error_in("rescale: {scale: 2, of: image}"), "rescale: of: expected a list"));
   CHECK(contains(error_in("rescale: {scale: 2, off: [image]}"), "unknown key 'off' in rescale"));
   CHECK(contains(dataset_json_schema().dump(), "names of the inputs or targets to transform"));
 }

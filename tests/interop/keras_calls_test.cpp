@@ -126,5 +126,5 @@ TEST_CASE("layers read the states of recurrent layers") {
   }
   CHECK(test::error_of([&] {
           imported(encoder + layer("Dense", "end", R"("units": 3)", call(tensor("encoder", 3), "")));
-        }).find("encoder: is read before it is computed, or has no such output") != std::string::npos);
+        }).find("encoder: an output is read before it is computed, or does not exist") != std::string::npos);
 }

@@ -270,8 +270,8 @@ TEST_CASE("a target outside the range of its loss is an error") {
   const auto has = [](const std::string& text, const std::string& part) {
     return text.find(part) != text.npos;
   };
-  CHECK(has(error({"dataset.train.synthetic.target.classes=9"}), "trained on has"));
-  CHECK(has(error({"dataset.validation.synthetic.target.classes=9"}), "evaluated has"));
+  CHECK(has(error({"dataset.train.synthetic.target.classes=9"}), "training data has"));
+  CHECK(has(error({"dataset.validation.synthetic.target.classes=9"}), "evaluated split has"));
   // A negative loss shows that a target is outside the range.
   const std::vector<std::string> binary{"model.layers.5.dense.units=1",
                                         "train.loss={binary_crossentropy: {from_logits: true}}",

@@ -61,7 +61,7 @@ class Assignment {
     std::vector<ConfigNode> items = node.items();
     size_t index = 0;
     if (parse_number(keys_[level], index) != std::errc() || index >= items.size()) {
-      fail(fmt::format("'{}' is a list of {}; expected an index from 0, found '{}'", path(level),
+      fail(fmt::format("'{}' is a list of length {}; expected an index from 0, found '{}'", path(level),
                        items.size(), keys_[level]));
       return node;
     }

@@ -268,11 +268,10 @@ void report_syntax(const YAML::Exception& mistake, const Builder& builder, std::
   YAML::Mark mark = mistake.mark;
   if (mark.is_null()) return diagnostics.error(builder.place(YAML::Mark()), mistake.msg);
   if (const YAML::Mark quote = builder.quoted_up_to(mark.line); !quote.is_null())
-    return diagnostics.error(
-        builder.place(quote),
-        fmt::format(
-            "a quoted string that ends in line {}, where an error follows: {}; is its closing quote missing?",
-            mark.line + 1, mistake.msg));
+    return diagnostics.error(builder.place(quote),
+                             fmt::format("this quoted string ends in line {}, and an error follows there: "
+                                         "{}; is its closing quote missing?",
+                                         mark.line + 1, mistake.msg));
   std::vector<TextMistake> keys = keys_without_blank(text, mark.line + 1);
   if (keys.empty()) keys = keys_without_blank(text, mark.line);
   for (const TextMistake& key : keys) {

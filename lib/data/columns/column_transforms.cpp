@@ -108,9 +108,9 @@ bool Codec<TransformSpec>::parse(const ConfigNode& node, const std::string&, Tra
   if (const ConfigNode* of = written->options.find("of")) {
     out.written_of = *of;
     if (of->is_sequence() && of->items().empty())
-      report_unexpected(*of, written->name.text() + "'s of", "the name of an input or a target", diagnostics);
+      report_unexpected(*of, written->name.text() + ": of", "the name of an input or a target", diagnostics);
     else
-      Codec<std::vector<std::string>>::parse(*of, written->name.text() + "'s of", out.of, diagnostics);
+      Codec<std::vector<std::string>>::parse(*of, written->name.text() + ": of", out.of, diagnostics);
   }
   out.transform = kinds.parse(written->name, written->options.without(kCommonKeys), diagnostics);
   return diagnostics.count() == before;
@@ -159,13 +159,14 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
   for (const TransformSpec& spec : transforms) {
     for (size_t i = 0; i < spec.of.size(); ++i)
       if (std::count(names.begin(), names.end(), spec.of[i]) > 1)
-        diagnostics.error(spec.written_of.items()[i],
-                          fmt::format("{}'s of: both an input and the model's only target are called '{}'; "
-                                      "give the input another name",
-                                      spec.transform.name, spec.of[i]));
+        diagnostics.error(
+            spec.written_of.items()[i],
+            fmt::format("{}: `of` is ambiguous: both an input and the model's only target are called '{}'; "
+                        "give the input another name",
+                        spec.transform.name, spec.of[i]));
       else if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
         diagnostics.error(spec.written_of.items()[i],
-                          fmt::format("{}'s of: the model has no input or target '{}'{}", spec.transform.name,
+                          fmt::format("{}: of: the model has no input or target '{}'{}", spec.transform.name,
                                       spec.of[i], suggestion_or_list(spec.of[i], names)));
     if (spec.of.empty() && !used.contains(&spec))
       diagnostics.error(spec.transform.resolved.mark(),

@@ -82,8 +82,8 @@ struct Binding {
  private:
   static std::string missing(const std::string& name, size_t count, const std::string& one_key,
                              const std::string& several_key) {
-    const std::string wanted = name.empty() ? "nothing is read for the target; "
-                                            : "nothing is read for the model's '" + name + "'; ";
+    const std::string wanted = name.empty() ? "no data is read for the target; "
+                                            : "no data is read for the model's '" + name + "'; ";
     return count == 1 ? wanted + "give '" + one_key + "'"
                       : wanted + "give '" + several_key + ": {" + name + ": ...}'";
   }

@@ -142,7 +142,7 @@ std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& sp
   std::shared_ptr<const SampleLengths> lengths;
   std::shared_ptr<const SampleWeights> weights;
   try {
-    check_targets_at_hand(config, *data, training ? "trained on" : "evaluated");
+    check_targets_at_hand(config, *data, training ? "the training data" : "the evaluated split");
     lengths = lengths_of(config, *data);
     if (training) weights = sample_weights_of(config, *data);
   } catch (const UserError& error) {
@@ -227,7 +227,7 @@ std::optional<Measures> evaluate_split(const RunConfig& config, Engine& engine, 
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += totals.sums[i];
   }
   Measures measures = measures_of(config, sums, loader.samples());
-  if (is_suspect(config, measures.loss())) check_samples(config, loader.dataset(), "evaluated");
+  if (is_suspect(config, measures.loss())) check_samples(config, loader.dataset(), "the evaluated split");
   return measures;
 }
 

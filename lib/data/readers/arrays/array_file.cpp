@@ -87,8 +87,8 @@ std::shared_ptr<const Column> decode_stream(InputStream& stream, const ArrayHead
   }
   std::byte extra{};
   if (stream.read(&extra, 1) != 0)
-    throw UserError(fmt::format("{}: expected the end after {} at byte {}, found more data", stream.path(),
-                                what, stream.offset() - 1));
+    throw UserError(fmt::format("{}: expected the data to end after {} at byte {}, found more data",
+                                stream.path(), what, stream.offset() - 1));
   return std::make_shared<MemoryColumn>(std::move(spec), header.shape[0], data);
 }
 

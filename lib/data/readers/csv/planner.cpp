@@ -208,7 +208,7 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
     } else if (const std::string* text = text_of_input(options_, request_.inputs, input)) {
       all.push_back({place_of_key(*text)});
     } else if (++unnamed > 1) {
-      request_.fail(fmt::format("nothing is read for the model's '{}'; give 'inputs: {{{}: [...]}}'",
+      request_.fail(fmt::format("no column is read for the model's input '{}'; give 'inputs: {{{}: [...]}}'",
                                 input.name, input.name));
     } else {
       all.push_back(options_.columns.empty() ? all_others() : places(options_.columns));

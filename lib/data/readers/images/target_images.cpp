@@ -23,7 +23,7 @@ namespace {
 
 using FilesByName = std::map<std::string, ListedFile>;
 
-/// Returns the images below a folder by their paths in it without extensions.
+/// Returns the images below a folder, indexed by their relative paths without extensions.
 FilesByName files_by_name(const std::string& folder) {
   FilesByName all;
   for (ListedFile& file : list_pictures(folder).files) {
@@ -38,7 +38,7 @@ FilesByName files_by_name(const std::string& folder) {
   return all;
 }
 
-/// Describes names of `files` that are missing in `others`; "" if there are none.
+/// Returns a message about the names of `files` that are missing in `others`; "" if none is missing.
 std::string describe_missing(const std::string& folder, const FilesByName& files,
                              const std::string& other_folder, const FilesByName& others,
                              const char* partner) {
@@ -64,7 +64,8 @@ bool has_folder(const std::string& folder, const fs::path& name) {
   return file_type(path_in(folder, name.string())) == FileType::directory;
 }
 
-/// Returns two paths without their common start; only the last names if nothing of them would be relative.
+/// Returns two paths without the folders at their beginning that are equal. If nothing would remain of a
+/// path, returns only the last names of both.
 std::pair<fs::path, fs::path> without_common_start(const std::string& one, const std::string& other) {
   const auto normal = [](const fs::path& path) {  // the path without a slash at the end
     return path.has_filename() ? path.lexically_normal() : path.parent_path().lexically_normal();
@@ -153,7 +154,8 @@ PictureSet list_pairs(const std::string& folder, const std::string& target_folde
   const FilesByName images = files_by_name(folder), targets = files_by_name(target_folder);
   const std::string problem = describe_missing(folder, images, target_folder, targets, "a target") +
                               describe_missing(target_folder, targets, folder, images, "an image");
-  if (!problem.empty()) throw UserError(problem + "add the missing files, or remove those without a partner");
+  if (!problem.empty())
+    throw UserError(problem + "add the missing files, or remove the files without a partner");
   FileListing listed{folder, {}}, listed_targets{target_folder, {}};
   for (const auto& [name, file] : images) {
     listed.files.push_back(file);

@@ -51,10 +51,10 @@ class ModelOrder {
   using Place = std::pair<int, int>;  // indices of a layer and of one of its calls
 
   struct Pending {
-    int waits_for = 0;           // number of input calls that are not computed yet
+    int waits_for = 0;           // number of calls whose outputs this call reads and that are not ordered yet
     std::vector<Place> readers;  // calls that read this one
     bool is_needed = false;
-    bool is_of_mask = false;  // only masks depend on it
+    bool is_of_mask = false;  // whether only masks depend on this call
   };
 
   const KerasModelLayer& layer(int number) const { return model_.layers[static_cast<size_t>(number)]; }
@@ -119,7 +119,7 @@ class ModelOrder {
     const auto& outputs = values_[static_cast<size_t>(tensor.layer)][static_cast<size_t>(tensor.call)];
     if (static_cast<size_t>(tensor.output) < outputs.size())
       return outputs[static_cast<size_t>(tensor.output)];
-    throw UserError(fmt::format("{}{}: is read before it is computed, or has no such output", prefix_,
+    throw UserError(fmt::format("{}{}: an output is read before it is computed, or does not exist", prefix_,
                                 layer(tensor.layer).name));
   }
 

@@ -77,7 +77,7 @@ struct PositionArray {
   void* place(void* plain, void* scratch, size_t offset) const {
     return plain && to_layer ? array_at(scratch, offset) : plain;
   }
-  /// If the layouts differ, reorders the array that the layer wrote at place() to `plain`.
+  /// Reorders the array that the layer wrote to place() to `plain`, if the layouts differ.
   void finish(void* plain, void* scratch, size_t offset) const {
     if (plain && from_layer) from_layer->run(array_at(scratch, offset), plain);
   }
@@ -215,7 +215,8 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
   Configured<Layer> activation() const override { return layer().activation(); }
   bool can_fuse(const ActivationSpec& spec) const override { return layer().can_fuse(spec); }
   std::optional<int64_t> indices() const override { return layer().indices(); }
-  /// Keras gives a layer that reads masks the mask of one position, which has no steps. The layer then fails.
+  /// Refuses layers that read masks. Keras passes them the mask of one position, which has no steps, and
+  /// fails.
   MaskRule mask_rule() const override {
     return layer().mask_rule() == MaskRule::read ? MaskRule::refused : MaskRule::passed;
   }
@@ -228,7 +229,8 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
   bool is_supported(const std::vector<TensorSpec>& outputs, const TensorSpec& input,
                     const ReportError& report_error) const {
     if (layer().creates_mask()) {
-      report_error("expected a layer that creates no mask: a mask of each position cannot be read");
+      report_error(
+          "expected a layer that creates no mask, because other layers cannot read a mask for each position");
       return false;
     }
     if (outputs.size() != 1) {
