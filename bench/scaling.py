@@ -47,11 +47,13 @@ The formula
   The formula leaves out differences between machines, reading of data, other traffic on the network, and contention in its switches.
 """
 
-# seconds: of a step on one device; batch: samples of a step of one device; source: of the seconds
+# seconds: duration of a step on one device; batch: samples in a step on one device; source: origin of the seconds
 Step = namedtuple("Step", "seconds batch source")
 # reached: share of the nominal bandwidth; latency, message: seconds
 Link = namedtuple("Link", "name gigabits reached latency message")
-# rates: operations and bytes per second, which divide a step among its passes; gpus: 0 for a machine of CPUs; core_share: c
+# gpus: number of GPUs; 0 for a machine that computes on CPUs
+# rates: operations and bytes per second of a device, by which the seconds of a step are divided among its passes
+# core_share: c in the formula
 Machine = namedtuple("Machine", "name gpus rates precision core_share steps speedup")
 Exchange = namedtuple("Exchange", "seconds sent")
 

@@ -37,7 +37,7 @@ Json program_facts(const Processes& processes) {
 
 void handle_failure_in_process_0(Processes& processes, const std::string& message) {
   static ExitDeadline deadline;
-  // If this process was stopped, other processes have already reported it.
+  // If this process did not respond for a time, other processes have already reported that.
   if (!processes.control().failure()->noticed_here) mute_console([](std::string_view) {});
   print_error(message);
   processes.transport().abort();
@@ -125,7 +125,7 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
     mute_console([&control](std::string_view warning) { control.log(std::string(warning)); });
     control.on_failure([&processes](const std::string&) { handle_failure(processes); });
   }
-  // The thread of this World may use all cores of the process, so it ends before the run begins.
+  // This World exists only here: its thread may use all cores of the process, so it must end before the run.
   ConnectedWorld connection(processes);
   World& world = connection.world();
   share_cores(processes, world);  // first, because the facts look at the cores that this process may use

@@ -20,10 +20,10 @@ ChosenNetwork chosen_network(int argc, const char* const* argv);
 void add_interface_option(Command& command);
 
 /// Connects the processes over the chosen network, checks that all have the same program and libraries, and
-/// divides the cores and GPUs of a machine among its processes. From then on only process 0 prints; it prints
-/// the warnings of the others, too. When another process fails, the transport is aborted, and this process
-/// ends in limited time. `processes` remains null for a single process. Throws as connect_processes() and
-/// Processes::agree() do; if `processes` is set then, leave_processes() must be called.
+/// divides the cores and GPUs of a machine among its processes. From then on, only process 0 prints,
+/// including the warnings of the others. When another process fails, the transport is aborted, and this
+/// process ends in limited time. `processes` remains null for a single process. Throws as connect_processes()
+/// and Processes::agree() do; if `processes` is set then, leave_processes() must be called.
 void join_processes(const Launch& launch, const ChosenNetwork& network,
                     std::unique_ptr<Processes>& processes);
 
@@ -34,8 +34,8 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
 int leave_processes(Processes& processes, int exit_code, const std::string& error);
 
 /// Prints an error that happened before the processes were connected: once on each machine, with its name if
-/// it is not the machine of process 0. `error`: empty if process 0 prints it. To be called before a failed
-/// process ends: processes other than process 0 wait until that has printed its error.
+/// it is not the machine of process 0. `error`: empty if process 0 prints it. Must be called before a failed
+/// process ends: processes other than process 0 give process 0 time to print its error.
 void print_error_of(const Launch& launch, const std::string& error);
 
 }  // namespace dtrain

@@ -34,7 +34,8 @@ std::optional<int64_t> number_of(const std::string& folder, const std::string& n
                                                                                     : std::nullopt;
 }
 
-/// Returns true if the run's configuration has this name: runs/NAME-2 may be the first run of NAME-2.yaml.
+/// Returns true if `name` is the name in the run's configuration. The folder's name does not tell: runs/a-2
+/// may be the second run of a.yaml or the first run of a-2.yaml.
 bool has_name(const RunDirectory& directory, const std::string& name) {
   const std::string path = directory.path() + "/config.yaml";
   std::ifstream file(path, std::ios::binary);
@@ -45,7 +46,8 @@ bool has_name(const RunDirectory& directory, const std::string& name) {
   return found && found->is_scalar() && found->text() == name;
 }
 
-/// Returns when the run last started, resumed or ended, or else when it last saved.
+/// Returns the time when the run last started, resumed or ended; without run.jsonl, the time of its newest
+/// checkpoint.
 fs::file_time_type last_used(const RunDirectory& directory) {
   std::error_code missing;
   const fs::file_time_type time = fs::last_write_time(directory.path() + "/run.jsonl", missing);

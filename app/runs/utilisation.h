@@ -12,12 +12,12 @@ namespace dtrain {
 /// Measures at most once per second, so text() may be called at every step.
 class Utilisation {
  public:
-  /// `gpus`: whether this process computes on GPUs, whose utilization is then shown; else that of its CPU
-  /// cores.
+  /// `gpus`: true to show the utilization of the GPUs on which this process computes; false to show the
+  /// utilization of its CPU cores.
   explicit Utilisation(bool gpus);
   /// Returns "cpu 88 %", the mean over the cores since the last measurement, or "gpu 97 %", the mean over
   /// this process's GPUs in about the last second. Returns "" before the first measurement, and if the driver
-  /// does not report it.
+  /// does not report the utilization.
   const std::string& text();
 
  private:

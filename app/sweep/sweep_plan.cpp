@@ -31,14 +31,15 @@ std::vector<std::string> split_values(std::string_view text) {
   std::vector<std::string> values;
   size_t begin = 0;
   int depth = 0;
-  char quote = 0, before = ',';  // the last character other than a space
+  char quote = 0;     // the opening quote, if the position is inside quotes
+  char before = ',';  // the last character other than a space
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote) {
       if (c == '\\' && quote == '"') ++i;
       if (c == quote) quote = 0;
     } else if ((c == '"' || c == '\'') && std::string_view(",[{:").find(before) != std::string_view::npos) {
-      quote = c;  // elsewhere a quote is an apostrophe
+      quote = c;  // in the middle of a value, a quote is an apostrophe
     } else if (c == '[' || c == '{') {
       ++depth;
     } else if (c == ']' || c == '}') {
@@ -84,7 +85,8 @@ SettingValues setting_at(const std::vector<VariedKey>& varied, int64_t index) {
   return values;
 }
 
-/// Draws `drawn` of the first `count` numbers, ascending. The result depends only on the arguments.
+/// Draws `drawn` distinct numbers from [0, count) and returns them sorted. The result depends only on the
+/// arguments.
 std::vector<int64_t> draw(int64_t count, int64_t drawn, int64_t seed) {
   std::mt19937_64 random(static_cast<uint64_t>(seed));
   std::set<int64_t> chosen;
@@ -93,13 +95,14 @@ std::vector<int64_t> draw(int64_t count, int64_t drawn, int64_t seed) {
   return {chosen.begin(), chosen.end()};
 }
 
-/// Returns eight hexadecimal digits.
+/// Returns a hash of the text as eight hexadecimal digits.
 std::string hash_of(const std::string& text) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
   return fmt::format("{:08x}", checksum(Parts(&bytes, 1)) & 0xffffffff);
 }
 
-/// Returns the text if it is valid in a folder name, else a valid form of it with a hash.
+/// Returns the text if it is valid in a folder name; else a valid replacement that ends in a hash of the
+/// text.
 std::string name_part(const std::string& text) {
   constexpr size_t kMost = 40;
   constexpr std::string_view kPlain = "._+-";
@@ -118,7 +121,7 @@ SweepSets parse_sweep_sets(const std::vector<std::string>& sets) {
     const size_t equals = set.find('=');
     const std::vector<std::string> values =
         equals == std::string::npos ? std::vector<std::string>() : split_values(set.substr(equals + 1));
-    if (values.size() < 2) {  // errors in it are reported when the configuration is read
+    if (values.size() < 2) {  // not varied; errors in this --set are reported when the configuration is read
       result.fixed.push_back(set);
       continue;
     }

@@ -74,12 +74,12 @@ Json measure_collective() {
     if (!replay) throw Error("DTRAIN_CUDA_GRAPHS=0 disables replays, which this benchmark needs");
     return replay;
   };
-  // Must be destroyed before the group, which waits for them.
+  // These graphs must be destroyed before the group, whose destructor waits for them.
   const auto alone = captured(nullptr), summed = captured(groups[0].get());
   const auto without = [&] { alone->run(); };
   const auto with = [&] { summed->run(); };
   Json rows = Json::array();
-  // Alternates, because the clock rate of a GPU drops as it warms up.
+  // Alternates between the two measurements, because the clock rate of a GPU drops as it warms up.
   for (int round = 1; round <= 3; ++round) {
     const std::string suffix = ", round " + std::to_string(round);
     rows.push(row("step without NCCL" + suffix, bench.seconds(without), 0, 0));

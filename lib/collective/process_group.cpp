@@ -32,7 +32,7 @@ struct Gathered {
   /// Gathers the values of all processes from `own`, which has n values of each replica of this process.
   void exchange(size_t n) {
     const auto most = static_cast<size_t>(*std::max_element(ranks.counts.begin(), ranks.counts.end()));
-    own.resize(most * n);  // all processes send as many values as the largest
+    own.resize(most * n);  // padded, because all_gather() needs equally many values from all processes
     padded.resize(ranks.counts.size() * most * n);
     gather->all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(padded)));
     all.resize(static_cast<size_t>(ranks.total()) * n);

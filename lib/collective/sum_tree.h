@@ -26,7 +26,7 @@ inline int64_t middle_of(Range node) {
 /// are at most 2 log2(total) of them.
 std::vector<Range> subtrees(Range own, int total);
 
-/// Adds arrays in the order of the tree.
+/// Adds arrays in the order that the tree determines.
 class SumTree {
  public:
   /// The arrays belong to `ranks` adjacent ranks, which are one node of the tree over all ranks.
@@ -46,10 +46,11 @@ class SumTree {
   bool is_array(Range node, size_t array) const {
     return nodes_[array].begin == node.begin && nodes_[array].end == node.end;
   }
-  /// Blocks of memory that partial sums of a node need. `array`: the node's first array; set to the next one.
+  /// Returns the number of blocks (kBlock elements) of memory for the partial sums of a node. `array` is the
+  /// index of the node's first array, and is set to the index of the first array after the node.
   int blocks_of(Range node, size_t& array) const;
-  /// Returns the sums of n elements over a node: a part of its array, or partial sums in `memory`; null for
-  /// zeros.
+  /// Returns the sums of n elements over the arrays of a node: a pointer into the array if the node is one
+  /// array, else partial sums in `memory`. Returns null if all sums are zero.
   template <class T>
   const T* add_block(Range node, std::span<const T* const> arrays, int64_t at, int64_t n, T* memory,
                      size_t& array) const;

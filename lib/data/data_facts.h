@@ -15,13 +15,13 @@ namespace dtrain {
 
 /// The columns of the training file that the model's inputs and targets come from.
 struct FieldNames {
-  /// Names of the columns that make the inputs, in order, and of the target columns that are not also inputs.
-  /// Empty for files without a header.
+  /// Names of the columns that the inputs are read from, in order, and of the target columns that are not
+  /// also inputs. Empty for files without a header.
   std::vector<std::string> inputs, targets;
-  /// For any delimited text, with or without a header: indices of the fields that make the inputs, in order,
-  /// and the number of fields per line. 0: unknown.
+  /// Indices of the columns that the inputs are read from, in order. Set for delimited text, with or without
+  /// a header.
   std::vector<size_t> places;
-  size_t width = 0;
+  size_t width = 0;                  // number of columns of delimited text; 0: unknown
   std::string id = {}, weight = {};  // column names; "" if there is no such column, or no header
 
   bool has_names() const { return !inputs.empty() || !targets.empty(); }

@@ -26,7 +26,7 @@ inline constexpr std::string_view kGivenFiles =
 /// pattern.
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names);
 
-/// An array that JSON lines hold, in memory.
+/// An array in memory that was read from JSON lines.
 struct GivenArray {
   std::string name;  ///< name of the input; "" if the lines do not name it
   Shape shape;       ///< [samples, ...]
@@ -72,7 +72,7 @@ class GivenFile {
   std::string name_, path_;
   std::optional<MemoryFile> memory_;
   FileFormat format_ = FileFormat::other;
-  std::optional<TextOptions> table_;  // options of a table: JSON lines without nested arrays
+  std::optional<TextOptions> table_;  // format of the table made from JSON lines without nested arrays
   std::vector<GivenArray> arrays_;    // arrays of JSON lines that have nested arrays
 };
 

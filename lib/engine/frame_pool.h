@@ -16,8 +16,9 @@
 
 namespace dtrain {
 
-/// Returns the memory for plans with these needs that use it one after the other: the largest frame memory,
-/// the largest shared memory, and the sums of all link buffers and transfers, which each plan has for itself.
+/// Returns the memory for plans with these needs that run one after the other: the largest frame memory, the
+/// largest shared memory, and the sums of all link buffers and transfers, because each plan has separate
+/// ones.
 ArenaBytes largest_of(const std::vector<ArenaBytes>& plans);
 /// Returns the total bytes on a device for `places` microbatches in flight, without transfers to and from
 /// other processes.
@@ -29,7 +30,7 @@ class FramePool {
  public:
   FramePool(ReplicaPlans& plans, int slot, Context& context);
 
-  /// Returns the number of microbatches that have memory at the same time.
+  /// Returns the maximum number of microbatches that need memory at the same time.
   size_t places(Plan::Purpose purpose, int microbatches) const;
   /// Returns the memory needed for plans of microbatches of each of these sizes and lengths
   /// (PlanKey::length).
@@ -44,11 +45,11 @@ class FramePool {
   /// Returns the frame of microbatch `index`, bound to `arrays` and to the memory of its place. Waits until
   /// other slots have received the data that was sent from this place.
   Frame& bind(Plan::Purpose purpose, Range samples, int index, SlotArrays arrays);
-  /// Returns a frame that bind() has bound.
+  /// Returns a frame to which bind() has assigned memory.
   Frame& frame(Plan::Purpose purpose, Range samples, int index) {
     return frames_.at(key_of(purpose, samples, index));
   }
-  /// Records that the frame may have sent data from the place of microbatch `index`.
+  /// Records that `frame`, which uses the memory of microbatch `index`, may have sent data from that memory.
   void note_sent(int index, const Frame* frame) { sent_[static_cast<size_t>(index) % sent_.size()] = frame; }
   /// Waits until the other slots have received everything that was sent.
   void release_all();

@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// Equal devices of a machine, which may be another machine.
+/// A machine with devices of the same kind. It need not be the machine on which dtrain runs.
 struct Machine {
   DeviceId::Kind kind = DeviceId::Kind::gpu;
   int devices = 1;

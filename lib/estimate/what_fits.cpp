@@ -18,8 +18,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns a strategy for devices of the given type: the type of the machine's devices, or CPU devices to
-/// plan with instead.
+/// Returns the configuration of a strategy for devices of the given type. Called with the type of the
+/// machine's devices, to show the strategy, and with CPU, because the run is planned on CPU devices.
 using MakeStrategy = std::function<ConfigNode(DeviceId::Kind)>;
 
 ConfigNode device_names(DeviceId::Kind kind, int count) {
@@ -36,7 +36,7 @@ ConfigNode number_node(int64_t number) {
   return ConfigNode::scalar(std::to_string(number));
 }
 
-/// Returns the bytes of a sample during the upload to a device, in float32 or its own type.
+/// Returns the size of a sample in bytes during the upload to a device, in float32 or in its stored type.
 int64_t sample_bytes(const RunConfig& config) {
   int64_t bytes = 0;
   std::vector<TensorSpec> columns = config.graph.input_specs();
@@ -203,13 +203,13 @@ class Trials {
       Diagnostics diagnostics;
       stand_in.strategy = registry<Strategy>().parse(make(DeviceId::Kind::cpu), diagnostics);
       diagnostics.throw_if_errors();
-      // One process has all devices: the machine is only an assumption.
+      // Plans one process with all devices, because the machine need not exist.
       RunPlan plan = plan_run(std::move(stand_in), single_process());
       {
         Engine engine(plan);
         find_batch(candidate, engine);
       }
-      plan.config = config;  // the plan gets the run's precision; it was made for CPUs, which use float32
+      plan.config = config;  // restores the run's precision, which was float32 in the plan for CPUs
       if (candidate.fits)
         candidate.step_seconds = estimate_step_seconds(plan, candidate.batch_size, machine_);
     } catch (const UserError& error) {

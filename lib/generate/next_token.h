@@ -10,12 +10,12 @@
 
 namespace dtrain {
 
-/// Computes scores for a batch of texts. The scores of a text depend on its own tokens only: on CPUs to the
-/// bit, if rows of products do not depend on each other (RunPlan::independent_rows).
+/// Computes scores for a batch of texts. The scores of a text depend only on its own tokens; on CPUs this
+/// holds bit for bit if the rows of matrix products do not depend on each other (RunPlan::independent_rows).
 class NextToken {
  public:
   virtual ~NextToken() = default;
-  /// Forgets the texts of earlier calls, before other texts.
+  /// Forgets the texts of earlier calls. Must be called before scores() gets other texts.
   virtual void begin() {}
   /// `texts`: the tokens of each text, at least one. Each call has the same number of texts; a text may have
   /// more tokens than in the previous call. The model sees the tokens from window_begin() on. Returns logits,
@@ -23,7 +23,8 @@ class NextToken {
   virtual std::span<const float> scores(std::span<const std::vector<int32_t>> texts) = 0;
 };
 
-/// Runs the whole window through the model for each token. Positions after a text contain token 0.
+/// Runs the whole window through the model for each new token. Positions after the end of a text contain
+/// token 0.
 class WindowScores final : public NextToken {
  public:
   /// `engine`: allocated for predictions of `texts` texts. Keeps references to `model` and `engine`.
@@ -40,7 +41,7 @@ class WindowScores final : public NextToken {
 
 /// Runs only the new tokens of each text through a model that keeps the earlier positions (step_config()),
 /// one position at a time. When the window moves, all of its tokens are new. The scores have the same
-/// bits as those of WindowScores, if rows of products do not depend on each other.
+/// bits as those of WindowScores, if the rows of matrix products do not depend on each other.
 class StepScores final : public NextToken {
  public:
   /// `model`: the model of the run before step_config(). `engine`: the engine of the changed run, allocated

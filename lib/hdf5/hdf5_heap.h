@@ -32,9 +32,9 @@ class Hdf5Conversion {
   H5T_conv_t convert_;
 };
 
-/// While an object exists, within a session, libhdf5 follows no references. H5Dread and H5Aread return
-/// references as stored in the file if asked for Hdf5Heap::reference_type(). A variable-length fill value
-/// reads as empty. Variable-length data cannot be written meanwhile.
+/// While an object of this class exists (within a session), libhdf5 follows no references. H5Dread and
+/// H5Aread return references as stored in the file if asked for Hdf5Heap::reference_type(). A variable-length
+/// fill value reads as empty. Variable-length data cannot be written meanwhile.
 class Hdf5References {
  public:
   Hdf5References();

@@ -44,7 +44,7 @@ std::string end_of_name(const std::vector<std::string>& parts, size_t count) {
 
 /// Shortens the names of a group's weights to as few trailing parts as keep them distinct.
 std::vector<std::string> short_names(const std::vector<std::string>& names) {
-  constexpr size_t kMostParts = 8;  // enough for models within models; longer names are used whole
+  constexpr size_t kMostParts = 8;  // enough for nested models; a name that needs more is not shortened
   std::vector<std::vector<std::string>> parts;
   for (const std::string& name : names) parts.push_back(parts_of_name(name));
   std::vector<size_t> counts(names.size(), 1);

@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// A value of an epoch, and whether it improves upwards.
+/// A value of an epoch, and whether larger values are better.
 struct MonitoredNumber {
   double value = 0;
   bool larger_is_better = false;
@@ -18,7 +18,7 @@ struct MonitoredNumber {
 /// Looks up a value of an epoch by name: "loss", "val_loss", or a metric's name. Returns nullopt if unknown.
 using MetricLookup = std::function<std::optional<MonitoredNumber>(const std::string&)>;
 
-/// Whether smaller or larger values are better; `automatic` takes the value's own direction.
+/// Whether smaller or larger values are better. `automatic`: as MonitoredNumber says for the monitored value.
 enum class MonitorMode { automatic, min, max };
 template <>
 inline const EnumNames<MonitorMode> names_of<MonitorMode> = {

@@ -1,5 +1,5 @@
 // The control channel tells the processes of a run about failures while they wait for each other's data. It
-// does not use MPI, whose calls may block for ever when a process is gone.
+// does not use MPI, whose calls may block forever after a process has died.
 #pragma once
 
 #include <atomic>
@@ -48,15 +48,16 @@ class ControlChannel {
   using Progress = ProcessProgress;
   /// Sets the progress of this process until it is set again.
   void set_progress(int64_t step, std::string_view phase);
-  /// Asks `source` for the progress of this process, before each heartbeat and error; null: no longer. Once
-  /// this function has returned, the previous source is not called any more.
+  /// Calls `source` for the progress of this process before each heartbeat and error; null: calls nothing.
+  /// After this function has returned, the previous source is no longer called.
   void set_progress_source(std::function<Progress()> source);
   /// Sets the seconds of silence after which another process counts as lost. Time in which this process was
   /// itself stopped does not count.
   void set_peer_timeout(std::chrono::duration<double> limit);
-  /// Reports an error of this process if it hangs for `limit`: if it has a source of progress that does not
-  /// change and does not wait for others, does nothing (processes/activity.h), writes no file that an
-  /// ExitDeadline waits for, and its output is being read. 0, the default: a process may hang.
+  /// Reports an error of this process if it hangs for `limit`. A process hangs if its progress source returns
+  /// the same progress and does not wait for other processes, if the process is idle (processes/activity.h)
+  /// and writes no file that an ExitDeadline waits for, and if its output is being read. 0, the default:
+  /// never reports this.
   void set_hang_limit(std::chrono::duration<double> limit);
 
   /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
@@ -71,10 +72,10 @@ class ControlChannel {
 
   /// A failure of another process.
   struct Failure {
-    std::string message;  // message for users, with host, rank, step and phase
+    std::string message;  // message for the user, with host, rank, step and phase
     int exit_code = 1;
-    /// Whether this process itself noticed the failure. Otherwise process 0 has reported it, or this is
-    /// process 0, did not respond, and another process has reported that.
+    /// True if this process itself noticed the failure. False if process 0 has reported it, or if this is
+    /// process 0 and another process has reported that process 0 did not respond.
     bool noticed_here = false;
     bool silent = false;  // the process does not respond, and may never end by itself
   };
@@ -84,15 +85,15 @@ class ControlChannel {
   std::optional<Failure> failure() const;
   /// Like failure(), but first waits for a failure, at most this long.
   std::optional<Failure> wait_for_failure(std::chrono::duration<double> limit) const;
-  /// Waits until every connected process has said goodbye or is gone, at most this long. Returns false if the
-  /// time ran out.
+  /// Waits until every connected process has called say_goodbye() or has failed, at most this long. Returns
+  /// false if the time ran out.
   bool wait_for_others(std::chrono::duration<double> limit);
 
   // Handlers run on the channel's thread, and must not throw.
   /// `handler` is called once, at the first failure of another process; at once if it has happened already.
   void on_failure(const std::function<void(const std::string& message)>& handler);
-  /// `interrupt` is called with the message of that failure, too; null: nothing is called any more. To be
-  /// used by an object that is destroyed before the channel.
+  /// Also calls `interrupt` with the message of the first failure; null: calls nothing. For objects that are
+  /// destroyed before the channel.
   void set_interrupt(std::function<void(const std::string& message)> interrupt);
   /// Sets the function to call when this process hangs, with the completed error. The other processes have
   /// been informed before.
@@ -111,7 +112,7 @@ class ControlChannel {
     Connection connection;
     Seconds silence{0};  // time since the last message
     Progress progress;   // progress in the last heartbeat
-    bool ended = false;  // said goodbye, or is gone
+    bool ended = false;  // whether the process has called say_goodbye() or has failed
   };
 
   void run();

@@ -58,7 +58,7 @@ bool is_ipv6(const std::string& address) {
   return address.find(':') != address.npos;
 }
 
-/// Messages are short and must arrive at once.
+/// Disables Nagle's algorithm, which would delay the short messages of the control channel.
 void send_at_once(const Socket& socket) {
   const int on = 1;
   ::setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -29,8 +29,8 @@ bool has_ending_of_text(const std::string& path) {
   return in_small_letters(path).ends_with(".txt");
 }
 
-/// Returns how many values a line has between these delimiters; a run of blanks is one delimiter, and blanks
-/// at the start of the line are none.
+/// Returns the number of values in a line with this delimiter. Several adjacent blanks count as one
+/// delimiter; blanks at the start of the line do not count.
 size_t count_values(std::string_view line, char delimiter) {
   size_t values = 1;
   for (size_t i = 0; i < line.size(); ++i)
@@ -50,7 +50,7 @@ std::vector<std::string_view> first_lines_of(std::string_view text) {
   return lines;
 }
 
-/// Returns true if nine of ten lines have the same number of values, at least two.
+/// Returns true if at least nine of ten lines have the same number of values, which is at least two.
 bool has_columns(const std::vector<std::string_view>& lines, char delimiter) {
   std::map<size_t, size_t> counts;
   for (const std::string_view line : lines) ++counts[count_values(line, delimiter)];
@@ -68,7 +68,7 @@ double mean_words(const FileListing& files) {
     const std::string path = path_in(files.folder, listed.path);
     check_readable(path, listed);
     const TextFile file(path);
-    check_utf8(file.text(), path);  // the configuration has tokens: words
+    check_utf8(file.text(), path);  // training needs UTF-8, because the configuration has `tokens: words`
     for_each_word(file.text(), TextStandardization::none, [&](std::string_view) { ++words; });
   }
   if (words == 0) throw UserError(fmt::format("{}: expected texts, found no word in them", files.folder));

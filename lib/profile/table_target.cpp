@@ -58,7 +58,8 @@ bool are_labels(const ColumnProfile& column, int64_t rows) {
          ((column.least >= 0 && column.most <= kMostLabel) || (column.least == -1 && column.most == 1));
 }
 
-/// Returns why texts cannot be classes with at least `rows_each` rows on average, or "" if they can.
+/// Returns why the texts of a column cannot be class labels with at least `rows_each` rows per class on
+/// average; "" if they can.
 std::string why_no_classes(const TableProfile& table, size_t place, int64_t rows_each) {
   const ColumnProfile& column = table.columns[place];
   const auto classes = static_cast<int64_t>(column.values.size());
@@ -69,7 +70,7 @@ std::string why_no_classes(const TableProfile& table, size_t place, int64_t rows
                      format_plural(rows, "row"));
 }
 
-/// Returns true if texts are class labels although most are numbers.
+/// Returns true if the texts of a column are class labels although most of them are numbers.
 bool are_odd_labels(const ColumnProfile& column) {
   constexpr size_t kMostLabels = 20;
   return !column.many_values && column.values.size() <= kMostLabels && is_most(column.numbers, column);

@@ -27,8 +27,9 @@ struct ParameterPlace {
 struct GradientPlace {
   // Offset in the slot's gradients; -1: the gradient is not needed, or goes only to `value`.
   int64_t offset = -1;
-  /// A separate array: the gradient from another layer that shares the parameter, or a bucket. If `offset` is
-  /// set, too: the gradient that AccumulateGradient adds at `offset`, in frames that accumulate.
+  /// A separate array for the gradient, if several layers share the parameter or the gradient belongs to a
+  /// bucket. If `offset` is set, too, frames that accumulate write the gradient to this array, from which
+  /// AccumulateGradient adds it at `offset`.
   ValueId value = ValueId::none;
   int64_t at = 0;  // index of the parameter's first element in `value`
   bool is_wanted() const { return offset >= 0 || value != ValueId::none; }
@@ -73,8 +74,9 @@ struct ComputeLoss {
   size_t total = 0;
 };
 
-/// Adds to the totals of a head's metrics; `total` is the first of them. `unweighted` has the weights of
-/// metrics that the weights of samples do not apply to: none, or 0 for masked rows.
+/// Adds to the totals of a head's metrics; `total` is the index of the first one. `weights` are the row
+/// weights of weighted metrics. `unweighted` are those of the other metrics: none, or 0 for masked rows and 1
+/// for all others.
 struct ComputeMetrics {
   size_t head = 0;
   ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none,
@@ -83,8 +85,8 @@ struct ComputeMetrics {
   size_t total = 0;
 };
 
-/// Adds the penalty on a layer's output to the total, divided by the number of samples of the global batch. A
-/// replica adds the part of its samples.
+/// Adds the penalty on a layer's output to the total, divided by the number of samples of the global batch.
+/// Each replica adds the penalty for its own samples.
 struct AddActivityPenalty {
   ValueId value = ValueId::none;
   PenaltySpec penalty;
@@ -208,8 +210,8 @@ struct GradientsReady {
 // The end of a step (update_program.h). Ranges refer to the slot's layout. Each replica runs these with the
 // gradient of the whole step.
 
-/// The place of the sum of all row weights. none: rows have no weights; own: this replica has all rows and
-/// their sum; summed: the sum over all replicas.
+/// The sum of row weights by which the gradient is divided. none: rows have no weights; own: this replica's
+/// sum, because it has all rows; summed: the sum over all replicas.
 enum class RowWeightSum : uint8_t { none, own, summed };
 
 /// Starts an all-reduce of the gradients in a range, on the devices.

@@ -28,7 +28,7 @@ struct PlanKey {
   Purpose purpose = Purpose::training;
   int64_t batch = 1;   // number of samples, at least one
   int64_t length = 0;  // positions of padded sequences (nn/shorter_model.h); 0: all
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the 0 inside a defaulted <=> for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy mistakes the 0 in a defaulted <=> for a pointer.
   auto operator<=>(const PlanKey&) const = default;
 };
 
@@ -57,10 +57,11 @@ struct ArenaBytes {
   size_t frame = 0;  // bytes per microbatch in flight
   // Bytes for all microbatches together: values that are not kept from forward to backward.
   size_t shared = 0;
-  size_t links = 0;  // bytes per microbatch in flight: gradients in transfer from other slots, in the links'
-                     // memory
-  size_t transfers = 0;  // bytes in host memory, for all microbatches: copies of values on their way to or
-                         // from other processes
+  /// Bytes per microbatch in flight: gradients in transfer from other slots, in the links' memory.
+  size_t links = 0;
+  /// Bytes in host memory, for all microbatches together: copies of values in transfer to or from other
+  /// processes.
+  size_t transfers = 0;
 };
 
 /// A part of a slot's memory that a program needs while it runs.
@@ -68,10 +69,10 @@ struct ProgramBuffer {
   std::string name;  // name of its first value
   int slot = 0;
   size_t bytes = 0;
-  bool is_kept = false;  // whether the buffer is needed until the end: for an output, or because another slot
-                         // reads it at any time
-  bool is_lent = false;  // another slot reads it directly
-  bool from_start = false;  // written before the first instruction
+  /// Whether the buffer is needed until the end: for an output, or because another slot reads it at any time.
+  bool is_kept = false;
+  bool is_lent = false;     // whether another slot reads it directly
+  bool from_start = false;  // whether it is written before the first instruction
   Lifetime lifetime;        // first and last instruction that need it
   // Whether microbatches in flight share the buffer, which is then part of ArenaBytes::shared.
   bool is_shared = false;
@@ -118,8 +119,8 @@ struct Program {
   std::vector<ProgramArray> columns;  // inputs, then (except for prediction) targets, then weights if any
   size_t input_columns = 0;
   std::vector<ProgramArray> outputs;  // the model's outputs, for prediction; in plain layout
-  std::vector<ArenaBytes> arenas;  // indexed by slot; `links` and `transfers` are not set, because the copies
-                                   // depend on the devices
+  /// Indexed by slot. `links` and `transfers` are not set, because they depend on the devices.
+  std::vector<ArenaBytes> arenas;
 
   int slots() const { return static_cast<int>(arenas.size()); }
 };

@@ -48,12 +48,12 @@ class Checkpointing {
   /// memory for a copy. Otherwise keeps a copy in memory. The copy is written with the next save, or by
   /// poll() once enough time has passed. If the run is killed before then, it resumes from the previous save.
   void save_best();
-  /// Handles a background save that has ended, and starts a save that save_best() has postponed. Steps may be
-  /// running.
+  /// Handles a background save that has ended, and starts a save that save_best() has postponed. May be
+  /// called while steps are running.
   void poll();
   /// Waits for the background save, if any, and handles its result.
   void wait();
-  /// Writes the copy that save_best() has kept, without the current state, and waits for it.
+  /// Writes the copy that save_best() has kept, but not the current state, and waits until it is written.
   void save_held();
   /// Appends the last epoch's line to metrics.jsonl and metrics.csv; rewrites the files if lines are missing.
   void append_metrics();
@@ -83,8 +83,8 @@ class Checkpointing {
   };
   /// A save that is in progress.
   struct Task {
-    bool holds = false;                            // held_ is written
-    Point point = {};                              // the state at this point is written next, unless default
+    bool holds = false;  // whether the task writes held_
+    Point point = {};    // the state that the task writes after held_; default: none
     std::optional<TrainingState::Best> best = {};  // best epoch according to the last checkpoint written
     bool announce = false;
     Clock::time_point start;
@@ -93,8 +93,8 @@ class Checkpointing {
   Point now() const { return {state_.step, state_.epoch}; }
   double seconds_of_a_save() const;
   bool may_save_best() const;
-  /// Returns process 0's `mine` if the state is divided among processes, because they must then save
-  /// together; otherwise `mine`.
+  /// Returns process 0's `mine` if the state is divided among processes, because all of them must then save
+  /// at the same time; otherwise returns `mine`.
   bool agreed(bool mine) const;
   bool attempt(const std::function<void()>& write);
   bool check_directory();
@@ -107,7 +107,7 @@ class Checkpointing {
   /// Ends the task. `written`: whether its files are on disk.
   void finish(bool written);
   void settle_best();
-  /// Returns the work of a task on the writer's thread.
+  /// Returns the function that runs a task on the thread of writer_.
   std::function<void()> checkpoint_task(const HostArrays* arrays);
   std::function<void()> write_task(const TrainingState& state, const HostArrays& arrays) const;
   void complete_state();
@@ -126,13 +126,13 @@ class Checkpointing {
   std::optional<TrainingState::Best> written_best_;  // best epoch whose checkpoint is on disk
   std::optional<Task> task_;                         // save in progress
   Point saved_;
-  bool complete_ = false;      // the directory contains the configuration
-  bool metrics_whole_ = true;  // the metrics files are complete, so lines can be appended
+  bool complete_ = false;      // whether the directory contains the configuration
+  bool metrics_whole_ = true;  // whether the metrics files are complete, so that lines can be appended
   MetricsTable table_;         // metrics.csv rows of the history
   double longest_save_ = 0;    // seconds
   Clock::time_point last_save_;
-  Clock::time_point ended_;         // when the last save ended; set by its thread, read after waiting for it
-  ThreadPool writer_{"saving", 1};  // the last member: its task reads the others
+  Clock::time_point ended_;         // end of the last save; set by the task, read after waiting for the task
+  ThreadPool writer_{"saving", 1};  // declared last, because its task uses the other members
 };
 
 }  // namespace dtrain

@@ -32,7 +32,8 @@ struct KerasOptimizer {
   std::optional<float> learning_rate;  // nullopt for a schedule
 };
 
-/// Returns the Keras 3 optimizer, whose options have the same names. `rate`: learning rate of the next step.
+/// Returns the run's optimizer for Keras 3, whose optimizers have options of the same names as dtrain's.
+/// `rate` is the learning rate of the next step.
 KerasOptimizer keras_3_optimizer(const RunConfig& config, const RunLength& length, const Json& schedule,
                                  double rate, std::string& warning) {
   const Configured<Optimizer>& optimizer = config.train.optimizer;

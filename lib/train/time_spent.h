@@ -38,12 +38,12 @@ struct TimeSpent {
   }
 };
 
-/// Measures the steps of a run. A step begins where the previous one ended, at the begin of an epoch, or
-/// after a save.
+/// Measures the steps of a run. A step begins at the end of the previous step, at the beginning of an epoch
+/// or after a save.
 class RunClock {
  public:
   using Clock = std::chrono::steady_clock;
-  /// `begin`: when the command began to plan the run.
+  /// `begin`: the time at which the command began to plan the run.
   explicit RunClock(Clock::time_point begin) : begin_(begin), run_begin_(begin) {}
 
   void begin_run() { run_begin_ = Clock::now(); }
@@ -53,7 +53,7 @@ class RunClock {
     epoch_in_steps_ = in_steps_;
   }
   void begin_step() { lap_ = Clock::now(); }
-  /// Returns the seconds of the step.
+  /// Ends the step and returns its duration in seconds.
   double end_step() {
     const auto now = Clock::now();
     step_seconds_ = std::chrono::duration<double>(now - lap_).count();
@@ -74,7 +74,7 @@ class RunClock {
   /// Seconds of the last step.
   double step_seconds() const { return step_seconds_; }
   double seconds_since_begin() const { return seconds_since(begin_); }
-  /// Returns the part of this process's time in the epoch's steps that it waited for samples.
+  /// Returns the fraction of this process's time in the epoch's steps that was spent waiting for samples.
   double waiting_in_epoch() const {
     return std::clamp((spent_.waiting - epoch_waited_) / std::max(in_steps_ - epoch_in_steps_, 1e-9), 0.0,
                       1.0);

@@ -10,8 +10,9 @@ namespace dtrain::emulation::dnn {
 
 namespace {
 
-/// Attention has engines in 16-bit types if rows are aligned; backward only for up to 128 columns, as on
-/// GPUs before compute capability 9.0. The engines for backward are not deterministic, without a note.
+/// Finds engines for attention. Only 16-bit types with aligned rows have engines; backward passes only with
+/// up to 128 columns, as on GPUs before compute capability 9.0. The engines of backward passes are not
+/// deterministic, although they lack CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, as in cuDNN.
 void find_attention_engines(Descriptor& d) {
   bool backward = false;
   for (const GraphNode& node : d.nodes) backward = backward || node.kind == GraphNode::Kind::transposition;
@@ -31,9 +32,10 @@ void find_attention_engines(Descriptor& d) {
 
 }  // namespace
 
-/// Some operations have no engines, as in cuDNN: weight gradients with different dilations along the axes
-/// have none; float32 weight gradients of 16-bit images have some only for square filters; above the grid's
-/// limit of images there are none; above the machine's limit of elements there is only engine 0.
+/// Finds engines for an operation. As in cuDNN, weight gradients with different dilations along the axes have
+/// no engines, float32 weight gradients of 16-bit images have engines only for square filters, and operations
+/// on more images than a grid may have blocks have none. Above the emulated machine's limit of elements, only
+/// engine 0 is left.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

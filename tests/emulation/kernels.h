@@ -16,16 +16,16 @@ void draw_numbers(int* counter, int* before, int* behind, int blocks, cudaStream
 void reverse_blocks(int* data, int blocks, cudaStream_t stream);
 /// Like reverse_blocks(), but some threads skip the barrier.
 void reverse_without_barrier(int* data, int blocks, cudaStream_t stream);
-/// dst[warp] = the sum of the warp's lanes; dst[warps + warp] = its even lanes.
+/// dst[warp] = the sum over all lanes of the warp; dst[warps + warp] = the sum over its even lanes.
 void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream);
-/// dst[lane] = the lanes of a warp that have the lane's number in src; dst[32 + lane] of even lanes: the even
-/// lanes among them.
+/// Calls __match_any_sync() on src[lane] in one warp and writes the results to dst[lane]; then calls it in
+/// the even lanes only and writes their results to dst[32 + lane].
 void match_lanes(const int* src, unsigned* dst, cudaStream_t stream);
-/// Threads beyond `n` end before the barrier.
+/// Threads with an index of at least `n` end before the barrier.
 void end_early(int* dst, int n, cudaStream_t stream);
-/// Half of the threads wait for the other half of their warp, which waits for the block.
+/// Half of the threads wait for the other half of their warp, which waits for the whole block: a deadlock.
 void wait_forever(cudaStream_t stream);
-/// Half of a warp's lanes vote while the others only wait.
+/// Half of a warp's lanes call a vote function while the others call __syncwarp().
 void disagree(cudaStream_t stream);
 /// *counter += the number of threads that have an odd index.
 void count_odd(int* counter, int blocks, cudaStream_t stream);

@@ -16,7 +16,7 @@ namespace dtrain::test {
 
 namespace {
 
-/// Returns the message of decoding this file; "" if it is valid.
+/// Decodes the file and returns the error message; "" if the file is valid.
 std::string decode_error(const Bytes& file) {
   const PictureForm form{16, 16, 3, Resize::stretch};
   Bytes out(form.bytes());

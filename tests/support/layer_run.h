@@ -1,4 +1,4 @@
-// Runs one layer, given as a YAML snippet, on a device without a graph.
+// Runs a single layer, without a graph, on a device. The layer is given as a YAML snippet.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct LayerCase {
   int64_t batch = 2;
   /// Range of input and parameter values.
   float low = -1, high = 1;
-  /// Mask of the first axis of all inputs that have two, for each sample; empty: no mask.
+  /// Mask of all inputs of [positions, features]: one value for each sample and position. Empty: no mask.
   std::vector<uint8_t> mask = {};
 };
 

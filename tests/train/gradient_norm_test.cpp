@@ -136,7 +136,7 @@ Step step_under(const std::string& strategy, const std::string& optimizer) {
 }  // namespace
 
 TEST_CASE("gradient norms, and the steps that use them, have the same bits under every strategy") {
-  // Steps of lamb need the norms of whole parameters, those of adafactor the means of rows and columns, too.
+  // lamb needs the norms of whole parameters; adafactor also needs the means of their rows and columns.
   std::string optimizer;
   SUBCASE("lamb") {
     optimizer = "{lamb: {learning_rate: 0.01, weight_decay: 0.1}}";

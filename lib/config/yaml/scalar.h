@@ -28,7 +28,7 @@ std::errc parse_number(std::string_view text, V& out) {
 /// Like parse_number, but also accepts a quotient such as 1/255.
 std::errc parse_real(std::string_view text, double& out);
 std::errc parse_real(std::string_view text, float& out);
-/// Returns the shortest text that reads back as this finite value, also in YAML 1.1: 1.0e-07.
+/// Returns the shortest text that is parsed as this finite value, also by YAML 1.1: 1.0e-07.
 std::string real_text(double value);
 std::string real_text(float value);
 
@@ -38,10 +38,11 @@ std::optional<bool> parse_bool(std::string_view text);
 bool reads_as_number(std::string_view text);
 /// Returns true if the text is "", "~", or "null" in one of its capitalizations.
 bool reads_as_null(std::string_view text);
-/// Returns true if the unquoted text is not a string here or in other YAML readers (yes, on, .inf, ...), or
-/// begins like a number.
+/// Returns true if this parser or another YAML parser may read the unquoted text as something other than a
+/// string (yes, on, .inf, ...), or if the text begins like a number.
 bool reads_as_other_than_string(std::string_view text);
-/// Returns true if the text may be unquoted, also inside [] and {}, and reads back as the same scalar.
+/// Returns true if the text can be written without quotes, even inside [] and {}, and is parsed as the same
+/// scalar.
 bool plain_is_safe(std::string_view text);
 
 }  // namespace dtrain

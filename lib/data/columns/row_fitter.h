@@ -15,15 +15,17 @@ struct FitRows {
   const Column* column = nullptr;  // null: nothing can be fitted
   std::span<const int64_t> rows;   // rows of the column; empty: all of [from, to)
   int64_t from = 0, to = 0;
-  bool is_training = false;  // training split: steps fitted for other transforms are computed again
+  /// Whether this is the training split, for which known numbers are computed again if the transforms have
+  /// changed.
+  bool is_training = false;
 
   int64_t size() const { return rows.empty() ? to - from : static_cast<int64_t>(rows.size()); }
 };
 
-/// Fitter of one input or target.
+/// Supplies the numbers of the fitted transforms of one input or target.
 class RowFitter final : public Fitter {
  public:
-  /// Adds the steps that it fits to `facts`, under `name`.
+  /// Adds the numbers that this object computes to `facts`, under `name`.
   RowFitter(DataFacts& facts, std::string name, const FitRows& rows)
       : facts_(facts), name_(std::move(name)), rows_(rows) {}
   FittedStep next(const ColumnPlan& plan, const std::string& kind, const std::string& options,

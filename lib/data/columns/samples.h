@@ -24,8 +24,8 @@ struct SampleKey {
   }
 };
 
-/// Samples of a split: their indices, plus the seed and the epoch that complete their keys. Code that draws
-/// nothing at random gives only the indices. Does not own the indices.
+/// Indices of samples of a split, with the seed and the epoch that are also part of each SampleKey. Code that
+/// draws no random numbers sets only the indices. Does not own the indices.
 struct Samples {
   std::span<const int64_t> rows;  // each index is in [0, size of the split)
   uint64_t seed = 0;

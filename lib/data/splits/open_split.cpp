@@ -1,4 +1,4 @@
-// Opens splits: from a checked `dataset:` section and the model's columns to samples.
+// Opens the splits of a checked `dataset:` section as samples with the model's columns.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -44,8 +44,8 @@ std::string fingerprint(const std::string& path) {
                      status.st_ctim.tv_nsec);
 }
 
-/// Returns the names of the splits that read the same files with the same options, apart from their rows.
-/// Their cache uses the first name.
+/// Returns the names of the splits that read the same files with the same options, but maybe other rows. They
+/// share a cache, which has the first name.
 std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& split) {
   std::vector<std::string> names;
   for (const char* name : {"train", "validation", "test"})
@@ -100,8 +100,8 @@ ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>&
   return ConfigNode::mapping(std::move(entries));
 }
 
-/// Returns the options by which an identity recognizes the samples: those of the reader, without file names,
-/// and of windows.
+/// Returns the options that a DataIdentity contains, because they determine the samples: those of the reader,
+/// without file names, and those of windows.
 std::string identifying_options(const SplitSpec& split) {
   const ConfigNode reader = without_names(split.reader.resolved, split.reader->files());
   if (!split.windows) return reader.to_yaml();

@@ -18,7 +18,8 @@ TensorSpec with_type(TensorSpec spec, DType type) {
   return spec;
 }
 
-/// Largest offset for which a float32 result keeps a precision of 2^-16 of its unit.
+/// Largest offset that is added in float32. The center is subtracted from the input before scaling if the
+/// offset is larger, because numbers of that size have rounding errors of more than 2^-16.
 constexpr double kMostOffset = 256;
 
 template <class T>
@@ -30,7 +31,7 @@ T saturated(float value) {
   return static_cast<T>(value);
 }
 
-/// Returns one value per element of a row, from one for all or one per channel.
+/// Returns one value for each element of a row. `values` has one value for all elements, or one per channel.
 std::vector<double> spread(const std::vector<double>& values, int64_t elements) {
   std::vector<double> all(static_cast<size_t>(elements));
   for (size_t i = 0; i < all.size(); ++i) all[i] = values[i % values.size()];
@@ -100,7 +101,7 @@ void AffineStage::run(const StageInput& rows, void* dst) const {
     return gather_affine(rows.base, input().dtype, rows.places, elements(), run_map(),
                          static_cast<float*>(dst));
   if (output().dtype == DType::float64) return run_in_double(rows, static_cast<double*>(dst));
-  // Integers that float32 cannot represent exactly are converted without it.
+  // Converts integers without float32, which cannot represent all of them exactly.
   const bool exact =
       scale_.size() == 1 && scale_[0] == 1 && offset_[0] == 0 && input().dtype != DType::float32;
   if (output().dtype == DType::int32)

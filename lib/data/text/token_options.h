@@ -1,4 +1,4 @@
-// Options that say how text becomes tokens.
+// Options of tokenization.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ template <>
 inline const EnumNames<TokenKind> names_of<TokenKind> = {
     {TokenKind::bytes, "bytes"}, {TokenKind::words, "words"}, {TokenKind::bpe, "bpe"}};
 
-/// Changes to text before it is split into words, as those of Keras's TextVectorization: capitals A to Z
-/// become small letters, ASCII punctuation is removed.
+/// Changes to a text before it is split into words, as in Keras's TextVectorization: A to Z become lower
+/// case, ASCII punctuation is removed.
 enum class TextStandardization { lower_and_strip_punctuation, lower, strip_punctuation, none };
 template <>
 inline const EnumNames<TextStandardization> names_of<TextStandardization> = {
@@ -26,12 +26,14 @@ inline const EnumNames<TextStandardization> names_of<TextStandardization> = {
 
 /// Every vocabulary of words uses these ids for padding, for unknown words, and for its first word.
 inline constexpr int32_t kPaddingToken = 0, kUnknownWord = 1, kFirstWord = 2;
-/// Number of ids of bytes; the ids of merged tokens follow them.
+/// Number of byte tokens. Their ids are the values of the bytes; merged tokens have the ids from this number
+/// on.
 inline constexpr int64_t kByteTokens = 256;
 
 struct TokenOptions {
   TokenKind tokens = TokenKind::bytes;
-  /// Most ids, including padding and unknown words, or including the 256 bytes. Unset for bytes.
+  /// Maximum number of ids, including those of padding and unknown words, or of the 256 bytes. Unset for
+  /// TokenKind::bytes.
   std::optional<int64_t> vocabulary;
   // Standardization of words; unset: lower_and_strip_punctuation.
   std::optional<TextStandardization> standardize;
@@ -52,8 +54,7 @@ void add_token_fields(Schema<Options>& schema) {
   schema
       .optional("tokens", static_cast<TokenKind Options::*>(&Options::tokens),
                 "the units into which the text is divided: bytes (ids 0 to 255); words (between spaces); or "
-                "bpe (byte "
-                "pair encoding: frequent sequences of bytes, learned from the training split)")
+                "bpe (byte pair encoding: frequent sequences of bytes, learned from the training split)")
       .optional("vocabulary", static_cast<std::optional<int64_t> Options::*>(&Options::vocabulary),
                 "the number of different tokens of words and bpe: the most frequent words, where id 0 is "
                 "padding and id 1 any other word; or the 256 bytes and the sequences learned by bpe",

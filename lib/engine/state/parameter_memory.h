@@ -15,7 +15,7 @@ inline size_t bytes_of_floats(int64_t count) {
   return static_cast<size_t>(count) * sizeof(float);
 }
 
-/// Parts of a layout that a memory holds.
+/// The ranges of a layout that one ParameterMemory stores.
 struct HeldRanges {
   Range values;  // parameters
   Range slots;   // range of the trained parameters whose optimizer state is in this memory
@@ -31,31 +31,32 @@ class ParameterMemory {
       : ParameterMemory(type, {{0, layout.size()}, {0, layout.trained()}}) {}
   ParameterMemory(DType type, const HeldRanges& held) : type_(type), held_(held) {}
   const HeldRanges& held() const { return held_; }
-  /// Bytes that allocate() needs, and bytes that allocate_slots() needs.
+  /// Bytes that allocate() allocates, and bytes that allocate_slots() allocates.
   size_t bytes() const;
   size_t slot_bytes(std::span<const SlotLayout> slots) const;
-  /// Allocate with the `ops` of one of the sharing replicas. Parameters are zero, slots have their initial
-  /// value. Keeps references to `slots`.
+  /// Allocate the memory through `ops`, which belongs to one of the replicas that share this object.
+  /// Parameters are set to zero, slots to their initial value. allocate_slots() keeps references to `slots`.
   void allocate(Ops& ops);
   void allocate_slots(Ops& ops, std::span<const SlotLayout> slots);
 
-  /// First element of the held parameters, and of the weights that kernels read: the copy in the compute
-  /// type, or the parameters themselves.
+  /// Pointers to the first parameter stored here. weights() points to the copy in the compute type, which
+  /// kernels read, or to the parameters if there is no copy.
   float* values() const { return values_.f32(); }
   const std::byte* weights() const;
-  /// Updates the copy. To be called after values were written other than by updates.
+  /// Updates the copy in the compute type. Must be called after parameters were written, except by Update,
+  /// which also writes the copy.
   void refresh_copy(Ops& ops) const;
 
-  // Pointers to the held element at offset `at` of the layout. copy() is null if there is no copy in the
-  // compute type.
+  // Pointers to the element at offset `at` of the layout, which must be stored here. copy() is null if there
+  // is no copy in the compute type.
   float* values(int64_t at) const { return values_.f32() + (at - held_.values.begin); }
   std::byte* copy(int64_t at) const;
 
   size_t slots() const { return slots_.size(); }
   const SlotLayout& slot_layout(size_t index) const { return *slots_[index].layout; }
-  /// The held part of a slot, as offsets of its layout.
+  /// The range of a slot's layout that is stored here.
   Range slot_range(size_t index) const { return slot_layout(index).of(held_.slots); }
-  /// Pointer to the held element at offset `at` of the slot's layout.
+  /// Pointer to the element at offset `at` of the slot's layout, which must be stored here.
   float* slot_element(size_t index, int64_t at) const {
     return slots_[index].values.f32() + (at - slot_range(index).begin);
   }

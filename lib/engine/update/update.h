@@ -43,32 +43,32 @@ class Update {
   const std::vector<SlotLayout>& slots() const { return slots_; }
 
   bool has_average() const { return options_.average_decay.has_value(); }
-  /// Whether the gradient's norm is needed: for clipping, or to detect float16 overflow.
+  /// Returns true if the gradient's norm is needed: for clipping, or to detect float16 overflow.
   bool needs_norm() const { return gradient_rule().clip_norm > 0 || gradient_rule().dynamic_scaling; }
-  /// Whether rows have weights. The gradient is then divided by the sum of the weights once that is known.
+  /// Returns true if rows have weights. The gradient is then divided by the sum of all row weights.
   bool is_weighted() const { return gradient_rule().is_weighted; }
   /// The regularizers and constraints of the parameters.
   const WeightRules& weight_rules() const { return weight_rules_; }
   float clip_value() const { return options_.clip_value; }
   const GradientRule& gradient_rule() const { return options_.gradient_rule; }
-  /// The part of `range` over which the norm is computed.
+  /// Returns the part of `range` that contains trained parameters, over which the norm is computed.
   Range trained(Range range) const;
 
-  /// Whether the rule uses norms of whole parameters (RuleTraits::finds_direction). The update then has two
-  /// phases, find_directions() and apply(); between them, the ranks' partial sums of squares must be added.
+  /// Returns true if the rule uses norms of whole parameters (RuleTraits::finds_direction). The update then
+  /// has two phases, find_directions() and apply(); between them, the ranks' partial sums of squares must be
+  /// added.
   bool needs_directions() const { return traits_of(rule_).finds_direction; }
-  /// Whether ranges must consist of whole parameters (RuleTraits::factors).
+  /// Returns true if ranges must consist of whole parameters (RuleTraits::factors).
   bool needs_whole_parameters() const { return traits_of(rule_).factors; }
-  /// The number of sums of squares that apply() reads if needs_directions(): two per trained parameter, of
-  /// the parameter and of its direction.
+  /// Returns the number of sums of squares that apply() reads if needs_directions(): two per trained
+  /// parameter, for the parameter and for its direction.
   size_t squares() const { return 2 * parameters_.size(); }
-  /// Returns the terms of these sums within `range`, in order: one term per sum if the range is the whole
-  /// layout. Values are indexed like the layout.
+  /// Returns the terms of these sums of squares within `range`, in order: one term per sum if the range is
+  /// the whole layout. Indices of values are offsets in the layout.
   std::vector<PairwiseTerm> terms(Range range) const;
   /// Enqueues the first phase of the update of `range`, which has whole parameters if
-  /// needs_whole_parameters(): updates the slots, replaces `gradient` (of `range`)
-  /// by the direction, and writes the sum of squares of terms[i] to squares[i] (device memory). `terms`:
-  /// those of `range`.
+  /// needs_whole_parameters(): updates the slots, replaces `gradient` (of `range`) by the direction, and
+  /// writes the sum of squares of terms[i] to squares[i] (device memory). `terms` is terms(range).
   void find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
                        Range range, std::span<const PairwiseTerm> terms, double* squares) const;
   /// Enqueues the update of `range`, which `memory` holds, by its `gradient`. `squares`: sums over whole
@@ -82,7 +82,7 @@ class Update {
     GroupRule rule;
   };
   struct Parameter {
-    Range range;  // including the padding after it
+    Range range;  // elements, including alignment padding
     Shape shape;
     GroupRule rule;
   };
@@ -93,7 +93,7 @@ class Update {
 
   void add_trained(const std::map<std::string, int64_t>& slots_since);
   void add_statistics();
-  /// The rule's slots in memory.
+  /// Pointers to the rule's slots.
   struct Slots {
     std::array<float*, kMostSlots> at = {};
     size_t count = 0;

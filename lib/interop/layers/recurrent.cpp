@@ -38,7 +38,7 @@ std::function<KerasLayerConfig(const ConfigNode&)> recurrent_to_keras(std::strin
   };
 }
 
-/// Converts Keras's config. Files of Keras before 2.1 have a gru without reset_after: before the product.
+/// Converts Keras's config. Keras before 2.1 wrote no `reset_after`, and reset before the product.
 std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     reader.skip({"implementation", "unroll", "seed", "input_dim", "input_length"});
@@ -56,8 +56,8 @@ std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string ki
   };
 }
 
-/// Throws UserError if the layer cannot be exported to `tool`. `is_usual` says whether `tool` has its
-/// activations.
+/// Throws UserError if the layer cannot be exported to `tool`. `is_usual`: whether `tool` supports the
+/// layer's activations.
 void check_exported(const GraphNode& node, const Json& options, const char* tool, bool is_usual) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(

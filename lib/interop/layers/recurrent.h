@@ -1,4 +1,4 @@
-// Export of recurrent layers, shared by the layers and by bidirectional.
+// Export of recurrent layers, used for the layers themselves and for bidirectional.
 #pragma once
 
 #include <functional>
@@ -10,16 +10,18 @@
 
 namespace dtrain {
 
-/// Returns whether an option is this text; true if the layer does not have the option.
+/// Returns true if the option has this value or the layer does not have the option.
 bool option_is(const Json& options, const char* key, const char* value);
 
 /// One recurrent layer in an exported model: a layer, or a direction of a bidirectional layer.
 struct Recurrent {
   std::string kind;
-  Json options = {};            ///< options of the recurrent layer
-  std::string prefix = {};      ///< prefix of the names of its parameters
-  std::string part = {};        ///< its module in the layer's nn.ModuleDict; "": the layer has one module
-  bool in_input_order = false;  ///< whether its states after all steps have the order of the input
+  Json options = {};        ///< options of the recurrent layer
+  std::string prefix = {};  ///< prefix of the names of its parameters
+  std::string part = {};    ///< its module in the layer's nn.ModuleDict; "": the layer has one module
+  /// With go_backwards: whether the states of all steps are in the order of the input instead of the order in
+  /// which they are computed.
+  bool in_input_order = false;
 
   bool goes_backwards() const { return is_true_at(options, "go_backwards"); }
 };

@@ -11,7 +11,7 @@ double logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-/// The sums of one sequence's gates at one step.
+/// Computes the gates' pre-activations for one sequence at one step: matrix products plus biases.
 class GateSums {
  public:
   explicit GateSums(const OnnxCall& call)
@@ -24,7 +24,8 @@ class GateSums {
         units_(static_cast<size_t>(recurrent_.shape[2])) {}
 
   size_t units() const { return units_; }
-  /// Returns the sum of the inputs for one column; `row` is the sequence's row in the step's inputs.
+  /// Returns the contribution of the inputs to one column, with its bias. `row` is the index of the sequence
+  /// and step in the rows of X.
   double of_inputs(size_t row, size_t column) const {
     double sum = bias_ ? static_cast<double>(bias_->values[column]) : 0;
     for (size_t i = 0; i < inputs_; ++i)
@@ -32,6 +33,7 @@ class GateSums {
              static_cast<double>(kernel_.values[column * inputs_ + i]);
     return sum;
   }
+  /// Returns the contribution of the state to one column, with its bias.
   double of_state(const std::vector<double>& state, size_t column) const {
     double sum = bias_ ? static_cast<double>(bias_->values[columns_ + column]) : 0;
     for (size_t i = 0; i < units_; ++i)
@@ -45,8 +47,8 @@ class GateSums {
   size_t columns_, inputs_, units_;
 };
 
-/// Calls step(sums, row, state, cell) for all steps of all sequences; it updates the state. Returns Y, of
-/// [steps, 1, batch, units].
+/// Calls step(sums, row, state, cell), which updates `state` and `cell`, for all steps of all sequences.
+/// Returns Y, [steps, 1, batch, units].
 template <class Step>
 OnnxArray over_steps(const OnnxCall& call, Step&& step) {
   const GateSums sums(call);

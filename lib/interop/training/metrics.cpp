@@ -24,12 +24,12 @@ Json no_metric(const MetricInUse&) {
   return {};
 }
 
-/// A metric without options in Keras.
+/// Returns the conversion of a metric that has no options in Keras.
 ToKeras plain_metric(const char* class_name) {
   return [class_name](const MetricInUse&) { return in_keras_class(class_name); };
 }
 
-/// A cross-entropy. If `from_logits` is not given, it is taken from the output's loss.
+/// Returns the conversion of a cross-entropy. If `from_logits` is not given, the output's loss determines it.
 ToKeras cross_entropy_metric(const char* class_name, bool has_smoothing = true) {
   return [=](const MetricInUse& in) -> Json {
     const auto smoothing = static_cast<double>(static_cast<float>(in.settings.number("label_smoothing")));
@@ -50,7 +50,8 @@ Json binary_accuracy(const MetricInUse& in, double threshold) {
                         Json::object().set("threshold", static_cast<double>(static_cast<float>(threshold))));
 }
 
-/// How often the class is among the k best scores; k is 1 for a metric without this option.
+/// Converts the frequency with which the class is among the k best scores; k is 1 for a metric without the
+/// option `k`.
 Json categorical_accuracy(const MetricInUse& in, bool is_sparse) {
   const Json k = in.settings.value("k");
   const std::string sparse = is_sparse ? "Sparse" : "";
@@ -103,7 +104,8 @@ Json mean_iou(const MetricInUse& in) {
                                        .set("sparse_y_pred", false));
 }
 
-/// Keras's buckets have equal widths in the probability.
+/// Number of thresholds for Keras if the configuration has the default. Keras spaces them evenly in the
+/// probability, so dtrain's default, which is for logarithmic buckets, would not suit it.
 constexpr int64_t kKerasThresholds = 4096;
 
 Json auc(const MetricInUse& in) {

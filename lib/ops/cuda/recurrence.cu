@@ -1,7 +1,7 @@
-// Recurrent layers. Arrays of all steps are time-major, [steps, batch, ...]. The inputs of all steps are one
-// product; a step is one product of the state and a kernel for the gates (two if a gru resets before the
-// product). Products need aligned matrices, so the operand of a step's product is also written to a separate
-// array.
+// Recurrent layers. Arrays of all steps are time-major, [steps, batch, ...]. One matrix product multiplies
+// the inputs of all steps by the kernel. Each step then runs a matrix product with the state and a CUDA
+// kernel that computes the gates (two of each if a gru resets before the product). Matrix products need
+// aligned matrices, so the operand of a step's product is also written to a separate array.
 #include <optional>
 
 #include "device/cuda/current.h"
@@ -147,7 +147,7 @@ class CudaRecurrence final : public Recurrence {
                            spec_.batch, spec_.steps, spec_.inputs, spec_.go_backwards, to_steps});
   }
 
-  /// Copies the two parts of the state's kernel, if a gru multiplies by them one after the other.
+  /// Copies the two parts of the recurrent kernel if a gru multiplies by them one after the other.
   void split_kernel(const void* kernel, std::byte* scratch) {
     if (by_gates_) by_gates_->split_kernel(kernel, scratch);
     if (!resets_before()) return;
@@ -347,7 +347,7 @@ class CudaRecurrence final : public Recurrence {
   CudaOps& ops_;
   RecurrenceSpec spec_;
   int64_t rows_, n_, columns_;  // number of all steps; elements of a state; columns of the kernels
-  int64_t state_columns_;       // columns of the product of the state
+  int64_t state_columns_;       // columns of the matrix product with the state
   ArrayPlaces kept_, scratch_;
   struct {
     size_t gates = 0, states = 0, inner = 0, cells = 0;
@@ -366,7 +366,7 @@ class CudaRecurrence final : public Recurrence {
 }  // namespace
 
 std::unique_ptr<Recurrence> CudaOps::recurrence(const RecurrenceSpec& spec) {
-  const OnDevice on(context_.index());  // one GPU's thread prepares plans for several GPUs
+  const OnDevice on(context_.index());  // the calling thread may belong to another GPU
   std::unique_ptr<Recurrence> made;
   with_type(math_.type,
             [&](auto type) { made = std::make_unique<CudaRecurrence<decltype(type)>>(*this, spec); });

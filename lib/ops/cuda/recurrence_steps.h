@@ -19,7 +19,7 @@ struct TransposeSteps {
   template <int N>
   __device__ void run(int64_t i) const {
     const Division column = divide(i, inputs),
-                   row = divide(column.quotient, batch);  // the row is one of the time-major array
+                   row = divide(column.quotient, batch);  // row of the time-major array
     const int64_t step = reverses ? steps - 1 - row.quotient : row.quotient;
     const int64_t other = (row.rest * steps + step) * inputs + column.rest;
     const float factor = factors ? to_float(factors[row.rest * inputs + column.rest]) : 1.0f;
@@ -60,7 +60,8 @@ struct TimesFactors {
   }
 };
 
-/// dst = src times a gate's factors, or adds that to dst; both are [batch, units].
+/// dst = src times a gate's factors or, if `adds`, dst += src times these factors. dst and src are [batch,
+/// units].
 template <class T>
 struct AddTimesFactors {
   const float* src;
@@ -117,8 +118,9 @@ __device__ inline float bias_of(const float* bias, int64_t column) {
   return bias ? bias[column] : 0.0f;
 }
 
-// Computes one step of one element. `gates` are the sums of the inputs; the values that backward needs
-// replace them. `sums` are the products of the state.
+// Each functor computes one step of one element. `gates` contains the products of the inputs and the kernel;
+// the functor overwrites them with the values that backward needs. `sums` contains the products of the state
+// and the recurrent kernel.
 
 template <class T, class Function, class Gate>
 struct LstmForward {
@@ -174,15 +176,16 @@ struct SimpleForward {
   }
 };
 
-/// Returns the factor of the state in the candidate's product.
+/// Returns the factor by which the state is multiplied before the product for the candidate.
 template <class T>
 __device__ inline float candidate_factor(const T* factors, const Division& at, int64_t units) {
   return factors ? to_float(factors[(at.quotient * 3 + 2) * units + at.rest]) : 1.0f;
 }
 
-/// A gru's step. If the reset gate comes before the product, `sums` has two gates, the first of two calls
-/// writes `inner` and its copy `current_inner`, and the second call reads the second product,
-/// `candidate_sums`. state_factors are only read then; null: 1.
+/// A gru's step. With `reset_after`, one call computes it. Otherwise there are two calls, and `sums` has only
+/// the gates update and reset. The first call writes `inner`, the state times the reset gate and its
+/// state_factors (null: 1), and its copy `current_inner`. The second call reads `candidate_sums`, the product
+/// of `inner` and the candidate's kernel.
 template <class T, class Function, class Gate>
 struct GruForward {
   Function function;
@@ -305,9 +308,10 @@ struct SimpleBackward {
   }
 };
 
-/// The gradients of a gru's step: of the sums of the inputs, [batch, 3 units], and of those of the state:
-/// `diff_state_gates` of [batch, 3 units] if the reset gate comes after the product, else [batch, 2 units],
-/// with `diff_candidate` of [batch, units] for the second product. Each has a copy that is aligned.
+/// The gradients of a gru's step. diff_gates is the gradient of the products of the inputs, [batch, 3 units].
+/// diff_state_gates is that of the products of the state: [batch, 3 units] with `reset_after`, else
+/// [batch, 2 units]; diff_candidate, [batch, units], is then that of the second product. `current` and
+/// `current_candidate` are aligned copies of these two.
 template <class T, class Function, class Gate>
 struct GruBackward {
   Function function;
@@ -316,9 +320,9 @@ struct GruBackward {
   bool reset_after, second;
   const T *gates, *inner, *before;
   T *diff_gates, *diff_state_gates, *current, *diff_candidate, *current_candidate;
-  const float* diff_inner;  // the gradient of the second product's operand
+  const float* diff_inner;  // gradient of GruForward::inner, for the second call
   const T* state_factors;   // as in the forward step
-  float* direct;            // the part of the previous state's gradient that does not pass a product
+  float* direct;            // part of the previous state's gradient that is not computed by a matrix product
   StateGradient<T> diff;
 
   /// Passes the state's gradient through a masked step.

@@ -8,9 +8,11 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Columns per launch. Their numbers take 2 KiB of the 4 KiB that a launch may pass.
+/// Maximum number of columns per launch. Their scales and offsets take 2 KiB of the 4 KiB that the arguments
+/// of a kernel may have.
 constexpr int64_t kMostRescaled = 256;
 
+/// Scales and shifts all elements by the same numbers.
 template <class T>
 struct RescaleAll {
   T* dst;
@@ -31,7 +33,7 @@ struct RescaleAll {
   }
 };
 
-/// The columns [first, first + count).
+/// Scales and shifts the columns [first, first + count), each by its own numbers.
 template <class T>
 struct RescaleColumns {
   T* dst;

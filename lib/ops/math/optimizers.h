@@ -20,13 +20,15 @@ inline constexpr int kMostSlots = 3;
 
 struct RuleTraits {
   int slots = 0;
-  /// The functor's second argument is a gradient: it is scaled and clipped first, and weight decay applies.
+  /// True if the functor's second argument is a gradient, which is scaled and clipped before the call. Weight
+  /// decay then applies.
   bool of_gradient = true;
-  /// The update has two phases, because the length of a step depends on norms of whole parameters: the rule
-  /// only writes the step's direction, to its last slot, and Ops::apply_directions() moves the weights by the
-  /// rule's direction_rule().
+  /// True if the update has two phases, because the length of a step depends on norms of whole parameters:
+  /// the functor only writes the step's direction, to its last slot, and Ops::apply_directions() then moves
+  /// the weights according to the rule's direction_rule().
   bool finds_direction = false;
-  /// The functor computes weights with fewer than two axes; Ops::find_factored_direction() those with more.
+  /// True if the functor only updates parameters with fewer than two axes, and Ops::find_factored_direction()
+  /// computes the direction of all others.
   bool factors = false;
 };
 
@@ -111,7 +113,7 @@ struct Rmsprop {
   }
 };
 
-/// Slots: accumulator.
+/// Slots: the accumulated squared gradients.
 struct Adagrad {
   float epsilon;
   static constexpr RuleTraits kTraits{.slots = 1};
@@ -250,7 +252,7 @@ struct Lion {
   }
 };
 
-/// How the second phase of a rule that finds directions moves a parameter w along its direction d:
+/// The second phase of a rule that finds directions. It moves a parameter w along its direction d:
 /// w -= ratio() * rate() * d.
 struct DirectionRule {
   enum class Kind {
@@ -316,11 +318,11 @@ struct Adafactor {
       velocity = next_mean(velocity, g * g + epsilon_1);
       direction = g / ::sqrtf(velocity);
     }
-    /// Returns a running mean after this step, in which the mean is `now`.
+    /// Returns the new value of a running mean from its old value `before` and this step's mean `now`.
     DTRAIN_HOST_DEVICE float next_mean(float before, float now) const {
       return beta_2 * before + (1.0f - beta_2) * now;
     }
-    /// Returns what a step adds to the mean of a row and of a column for gradient g.
+    /// Returns the contribution of gradient g to the means of its row and column.
     DTRAIN_HOST_DEVICE double square(float g) const {
       return static_cast<double>(g) * static_cast<double>(g) + static_cast<double>(epsilon_1);
     }
@@ -375,7 +377,7 @@ DTRAIN_HOST_DEVICE inline UpdateNumbers update_numbers(const StepState& state, c
   return {group.learning_rate_factor * decay, state.gradient.gradient_scale, group.clip_value};
 }
 
-/// Returns the gradient scaled and, if kClips, clipped to [-clip_value, clip_value]. NaN stays NaN.
+/// Returns the scaled gradient, clipped to [-clip_value, clip_value] if kClips. NaN stays NaN.
 template <bool kClips>
 DTRAIN_HOST_DEVICE inline float scaled(float gradient, const UpdateNumbers& numbers) {
   const float g = numbers.gradient_scale * gradient, most = numbers.clip_value;
@@ -408,7 +410,7 @@ inline RuleTraits traits_of(const OptimizerRule& rule) {
   return traits;
 }
 
-/// Returns how a rule that finds directions moves along them.
+/// Returns the direction_rule() of a rule with RuleTraits::finds_direction; the default for other rules.
 inline math::DirectionRule direction_rule_of(const OptimizerRule& rule) {
   math::DirectionRule found;
   math::with_rule(rule, [&](const auto& set) {

@@ -1,4 +1,4 @@
-// Shared by the fusing passes.
+// A function that the passes which fuse instructions share.
 #pragma once
 
 #include <map>

@@ -4,8 +4,8 @@ namespace dtrain {
 
 namespace {
 
-/// Lowers one head. Its totals start at index `total`: the loss's, then the metrics', then those of the row
-/// weights (Head::count_totals).
+/// Emits the instructions of one head. Its totals start at index `total`: first that of the loss, then those
+/// of the metrics, then those of the row weights (Head::count_totals).
 class LossLowering {
  public:
   LossLowering(CompileState& step, size_t h, size_t total)
@@ -19,7 +19,8 @@ class LossLowering {
     if (head_.weights) weights_ = step.program.columns.back().value;
   }
 
-  /// Metrics come first, because the loss's gradient may later overwrite memory that the prediction shares.
+  /// Emits the metrics before the loss, because the loss's gradient may overwrite the memory of the
+  /// prediction.
   void lower() {
     step_.program.heads.push_back({point_.loss, head_.metrics});
     if (head_.mask) lower_mask();
@@ -44,7 +45,8 @@ class LossLowering {
                                           step_.name_of(head_.output) + what, std::move(work)});
   }
 
-  /// Makes row weights from the output's mask: with the weights of samples, and without.
+  /// Computes row weights from the output's mask: one array that includes the weights of samples, and one
+  /// that does not.
   void lower_mask() {
     unweighted_ = masked(ValueId::none, " mask");
     weights_ = head_.weights ? masked(weights_, " masked weights") : unweighted_;
@@ -108,7 +110,7 @@ class LossLowering {
   const int slot_;
   const ValueId target_;
   ValueId weights_ = ValueId::none;     // weights of the rows, for the loss and for weighted metrics
-  ValueId unweighted_ = ValueId::none;  // weights of the rows, for other metrics
+  ValueId unweighted_ = ValueId::none;  // weights of the rows without those of samples, for the other metrics
 };
 
 }  // namespace

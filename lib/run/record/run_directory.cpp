@@ -58,7 +58,7 @@ bool exists(const Location& location) {
   return ::faccessat(location.directory, location.path.c_str(), F_OK, 0) == 0;
 }
 
-/// Returns whether the file no longer exists.
+/// Removes the file if it exists. Returns false if it still exists.
 bool remove(const Location& location) {
   return ::unlinkat(location.directory, location.path.c_str(), 0) == 0 || errno == ENOENT;
 }
@@ -309,8 +309,8 @@ void RunDirectory::save(int64_t step, const CheckpointContent& content) const {
 }
 
 void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
-  // Another process is about to read the newest checkpoint. The next save removes what this one keeps.
   const DirectoryLock lock(checkpoint_directory(), DirectoryLock::Kind::alone);
+  // Another process is about to read the newest checkpoint. The next save removes the old checkpoints.
   if (lock.refused()) return;
   const std::vector<int64_t> all = steps();
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {

@@ -62,8 +62,8 @@ std::string open_cudnn() {
   return text;
 }
 
-/// Opens cuDNN on a system that finds the library in `found`, in a program whose build found the one in
-/// `known`.
+/// Opens cuDNN. dlopen() finds the fake library in `found`, and the build of the program found the one in
+/// `known`. "": there is no such library.
 std::string open_cudnn_with(const std::string& found, const std::string& known) {
   const fs::path place = fs::path(DTRAIN_FAKE_LIBRARIES) / "known/libcudnn-fake.so.9";
   fs::remove(place);

@@ -32,13 +32,14 @@ class CsvPlanner {
   SourceFacts facts(const CsvColumns& columns) const;
 
  private:
-  /// Name of a table of classes or categories. A field may have several, as the class of several targets.
+  /// Name of a table of classes or categories. A field has several tables if several targets are read from
+  /// it.
   struct TableName {
     size_t field = 0;
     bool is_class = false;  // true: classes of a target; false: categories of an input
     std::string name;       // the name under which the facts store the table
   };
-  /// Name under which the facts keep the reading of a field's column.
+  /// Name under which the facts contain the ColumnReading of a field.
   struct ReadingName {
     size_t field = 0;
     std::string name;
@@ -46,22 +47,23 @@ class CsvPlanner {
 
   size_t width() const { return start_.width(); }
   std::string called(size_t field) const;
-  /// Whether no facts are known yet, so that this file determines how others are read.
+  /// Returns true if no facts are known yet, so that this file determines how other files are read.
   bool is_first() const { return known_.fields == FieldNames(); }
   bool by_name() const { return !start_.names.empty() && known_.fields.has_names(); }
 
-  /// Returns the column that an option selects. `name` is the column's name in the training file. It replaces
-  /// an index if both files have names.
+  /// Returns the column that an option selects. `name` is the column's name in the training file. If the
+  /// option is an index and both files have column names, the column is looked up by `name` instead.
   size_t place_of(const CsvColumnRef& field, const std::string& name = "") const;
   /// Like place_of(), but returns nullopt for a missing column that a file for predictions need not have.
   std::optional<size_t> find(const CsvColumnRef& field, const std::string& name = "") const;
-  /// Whether the configuration does not name the file. Such a file may have other columns and lack unused
-  /// ones.
+  /// Returns true if the configuration does not name this file. Such a file may have additional columns and
+  /// lack columns that are not used.
   bool is_other_file() const { return request_.use != FileUse::split && known_.fields.width != 0; }
 
-  /// Returns the columns without another use, for the only input or the one that `inputs` does not name.
+  /// Returns the columns that have no other use. The only input consists of them, or the input that `inputs`
+  /// does not name.
   std::vector<size_t> all_others() const;
-  /// Returns the columns of each input according to the options alone.
+  /// Returns the columns of each input that the options select, without the facts about the training file.
   std::vector<std::vector<size_t>> own_inputs() const;
   /// Returns the number of fields of each input, out of `total`.
   std::vector<size_t> counts_of_inputs(size_t total) const;
@@ -79,7 +81,7 @@ class CsvPlanner {
   void choose_order();
   /// Returns the column that an option of `windows` names. Throws UserError if it is missing.
   size_t place_of_order(const std::string& key, const Mark& mark) const;
-  /// Returns whether the options `dates` or `categories` name the column, which makes it a feature.
+  /// Returns true if the option `dates` or `categories` names the column, which makes it a feature.
   bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);

@@ -65,8 +65,8 @@ class ImagesReader final : public Reader {
       return open_set(has_target_folder() ? list_given_pairs(path, request) : list_folder_of(path, request),
                       request);
     if (!options_.csv || format != FileFormat::text) return std::nullopt;
-    // The folder of another table is searched first, because the run's folder may have images with the same
-    // names.
+    // Searches the folder of this table before the run's folder of images, which may contain other images
+    // with the same names.
     PictureTable other{path, folder_if_there(request), *options_.csv, options_.csv->format(), true};
     if (text.header) other.format.header = text.header;
     if (text.delimiter) other.format.delimiter = *text.delimiter;
@@ -91,7 +91,7 @@ class ImagesReader final : public Reader {
   bool has_target_folder() const { return options_.target_images && options_.target_images->directory; }
   TargetImages target_images() const { return options_.target_images.value_or(TargetImages()); }
 
-  /// Opens the images of a set and the targets that are images.
+  /// Opens the images of `set` and, if it has them, the images that are their targets.
   SourceColumns open_set(PictureSet set, const ReadRequest& request) const {
     if (set.targets) {
       if (request.targets.size() != 1)
@@ -102,7 +102,8 @@ class ImagesReader final : public Reader {
     return open_pictures(std::move(set), options_, request.inputs[0]);
   }
 
-  /// Adds the class names of the only target from the options, if none are known.
+  /// Returns the request with the option `class_names` as names of the only target's classes, unless the
+  /// request already names them.
   ReadRequest with_names(const ReadRequest& request) const {
     ReadRequest all = request;
     if (!options_.class_names.empty()) all.facts.class_names.try_emplace("target", options_.class_names);
@@ -151,7 +152,7 @@ class ImagesReader final : public Reader {
     return set;
   }
 
-  /// Returns the folder of the images; "" if it is not set or does not exist on this machine.
+  /// Returns the folder of the option `directory`; "" if it is not set or does not exist on this machine.
   std::string folder_if_there(const ReadRequest& request) const {
     if (!options_.directory) return "";
     const std::string folder = find_file(*options_.directory, request.folder());
@@ -166,7 +167,7 @@ class ImagesReader final : public Reader {
   ImagesOptions options_;
 };
 
-/// Reports target images that the other options contradict.
+/// Reports options that contradict `target_images`.
 void check_target_images(const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
   if (!options.target_images) return;
   const TargetImages& targets = *options.target_images;

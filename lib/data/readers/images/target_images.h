@@ -43,10 +43,10 @@ NameCounts count_names(const std::string& folder, const std::string& target_fold
 /// an image.
 PictureSet list_pairs(const std::string& folder, const std::string& target_folder);
 
-/// Finds two parallel folders below `folder` that are called like those of the configuration, `images` and
-/// `targets`, and returns list_pairs() of them: of data/train/images and data/train/masks, the folders images
-/// and masks; of data/images/train and data/masks/train, the folders images/train and masks/train, else
-/// images and masks. Throws UserError if one does not exist.
+/// Calls list_pairs() for two folders below `folder` that have the same names as the folders `images` and
+/// `targets` of the configuration, and returns its result. For data/train/images and data/train/masks, these
+/// are the folders images and masks. For data/images/train and data/masks/train, these are images/train and
+/// masks/train or, if they do not exist, images and masks. Throws UserError if a folder does not exist.
 PictureSet list_pairs_below(const std::string& folder, const std::string& images, const std::string& targets);
 
 }  // namespace dtrain

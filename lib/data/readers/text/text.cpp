@@ -26,7 +26,7 @@ std::string_view without_cut_word(std::string_view text) {
   return end == text.begin() ? text : text.substr(0, static_cast<size_t>(end - text.begin()));
 }
 
-/// Learns from the part of the files that is not held out at their end.
+/// Learns tokens from the files, but not from the fraction `held_out` at the end of their text.
 LearnedTokens learn_from_files(const std::vector<std::shared_ptr<const TextFile>>& files,
                                const TokenOptions& options, double held_out) {
   size_t bytes = 0;
@@ -80,7 +80,8 @@ class TextReader final : public Reader {
     return std::vector<std::optional<int64_t>>(inputs.size(), options_.ids());
   }
 
-  /// The targets of windows are tokens. Other files may have tokens that the training file lacks.
+  /// Returns the number of ids for windows, whose targets are tokens, because other files may have tokens
+  /// that the training file lacks.
   std::optional<int64_t> target_classes() const override {
     return options_.has_windows() ? std::optional(options_.ids()) : std::nullopt;
   }
@@ -111,7 +112,7 @@ class TextReader final : public Reader {
                       request.inputs.size(), request.targets.size()));
   }
 
-  /// Returns the files at these paths; of a folder, all files in it.
+  /// Returns the files at these paths. A path of a folder stands for all files in it.
   static std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {

@@ -36,7 +36,8 @@ double rounded_to(double number, int digits) {
   return rounded;
 }
 
-/// Returns the base of frequencies; nullopt if they have none. With one frequency, the base has no effect.
+/// Returns the base of which the frequencies are powers; nullopt if there is no such base. With one
+/// frequency, the base has no effect.
 std::optional<double> base_of(const Json& frequencies) {
   constexpr double kUsual = 10000;
   constexpr int kMostDigits = 17;
@@ -51,13 +52,13 @@ std::optional<double> base_of(const Json& frequencies) {
   if (has_base(kUsual)) return kUsual;
   if (dim < 4 || !frequencies.items()[1].is_number()) return std::nullopt;
   const double base = std::pow(frequencies.items()[1].as_double(), -static_cast<double>(dim / 2));
-  // Of all numbers that give these frequencies, the user wrote the shortest one.
+  // Of all numbers that give these frequencies, the user probably wrote the shortest one.
   for (int digits = 1; std::isfinite(base) && digits <= kMostDigits; ++digits)
     if (const double rounded = rounded_to(base, digits); has_base(rounded)) return rounded;
   return std::nullopt;
 }
 
-/// Returns a list of positive integers as a shape; nullopt for other JSON, and for another number of them.
+/// Returns a list of `rank` positive integers as a shape; nullopt for any other JSON.
 std::optional<Shape> shape_of(const Json* list, size_t rank) {
   if (!list || !list->is_array() || list->items().size() != rank) return std::nullopt;
   std::vector<int64_t> extents;
@@ -135,8 +136,8 @@ class AttentionReader {
     return shape_of(option(product, "output_shape"), 3);
   }
 
-  /// Returns whether the model has the layers, with the same calls, that an attention with these sizes and
-  /// options is written as.
+  /// Returns true if the model has exactly the layers and calls that the writer makes for an attention with
+  /// these sizes and options.
   bool is_written_for(const KerasAttention& attention) const {
     if (attention.heads % attention.kv_heads != 0 || !ends_are_written() || !has_lists_for(attention))
       return false;
@@ -147,8 +148,8 @@ class AttentionReader {
            has_equal_products();
   }
 
-  /// Returns whether the file's lists of numbers have the lengths that the sizes require. The writer then
-  /// makes no list that is longer than the file's.
+  /// Returns true if the file's lists of numbers have the lengths that the sizes require. Then the writer,
+  /// which is called for comparison, makes no list that is longer than those of the file.
   bool has_lists_for(const KerasAttention& attention) const {
     const int64_t queries = attention.inputs[0][0],
                   keys = attention.inputs[attention_key_input(attention.inputs.size())][0];

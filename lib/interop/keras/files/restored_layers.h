@@ -8,12 +8,13 @@
 
 namespace dtrain {
 
-/// Replaces Keras's replacement of a layer that it lacks by one layer with dtrain's options. Other layers are
-/// unchanged.
+/// Turns the model or layer that a Keras file has in place of a layer of dtrain back into that layer, with
+/// dtrain's options. Does nothing to other layers.
 void restore_layer(KerasModelLayer& layer);
 
-/// Returns the parts with the weights of a restored model, in the order of its weights; empty for other
-/// layers. Their groups are within the group of the model.
+/// Returns the parts that have weights of a layer that restore_layer() made from a model, in the order of the
+/// layer's weights; empty for other layers. In the file, the groups of the parts are in the group of the
+/// model.
 std::span<const KerasLayerPart> parts_of_restored(const KerasModelLayer& layer);
 
 }  // namespace dtrain

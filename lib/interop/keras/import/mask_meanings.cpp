@@ -18,7 +18,7 @@ MaskMeaning with_features(MaskMeaning mask, bool has_features) {
   return mask;
 }
 
-/// Returns the meaning of two masks, of which either may be valid.
+/// Returns the meaning of the logical or of two masks.
 MaskMeaning either(const MaskMeaning& a, const MaskMeaning& b) {
   if (a == b || b.kind == MaskMeaning::Kind::none) return a;
   if (a.kind == MaskMeaning::Kind::none) return b;
@@ -27,7 +27,7 @@ MaskMeaning either(const MaskMeaning& a, const MaskMeaning& b) {
              : MaskMeaning();
 }
 
-/// Returns the meaning of a mask of positions at which any feature is valid in `mask`.
+/// Returns the meaning of any() of a mask along the axis of features.
 MaskMeaning of_any_feature(MaskMeaning mask) {
   if (mask.has_features || mask.kind == MaskMeaning::Kind::all) return with_features(mask, false);
   if (mask.kind != MaskMeaning::Kind::unequal) return {};

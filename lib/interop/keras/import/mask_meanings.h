@@ -25,8 +25,8 @@ struct MaskMeaning {
   bool operator==(const MaskMeaning&) const = default;
 };
 
-/// Finds the meaning of each call's output as a mask: Keras 3 stores the operations that compute masks, and
-/// passes their outputs as arguments of calls.
+/// Finds which positions each call's output marks as valid if the output is used as a mask. Keras 3 files
+/// contain the operations that compute masks as calls, whose outputs are arguments of other calls.
 class MaskMeanings {
  public:
   /// Keeps a reference to the calls.

@@ -19,7 +19,7 @@ struct KerasObject {
       {};  ///< the function that the class applies (MeanMetricWrapper); "" for most classes
   Json options = Json::object();
 
-  /// Returns dtrain's kind with this name, or else with the function's; "" if dtrain has neither.
+  /// Returns the kind in `table` that corresponds to `name`, or else to `function`; "" if there is neither.
   std::string kind_in(const RegistryBase& table) const;
   /// Returns the name of the object for messages.
   const std::string& shown() const { return function.empty() ? name : function; }

@@ -13,12 +13,13 @@ namespace dtrain::cuda {
 /// The arrays of a call. Arrays of the compute type are aligned to 16 bytes.
 struct DnnAttentionArrays {
   const void *query = nullptr, *key = nullptr, *value = nullptr;
-  const void* bias = nullptr;      ///< [batch, keys], added to the scores; if the spec has masks
-  void* dst = nullptr;             ///< backward: read
-  float* logsumexp = nullptr;      ///< [batch, heads, queries]; backward: read
-  const void* diff_dst = nullptr;  ///< backward, like all further arrays
-  float* dots = nullptr;           ///< [batch, heads, queries], overwritten
-  float* query_sums = nullptr;     ///< [batch, heads, queries, key_dim], overwritten
+  const void* bias = nullptr;  ///< [batch, keys], added to the scores; null unless the spec has masks
+  void* dst = nullptr;         ///< written by forward, read by backward
+  float* logsumexp = nullptr;  ///< [batch, heads, queries]; written by forward, read by backward
+  // The other arrays are used by backward only.
+  const void* diff_dst = nullptr;
+  float* dots = nullptr;        ///< scratch memory, [batch, heads, queries]
+  float* query_sums = nullptr;  ///< scratch memory, [batch, heads, queries, key_dim]
   void *diff_query = nullptr, *diff_key = nullptr, *diff_value = nullptr;
 };
 
@@ -32,7 +33,7 @@ class DnnAttention {
 
   /// Returns nullopt if cuDNN has no engine for this pass, or if its results would not be the same in every
   /// run although `math` requires it: cuDNN's backward kernels add the queries' gradients in any order,
-  /// without saying so in their numerical notes.
+  /// although their numerical notes do not say so.
   static std::optional<DnnAttention> find(const DnnDevice& device, const GpuMath& math,
                                           const AttentionSpec& spec, Direction direction);
 

@@ -1,6 +1,6 @@
-// Sums over the rows of each column, in a fixed order; several sums at once if a term has several values. A
-// block has a tile of columns, and lanes that stride over the rows. If that would leave multiprocessors idle,
-// each block sums a part of the rows, and a second launch sums the parts.
+// Sums over the rows of each column, in a fixed order. A term may have several values, which are summed
+// separately. A block has a tile of columns, and lanes that stride over the rows. If that would leave
+// multiprocessors idle, each block sums a part of the rows, and a second launch sums the parts.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct Element {
   __device__ Floats<1> value(int64_t, int64_t, float loaded) const { return {loaded}; }
 };
 
-/// The term that adds up partial sums, [rows, kSums, columns].
+/// The term for adding partial sums, which are stored as [parts, kSums, columns].
 template <int kSumsOfParts>
 struct PartSums {
   static constexpr int kSums = kSumsOfParts;
@@ -56,7 +56,7 @@ struct PartSums {
   }
 };
 
-/// Sums the terms (r, c) over part blockIdx.y of the rows. blockDim.y is a power of two.
+/// Sums the terms of each column over part blockIdx.y of the rows. blockDim.y is a power of two.
 template <class Term>
 __global__ void __launch_bounds__(kColumnThreads, 2)
     column_sum_kernel(const __grid_constant__ Term term, SumPlaces<Term::kSums> dst, int64_t rows,
@@ -93,7 +93,8 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
     if (dst.of[k]) dst.of[k][blockIdx.y * dst.stride + column] = totals[k][threadIdx.x];
 }
 
-/// Writes dst.of[k][c] = sum over r of value k of term (r, c). Uses the context's workspace.
+/// Writes dst.of[k][c] = the sum over r of the k-th value of the term at (r, c). Uses the context's
+/// workspace.
 template <class Term>
 void sum_columns(CudaContext& context, const Term& term, const SumPlaces<Term::kSums>& dst, int64_t rows,
                  int64_t columns) {
