@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "interop/keras/export/mask_copies.h"
 #include "interop/keras/export/model_config.h"
 #include "train/keras_training.h"
 
@@ -56,9 +57,10 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
                                      const ArrayOf& values, const std::vector<ArrayOf>& slots,
                                      const TrainingState& state, int64_t steps_per_epoch) {
   CheckpointContent content;
-  const std::vector<KerasLayer> layers = keras_layers(config.graph);
+  const Graph graph = with_mask_copies(config.graph);
+  const std::vector<KerasLayer> layers = keras_layers(graph);
   for (const KerasLayer& keras : layers) {
-    const GraphNode& node = config.graph.nodes[static_cast<size_t>(keras.node)];
+    const GraphNode& node = graph.nodes[static_cast<size_t>(keras.node)];
     LayerWeights layer{node.name, {}, keras.name};
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const ParameterSlice& slice = layout.slice(keras.node, static_cast<int>(k));
@@ -69,7 +71,7 @@ CheckpointContent checkpoint_content(const RunConfig& config, const ParameterLay
   const auto of_optimizer = config.slots();
   for (size_t s = 0; s < of_optimizer.size(); ++s)
     content.slots.push_back(slot_content(layout, of_optimizer[s], slots[s]));
-  content.model_config = keras_model_config(config.graph, config.name, layers);
+  content.model_config = keras_model_config(graph, config.name, layers);
   if (config.has_training())
     content.training_config = keras_training_config(config, steps_per_epoch, state.schedule);
   content.state = state.to_json().set("seed", config.seed);

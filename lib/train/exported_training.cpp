@@ -8,6 +8,7 @@
 
 #include "config/schema.h"
 #include "interop/keras/export/graph_layers.h"
+#include "interop/keras/export/mask_copies.h"
 #include "interop/training_formats.h"
 #include "run/learning_rate.h"
 #include "train/keras_training.h"
@@ -109,7 +110,7 @@ void add_computed_slot(const SavedRun& run, const std::vector<Optimizer::Slot>& 
 /// Adds the optimizer slots in the order in which Keras creates optimizer variables: parameter by parameter
 /// for Adam-like optimizers, else slot by slot.
 void add_slots(const SavedRun& run, KerasTraining& training) {
-  const Graph& graph = run.config.graph;
+  const Graph graph = with_mask_copies(run.config.graph);
   std::vector<TrainedParameter> weights;  // in Keras's order
   for (const KerasLayer& layer : keras_layers(graph)) {
     const GraphNode& node = graph.nodes[static_cast<size_t>(layer.node)];

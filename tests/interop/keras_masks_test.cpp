@@ -1,11 +1,15 @@
 // Masks of padding in models from Keras and for Keras.
+#include <map>
+
 #include <doctest/doctest.h>
 
 #include "base/error.h"
 #include "exported.h"
 #include "interop/keras/export/export.h"
 #include "interop/keras/export/graph_layers.h"
+#include "interop/keras/export/mask_copies.h"
 #include "interop/keras/import/graph.h"
+#include "interop/layer_formats.h"
 #include "support/errors.h"
 #include "support/temp_dir.h"
 
@@ -359,6 +363,40 @@ TEST_CASE("layers do not have the name of Keras's operation on masks") {
       "inputs: {x: [5, 2]}\nlayers: [{masking: {name: a}}, {dense: {units: 2, name: b}}, {concatenate: "
       "{inputs: [a, b]}}]\n");
   CHECK(keras_layers(graph).back().name == "masked_concatenate");
+}
+
+TEST_CASE("attention reads copies of masked values that other layers read, too") {
+  const std::string tokens =
+      "inputs: {x: {shape: [5], dtype: int32}}\n"
+      "layers: [{embedding: {input_dim: 9, output_dim: 4, mask_zero: true, name: e}}, "
+      "{multi_head_attention: {num_heads: 2, key_dim: 2, name: a}}";
+  const Graph chain = test::graph_from(tokens + ", {dense: {units: 4}}]\n");
+  CHECK(with_mask_copies(chain).nodes.size() == chain.nodes.size());
+
+  // `a` and `b` read e, and `b` and `sum` read a.
+  const Graph graph =
+      test::graph_from(tokens +
+                       ", {multi_head_attention: {num_heads: 2, key_dim: 2, inputs: [a, e], name: b}}, "
+                       "{add: {inputs: [a, b], name: sum}}]\n");
+  const Graph copied = with_mask_copies(graph);
+  std::map<std::string, GraphNode> added;
+  for (size_t i = graph.nodes.size(); i < copied.nodes.size(); ++i)
+    added.emplace(copied.nodes[i].name, copied.nodes[i]);
+  REQUIRE(added.size() == 3);
+  const auto reads = [&](const std::string& reader, size_t input) {
+    for (const GraphNode& node : copied.nodes)
+      if (node.name == reader) return copied.value_name(node.inputs[input]);
+    return std::string();
+  };
+  CHECK(reads("a", 0) == "a_input");
+  CHECK(reads("a_input", 0) == "e");
+  CHECK(reads("b", 0) == "b_input");
+  CHECK(reads("b_input", 0) == "a");
+  CHECK(reads("b", 1) == "b_input_2");
+  CHECK(reads("b_input_2", 0) == "e");
+  CHECK(reads("sum", 0) == "a");
+  CHECK(keras_config_of(added.at("a_input").layer).config.dump() == R"({"scale":1.0,"offset":0.0})");
+  CHECK(added.at("a_input").mask_of_output(0) == graph.nodes[1].mask_of_output(0));
 }
 
 TEST_CASE("models whose masks Keras would treat in another way are not exported") {

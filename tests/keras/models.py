@@ -387,6 +387,15 @@ def small_ones():
                         {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "causal": True, "bias_initializer": "random_normal"}},
                         {"global_average_pooling1d": {}}, {"dense": {"units": 3, "name": "last"}}]},
             targets={"last": {"shape": [3]}}, low_high=(0, 4)),
+        "masked blocks of attention": run_of(
+            {"inputs": {"x": {"shape": [6], "dtype": "int32"}},
+             "layers": [{"embedding": {"input_dim": 4, "output_dim": 5, "mask_zero": True, "name": "e"}},
+                        {"multi_head_attention": {"num_heads": 2, "key_dim": 3, "name": "a"}},
+                        {"add": {"inputs": ["e", "a"], "name": "r"}},
+                        {"multi_head_attention": {"num_heads": 1, "key_dim": 3, "inputs": ["r", "e"], "name": "b"}},
+                        {"add": {"inputs": ["r", "b"]}},
+                        {"global_average_pooling1d": {}}, {"dense": {"units": 3, "name": "last"}}]},
+            targets={"last": {"shape": [3]}}, low_high=(0, 4)),
         "masked outputs": run_of(
             {"inputs": {"x": {"shape": [6], "dtype": "int32"}},
              "layers": [{"embedding": {"input_dim": 4, "output_dim": 5, "mask_zero": True}},

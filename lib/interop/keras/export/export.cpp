@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "checkpoint/hdf5_image.h"
 #include "interop/keras/export/graph_layers.h"
+#include "interop/keras/export/mask_copies.h"
 #include "interop/keras/export/model_config.h"
 #include "interop/keras/files/class_paths.h"
 #include "interop/keras/files/json.h"
@@ -144,11 +145,14 @@ std::vector<std::string> export_keras(const ExportedModel& model,
                                       const std::optional<KerasTraining>& training, const std::string& path) {
   check_features(*model.graph);
   check_masks(*model.graph);
-  const std::vector<KerasLayer> layers = keras_layers(*model.graph);
-  Json config = keras_model_config(*model.graph, model.name, layers, KerasForm::keras_3);
+  const Graph graph = with_mask_copies(*model.graph);
+  const std::vector<KerasLayer> layers = keras_layers(graph);
+  Json config = keras_model_config(graph, model.name, layers, KerasForm::keras_3);
   if (training) config.set("compile_config", training->compile_config);
   SparseFile weights;
-  WeightsWriter(weights).write(model, layers, training);
+  ExportedModel written = model;
+  written.graph = &graph;
+  WeightsWriter(weights).write(written, layers, training);
   ZipWriter archive(path);
   archive.add(
       "metadata.json",
