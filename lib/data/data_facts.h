@@ -36,21 +36,22 @@ struct SourceFacts {
   using Names = std::map<std::string, std::vector<std::string>>;
 
   FieldNames fields;
-  Names class_names;  // indexed by target ("target" for the only one): name of each class index
-  Names categories;   // indexed by text column: its values, sorted
+  // Names of the classes, by class index; indexed by target ("target" for a model's only target).
+  Names class_names;
+  Names categories;  // indexed by text column: its values, sorted
   /// Indexed by input: how to fill gaps in each element of a row: "mean" or "median" (of the training split),
   /// or "" if the element has no gaps to fill. A constant fill needs no entry: the reader has already put it
   /// into the column.
   Names fills;
   /// Indexed by table column: dates, amounts and missing-value indicators.
   std::map<std::string, ColumnReading> readings = {};
-  /// Vocabularies of text, by table column; for the text reader, by input.
+  /// Vocabularies of text, indexed by table column, or by input for the text reader.
   std::map<std::string, LearnedTokens> tokens = {};
 
   bool empty() const;
   bool operator==(const SourceFacts&) const = default;
   Json to_json() const;
-  /// Throws UserError like FieldNames::from_json(); missing parts are empty.
+  /// Leaves missing parts empty. Throws UserError if a part is malformed.
   static SourceFacts from_json(const Json& json);
 };
 
@@ -67,14 +68,15 @@ struct FittedStep {
 /// All facts about the training data; stored in checkpoints.
 struct DataFacts {
   SourceFacts source;
-  /// Indexed by input or target ("target" for the only one): one step for each fitted transform, in order.
+  /// Indexed by input or target ("target" for a model's only target): one step for each fitted transform, in
+  /// order.
   std::map<std::string, std::vector<FittedStep>> fitted;
   std::optional<uint64_t> split_seed;  // seed of the randomly drawn splits
 
   bool empty() const { return source.empty() && fitted.empty() && !split_seed; }
   bool operator==(const DataFacts&) const = default;
   Json to_json() const;
-  /// Throws UserError like FieldNames::from_json().
+  /// Throws UserError like SourceFacts::from_json().
   static DataFacts from_json(const Json& json);
 };
 

@@ -38,41 +38,42 @@ class Dataset {
   virtual void read(const Samples& samples, std::span<const View> dst) const = 0;
   /// Copies one column of the samples.
   virtual void read_column(size_t index, const Samples& samples, void* dst) const = 0;
-  /// Returns nullopt if the column is more than an affine map of the stored data.
+  /// Returns the stored form of a column; nullopt if the column is more than an affine map of the stored
+  /// data.
   virtual std::optional<StoredForm> stored_form(size_t /*index*/) const { return std::nullopt; }
   /// Copies one column of the samples in its stored form; only for columns that have a stored_form().
   virtual void read_stored(size_t /*index*/, std::span<const int64_t> /*rows*/, void* /*dst*/) const {}
-  /// Bytes of all samples. Columns with a stored_form() count in their stored type, other columns in the type
-  /// in which they are read.
+  /// Returns the number of bytes of all samples. Columns with a stored_form() count in their stored type,
+  /// other columns in the type in which they are read.
   size_t stored_bytes() const;
   /// Returns the identity of the samples, so that a run can detect that it continues with different data.
   /// Reads parts of the files.
   virtual DataIdentity identity() const { return {}; }
   /// Returns each sample's row number in the files, in sample order.
   virtual std::vector<int64_t> rows_in_files() const;
-  /// Facts used to read this split; other splits reuse the training split's.
+  /// Returns the facts with which this split was read. Other splits are read with the training split's facts.
   virtual DataFacts facts() const { return {}; }
-  /// Whether samples have ids; otherwise only their numbers identify them.
+  /// Returns true if samples have ids; otherwise only their numbers identify them.
   virtual bool has_ids() const { return false; }
-  /// Title of sample_id(): the name of the id column, "path" for images, "row" if there are no ids.
+  /// Returns the title of the ids: the name of the id column, "path" for images, "row" if there are no ids.
   virtual std::string id_title() const { return "row"; }
   virtual std::string sample_id(int64_t index) const { return std::to_string(index); }
   /// Returns how many future rows of its series are to be predicted for each sample; 0 if samples are not the
   /// last windows of series.
   virtual int64_t forecast_steps() const { return 0; }
-  /// Warnings about the samples, one sentence each.
+  /// Returns warnings about the samples, one sentence each.
   virtual std::vector<std::string> warnings() const { return {}; }
-  /// The sample's name in messages: its id, or "row 17" (row number in the file, from 0).
+  /// Returns the sample's name for messages: its id, or "row 17" (row number in the file, from 0).
   std::string sample_name(int64_t index) const;
-  /// Whether each device that uses the samples should keep all of them in its memory.
+  /// Returns true if each device that uses the samples should keep all of them in its memory.
   virtual bool on_device() const { return false; }
-  /// Whether reading the stored samples needs no file: they are in memory or cheap to generate.
+  /// Returns true if reading the stored samples needs no file: they are in memory or cheap to generate.
   virtual bool in_memory() const = 0;
-  /// Whether making samples from the stored data costs much more than copying them.
+  /// Returns true if making samples from the stored data costs much more than copying them.
   virtual bool is_costly() const { return false; }
   /// Returns the most bytes that reading `samples` samples allocates besides the destination.
   virtual size_t working_bytes(int64_t /*samples*/) const { return 0; }
-  /// Whether all rows are contiguous in memory, so that a memory cache would use no extra memory.
+  /// Returns true if all rows are contiguous in memory, so that a memory cache would use no extra memory.
   virtual bool lies_in_memory() const { return false; }
 };
 

@@ -121,7 +121,8 @@ Schema<DatasetSpec> make_schema() {
                 "the folder of the files named below; relative to this file, else to $DTRAIN_DATA")
       .optional("train", &DatasetSpec::train,
                 "the samples to train on: a reader, optionally rows: [from, to) and windows: {length: 96, "
-                "horizon: 24}; or split: {of: train, fraction: 0.15, stratify: true}, drawn by the seed")
+                "horizon: 24}; or split: {of: train, fraction: 0.15, stratify: true}, which draws a part of "
+                "another split with the run's seed")
       .optional("validation", &DatasetSpec::validation, "the samples to evaluate after each epoch")
       .optional("test", &DatasetSpec::test, "the samples that `evaluate` uses by default")
       .optional(

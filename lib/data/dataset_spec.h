@@ -24,13 +24,15 @@ inline constexpr std::array<const char*, 3> kSplitNames{"train", "validation", "
 
 /// How samples are put into batches.
 struct BatchOptions {
-  bool bucket_by_length = false;  // similar lengths in a batch, which is cut to the longest (batch_order.h)
+  // Puts sequences of similar lengths into a batch and cuts it to the longest of them (batch_order.h).
+  bool bucket_by_length = false;
 
   static const Schema<BatchOptions>& schema();
 };
 
 struct DatasetSpec {
-  std::string root;  // absolute: relative file names are searched here first, then under $DTRAIN_DATA
+  // Absolute path of the folder in which relative file names are searched, before $DTRAIN_DATA.
+  std::string root;
   std::optional<SplitSpec> train, validation, test;
   std::vector<TransformSpec> transforms;          // in the order of application
   std::vector<Configured<Augmentation>> augment;  // for the training split's images, in order
@@ -38,9 +40,9 @@ struct DatasetSpec {
   BatchOptions batches;
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
-  DataFacts facts;    // facts of the training split, once it was opened; other splits are read with them
-  uint64_t seed = 0;  // the run's: splits are drawn with it unless the facts hold another seed
-  // The section as in the run directory's config.yaml: with defaults, and an absolute root.
+  DataFacts facts;    // facts of the training split, set when it is opened; other splits are read with them
+  uint64_t seed = 0;  // the run's seed, with which splits are drawn unless the facts hold another seed
+  // The section as written to the run directory's config.yaml, with defaults and an absolute root.
   ConfigNode resolved;
 
   /// Returns the split named "train", "validation" or "test"; null if it is not configured.
@@ -49,7 +51,7 @@ struct DatasetSpec {
   std::string name_of(const SplitSpec& split) const;
 };
 
-/// Reports every error. Returns nullopt if there are any.
+/// Parses the `dataset:` section and reports all its errors. Returns nullopt if there are any.
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics);
 Json dataset_json_schema();
 
@@ -89,11 +91,11 @@ class GivenFile;  // given_file.h
 using GivenFiles = std::vector<GivenFile>;
 
 /// Opens the files passed to `dtrain predict`, concatenates them, and applies the data set's transforms to
-/// the inputs. The first bytes of a file determine its format, not its name: HDF5; .npy, IDX, delimited text
-/// or JSON lines, each optionally compressed with gzip; an image; a folder or a tar archive of images. Text
-/// is read like the data set's csv reader reads it; if both this file and the training file have a header,
-/// columns are matched by name. A run without a csv reader treats a first line of names as a header. Throws
-/// UserError if `options` are given for a file that is not text.
+/// the inputs. A file's first bytes, not its name, determine its format: HDF5; .npy, IDX, delimited text or
+/// JSON lines, each optionally compressed with gzip; an image; a folder or a tar archive of images. Text is
+/// read as the data set's csv reader reads it; if both this file and the training file have a header, columns
+/// are matched by name. A run without a csv reader treats a first line of names as a header. Throws UserError
+/// if `options` are given for a file that is not text.
 std::shared_ptr<const Dataset> open_inputs(const GivenFiles& files, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs, const TextOptions& options);
 

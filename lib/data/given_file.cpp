@@ -88,7 +88,8 @@ std::vector<std::string> find_given_paths(const std::vector<std::string>& names)
     for (const std::string& one : is_there ? std::vector{name} : expand_braces(name)) {
       const bool is_pattern = !is_there && one.find_first_of("*?[") != std::string::npos;
       const std::vector<std::string> found = is_pattern ? matching_files("", one) : std::vector{one};
-      if (found.empty()) throw UserError(fmt::format("{}: expected files that match it, found none", one));
+      if (found.empty())
+        throw UserError(fmt::format("{}: expected files that match this pattern, found none", one));
       paths.insert(paths.end(), found.begin(), found.end());
     }
   }

@@ -1,4 +1,4 @@
-// A file named on the command line, in the form in which readers open it.
+// A file named on the command line, or standard input, prepared for a reader to open.
 #pragma once
 
 #include <optional>
@@ -21,9 +21,9 @@ inline constexpr std::string_view kStandardStream = "-";
 inline constexpr std::string_view kGivenFiles =
     "an HDF5, .npy, csv, JSON lines, IDX or text file, an image, or a folder or tar archive of images";
 
-/// Expands names from the command line to paths, in order. A name that exists stays unchanged; any other name
-/// with *, ?, [...] or {a,b} becomes the files that match it, sorted. Throws UserError if nothing matches a
-/// pattern.
+/// Expands names from the command line to paths, in order. The name of an existing file stays unchanged; any
+/// other name with *, ?, [...] or {a,b} becomes the files that match it, sorted. Throws UserError if nothing
+/// matches a pattern.
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names);
 
 /// An array in memory that was read from JSON lines.
@@ -40,13 +40,13 @@ class GivenFile {
   /// Reads all of standard input for "-". Throws UserError if the file cannot be read.
   explicit GivenFile(std::string name);
 
-  /// The name in messages.
+  /// Returns the name for messages.
   const std::string& name() const { return name_; }
-  /// The path that readers open.
+  /// Returns the path that readers open.
   const std::string& path() const { return path_; }
   FileFormat format() const { return format_; }
   bool is_json_lines() const { return table_.has_value() || !arrays_.empty(); }
-  /// The arrays of JSON lines that have nested arrays; empty for all other files.
+  /// Returns the arrays of JSON lines that have nested arrays; empty for all other files.
   const std::vector<GivenArray>& arrays() const { return arrays_; }
   /// Returns `options`, or for JSON lines the format of their table. Throws UserError if options are given
   /// for a file that is not delimited text.

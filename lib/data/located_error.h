@@ -1,4 +1,4 @@
-// Errors that know their place in the configuration, so that callers add no other.
+// Errors whose messages begin with a location in the configuration, so that callers do not add a second one.
 #pragma once
 
 #include "base/error.h"

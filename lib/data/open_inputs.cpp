@@ -21,18 +21,18 @@ namespace dtrain {
 
 namespace {
 
-/// The data set, columns and options for which files are opened.
+/// The data set, the model's columns and the options with which files are opened.
 struct Wanted {
   const DatasetSpec& spec;
   const std::vector<TensorSpec>& inputs;
-  const std::vector<TensorSpec>* targets;  // null: for predictions, without targets and weights
+  const std::vector<TensorSpec>* targets;  // null for predictions, which need no targets and no weights
   const TextOptions& options;
 };
 
 /// One file, or consecutive image files that are opened together.
 struct Group {
   const GivenFile& file;
-  std::vector<std::string> pictures;  // two or more; empty: only `file`
+  std::vector<std::string> pictures;  // paths of two or more images; empty if `file` is the only one
 };
 
 /// Returns the format of the run's own csv reader, overridden by `options`.
@@ -45,7 +45,7 @@ CsvFormat text_format(const DatasetSpec& spec, const TextOptions& options) {
   return format;
 }
 
-/// Returns the options of the run's own image reader; without one, the model's input determines everything.
+/// Returns the options of the run's own image reader; defaults if the run has no image reader.
 PictureOptions picture_options(const DatasetSpec& spec) {
   PictureOptions options;
   for (const char* name : {"test", "validation", "train"})
@@ -80,7 +80,7 @@ void reject_pictures(const std::string& path, const DatasetSpec& spec, const Ten
       file_type(path) == FileType::directory ? "a directory" : "an image"));
 }
 
-/// Opens a file that holds the arrays of the inputs directly. The reader of the run does not matter.
+/// Opens a file that holds the arrays of the inputs, whatever the run's own reader is.
 SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                           const TextOptions& text) {
   const GivenFile& file = group.file;
@@ -116,8 +116,9 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
   }
 }
 
-/// The columns of JSON lines that hold arrays: `expected` by name, in this order. Throws UserError unless
-/// these are the names in the lines; lines that are arrays need none if one column is expected.
+/// Returns the columns of JSON lines that hold arrays, one for each spec of `expected`, in this order. The
+/// keys of the lines must be the names of the specs; if one column is expected, the lines may also be arrays
+/// without keys. Throws UserError otherwise.
 SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSpec>& expected) {
   const std::vector<GivenArray>& arrays = file.arrays();
   std::vector<std::string> names;
@@ -157,8 +158,8 @@ struct Opened {
   const SplitSpec* split;
 };
 
-/// Uses the run's configured reader (train's, else another split's) if it supports this format. Otherwise
-/// opens the arrays directly, which works for inputs only.
+/// Opens the files with the run's reader (train's, else another split's) if it supports their format.
+/// Otherwise opens the arrays without a reader, which works for inputs only.
 Opened open_as_run(const Group& group, const Wanted& wanted) {
   const GivenFile& file = group.file;
   const DatasetSpec& spec = wanted.spec;

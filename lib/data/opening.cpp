@@ -118,7 +118,8 @@ void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>&
         diagnostics.error(one.mark, fmt::format("target: the model has no input '{}'", one.input));
       if (one.target.empty() ? targets.size() != 1 : !has(targets, one.target))
         diagnostics.error(one.mark, one.target.empty()
-                                        ? "target: the model has several outputs; give 'targets', by name"
+                                        ? "target: the model has several outputs; give 'targets', with an "
+                                          "entry for each output's name"
                                         : fmt::format("targets: the model has no target '{}'", one.target));
     }
   }

@@ -29,16 +29,16 @@ enum class Purpose { training, evaluation, prediction };
 /// `source`.
 class ColumnPlanner {
  public:
-  /// Each added column takes the next of the held columns.
+  /// Each added column reads the next column of `held`.
   ColumnPlanner(const DatasetSpec& spec, const CachedColumns& held, DataSource& source, const Mark& place,
                 Purpose purpose)
       : spec_(spec), held_(held), source_(source), place_(place), purpose_(purpose) {}
 
-  /// Adds all inputs of the model, each as it is in one row of the source. Throws UserError if an
-  /// augmentation needs images and no input is one.
+  /// Adds all inputs of the model. `inputs` describes one row of the source, without the axis of windows.
+  /// Throws UserError if an augmentation needs images and no input is one.
   void add_inputs(const std::vector<TensorSpec>& inputs);
-  /// Adds the targets: those that the split's reader has read, and those that are inputs. All inputs must
-  /// have been added.
+  /// Adds the targets. A target is a column of the split's reader, or one of the inputs, which must all have
+  /// been added.
   void add_targets(const std::vector<TensorSpec>& targets, const SplitSpec& split,
                    const std::vector<TensorSpec>& inputs);
   /// Adds the sample weights, which the source must have.
@@ -46,15 +46,15 @@ class ColumnPlanner {
 
   std::vector<ColumnPlan> plans;
   Columns columns;
-  /// For the column of each target that is an input, or is an image that belongs to one: the input's column.
+  /// Maps the column of each target that is an input, or an image that belongs to one, to the input's column.
   std::map<size_t, size_t> input_targets;
 
  private:
   FitRows fit_rows(const Column& column) const;
   void add_input_target(const TensorSpec& target, const std::string& input,
                         const std::vector<TensorSpec>& inputs);
-  /// Adds a column. `pixels`: the meaning of the pixels of a target that is an image. Returns true if the
-  /// column is augmented.
+  /// Adds a column. `pixels` is the meaning of the pixels if the column is a target that is an image. Returns
+  /// true if the column is augmented.
   bool add(const TensorSpec& wanted, bool target, std::optional<TargetPicture> pixels = {});
 
   const DatasetSpec& spec_;
@@ -62,7 +62,7 @@ class ColumnPlanner {
   DataSource& source_;
   Mark place_;
   Purpose purpose_;
-  // Plans of the columns added so far, without targets that are inputs.
+  // Evaluation plans (PlannedColumn::evaluation) of the columns added so far, except targets that are inputs.
   std::vector<ColumnPlan> evaluation_plans_;
   std::vector<int64_t> held_rows_;  // DataSource::rows_to_fit, as indices into the held columns
   size_t next_ = 0;                 // index of the next held column

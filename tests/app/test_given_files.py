@@ -251,7 +251,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         for pattern in ("part-*.csv", "part-{0..2}.csv"):
             self.dtrain("predict", "run", "--input", pattern, "--output", "parts.csv")
             self.assert_same_rows(self.read("parts.csv"), everything)
-        self.assertIn("parts-*: expected files that match it", self.dtrain("predict", "run", "-i", "parts-*", "-o", "o.csv", expect=2).err)
+        self.assertIn("parts-*: expected files that match this pattern", self.dtrain("predict", "run", "-i", "parts-*", "-o", "o.csv", expect=2).err)
         self.assertIn("is an input", self.dtrain("predict", "run", "-i", "part-*.csv", "-o", "part-1.csv", expect=2).err)
 
     def test_predict_writes_the_output_of_an_inner_layer(self):

@@ -107,7 +107,8 @@ TEST_CASE("several files form one data set in their order") {
   data->read_column(0, {rows}, found.data());
   CHECK(found == std::vector<float>{5, 6, 7, 8, 1, 2, 3, 4});
   CHECK(data->sample_id(4) == "4");
-  CHECK(contains(error_of([&] { find_given_paths({folder / "c-*"}); }), "expected files that match it"));
+  CHECK(contains(error_of([&] { find_given_paths({folder / "c-*"}); }),
+                 "expected files that match this pattern"));
   CHECK(contains(error_of([&] { open_given_files({"-", "-"}); }), "standard input is given twice"));
 }
 

@@ -182,7 +182,8 @@ TEST_CASE("an invalid sample is an error with its offset") {
   CHECK(contains(error(member("1.png", "no picture") + member("1.cls", "0") + kEnd),
                  "a.tar:1.png: expected a JPEG, PNG or BMP, found a file that is not an image"));
   CHECK(contains(error(member("notes.txt", "none") + kEnd), "a.tar: expected samples with images"));
-  CHECK(contains(error_of([&] { open(folder, "files: none-*.tar"); }), "expected files that match it"));
+  CHECK(contains(error_of([&] { open(folder, "files: none-*.tar"); }),
+                 "expected files that match this pattern"));
   const std::string broken = sample("1", 1, "0") + member("2.png", "text") + member("2.cls", "1") + kEnd;
   write_file(folder / "a.tar", broken);
   const auto data = open(folder, "files: a.tar, on_error: skip");

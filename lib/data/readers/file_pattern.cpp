@@ -69,7 +69,7 @@ std::vector<std::string> find_matching(const std::string& name, const ReadReques
   std::vector<std::string> paths =
       matching_files(found, name.substr(slash == std::string::npos ? 0 : slash + 1));
   if (paths.empty())
-    request.fail(fmt::format("{}: expected files that match it in {}, found none", name, found));
+    request.fail(fmt::format("{}: expected files that match this pattern in {}, found none", name, found));
   return paths;
 }
 
