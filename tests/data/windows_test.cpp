@@ -269,7 +269,7 @@ TEST_CASE("arrays become windows") {
   CHECK(contains(error_of([&] {
                    open_split(spec, *spec.train, inputs, {{"", {1, 1}}}, true);
                  }),
-                 "by: row 3 (from 0) has no name of a series"));
+                 "by: row 3 (from 0) has no series name"));
 }
 
 TEST_CASE("shapes of windows are known before the model") {
@@ -300,7 +300,7 @@ TEST_CASE("mistakes in windows are reported with their places") {
   CHECK(contains(gap.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a finite number"));
   const Table no_name("site,load\na,1\n,2\na,3\n");
   CHECK(contains(no_name.error("", "length: 2, by: site", input, target),
-                 "by: row 1 (from 0) has no name of a series"));
+                 "by: row 1 (from 0) has no series name"));
   CHECK(contains(one.error("", "length: 3, horizon: 2", {"x", {4, 2}}),
                  "windows: the model's input 'x' is 4x2, expected 3x(features), because the length is 3"));
   CHECK(contains(one.error("", "length: 3, horizon: 2", kInput, {"", {3}}),

@@ -21,7 +21,7 @@ struct AugmentedTarget {
   /// Pixels of the target per pixel of the input along each axis, if that is a whole number; else 0.
   int64_t scale = 0;
   bool has_same_aspect;  // whether input and target have the same ratio of height to width
-  bool is_training;      // false: the target is changed like an input that is not trained on
+  bool is_training;      // false if the target is only changed as apply_in_evaluation() changes its input
 };
 
 /// Holds an augmentation's options. Immutable.

@@ -1,4 +1,4 @@
-// Color operations on images with values from 0 to 255, equal to Keras's layers of these names. Each writes
+// Color operations on images with values from 0 to 255, with the same results as Keras's layers. Each writes
 // to `dst`, which may be `src` only if the comment says "in place".
 #pragma once
 

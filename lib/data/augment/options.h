@@ -23,7 +23,7 @@ template <>
 struct Codec<UniformRange> {
   static bool parse(const ConfigNode& node, const std::string& where, UniformRange& out,
                     Diagnostics& diagnostics) {
-    if (node.is_scalar()) {  // Keras: [-f, f]
+    if (node.is_scalar()) {  // a number f means [-f, f], as in Keras
       double f = 0;
       if (!Codec<double>::parse(node, where, f, diagnostics)) return false;
       out = f < 0 ? UniformRange{f, -f} : UniformRange{-f, f};

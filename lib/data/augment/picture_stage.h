@@ -24,7 +24,8 @@ struct PictureShape {
   int64_t elements() const { return height * width * channels; }
 };
 
-/// Random draws of one sample in one epoch for one augmentation. They are the same every time.
+/// The random numbers of one augmentation for one sample in one epoch. They depend only on the sample's key
+/// and the augmentation's stream.
 class Draws {
  public:
   Draws(const SampleKey& key, uint32_t stream) : key_(key), stream_(stream) {}
@@ -35,7 +36,7 @@ class Draws {
     return uniform01(block_.v[next_++ % 4]);
   }
   double uniform(double low, double high) { return low + (high - low) * static_cast<double>(uniform()); }
-  /// Returns the next integer in [0, count), one of at most 2^24 evenly spaced ones.
+  /// Returns the next integer in [0, count). If count is above 2^24, only 2^24 evenly spaced integers occur.
   int64_t below(int64_t count) {
     return static_cast<int64_t>(static_cast<double>(uniform()) * static_cast<double>(count));
   }
@@ -51,7 +52,8 @@ class Draws {
   Philox::Block block_{};
 };
 
-/// A stage for images of any type, or of float32 only, that calls `change` for each image.
+/// A stage that calls `change` for each image. The images have the type of `input`, which `change` must
+/// support.
 class PictureStage final : public ColumnStage {
  public:
   /// Reads an image from `src` and writes the changed image to `dst`.

@@ -17,7 +17,8 @@ struct RandAugmentOptions {
   Interpolation interpolation = Interpolation::bilinear;
 };
 
-constexpr int64_t kOperations = 11, kMoves = 3;  // the first ones move pixels, the others change colors
+// The number of operations; the first kMoves move pixels, the others change colors.
+constexpr int64_t kOperations = 11, kMoves = 3;
 
 /// Applies the operation with this number to values from 0 to 255.
 void operate(int64_t operation, const RandAugmentOptions& options, const PictureShape& shape, Draws& draws,

@@ -17,7 +17,8 @@ class RandomContrast final : public Augmentation {
   void apply(ColumnPlan& plan, uint32_t stream) const override {
     const auto least = static_cast<float>(options_.value_range[0]),
                most = static_cast<float>(options_.value_range[1]);
-    // Keras: [lower, upper] means a factor from 1 - lower to 1 + upper; a single f gives both.
+    // As in Keras, [lower, upper] means a factor from 1 - lower to 1 + upper. UniformRange holds a single
+    // number f as [-f, f], which means [f, f] here.
     const double low = options_.factor.lower < 0 ? 1 + options_.factor.lower : 1 - options_.factor.lower;
     const double high = 1 + options_.factor.upper;
     add_float_pass(plan, stream, [=](const float* src, const PictureShape& shape, Draws& draws, float* dst) {

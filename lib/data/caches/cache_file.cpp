@@ -156,7 +156,7 @@ std::optional<CachedColumns> map_valid_file(const std::string& path, const Cache
   return cached;
 }
 
-/// Returns the first line in which two texts differ, for each text.
+/// Returns the first line in which two texts differ, as it is in `a` and as it is in `b`.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
   const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   const auto line_at = [](const std::string& text, std::string::const_iterator at) {

@@ -37,7 +37,8 @@ class MemoryCache : public Cache {
   }
 
  private:
-  /// Called before any memory is allocated: a system that overcommits memory would kill the process later.
+  /// Throws UserError if the rows do not fit into memory. Called before any memory is allocated, because a
+  /// system that overcommits memory would kill the process later.
   static void check_room(const Columns& columns, int64_t rows) {
     size_t bytes = 0;
     for (const auto& column : columns) bytes += static_cast<size_t>(rows) * column->row_bytes();
@@ -49,7 +50,7 @@ class MemoryCache : public Cache {
                       format_bytes(bytes), format_bytes(memory.left()), memory.whose));
   }
 
-  /// Copies large columns on several threads: the system spends most of the time clearing new pages.
+  /// Copies large columns on several threads, because most of the time is spent on clearing new pages.
   static std::shared_ptr<const Column> copied(const Column& column, int64_t from, int64_t to) {
     const size_t row_bytes = column.row_bytes(), bytes = static_cast<size_t>(to - from) * row_bytes;
     const auto data = allocate_bytes(bytes);
@@ -70,7 +71,7 @@ class MemoryCache : public Cache {
   static constexpr size_t kBytesWorthAThread = size_t{16} << 20;
 };
 
-/// Each device copies the samples from host memory when it first needs them.
+/// Keeps the samples in host memory. Each device copies them from there when it first needs them.
 class DeviceCache final : public MemoryCache {
  public:
   using MemoryCache::MemoryCache;

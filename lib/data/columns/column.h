@@ -19,9 +19,9 @@ namespace dtrain {
 class Column {
  public:
   virtual ~Column() = default;
-  /// Shape and type of one row.
+  /// Returns the shape and type of one row.
   virtual const TensorSpec& spec() const = 0;
-  /// The number of rows.
+  /// Returns the number of rows.
   virtual int64_t size() const = 0;
   /// Copies `rows` (each in [0, size())) contiguously to `dst`. Throws what check() throws, and UserError if
   /// the file's content is not in the declared format.

@@ -9,8 +9,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the stage that can absorb the next affine map or conversion: the last one if it is affine and
-/// still open (removed from `stages`), else a new one.
+/// Returns a stage into which the next affine map or conversion can be merged. Removes the last stage from
+/// `stages` and returns it if it is affine and open; otherwise returns a new stage.
 std::shared_ptr<const AffineStage> take_open_stage(std::vector<std::shared_ptr<const ColumnStage>>& stages,
                                                    const TensorSpec& input) {
   if (!stages.empty())

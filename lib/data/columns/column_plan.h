@@ -18,7 +18,7 @@ class ColumnPlan {
   explicit ColumnPlan(TensorSpec stored) : stored_(stored), spec_(std::move(stored)) {}
 
   const TensorSpec& stored() const { return stored_; }
-  /// Type and shape of a row after the steps added so far.
+  /// Returns the type and shape of a row after the steps added so far.
   const TensorSpec& spec() const { return spec_; }
 
   /// Changes the shape; the number of elements must stay the same.

@@ -60,7 +60,7 @@ void augment_target(const AugmentPlan& augment, ColumnPlan& plan) {
   }
 }
 
-/// Returns false if the column is not an image yet.
+/// Adds the augmentations to the plan. Returns false if the column is not an image yet.
 bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
   if (!is_picture(plan.spec().shape)) return false;
   if (augment.target) {

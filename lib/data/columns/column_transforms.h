@@ -34,7 +34,7 @@ struct Codec<TransformSpec> {
 /// Transforms of one input or target.
 struct ColumnTransforms {
   std::vector<const TransformSpec*> chosen;  // transforms in order; pointers into the list passed in
-  TensorSpec stored;                         // input from which these transforms produce the wanted column
+  TensorSpec stored;  // stored column from which these transforms produce the wanted column
 };
 
 /// Chooses the transforms from the last to the first: each is chosen for the form that the column has after
@@ -56,7 +56,8 @@ constexpr uint32_t augment_stream(size_t place) {
 struct AugmentPlan {
   std::span<const Configured<Augmentation>> augmentations;  // augmentations in order
   bool is_training = false;                                 // false: apply_in_evaluation() is used instead
-  /// For the column of a target that is an image: what its pixels are, and the shape of its stored input.
+  /// Set for the column of a target that is an image: the meaning of its pixels, and the shape of the stored
+  /// input that it belongs to.
   struct Target {
     TargetPicture pixels;
     Shape input;

@@ -11,10 +11,10 @@ namespace dtrain {
 /// The map y = scale * (x - center) + offset. The difference is computed in double, the rest in float32.
 struct Affine {
   std::span<const float> scale, offset;  // one element each, or one per element of a row
-  std::span<const double> center = {};   // centers, as many as scale has elements; empty: 0
+  std::span<const double> center = {};   // one center per element of scale; empty if all are 0
 };
 
-/// The map y = scale * x + offset in double: one element each, or one per element of a row.
+/// The map y = scale * x + offset in double. Both vectors have one element, or one per element of a row.
 struct ExactAffine {
   std::span<const double> scale, offset;
 };

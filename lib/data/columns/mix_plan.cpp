@@ -43,8 +43,8 @@ class MixCheck {
     for (const auto& [target, input] : input_targets)
       if (is_picture(spec(input).shape) && !is_of_size(spec(target), *first))
         fail(fmt::format(
-            "expected the target that is the input '{}', or its target image, to be an image of the "
-            "same size, found {} after the transforms",
+            "expected the target of the input '{}' to be an image of the same size as the input, found {} "
+            "after the transforms",
             spec(input).name, spec(target).shape.str()));
   }
 

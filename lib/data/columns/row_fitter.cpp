@@ -84,7 +84,7 @@ std::string options_of(const std::vector<std::string>& fills) {
 }  // namespace
 
 void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& fitter) {
-  if (plan.spec().dtype != DType::float64) plan.cast(DType::float32);  // integer arrays have no gaps
+  if (plan.spec().dtype != DType::float64) plan.cast(DType::float32);  // FillStage needs a float type
   const std::string options = options_of(fills);
   const FittedStep step =
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });

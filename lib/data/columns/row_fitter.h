@@ -1,5 +1,4 @@
-// Supplies the numbers of fitted transforms: the known ones, or else numbers computed over the samples of a
-// split.
+// Supplies the numbers of fitted transforms: known numbers, or numbers computed over the samples of a split.
 #pragma once
 
 #include <span>

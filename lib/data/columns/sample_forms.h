@@ -14,7 +14,7 @@ namespace dtrain {
 struct WantedColumn {
   std::string name;
   std::optional<Shape> shape;
-  DType dtype = DType::float32;  // int32 for a target: class indices
+  DType dtype = DType::float32;  // int32 for a target of class indices
 };
 
 /// Shapes after the transforms, one for each wanted column.

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-static_assert(std::endian::native == std::endian::little);  // the file headers say so
+static_assert(std::endian::native == std::endian::little);  // the file headers declare little-endian data
 
 /// Writes formats that store each array contiguously: the header first, then each row at its offset.
 class RawWriter final : public ArrayWriter {

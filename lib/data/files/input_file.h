@@ -21,7 +21,7 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   int64_t size() const { return status_.st_size; }
-  /// Time of the last change of its content, in nanoseconds since 1970.
+  /// Returns the time of the last change of the content, in nanoseconds since 1970.
   int64_t written_ns() const {
     return int64_t{status_.st_mtim.tv_sec} * 1'000'000'000 + status_.st_mtim.tv_nsec;
   }
@@ -60,17 +60,17 @@ class InputStream {
   InputStream& operator=(const InputStream&) = delete;
 
   const std::string& path() const { return file_->path(); }
-  /// The file itself, for random access if it is not compressed.
+  /// Returns the file, for random access if it is not compressed.
   const std::shared_ptr<const InputFile>& file() const { return file_; }
   bool is_packed() const { return unpacking_ != nullptr; }
-  /// Number of decompressed bytes read so far.
+  /// Returns the number of decompressed bytes read so far.
   int64_t offset() const { return offset_; }
   /// Reads up to `bytes` bytes and returns the number read, which is smaller only at the end. Throws
   /// UserError for damaged or truncated gzip data.
   size_t read(void* dst, size_t bytes);
   /// Reads exactly `bytes` bytes; `what` names them in messages. Throws UserError if the file ends earlier.
   void read_exactly(void* dst, size_t bytes, const std::string& what);
-  /// Upper bound on the decompressed size: deflate compresses at most 1032 to 1.
+  /// Returns an upper bound on the decompressed size: deflate compresses at most 1032 to 1.
   int64_t most_bytes() const { return unpacking_ ? file_->size() * 1032 : file_->size(); }
 
  private:

@@ -96,7 +96,7 @@ class TableMaker {
   }
   static void append(std::string& text, const std::vector<std::string>& row, size_t width) {
     const bool is_gap = width == 1 && (row.empty() || row[0].empty());
-    if (is_gap) text += "\"\"";  // a blank line at the end is no row
+    if (is_gap) text += "\"\"";  // readers ignore a blank line at the end
     for (size_t i = 0; i < width; ++i) {
       if (i > 0) text += ',';
       if (i < row.size()) text += row[i];
@@ -193,7 +193,7 @@ bool has_nested_arrays(std::string_view text) {
   try {
     first = Json::parse(text.substr(start, text.find('\n', start) - start));
   } catch (const UserError&) {
-    return false;  // the table reports the line
+    return false;  // table_of_json_lines() reports the error
   }
   const auto is_array = [](const Json& value) { return value.is_array(); };
   if (first.is_array()) return std::any_of(first.items().begin(), first.items().end(), is_array);

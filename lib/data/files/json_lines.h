@@ -29,13 +29,13 @@ struct JsonArray {
 /// array.
 bool is_json_lines(std::string_view start);
 
-/// Whether the first line has arrays as values: an object with an array in it, or an array of arrays.
+/// Returns true if the first line has arrays as values: an object with an array in it, or an array of arrays.
 bool has_nested_arrays(std::string_view text);
 
 /// Converts JSON lines to a table with one row per line. From objects, the header gets all keys in order of
 /// first appearance; missing keys and null become gaps. Arrays become rows of a table without a header.
-/// Throws UserError, with `name` and the line, for a line that is neither or differs in type from the first
-/// line, and for a value that is itself an object or an array.
+/// Throws UserError, with `name` and the line, for a line that is neither an object nor an array or that
+/// differs in type from the first line, and for a value that is itself an object or an array.
 TableText table_of_json_lines(std::string_view text, const std::string& name);
 
 /// Makes an array of the values of each key (of the lines themselves if these are arrays), in order of

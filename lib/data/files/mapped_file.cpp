@@ -34,8 +34,8 @@ struct sigaction handler_before {};
 ///
 /// The handler runs on the stack of the reading thread, in the middle of the code that reads. Compiled code
 /// keeps nothing below its red zone, which the kernel preserves. Code that does otherwise (oneDNN 2.6's
-/// sgemm) must not be given this memory: columns are copied out of it (data/columns/gather.h), and text is
-/// parsed.
+/// sgemm) must not be given this memory: columns are copied out of it (data/columns/gather.h), and only
+/// dtrain's parsers read text in it.
 void on_bus_error(int, siginfo_t* info, void*) {
   const int saved = errno;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);

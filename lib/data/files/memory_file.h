@@ -11,7 +11,7 @@ class MemoryFile {
  public:
   /// Reads a descriptor to its end. Throws Error if that fails.
   static MemoryFile read_from(int descriptor);
-  /// Holds `text`.
+  /// Makes a file that holds `text`.
   explicit MemoryFile(std::string_view text);
   ~MemoryFile();
   MemoryFile(MemoryFile&& other) noexcept;

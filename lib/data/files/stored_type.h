@@ -16,11 +16,12 @@ struct StoredType {
   int bytes = 1;         // 1, 2, 4 or 8; for reals 4 or 8
   bool swapped = false;  // whether the byte order differs from this machine's
 
-  /// Type to which values are decoded: float32 for reals, uint8 for unsigned bytes, int32 for other integers.
+  /// Returns the type to which values are decoded: float32 for reals, uint8 for unsigned bytes, int32 for
+  /// other integers.
   DType dtype() const;
   /// Returns true if decoding is a plain copy.
   bool same_bytes() const;
-  /// Name of the type in messages: "int64", "byte-swapped float32".
+  /// Returns the name of the type for messages: "int64", "byte-swapped float32".
   std::string name() const;
 };
 

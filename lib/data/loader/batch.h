@@ -34,10 +34,10 @@ class Batch {
   /// ...]. Columns whose view has no data are skipped.
   virtual void read(int64_t first, int64_t count, std::span<const View> dst) const = 0;
   virtual BatchSource source() const { return {}; }
-  /// The number of positions that the batch has of each padded sequence; 0: all. The views of read() have
-  /// this number of positions.
+  /// Returns the number of positions to which padded sequences are cut; 0 if they are not cut. The views
+  /// passed to read() have this number of positions.
   virtual int64_t length() const { return 0; }
-  /// The sums of the row weights of all samples, for each output; empty without LoaderOptions::weights.
+  /// Returns the sum of the row weights of all samples for each output; empty without LoaderOptions::weights.
   virtual std::span<const double> weight_sums() const { return {}; }
 };
 
@@ -50,10 +50,10 @@ struct LoaderOptions {
   uint64_t seed = 0;     // seed for the order and for the sample keys
   int64_t prefetch = 2;  // maximum number of batches read ahead
   int threads = 0;       // reader threads; 0: one per core available to this process
-  // The rows of a batch that this process reads, if others read the rest; null: all.
+  // The rows of a batch that this process reads, if other processes read the rest; null if it reads all rows.
   RowsOfBatch rows = nullptr;
-  /// Batches contain samples of similar lengths if they are shuffled, and are cut to the longest of them;
-  /// null: neither.
+  /// If set, each batch is cut to its longest sample, and shuffled batches contain samples of similar
+  /// lengths.
   std::shared_ptr<const SampleLengths> lengths = nullptr;
   std::shared_ptr<const SampleWeights> weights = nullptr;  // row weights for Batch::weight_sums()
 };

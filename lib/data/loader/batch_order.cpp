@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kWindow = 50;  // batches that are sorted together
+constexpr int64_t kWindow = 50;  // number of batches whose samples are sorted together
 
 template <class T>
 int64_t length_of(const T* sample, int64_t positions, int64_t elements, T padding) {
@@ -47,13 +47,14 @@ void measure(const Dataset& dataset, const PaddedColumn& column, int64_t first, 
     each(reinterpret_cast<const float*>(rows.data()), column.padding);
 }
 
-/// The samples of one length, in units.
+/// The number of samples of one length, which is measured in units (round_lengths()).
 struct LengthGroup {
   int64_t units = 0, samples = 0;
 };
 
-/// Divides ascending groups into at most `most` runs, each of which is rounded up to the units of its last
-/// group, with the smallest sum of samples times units. Returns the index of each run's last group.
+/// Divides groups, sorted by length, into at most `most` runs. The lengths of a run are rounded up to that of
+/// its last group; the runs minimize the sum of samples times rounded length. Returns the index of each run's
+/// last group.
 std::vector<size_t> divide(const std::vector<LengthGroup>& groups, size_t most) {
   const size_t n = groups.size();
   std::vector<int64_t> before{0};  // number of samples before a group
@@ -135,7 +136,8 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions) {
     if (samples[units] > 0) groups.push_back({static_cast<int64_t>(units), samples[units]});
 
   SampleLengths lengths{.distinct = {}, .which = {}, .positions = positions};
-  std::vector<uint8_t> which(samples.size(), 0);  // for each number of units, the index of its length
+  // Indexed by number of units: index of the rounded length in `distinct`.
+  std::vector<uint8_t> which(samples.size(), 0);
   size_t first = 0;
   for (const size_t last : divide(groups, SampleLengths::kMost)) {
     for (; first <= last; ++first)

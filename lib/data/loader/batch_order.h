@@ -20,7 +20,7 @@ struct PaddedColumn {
 
 /// The number of positions of each sample without the padding at its end, rounded up to a few lengths.
 struct SampleLengths {
-  static constexpr size_t kMost = 16;  // different lengths; each takes a plan
+  static constexpr size_t kMost = 16;  // most different lengths; the model has a plan for each
   static constexpr int64_t kUnit = 8;  // lengths are multiples of it, except `positions`
 
   std::vector<int64_t> distinct;  // ascending; each is the length of some sample
@@ -46,8 +46,8 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions);
 
 /// Returns the order of the samples of an epoch, in which each sample occurs once: shuffles the samples,
 /// sorts the samples of each window of 50 batches by their rounded lengths, and shuffles the batches. Samples
-/// of equal lengths stay in random order. A last, smaller batch remains last, with samples of any length. A
-/// pure function of its arguments.
+/// of equal lengths stay in random order. A last, smaller batch remains last, with samples of any length. The
+/// result is a pure function of the arguments.
 std::vector<int64_t> order_by_length(const SampleLengths& lengths, int64_t batch_size, uint64_t seed,
                                      int64_t epoch);
 

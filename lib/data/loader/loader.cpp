@@ -69,7 +69,7 @@ class CutBatch final : public Batch {
     return view.data && view.elements() < columns_[column].shape.elements() * view.shape[0];
   }
 
-  /// Reads `count` samples from `first` into the rows of `dst` from `at`.
+  /// Reads `count` samples, starting with sample `first`, into the rows of `dst`, starting with row `at`.
   void read_some(int64_t first, int64_t at, int64_t count, std::span<const View> dst,
                  std::vector<std::vector<std::byte>>& buffers) const {
     std::vector<View> views(dst.begin(), dst.end());

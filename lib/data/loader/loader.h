@@ -30,7 +30,7 @@ class Loader {
   int64_t steps_per_epoch() const;
   int64_t samples() const;
   const Dataset& dataset() const;
-  /// The lengths of the samples; null if batches have all positions.
+  /// Returns the lengths of the samples; null if batches have all positions.
   const SampleLengths* lengths() const;
   /// Returns the memory that this Loader uses after begin().
   ReadAheadMemory read_ahead_memory() const;

@@ -73,8 +73,8 @@ class Prefetcher::Slot final : public Batch {
   void fill(const Dataset& dataset, int64_t first, const Samples& samples) const {
     dataset.read(samples, views_of(first, static_cast<int64_t>(samples.size())));
   }
-  /// Marks `count` rows from `first` as read, or as failed with `error`. Of several errors, keeps that of the
-  /// first rows.
+  /// Marks `count` rows from `first` as read, or as failed with `error`. Keeps only the error with the
+  /// smallest `first`.
   void finish(int64_t first, int64_t count, std::exception_ptr error) {
     unread_ -= count;
     if (!error || (error_ && error_at_ < first)) return;
@@ -176,7 +176,7 @@ void Prefetcher::read_ahead(int64_t step) {
     }
 }
 
-/// The task of a pool's thread.
+/// Reads a block of samples into a slot. Runs on a thread of the pool.
 void Prefetcher::read_block(Slot& slot, int64_t first, const Samples& samples) {
   std::exception_ptr error;
   const ReadSeconds spent = timed([&] {

@@ -18,8 +18,8 @@ struct ReadSeconds {
   }
 };
 
-/// The calling thread's times since it last reset them. Readers add to files and decoding with a Stopwatch,
-/// so the code between them and the caller need not pass the times on.
+/// Returns the calling thread's times since it last reset them. Readers add to files and decoding with a
+/// Stopwatch, so the code between them and the caller need not pass the times on.
 inline ReadSeconds& read_seconds_of_thread() {
   thread_local ReadSeconds seconds;
   return seconds;

@@ -25,17 +25,17 @@ struct WeightColumns {
   std::optional<size_t> weights = {};  // index of a float32 column
 };
 
-/// The sum of the row weights of each sample and output: weights times mask. The shorter of both counts for
-/// consecutive elements of the longer one.
+/// The sum of the row weights of each sample and output: weights times mask. If one of the two arrays is
+/// shorter, each of its elements counts for the same number of consecutive elements of the longer one.
 struct SampleWeights {
   size_t outputs = 0;
-  std::vector<double> sums;  // one sum for each output, added sample by sample
+  std::vector<double> sums;  // [samples, outputs], row-major
 
   /// Returns the sum over samples, for each output.
   std::vector<double> sum(std::span<const int64_t> samples) const;
 };
 
-/// Reads all samples, on several threads, without augmentation.
+/// Computes the sums of all samples. Reads the samples on several threads, without augmentation.
 SampleWeights weigh_samples(const Dataset& dataset, std::span<const WeightColumns> outputs);
 
 }  // namespace dtrain

@@ -6,11 +6,11 @@
 
 namespace dtrain {
 
-/// The purpose of a permutation; each has random numbers independent of the others'.
+/// The purpose of a permutation; the random numbers of different purposes are independent.
 enum class ShuffleOf : uint32_t { samples = 0x73687566, batches = 0x62617463 };
 
 /// Returns a uniformly random permutation of 0 .. size - 1: a Fisher-Yates shuffle (Durstenfeld's version)
-/// with random numbers from Philox. A pure function of its arguments.
+/// with random numbers from Philox. The result is a pure function of the arguments.
 std::vector<int64_t> shuffled_order(int64_t size, uint64_t seed, int64_t epoch,
                                     ShuffleOf what = ShuffleOf::samples);
 

@@ -16,10 +16,10 @@ namespace dtrain {
 /// so that no digits of x are lost.
 class AffineStage final : public ColumnStage {
  public:
-  /// The identity, with a float32 result.
+  /// Makes the identity map, whose result is float32.
   explicit AffineStage(const TensorSpec& input);
 
-  /// Returns true if more steps can join this pass: the result is still float32.
+  /// Returns true if the result is float32, so that more steps can be merged into this stage.
   bool is_open() const { return output().dtype == DType::float32; }
   /// Returns this stage followed by scale * y + offset. Both vectors have one element, or one per channel
   /// (the last axis). Throws UserError if a number does not fit float32.
@@ -50,7 +50,7 @@ class AffineStage final : public ColumnStage {
 
   std::vector<double> scale_{1.0}, offset_{0.0};  // one element each, or one per element of a row
   std::vector<float> run_scale_{1.0f}, run_offset_{0.0f};
-  std::vector<double> run_center_;  // empty: 0
+  std::vector<double> run_center_;  // empty if all centers are 0
 };
 
 }  // namespace dtrain

@@ -9,7 +9,8 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kFewestPairs = 2;  // a pair that occurs once says nothing about other texts
+// Least count of a merged pair; a pair that occurs once says nothing about other texts.
+constexpr int64_t kFewestPairs = 2;
 
 /// Learns byte pair encoding (Sennrich et al. 2016) with incremental counts: a merge changes only the pieces
 /// that contain its pair, and a heap holds the pairs by their counts.
@@ -48,7 +49,7 @@ class MergeTrainer {
   };
   struct Pair {
     int64_t count = 0;
-    // Indices of pieces, each once; a piece may have lost the pair since it was listed.
+    // Indices of pieces with the pair, each once. A later merge may have removed the pair from a piece.
     std::vector<uint32_t> pieces;
   };
   struct Candidate {

@@ -23,9 +23,9 @@ void merge_pair(std::vector<int32_t>& tokens, const TokenMerge& pair, int32_t me
 /// The number of occurrences of each text.
 using TextCounts = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
 
-/// Learns byte pair encoding from the counts of pieces: at most `most` merges, each of the most frequent pair
-/// at its time that occurs at least twice, and of the pair with the smallest ids among pairs of the same
-/// count. In a run of equal ids such as aaa, both pairs count.
+/// Learns byte pair encoding from the counts of pieces: at most `most` merges. Each merges the pair that is
+/// the most frequent one at this point; among pairs of the same count, the pair with the smallest ids.
+/// Learning ends when no pair occurs at least twice. In a run of equal ids such as aaa, both pairs count.
 std::vector<TokenMerge> learn_merges(const TextCounts& pieces, int64_t most);
 
 }  // namespace dtrain

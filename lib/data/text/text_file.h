@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-/// A whole file: mapped if it is large, else read; decompressed if it is gzip. Any thread may read it.
+/// The whole content of a file, decompressed if it is gzip. Large uncompressed files are mapped, others are
+/// read into memory. Any thread may read it.
 class TextFile {
  public:
   /// Throws UserError if the file cannot be opened or decompressed.

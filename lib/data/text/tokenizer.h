@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// A vocabulary in use. Immutable: any thread may call it.
+/// Converts text to ids and back with one vocabulary. Immutable, so any thread may call it.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -39,8 +39,8 @@ class Tokenizer {
   LearnedTokens learned_;
 };
 
-/// Writes the ids of a text to a row of fixed length: cut at its end, or filled up with kPaddingToken. A NUL
-/// byte of bytes and bpe has the same id.
+/// Writes the ids of a text to a row of fixed length. Drops ids that do not fit, or fills the rest of the row
+/// with kPaddingToken, which is also the id of a NUL byte for bytes and bpe.
 void put_tokens(const Tokenizer& tokenizer, std::string_view text, std::span<int32_t> row);
 
 /// Decodes tokens one by one. The results are valid UTF-8: a character whose bytes belong to several tokens
@@ -48,9 +48,9 @@ void put_tokens(const Tokenizer& tokenizer, std::string_view text, std::span<int
 class TokenStream {
  public:
   explicit TokenStream(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
-  /// Returns the text that is complete with this token; may be empty.
+  /// Returns the characters that are complete with this token; may be empty.
   std::string add(int32_t id);
-  /// Returns the rest, at the end of the tokens.
+  /// Returns the text of the bytes that are left after the last token.
   std::string finish();
 
  private:

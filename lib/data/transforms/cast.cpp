@@ -13,7 +13,7 @@ class Cast final : public Transform {
   explicit Cast(const CastOptions& options) : dtype_(options.dtype) {}
   void apply(ColumnPlan& plan) const override { plan.cast(dtype_); }
   TensorSpec before(const TensorSpec& after) const override {
-    return {after.name, after.shape, DType::float32};  // any number can be cast
+    return {after.name, after.shape, DType::float32};  // cast accepts all types; float32 is the most general
   }
 
  private:

@@ -14,13 +14,13 @@ class Transform {
   /// Adds the transform's passes to a column's plan. Throws UserError if the transform does not fit the
   /// column.
   virtual void apply(ColumnPlan& /*plan*/) const {}
-  /// Whether the transform depends on statistics of the training split. If so, fit() computes them, and
-  /// apply_fitted() is called instead of apply().
+  /// Returns true if the transform depends on statistics of the training split. If so, fit() computes them,
+  /// and apply_fitted() is called instead of apply().
   virtual bool is_fitted() const { return false; }
   virtual FittedStep fit(const FitSamples& /*samples*/) const { return {}; }
   virtual void apply_fitted(ColumnPlan& /*plan*/, const FittedStep& /*step*/) const {}
-  /// Whether the transform applies to a column if it has no `of:`. `after` is the required form of the column
-  /// after the transform; `target` is true if the column is a target, not an input of the model.
+  /// Returns true if the transform applies to a column when it has no `of:`. `after` is the required form of
+  /// the column after the transform; `target` is true if the column is a target, not an input of the model.
   virtual bool is_for(const TensorSpec& /*after*/, bool target) const { return !target; }
   /// Returns the form of the stored column from which the transform produces `after`. Used by readers whose
   /// file format does not determine the form.

@@ -14,7 +14,8 @@ namespace dtrain {
 
 namespace {
 
-/// Calls visit(i, bytes) for each row: `bytes` are those of row from + i of the source.
+/// Calls visit(i, bytes) with the bytes of row from + i of the source, for each row in [from, to). Row 0 of
+/// `column` is row `first` of the source.
 template <class Visit>
 void for_each_key(const Column& column, int64_t first, int64_t from, int64_t to, Visit visit) {
   for_each_block(column, from - first, to - first, [&](int64_t begin, int64_t count, size_t) {
@@ -54,7 +55,7 @@ std::vector<size_t> series_of_rows(const OrderColumns& columns, int64_t from, in
   for_each_key(by, columns.first, from, to, [&](size_t i, const std::byte* row) {
     std::string name = series_name(by, row);
     if (name.empty())
-      throw UserError(fmt::format("{}: windows: by: row {} (from 0) has no name of a series", columns.source,
+      throw UserError(fmt::format("{}: windows: by: row {} (from 0) has no series name", columns.source,
                                   from + static_cast<int64_t>(i)));
     const auto [found, is_new] = known.try_emplace(std::move(name), names.size());
     if (is_new) names.push_back(found->first);

@@ -28,8 +28,8 @@ struct Windows {
   std::vector<int64_t> order;    // rows by series and time
   std::vector<int64_t> starts;   // indexed by window: index in `order` of its first row
   std::vector<int64_t> members;  // rows of the split, ascending, each once: transforms are fitted on them
-  /// Indexed by window, if each continues a series: the series' name. Empty for other windows, and if there
-  /// is only one series, which has no name.
+  /// Indexed by window: name of the series that the window is at the end of. Empty unless are_forecasts, and
+  /// if there is only one series, which has no name.
   std::vector<std::string> names = {};
   std::string title = {};                  // title of the list `names`
   std::vector<std::string> warnings = {};  // one sentence each

@@ -17,7 +17,7 @@ struct WindowsOptions {
   int64_t length = 0, horizon = 1;
   int64_t stride = 1;                   // rows from one window of a series to the next
   std::optional<std::string> by, time;  // names of the columns, files or datasets of series and times
-  /// Past values of the targets are inputs, too. Unset: true for csv. Always unset for arrays.
+  /// Whether past values of the targets are inputs, too. Unset means true for csv; always unset for arrays.
   std::optional<bool> past_targets;
   Mark mark = {}, by_mark = {}, time_mark = {};  // locations in the configuration
 
@@ -33,10 +33,10 @@ struct WindowsOptions {
 /// Returns why an input or target of the model cannot be made of windows; "" if it can.
 std::string why_no_windows_fit(const WindowsOptions& windows, const TensorSpec& wanted, bool target);
 
-/// Returns what each row provides of these inputs (or targets) of the model. Without windows, these are the
-/// same. With windows, an input [length, ...] takes rows of [...], and a target [horizon, ...] takes rows of
-/// [...]; a target with a horizon of 1 may lack the first axis. Throws UserError with the location of
-/// `windows` for another shape.
+/// Returns the types and shapes that these inputs (or targets) of the model need from each row of the source.
+/// Without windows, these are `wanted` itself. With windows, an input [length, ...] takes rows of [...], and
+/// a target [horizon, ...] takes rows of [...]; a target with a horizon of 1 may lack the first axis. Throws
+/// UserError with the location of `windows` for another shape.
 std::vector<TensorSpec> rows_of_windows(const std::optional<WindowsOptions>& windows,
                                         std::vector<TensorSpec> wanted, bool targets);
 
