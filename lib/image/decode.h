@@ -33,8 +33,8 @@ struct PictureForm {
 /// bytes are not a complete image, and for a mask that is a JPEG or, with one channel, has no stored values.
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst);
 
-/// Whether a file with this start is a JPEG, PNG or BMP, or an image of another known format (GIF, WebP,
-/// ...), which decode_picture() then names in its error. Needs at least 18 bytes.
+/// Returns true if a file with this start is a JPEG, PNG or BMP, or an image of another known format (GIF,
+/// WebP, ...), which decode_picture() then names in its error. Needs at least 18 bytes.
 bool is_picture_file(std::span<const uint8_t> start);
 
 /// Information from an image's header; the size is that of the displayed image, turned according to EXIF.

@@ -14,8 +14,8 @@ std::string_view text_of(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Whether the 14-byte file header is followed by a second header, which starts with its own length (OS/2's
-/// or one of the Windows lengths).
+/// Returns true if the 14-byte file header is followed by a second header, which starts with its own length
+/// (OS/2's or one of the Windows lengths).
 bool has_bmp_header(std::span<const uint8_t> start) {
   if (start.size() < 18) return false;
   const uint32_t length =

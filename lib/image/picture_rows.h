@@ -18,30 +18,31 @@ constexpr int64_t kMostPixels = 178'956'970;
 class PictureRows {
  public:
   virtual ~PictureRows() = default;
-  /// The size from the header, as stored: before the orientation is applied.
+  /// Returns the width from the header, as stored: before the orientation is applied. full_height() returns
+  /// the height.
   int64_t full_width() const { return full_width_; }
   int64_t full_height() const { return full_height_; }
-  /// EXIF orientation: 1 (not turned) to 8.
+  /// Returns the EXIF orientation: 1 (not turned) to 8.
   int orientation() const { return orientation_; }
-  /// Whether the image is stored without colors.
+  /// Returns true if the image is stored without colors.
   bool is_grey() const { return grey_; }
 
-  /// Called once before read(). `channels`: the requested number; formats that can convert to it do so.
-  /// `wanted_scale`: new size divided by old size (at most 1); formats that can downscale while decoding may
-  /// do part of it.
+  /// Starts decoding; called once before read(). Formats that can convert to the requested number of
+  /// `channels` do so. `wanted_scale` is the new size divided by the old size (at most 1); formats that can
+  /// downscale while decoding may do part of it.
   virtual void start(int channels, double wanted_scale) = 0;
-  /// Called instead of start() to read one value per pixel as it is stored: the palette index or the gray
-  /// level of at most 8 bits. Throws UserError if the image has no such values.
+  /// Starts decoding instead of start(), to read one value per pixel as it is stored: the palette index or
+  /// the gray level of at most 8 bits. Throws UserError if the image has no such values.
   virtual void start_as_stored();
-  /// Valid after start(): size and channels of the rows (1 grayscale, 2 grayscale and alpha, 3 RGB, 4 RGBA),
-  /// and their size relative to the stored image (1 if not downscaled).
+  /// Return the size and the channels of the rows (1 grayscale, 2 grayscale and alpha, 3 RGB, 4 RGBA), and
+  /// their size relative to the stored image (1 if not downscaled). Valid after start().
   int64_t width() const { return width_; }
   int64_t height() const { return height_; }
   int channels() const { return channels_; }
   double scale() const { return scale_; }
   /// Writes the next row to `row`. Called at most height() times.
   virtual void read(uint8_t* row) = 0;
-  /// Called after the last row: checks the rest of the file.
+  /// Checks the rest of the file. Called after the last row.
   virtual void finish() {}
 
  protected:
@@ -65,8 +66,8 @@ enum class PictureFormat { none, jpeg, png, bmp };
 /// the start of a BMP header must follow.
 PictureFormat picture_format(std::span<const uint8_t> start);
 
-/// Whether a file with this start has a recognized but unsupported image format: GIF, WebP, TIFF, ICO, HEIC
-/// and similar.
+/// Returns true if a file with this start has a recognized but unsupported image format: GIF, WebP, TIFF,
+/// ICO, HEIC and similar.
 bool is_unread_format(std::span<const uint8_t> start);
 
 // Decoders of each format. If only the header is needed, `bytes` may be the beginning of a file of

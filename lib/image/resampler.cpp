@@ -72,7 +72,8 @@ ResampleAxis::ResampleAxis(int64_t extent, double from, double to, int64_t size)
       triangle.push_back(std::max(0.0, 1 - std::abs(static_cast<double>(x) + 0.5 - centre) / reach));
       sum += triangle.back();
     }
-    if (sum <= 0) sum = triangle[0] = 1;  // at the edge of an image that was downscaled while decoding
+    // The sum can be 0 at the edge of an image that was downscaled while decoding.
+    if (sum <= 0) sum = triangle[0] = 1;
     first.push_back(begin);
     taps.push_back(end - begin);
     first_weight.push_back(weights.size());

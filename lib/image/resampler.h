@@ -18,7 +18,7 @@ struct ResampleAxis {
   ResampleAxis(int64_t extent, double from, double to, int64_t size);
 
   int64_t size() const { return static_cast<int64_t>(first.size()); }
-  /// One past the last input pixel that output pixel i needs.
+  /// Returns the index after the last input pixel that output pixel i needs.
   int64_t end(int64_t i) const { return first[static_cast<size_t>(i)] + taps[static_cast<size_t>(i)]; }
 
   std::vector<int64_t> first, taps;

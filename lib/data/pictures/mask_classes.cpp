@@ -41,7 +41,7 @@ bool MaskClasses::are_grey() const {
 }
 
 std::optional<size_t> MaskClasses::find(std::span<const uint8_t> rgb, uint8_t* classes) const {
-  size_t last = 0;  // neighbors mostly have the same class
+  size_t last = 0;  // class of the previous pixel, which is tried first
   for (size_t i = 0; i < rgb.size() / 3; ++i) {
     const uint32_t colour = uint32_t{rgb[3 * i]} << 16 | uint32_t{rgb[3 * i + 1]} << 8 | rgb[3 * i + 2];
     if (colours[last] != colour) {

@@ -22,14 +22,14 @@ std::shared_ptr<const Column> only(const std::shared_ptr<const Column>& column,
   return std::make_shared<MemoryColumn>(column->spec(), static_cast<int64_t>(rows.size()), data);
 }
 
-/// Drops all other rows of the known columns.
+/// Keeps only these rows of all columns.
 void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
   for (auto& column : source.columns) column = only(column, rows);
   for (auto* column : {&source.weights, &source.names})
     if (*column) *column = only(*column, rows);
 }
 
-/// Keeps the images of which both the image and its target were kept.
+/// Reduces `images` and `targets` to the numbers that are in both of them. Throws UserError if none is left.
 void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const PictureSet& set) {
   std::vector<int64_t> both;
   std::set_intersection(images.kept.begin(), images.kept.end(), targets.kept.begin(), targets.kept.end(),
@@ -66,8 +66,8 @@ void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
                                              "do not fit their images", false));
 }
 
-/// Returns the column of the targets of a set, whose images were checked. Drops images with an unreadable
-/// target from `images` if `on_error` says so.
+/// Returns the column of the targets of a set. `images` are its checked images; with OnError::skip, images
+/// with an unreadable target are dropped from them.
 std::shared_ptr<const Column> target_column(const PictureSet& set, OnError on_error,
                                             CheckedPictures& images) {
   const TargetPictures& targets = *set.targets;

@@ -25,16 +25,16 @@ struct TargetPictures {
 struct PictureSet {
   std::string where;  // folder or file that contains or lists them
   std::shared_ptr<const PictureSource> pictures;
-  /// One row per image: columns of the targets, weights, and names. Null names: the images' own names (paths)
-  /// are used.
+  /// One row per image: columns of the targets, weights, and names. If the names are null, the images' own
+  /// names (paths) are used.
   SourceColumns known;
-  /// The user can set `on_error: skip`, as for a reader of the configuration. Used in messages.
+  /// Whether messages may advise `on_error: skip`, an option of readers in the configuration.
   bool can_skip = false;
   std::optional<TargetPictures> targets = {};
 };
 
 PictureSet picture_set(FileListing files);
-/// Uses class indices (int32) as the target.
+/// Returns the set of these images, with their class indices (int32) as the target.
 PictureSet picture_set(PictureClasses classes);
 
 /// Returns the pixel format given by the options, and by the model's input for options that are not set.

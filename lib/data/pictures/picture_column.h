@@ -20,7 +20,7 @@ struct PictureRow {
   /// The classes of a mask, whose row has class numbers; nullopt for other images.
   std::optional<MaskClasses> classes = {};
 
-  /// [height, width] of a mask's class numbers, else [height, width, channels].
+  /// Returns [height, width] for a mask, whose row has class numbers, else [height, width, channels].
   Shape shape() const;
   /// Decodes an image to a row of bytes. Throws UserError like decode_picture(), and for a mask's color that
   /// belongs to no class.
@@ -31,7 +31,7 @@ struct PictureRow {
 
 /// The images of a source that can be decoded, and facts about the images that were left out.
 struct CheckedPictures {
-  std::vector<int64_t> kept;  // numbers of these images
+  std::vector<int64_t> kept;  // numbers of the images that can be decoded
   int64_t largest = 0;        // size of the largest encoded image, in bytes
   int64_t skipped = 0;
   std::string first_skipped;  // name and problem of the first image that was left out

@@ -8,7 +8,8 @@
 
 namespace dtrain {
 
-/// Files are opened when they are read. They must not have changed since they were listed.
+/// Returns the images in these files. A file is opened when its image is read, and must not have changed
+/// since it was listed.
 std::shared_ptr<const PictureSource> picture_files(FileListing listing);
 
 /// Reads an image stored in `bytes` bytes at `offset` of a file, like PictureSource::read().

@@ -41,8 +41,8 @@ FileListing list_pictures(const std::string& folder);
 
 /// Lists every file in the subfolders of a folder; each subfolder is a class. `class_names` gives the
 /// subfolders in the order of the class indices; if empty, they are sorted by name. Files next to the
-/// subfolders are skipped, but an image extension there is an error. Throws UserError for a subfolder that is
-/// not in `class_names`, and for one without files. `what`: the files in messages.
+/// subfolders are skipped, but a file with an image extension there is an error. Throws UserError for a
+/// subfolder that is not in `class_names`, and for one without files. `what` is what messages call the files.
 PictureClasses list_classes(const std::string& folder, const std::vector<std::string>& class_names,
                             const std::string& what = "images");
 

@@ -12,7 +12,7 @@ class PictureSource {
  public:
   virtual ~PictureSource() = default;
   virtual int64_t size() const = 0;
-  /// The image's name in messages: its path, or its position in a file of many.
+  /// Returns the image's name for messages: its path, or its position in a file of many images.
   virtual std::string name(int64_t i) const = 0;
   /// Copies the first `most` bytes of the image (all of them if it is shorter) to `bytes`, and returns its
   /// full size. Throws UserError, with its name, if it cannot be read or is larger than allowed, and Error if

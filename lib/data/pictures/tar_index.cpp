@@ -58,8 +58,8 @@ std::optional<int64_t> tar_number(std::string_view text) {
   return value;
 }
 
-/// Checks the sum of the header's bytes, with the sum's own field taken as spaces. Some writers add signed
-/// bytes.
+/// Returns true if the header's checksum is the sum of its bytes, with the checksum itself taken as spaces.
+/// Some writers add signed bytes.
 bool has_right_sum(std::string_view header) {
   int64_t sum = 0, of_signed = 0;
   for (size_t i = 0; i < header.size(); ++i) {

@@ -15,7 +15,7 @@ struct TarSamples {
   std::vector<std::string> targets;  // content of each sample's target file, without surrounding spaces
 };
 
-/// Lists the samples of the archives at these paths, in order: those with an image (.jpg, .jpeg, .png, .bmp).
+/// Lists the samples in the archives at these paths that have an image (.jpg, .jpeg, .png, .bmp), in order.
 /// `target` is the extension of the target's file ("cls"); "" if no targets are wanted. Throws UserError,
 /// with path and byte offset, for an incomplete archive, for a sample without a target, and for a sample with
 /// two targets or two images.

@@ -30,18 +30,18 @@ enum class FileUse {
 /// describe the columns before the transforms; readers of formats that leave a choice (csv, synthetic) follow
 /// them.
 struct ReadRequest {
-  /// Relative names are searched here first, then under $DTRAIN_DATA; "" stands for the folder of `place`.
+  /// Folder in which relative names are searched, before $DTRAIN_DATA; "" means the folder of `place`.
   std::string root;
   Mark place;  // location of the split in the configuration
   std::vector<TensorSpec> inputs, targets;
-  /// Facts about the training split, with which other files are read. Empty: the options decide, and the
-  /// reader finds the facts.
+  /// Facts about the training split, with which other files are read. If they are empty, the reader follows
+  /// its options and finds the facts.
   SourceFacts facts;
   FileUse use = FileUse::split;
-  /// If rows become windows: the columns that sort them, and whether csv inputs include the targets.
+  /// Set if rows become windows: the columns that sort the rows, and whether csv inputs include the targets.
   const WindowsOptions* windows = nullptr;
-  /// For readers with an overlap(): the fraction at the end of the samples that other splits take, from which
-  /// nothing may be learned.
+  /// The fraction of the samples that other splits take from the end, for readers with an overlap(). No
+  /// vocabulary may be learned from it.
   double held_out = 0;
 
   /// Returns the path of a file. Throws UserError if the file is empty, or not in the folder of the data.
@@ -61,8 +61,8 @@ enum class FileFormat { hdf5, npy, idx, picture, tar, text, other };
 class Reader {
  public:
   virtual ~Reader() = default;
-  /// Opens one column for each of the request's inputs and targets, in that order, then those that
-  /// request.windows names with `by` and `time`; all with the same number of rows. Throws UserError for a
+  /// Opens one column for each of the request's inputs and targets, in that order, then the columns that
+  /// request.windows names with `by` and `time`. All have the same number of rows. Throws UserError for a
   /// file that is not in the expected format, with its path, and what was expected and found.
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// Returns the names of the reader's files and folders as written in the configuration.
@@ -83,9 +83,9 @@ class Reader {
   virtual std::string why_no_windows(const WindowsOptions& windows) const;
   /// Returns true if the files determine the shape of samples; otherwise the request does.
   virtual bool has_shapes() const { return true; }
-  /// For samples that are consecutive parts of a text: returns how many samples after each sample share
-  /// target values with it. Drawn splits then take the last samples instead of random ones. Returns nullopt
-  /// for independent samples.
+  /// Returns how many samples after each sample share target values with it, if samples are consecutive parts
+  /// of a text. Drawn splits then take the last samples instead of random ones. Returns nullopt for
+  /// independent samples.
   virtual std::optional<int64_t> overlap() const { return std::nullopt; }
   /// Returns, for each input of the model that gets tokens of text, the number of ids that it may contain.
   virtual std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const {

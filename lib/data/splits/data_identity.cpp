@@ -18,8 +18,8 @@ namespace {
 // Values that YAML writes for keys without content.
 constexpr std::array<const char*, 4> kEmptyValues{": null", ": \"\"", ": []", ": {}"};
 
-/// Digest of the whole file if it is small; otherwise of its first and last blocks and of blocks at equal
-/// distances between them.
+/// Returns a digest of the whole file if it is small; otherwise of its first and last blocks and of blocks at
+/// equal distances between them.
 std::string digest_of(const InputFile& file) {
   constexpr int64_t kWhole = int64_t{4} << 20, kBlock = int64_t{16} << 10, kBlocks = 64;
   const bool whole = file.size() <= kWhole;

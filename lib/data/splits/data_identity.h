@@ -35,7 +35,7 @@ std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& p
 /// Identifies a group of files as one: by their names, their sizes and the first bytes of some of them.
 DataIdentity::File identify_listing(std::string name, const FileListing& listing);
 
-/// Describes in words what has changed; "" if nothing has. A file that was only renamed is not a change.
+/// Returns a description of the changes; "" if there are none. A file that was only renamed is not a change.
 std::string describe_change(const DataIdentity& before, const DataIdentity& now);
 
 }  // namespace dtrain

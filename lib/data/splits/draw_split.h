@@ -15,13 +15,14 @@ struct Draw {
 };
 
 /// Divides the rows [0, rows) into one part per draw, in order, and a last part with the rest. The rows of a
-/// part ascend. A pure function of its arguments; the result of a draw does not depend on later draws.
+/// part ascend. The result is a pure function of the arguments, and the part of a draw does not depend on
+/// later draws.
 std::vector<std::vector<int64_t>> draw_splits(int64_t rows, std::span<const Draw> draws, uint64_t seed);
 
 /// Like draw_splits(), but without randomness, for rows that are consecutive parts of a whole: the parts of
-/// the draws are the last rows, in order, and the rest comes before them. `overlap`: how many rows after each
-/// row have values in common with it; this many rows before each part but the first belong to no part.
-/// Ignores Draw::labels.
+/// the draws are the last rows, in order, and the rest comes before them. Each row has values in common with
+/// the next `overlap` rows. So this many rows before each part but the first belong to no part. Ignores
+/// Draw::labels.
 std::vector<std::vector<int64_t>> cut_splits(int64_t rows, std::span<const Draw> draws, int64_t overlap);
 
 }  // namespace dtrain

@@ -100,8 +100,8 @@ ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>&
   return ConfigNode::mapping(std::move(entries));
 }
 
-/// Returns the options that a DataIdentity contains, because they determine the samples: those of the reader,
-/// without file names, and those of windows.
+/// Returns the options that a DataIdentity contains, because they determine the samples: the options of the
+/// reader, without file names, and of windows.
 std::string identifying_options(const SplitSpec& split) {
   const ConfigNode reader = without_names(split.reader.resolved, split.reader->files());
   if (!split.windows) return reader.to_yaml();

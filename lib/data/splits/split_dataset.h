@@ -15,11 +15,11 @@ struct DataSource {
   std::vector<std::string> paths;  // paths of the reader's files
   DataFacts facts;                 // facts with which the samples were read
   int64_t from = 0, to = 0;        // the split's range of rows in the files
-  /// If only some rows of [from, to) are in the split: these rows, and how they were drawn.
+  /// The rows of [from, to) that are in the split, and how they were drawn; empty if all of them are.
   std::vector<int64_t> rows = {};
   std::string drawn = {};
-  FileListing named = {};  // the files that the files at `paths` list
-  /// If samples are windows of the rows [from, to); `rows` is empty then. Null: a sample is one row.
+  FileListing named = {};  // files that the files at `paths` list, such as images
+  /// Set if samples are windows of the rows [from, to); `rows` is then empty. Null if a sample is one row.
   std::shared_ptr<const Windows> windows = nullptr;
 
   int64_t size() const {

@@ -35,7 +35,7 @@ struct SplitSpec {
   // The reader of the split; for a drawn split, the reader of its source, set after parsing.
   Configured<Reader> reader;
   std::optional<std::vector<int64_t>> rows;  // range [from, to) of rows
-  /// Makes samples of several rows. For a drawn split: its source split's, set after parsing.
+  /// Unset if a sample is one row. A drawn split gets the windows of its source split after parsing.
   std::optional<WindowsOptions> windows;
   Mark mark;
   std::optional<DrawnSplit> drawn;

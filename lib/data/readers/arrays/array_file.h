@@ -31,8 +31,8 @@ std::shared_ptr<const Column> rows_in_file(std::shared_ptr<const InputFile> file
                                            ArrayHeader header, int64_t offset);
 
 /// Decodes `count` stored values at `src` to `dst`, an array of type.dtype() (decode() in
-/// data/files/stored_type.h). Throws UserError with the index of the first value that does not fit. `name`:
-/// the array in messages; `first_element`: the index of the first of these values in the array.
+/// data/files/stored_type.h). Throws UserError with the index of the first value that does not fit. `name` is
+/// the name of the array in messages, `first_element` the index of the first of these values in the array.
 void decode_rows(const std::string& name, StoredType type, int64_t first_element, const void* src, void* dst,
                  int64_t count);
 

@@ -30,7 +30,7 @@ StoredType stored_type(const Hdf5Handle& type, const std::string& where) {
   throw UserError(fmt::format("{}: expected integers or floating point numbers, found another type", where));
 }
 
-/// Returns the type of the values in the file if it is a machine's number format; else nullopt.
+/// Returns the type of the values in the file if it is a standard integer or IEEE float format; else nullopt.
 std::optional<StoredType> type_in_file(const Hdf5Handle& type) {
   using Kind = StoredType::Kind;
   struct Plain {
@@ -93,8 +93,8 @@ struct NumberDataset : Hdf5Dataset {
     check_storage(type.bytes);
   }
 
-  /// Returns the values' type and offset in the file if they are contiguous there and in a machine's number
-  /// format.
+  /// Returns the values' type and offset in the file if they are contiguous there and type_in_file() knows
+  /// their format.
   std::optional<std::pair<StoredType, int64_t>> plain_place() const {
     const Hdf5Handle properties(H5Dget_create_plist(dataset));
     const Hdf5Handle file_type(H5Dget_type(dataset));
@@ -110,8 +110,8 @@ struct NumberDataset : Hdf5Dataset {
   }
 };
 
-/// A dataset whose first axis counts the samples, read by libhdf5: compressed, chunked, or of unusual
-/// numbers.
+/// A dataset whose first axis counts the samples. libhdf5 reads it, because it is compressed, chunked, or has
+/// an unusual number format.
 class Hdf5Column final : public Column {
  public:
   explicit Hdf5Column(NumberDataset open) : open_(std::move(open)) {

@@ -16,8 +16,8 @@ namespace dtrain {
 
 namespace {
 
-/// `file` is the same file, opened before: its messages explain what is wrong with the path, libhdf5's do
-/// not.
+/// Opens the file with libhdf5. `file` is the same file; it was opened first because its messages explain
+/// what is wrong with the path.
 Hdf5Handle open_file(const InputFile& file) {
   Hdf5Handle opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (opened) {
@@ -56,8 +56,8 @@ std::optional<std::string> missing_part(const Hdf5Handle& file, const std::strin
   }
 }
 
-/// Shuffled rows access every chunk repeatedly. With this cache, the chunks of a data set of up to its size
-/// are decompressed once per epoch, not once per row.
+/// Returns access properties with a large chunk cache. Shuffled rows access every chunk repeatedly. With this
+/// cache, the chunks of a data set of up to its size are decompressed once per epoch, not once per row.
 Hdf5Handle chunk_cache() {
   constexpr size_t kSlots = 100003, kBytes = size_t{128} << 20;
   Hdf5Handle list(H5Pcreate(H5P_DATASET_ACCESS));

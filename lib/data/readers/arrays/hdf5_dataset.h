@@ -25,8 +25,8 @@ struct Hdf5Dataset {
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
   /// Throws UserError for a dataset stored in other files or compressed with an unknown filter, for extents
   /// that check_shape() rejects, if the file is far too small, and if the first compressed chunk does not
-  /// have the size of a chunk. libhdf5 then reads the fill value; if the type has references, an
-  /// Hdf5References must exist.
+  /// have the size of a chunk. The checks make libhdf5 read the fill value, so an Hdf5References must exist
+  /// if the type has references.
   void check_storage(int element_bytes) const;
   /// Reads `count` samples from `first` on, converted by libhdf5 to elements of `type`.
   void read_slab(int64_t first, int64_t count, hid_t type, void* dst) const;

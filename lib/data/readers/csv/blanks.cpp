@@ -6,7 +6,8 @@ namespace dtrain {
 
 namespace {
 
-/// Reads the text once from its beginning; otherwise it could not know whether a quote is open.
+/// Converts a text from its beginning to its end, because all text before a position decides whether a quote
+/// is open there.
 class PlainWriter {
  public:
   PlainWriter(std::span<char> text, char delimiter, bool blanks_delimit, std::optional<char> comment)

@@ -84,7 +84,7 @@ int place_of_name(const std::array<std::string_view, kCount>& names, const std::
   return static_cast<int>(found - names.begin());
 }
 
-/// Like POSIX: 69 to 99 are years of the last century.
+/// Returns the year that two digits mean, as in POSIX: 69 to 99 are 1969 to 1999.
 int whole_year(int two_digits) {
   return two_digits + (two_digits < 69 ? 2000 : 1900);
 }
@@ -103,7 +103,7 @@ bool is_whole_day(const CsvDate& date) {
   return date.year > 0 && date.day > 0 && is_in_calendar(date);
 }
 
-/// Returns "February has no day 31", or "" unless the date's month lacks its day.
+/// Returns "February has no day 31" if the month of the date lacks its day; else "".
 std::string missing_day(const std::optional<CsvDate>& date) {
   if (!date || date->month < 1 || date->month > 12 || date->day <= 28 || is_in_calendar(*date)) return "";
   std::string name(kMonths[static_cast<size_t>(date->month - 1)]);
@@ -332,7 +332,7 @@ void DateFormFinder::add(std::string_view text) {
     some_numbers_ = true;
     all_years_ = all_years_ && read_compact(text, 4);
     all_yyyymmdd_ = all_yyyymmdd_ && read_compact(text, 8);
-    // If they were seconds, the year would be at least 5138.
+    // In seconds, such a number would be in the year 5138 or later.
     some_milliseconds_ = some_milliseconds_ || std::abs(*number) >= 1e11;
     return;
   }

@@ -127,7 +127,7 @@ bool CsvDestination::store_tokens(std::string_view text, std::byte* dst) const {
   return true;
 }
 
-/// Names the order of day and month, because a date in the other order is not valid.
+/// Describes a valid date. Names the order of day and month, because a date in the other order is not valid.
 std::string CsvDestination::expected_date() const {
   std::string parts;
   for (const DatePart part : reading->dates)

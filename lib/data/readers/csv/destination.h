@@ -25,8 +25,9 @@ std::vector<std::string_view> labels_in(std::string_view text, char separator);
 /// views.
 class CategoryTable {
  public:
-  /// `other` accepts texts that are not in `values`: index 0, before the others, or zeros for all features.
-  /// `separator`: separates the values in one text, if a text may have several.
+  /// If `other` is true, texts that are not in `values` are accepted: they get index 0, before the indices of
+  /// the values, or 0 for all features. `separator` separates the values in one text, if a text may have
+  /// several.
   CategoryTable(std::vector<std::string> values, bool other, std::optional<char> separator);
   CategoryTable(const CategoryTable&) = delete;
   CategoryTable& operator=(const CategoryTable&) = delete;
@@ -66,7 +67,7 @@ struct CsvDestination {
   const CsvValues* values = nullptr;       // how the file writes values; null for text
   const ColumnReading* reading = nullptr;  // how the column is read; null: the default
   const Tokenizer* tokenizer = nullptr;
-  std::optional<double> gap = {};  // the value to store for a missing one; unset: a missing value is an error
+  std::optional<double> gap = {};  // value stored for a missing one; unset: a missing value is an error
   std::string_view advice_for_gap = {}, advice_for_unknown = {};
   DigitLoss* loss = nullptr;  // counts the digits lost in float32; null: not counted
 
@@ -74,7 +75,7 @@ struct CsvDestination {
   bool store(std::string_view text, size_t row) const;
   /// Describes valid texts for a message: "a finite number"; for categories, one of the table's values.
   std::string expected() const;
-  /// Returns true if store_number() has the same effect for a plain number that float32 can hold.
+  /// Returns true if store_number() has the same effect as store() for a plain number that float32 can hold.
   bool takes_plain_numbers() const { return kind == Kind::indicator || (kind == Kind::real && !is_amount()); }
   void store_number(double value, size_t row) const {
     kind == Kind::indicator ? put_real(0, base + row * stride) : put_counted(value, base + row * stride);

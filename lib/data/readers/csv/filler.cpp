@@ -94,7 +94,8 @@ void CsvFiller::refuse(const char* line, const CsvField& field, size_t index,
   rejection_.reject_value(line, field, index, to);
 }
 
-/// The rows were counted before, and the columns have no room for others.
+/// Throws Error because the number of rows differs from the number counted before, for which the columns were
+/// allocated.
 void CsvFiller::fail_changed() const {
   throw Error(text_.path() + ": the file was changed while it was in use");
 }

@@ -17,8 +17,8 @@ struct CsvTextAmongNumbers {
 /// Reads rows and writes their values to their destinations. Any thread may fill a block.
 class CsvFiller {
  public:
-  /// Keeps the references that `refusal` holds. `destinations`: by field. `doubtful`: fields that count as
-  /// numbers until text is found in them.
+  /// Keeps the references that `refusal` holds. `destinations` are indexed by field. `doubtful` are fields
+  /// that count as numbers until text is found in them.
   CsvFiller(const CsvRejection& refusal, const std::multimap<size_t, CsvDestination>& destinations,
             const std::map<size_t, CsvCategory>& doubtful);
   /// Reads the rows of a block. Returns the digits that each field's numbers lose as float32. Throws

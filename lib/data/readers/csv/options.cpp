@@ -167,10 +167,9 @@ void add_value_options(Schema<CsvOptions>& schema) {
       .optional("comment", &CsvOptions::comment,
                 "the character that begins a comment, which ends with its line. Default: none",
                 optional_character())
-      .optional(
-          "text", &CsvOptions::text,
-          "columns of text, and how each becomes the ids of its tokens, in an int32 input: the input of "
-          "the column's name, or that names it in 'inputs', or the model's only input");
+      .optional("text", &CsvOptions::text,
+                "columns of text, and how each becomes ids of tokens in an int32 input: the input with the "
+                "column's name, the input to which 'inputs' assigns the column, or the model's only input");
 }
 
 Schema<CsvOptions> make_csv_schema() {
@@ -204,7 +203,7 @@ Schema<CsvOptions> make_csv_schema() {
                 "index in an int32 input; for a target, class names even if they look like numbers")
       .optional("unknown", &CsvOptions::unknown,
                 "how to treat a category that the training file does not have: error; or other, which gives "
-                "it index 0 (the file's own begin at 1) or none of the features")
+                "it index 0 (known categories begin at 1) or none of the features")
       .optional(
           "fill", &CsvOptions::fill,
           "the replacement for a missing value: mean or median (of the training split), or a number; if not "

@@ -80,7 +80,7 @@ struct CsvLabels {
   std::optional<CsvColumnRef> column;  // the column with texts that have any number of labels
   std::string separator = ";";         // separates the labels of a text
 
-  /// The columns in use.
+  /// Returns the columns in use.
   CsvTarget used() const { return column ? CsvTarget{{*column}} : CsvTarget{columns}; }
   static const Schema<CsvLabels>& schema();
 };

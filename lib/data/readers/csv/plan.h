@@ -28,8 +28,8 @@ struct CsvFormat {
 struct CsvCategory {
   /// The known table, or null for all values in the file, sorted (by number if all are numbers).
   std::optional<std::vector<std::string>> values;
-  /// Whether texts that are not in the table count as `other`: index 0, before the table's, or none of the
-  /// 0/1 features.
+  /// Whether texts that are not in the table count as `other`: they get index 0, before the indices of the
+  /// table, or none of the 0/1 features.
   bool other = false;
   /// Whether the field has a table at all. Depends on all of its values in the file that are not missing.
   enum class When { always, some_are_names, all_are_names };
@@ -41,7 +41,7 @@ struct CsvCategory {
 /// A field that goes into a column of the data set.
 struct CsvElement {
   size_t field = 0;
-  std::optional<double> gap;  // the value to store for a missing one; unset: a missing value is an error
+  std::optional<double> gap;  // value stored for a missing one; unset: a missing value is an error
 };
 
 /// How the texts of one field become ids of tokens.
@@ -95,7 +95,7 @@ using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 struct CsvColumns {
   Columns parts;  // columns of the plan
   std::shared_ptr<const Column> weights, names;
-  /// Texts like `names`; and float64 numbers, which are days for a column of dates.
+  /// `series` holds texts like `names`; `times` holds float64 numbers, which are days for a column of dates.
   std::shared_ptr<const Column> series, times;
   std::map<size_t, std::vector<std::string>> categories;  // indexed by field: tables that were used
   std::map<size_t, ColumnReading> readings;               // readings of the plan, completed

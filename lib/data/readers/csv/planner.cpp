@@ -220,7 +220,8 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
 std::vector<size_t> CsvPlanner::counts_of_inputs(size_t total) const {
   std::vector<size_t> counts;
   size_t named = 0;
-  const auto count_of = [&](const TensorSpec& input) -> size_t {  // 0 for all other columns
+  // Returns the number of fields of an input; 0 for the input that gets all other columns.
+  const auto count_of = [&](const TensorSpec& input) -> size_t {
     if (const CsvColumnRefs* fields = options_.inputs.find(input.name)) return fields->size();
     return text_of_input(options_, request_.inputs, input) ? 1 : 0;
   };

@@ -60,8 +60,8 @@ class CsvPlanner {
   /// lack columns that are not used.
   bool is_other_file() const { return request_.use != FileUse::split && known_.fields.width != 0; }
 
-  /// Returns the columns that have no other use. The only input consists of them, or the input that `inputs`
-  /// does not name.
+  /// Returns the columns that have no other use. The only input, or the input that `inputs` does not name,
+  /// consists of them.
   std::vector<size_t> all_others() const;
   /// Returns the columns of each input that the options select, without the facts about the training file.
   std::vector<std::vector<size_t>> own_inputs() const;
@@ -124,11 +124,11 @@ class CsvPlanner {
   const SourceFacts& known_;
   const CsvStart& start_;
   CsvPlan plan_;
-  FieldNames fields_;                         // according to the options for this file
+  FieldNames fields_;                         // columns of this file that the options select
   std::set<size_t> categories_;               // fields listed in the option `categories`
   size_t inputs_done_ = 0;                    // fields of inputs added so far
   size_t targets_done_ = 0;                   // fields of targets added so far
-  std::map<size_t, ColumnReading> readings_;  // according to the options
+  std::map<size_t, ColumnReading> readings_;  // readings that the options select
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
   std::map<size_t, std::string> token_names_;  // names in the facts of vocabularies, by field

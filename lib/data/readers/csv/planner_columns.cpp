@@ -216,7 +216,7 @@ void CsvPlanner::add_target(const TensorSpec& target, const std::vector<size_t>&
     const ColumnReading reading =
         scalar_reading(i < names.size() ? names[i] : called(place), place, "target");
     part.fields.push_back({place, {}});
-    if (!is_single) continue;  // several columns hold numbers
+    if (!is_single) continue;  // a target of several columns has numbers, not classes
     if (known_.class_names.contains(name) || categories_.contains(place))
       add_table(place, name, true, When::always);
     else if (is_first() && !reading.amount)  // otherwise the facts have the class names

@@ -78,7 +78,7 @@ class Surveyor {
     size_t* longest = nullptr;
     TokenCounts* tokens = nullptr;
     bool gaps = false;
-    int required = 0;  // 1: a number, 2: a name
+    int required = 0;  // value that a row must have to be kept: 0 none, 1 a number, 2 a name
   };
 
   /// Returns where the next row begins if this one must be left out; else null.

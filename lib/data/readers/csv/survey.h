@@ -37,7 +37,7 @@ struct CsvAnswers {
   std::map<size_t, DateFormFinder> dates;
   std::set<size_t> gaps;  // the fields to check that have missing values
   std::map<size_t, TokenCounts> tokens;
-  std::map<size_t, size_t> longest;  // indexed by field of `lengths`: bytes, at least 1
+  std::map<size_t, size_t> longest;  // bytes of the longest text of each field in `lengths`, at least 1
 };
 
 /// Reads all rows, of `width` fields each, on several threads. Sets the rows that each block leaves out,

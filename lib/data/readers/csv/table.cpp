@@ -64,8 +64,8 @@ class Table {
     }
   }
 
-  /// Fields that are categories only if they hold names are read as numbers until a text is found. That saves
-  /// a pass over the file.
+  /// Removes fields that are categories only if they hold names from the categories of the plan. They are
+  /// read as numbers until a text is found in them, which saves a pass over the file.
   void set_numbers_aside() {
     for (auto one = plan_.categories.begin(); one != plan_.categories.end();) {
       const auto next = std::next(one);

@@ -38,7 +38,7 @@ class CsvText {
 
   const std::string& path() const { return path_; }
   char delimiter() const { return delimiter_; }
-  /// First position after the byte order mark, if there is one.
+  /// Returns the beginning of the text, after a byte order mark if there is one.
   const char* begin() const { return begin_; }
   const char* end() const { return end_; }
   /// Throws Error if the file has changed.
@@ -48,9 +48,9 @@ class CsvText {
   const char* next_line(const char* p) const;
   /// Returns the first row at `p` or after it; end() if only blank lines follow.
   const char* skip_blank(const char* p) const;
-  /// Makes blank lines rows, each with a missing value, as in a table with one column. Still skipped are
-  /// blank lines before the header, before a first row that follows a comment, and at the end of the file.
-  /// Returns the first row, after the header if there is one.
+  /// Makes blank lines rows, each with a missing value, as in a table with one column. Blank lines before the
+  /// header, before a first row that follows a comment, and at the end of the file are still skipped. Returns
+  /// the first row, after the header if there is one.
   const char* keep_blank_lines(bool has_header);
   /// Returns whether the row at `p` is a blank line.
   bool is_blank_row(const char* p) const { return is_blank(p, next_line(p)); }
@@ -65,7 +65,8 @@ class CsvText {
   int64_t line_of(const char* at) const;
 
  private:
-  /// A tab that delimits values is not blank: in a row of delimiters alone, all values are missing.
+  /// Returns true for a character of a blank line. A tab that delimits values is not such a character: in a
+  /// row of delimiters alone, all values are missing.
   bool is_blank(char c) const;
   bool is_blank(const char* p, const char* line_end) const;
   /// Returns whether the blank line at `p` is a row.

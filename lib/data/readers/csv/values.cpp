@@ -21,7 +21,7 @@ std::optional<double> csv_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
-  // Too large for a double, or so small that it rounds to 0: strtod() distinguishes the two.
+  // The number is too large for a double, or so small that it rounds to 0; strtod() distinguishes the two.
   if (error == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
@@ -49,7 +49,8 @@ bool is_csv_name(std::string_view text) {
 
 namespace {
 
-/// Returns true if `text` is digits in groups: first one to three, then two or three each, the last three.
+/// Returns true if `text` consists of groups of digits: one to three in the first group, three in the last,
+/// and two or three in each group between them.
 bool is_grouped(std::string_view text, char separator) {
   size_t digits = 0, groups = 0;
   for (const char c : text) {

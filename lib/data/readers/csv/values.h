@@ -43,12 +43,12 @@ class CsvValues {
   /// separate thousands.
   std::optional<double> amount(std::string_view text) const;
 
-  /// Whether any number marks a missing value, and whether this one does.
+  /// Returns true if any number marks a missing value. is_na_number() tests one number.
   bool has_na_numbers() const { return !na_numbers_.empty(); }
   bool is_na_number(double number) const;
   char decimal() const { return notation_.decimal; }
-  /// Returns which option would read the text as a number, as a sentence; "" if none would. `column`: its
-  /// name.
+  /// Returns which option would read the text as a number, as a sentence; "" if none would. `column` is the
+  /// name of the text's column.
   std::string advice(std::string_view text, const std::string& column) const;
 
  private:

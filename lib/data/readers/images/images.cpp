@@ -48,7 +48,8 @@ class ImagesReader final : public Reader {
     return all;
   }
   std::vector<std::string> paths(const ReadRequest& request) const override {
-    std::vector<std::string> all{request.find(files().front())};  // a table's directory may hold other files
+    // A table's directory is not one of the paths, because it may hold other files, too.
+    std::vector<std::string> all{request.find(files().front())};
     if (has_target_folder()) all.push_back(request.find(*options_.target_images->directory));
     return all;
   }

@@ -50,7 +50,7 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   return files;
 }
 
-/// If the names of the targets' classes are known, the table may have their numbers instead.
+/// Lets the table give the targets' classes by number if their names are known.
 void take_numbers(CsvPlan& plan, const CsvStart& start) {
   for (auto& [field, category] : plan.categories)
     if (category.values && !category.separator)
@@ -71,7 +71,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
     read.start = found;
     CsvPlan plan;
     if (request.use != FileUse::prediction) plan = planner.emplace(known, request, read.start).plan();
-    plan.advice.clear();  // the option is for the csv reader
+    plan.advice.clear();  // the advice is about options of the csv reader
     for (CsvPart& part : plan.parts) part.advice_for_gap = kTargetGap;
     take_numbers(plan, found);
     plan.id = read.field = place_of_field(read.start, table.options.path);

@@ -24,7 +24,8 @@ struct PictureCsv {
   std::string delimiter = ",";
 
   static const Schema<PictureCsv>& schema();
-  /// Returns the format of the text. Without the option `header`, it has one if columns are selected by name.
+  /// Returns the format of the text. Without the option `header`, the text has a header if columns are
+  /// selected by name.
   CsvFormat format() const;
 };
 

@@ -15,7 +15,7 @@ namespace dtrain {
 /// Options that say where the target of each image is and what its pixels are.
 struct TargetImages {
   std::optional<std::string> directory;  // folder of the targets of the images in the reader's folder
-  std::optional<MaskClasses> classes;    // nullopt: the targets are images
+  std::optional<MaskClasses> classes;    // classes of masks; nullopt for other images
   std::optional<Size2> size;
   std::optional<int64_t> channels;
 
@@ -23,15 +23,15 @@ struct TargetImages {
   TargetPicture pixels() const { return classes ? TargetPicture::classes : TargetPicture::colours; }
 };
 
-/// Returns how the targets become rows: as the request's target needs them, enlarged by as much as `image`,
-/// the form of the images, is larger than the request's input (which a crop reduces). Throws UserError if
-/// this gives no whole number.
+/// Returns how the targets become rows. Unless the options give a size, it is the size of the request's
+/// target times the ratio between `image`, the form of the stored images, and the request's input, which is
+/// smaller if random_crop crops the images. Throws UserError if that is no whole number.
 PictureRow target_row(const TargetImages& options, const PictureForm& image, const ReadRequest& request);
 
-/// Numbers of names of images, apart from their extensions.
+/// Numbers of image names, without extensions, below two folders.
 struct NameCounts {
-  int64_t shared = 0;  // below both of two folders
-  int64_t all = 0;     // below at least one of them
+  int64_t shared = 0;  // names below both folders
+  int64_t all = 0;     // names below at least one folder
 };
 
 /// Counts the names of the images below two folders. Throws UserError if a folder has no images, or two of

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kLanes = 16;
 
-/// Computes the 64 words of a group: base/philox.h's rounds, written over lanes and with each word in 64 bits
-/// (room for its products), which is a form that compilers vectorize.
+/// Computes the 64 words of a group with the rounds of base/philox.h. The loops over lanes, and words of 64
+/// bits that have room for products, let compilers vectorize the code.
 [[gnu::always_inline]] inline void group_words(Philox random, uint64_t row, uint64_t group,
                                                uint32_t* __restrict words) {
   for (int lane = 0; lane < kLanes; ++lane) {

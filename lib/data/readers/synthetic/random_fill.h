@@ -8,7 +8,7 @@
 namespace dtrain {
 
 /// Elements are computed in groups of 64: word w of Philox's block (row, 16 * group + j) is element 64 *
-/// group + 16 * w + j. So the blocks of a group can be computed side by side, and its elements stored in
+/// group + 16 * w + j. So the blocks of a group can be computed in SIMD lanes, and its elements stored in
 /// order.
 constexpr int64_t kRandomGroup = 64;
 

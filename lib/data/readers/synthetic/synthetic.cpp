@@ -54,10 +54,11 @@ struct SyntheticTarget {
   static const Schema<SyntheticTarget>& schema() {
     static const auto all =
         Schema<SyntheticTarget>("The random numbers of a target.")
-            .optional("classes", &SyntheticTarget::classes, "labels: integers from 0 to classes - 1",
+            .optional("classes", &SyntheticTarget::classes,
+                      "the number of classes: the target is a label from 0 to classes - 1",
                       at_least(std::optional<int64_t>(1)))
             .optional("shape", &SyntheticTarget::shape,
-                      "uniform numbers in [0, 1): one array of this shape per sample")
+                      "the shape of the target: each sample has an array of uniform numbers in [0, 1)")
             .rule([](const SyntheticTarget& target, const ConfigNode& node, Diagnostics& diagnostics) {
               if (target.classes.has_value() == target.shape.has_value())
                 diagnostics.error(node, "give either 'classes' or 'shape'");
@@ -137,7 +138,7 @@ class SyntheticReader final : public Reader {
   bool has_shapes() const override { return false; }
 
  private:
-  /// Each column draws from a separate random stream.
+  /// Returns a column of random rows. Each `index` has a separate random stream.
   std::shared_ptr<const Column> column(const TensorSpec& wanted, size_t index, FillRow fill) const {
     TensorSpec spec{"synthetic " + wanted.name, wanted.shape,
                     wanted.dtype == DType::float32 ? DType::float32 : DType::int32};

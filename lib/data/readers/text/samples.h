@@ -22,9 +22,10 @@ struct TextSamples {
       read;
 };
 
-/// Each file is a sample.
+/// Returns samples that are one file each.
 TextSamples samples_of_files(FileListing files);
-/// Each line is a sample, also an empty one; its end (\n or \r\n) does not belong to it.
+/// Returns samples that are one line of the file each, without its end (\n or \r\n). Empty lines are samples,
+/// too.
 TextSamples samples_of_lines(const std::string& path);
 
 /// Learns a vocabulary from all samples. Throws UserError for a text that is not UTF-8, if it must be.

@@ -92,10 +92,10 @@ class TextReader final : public Reader {
     if (!is_folder && format != FileFormat::text && format != FileFormat::other) return std::nullopt;
     check_ends(request);
     if (text.header || text.delimiter)
-      request.fail(
-          fmt::format("{}: expected plain text, because the run reads text, found JSON lines, or a "
-                      "header or delimiter was given",
-                      path));
+      request.fail(fmt::format(
+          "{}: the run was trained on plain text; expected a file of plain text, and neither a header "
+          "nor a delimiter",
+          path));
     if (options_.has_windows()) return open_texts(files_of({path}), request);
     if (is_folder) return open_folder(path, request);
     if (!request.targets.empty()) return std::nullopt;

@@ -13,7 +13,8 @@ namespace {
 
 using TextFiles = std::vector<std::shared_ptr<const TextFile>>;
 
-/// The tokens of all files: the files themselves for bytes, else ids of 16 bits where they fit.
+/// The tokens of all files. Bytes are read from the files; other ids are stored in 16 bits if all ids fit,
+/// else in 32.
 class TokenStore {
  public:
   TokenStore(TextFiles files, const Tokenizer& tokenizer)
@@ -83,7 +84,7 @@ struct WindowIndex {
 
 class WindowColumn final : public Column {
  public:
-  /// `ahead`: 1 for the targets.
+  /// `ahead` is 1 for the column of the targets, which are the next tokens, else 0.
   WindowColumn(std::string name, std::shared_ptr<const TokenStore> store,
                std::shared_ptr<const WindowIndex> index, int64_t ahead)
       : spec_{std::move(name), Shape{index->shape.length}, DType::int32},

@@ -16,11 +16,10 @@ struct WindowShape {
   bool has_targets = true;  // false: the last window needs no token after it
 };
 
-/// Opens one int32 column of windows [length], and with targets a second one of the tokens after each of
-/// their tokens. Windows begin at multiples of the stride in each file and do not cross files: text after the
-/// end of a file does not follow from it. Tokens after the last whole window of a file are left out. The
-/// tokens are stored once; bytes stay in the file. Throws UserError if no file has enough tokens for a
-/// window.
+/// Opens an int32 column of windows [length] and, with targets, a second one that has the next token for each
+/// token of the first. Windows begin at multiples of the stride in each file and do not cross files, because
+/// one file does not continue another. Tokens after the last whole window of a file are left out. The tokens
+/// are stored once; bytes stay in the file. Throws UserError if no file has enough tokens for a window.
 SourceColumns open_windows(const std::vector<std::shared_ptr<const TextFile>>& files,
                            const std::shared_ptr<const Tokenizer>& tokenizer, const WindowShape& shape);
 
