@@ -21,7 +21,7 @@ struct FieldNames {
   /// Indices of the columns that the inputs are read from, in order. Set for delimited text, with or without
   /// a header.
   std::vector<size_t> places;
-  size_t width = 0;                  // number of columns of delimited text; 0: unknown
+  size_t width = 0;                  // number of columns of delimited text; 0 if unknown
   std::string id = {}, weight = {};  // column names; "" if there is no such column, or no header
 
   bool has_names() const { return !inputs.empty() || !targets.empty(); }
@@ -59,8 +59,8 @@ struct SourceFacts {
 struct FittedStep {
   std::string kind;                                    // name of the transform
   std::map<std::string, std::vector<double>> numbers;  // indexed by statistic: "mean", "deviation"
-  /// Options of this step and of the steps before it, for which the numbers were computed. "": unknown
-  /// (checkpoints of earlier versions).
+  /// Options of this step and of the steps before it, for which the numbers were computed. Empty in
+  /// checkpoints of earlier versions, which do not store them.
   std::string chain = {};
   bool operator==(const FittedStep&) const = default;
 };

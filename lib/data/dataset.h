@@ -31,7 +31,8 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  /// One entry per array of a sample: the model's inputs in the model's order, then the targets.
+  /// Returns the name, type and shape of each array of a sample: the model's inputs in the model's order,
+  /// then the targets.
   virtual const std::vector<TensorSpec>& columns() const = 0;
   /// Copies the samples into `dst`: one view per column, of the column's dtype and of shape [samples.size(),
   /// ...]. Columns whose view has no data are skipped.

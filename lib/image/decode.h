@@ -22,7 +22,7 @@ struct PictureForm {
   /// The pixels are values that must not be blended: the nearest pixel is taken instead of a mean. With one
   /// channel, they are the values of a PNG as stored: palette indices or gray levels of at most 8 bits.
   bool is_mask = false;
-  uint32_t fill = 0;  // for `pad`: the color around the image, 0xrrggbb; with one channel, the gray level
+  uint32_t fill = 0;  // color around a padded image, 0xrrggbb; with one channel, the gray level
 
   size_t bytes() const { return static_cast<size_t>(height * width * channels); }
 };

@@ -34,7 +34,7 @@ class Resampler {
   /// Writes the next input row to its argument.
   using ReadRow = std::function<void(uint8_t*)>;
 
-  /// `channels`: 1, 3 or 4, interleaved; `old_width`: pixels per input row.
+  /// `channels` is 1, 3 or 4 (interleaved), `old_width` the number of pixels per input row.
   Resampler(ResampleAxis rows, ResampleAxis columns, int64_t old_width, int channels);
 
   /// Reads as many rows as the output needs, from the first one on, and writes the output image to `dst`,

@@ -14,7 +14,7 @@ class Mixing;  // mixing.h
 
 /// A target that is an image, which augmentations change like the input.
 struct AugmentedTarget {
-  /// `target` and `input`: shapes of the stored images, both is_picture().
+  /// `target` and `input` are the shapes of the stored images; is_picture() is true for both.
   AugmentedTarget(TargetPicture pixels, const Shape& target, const Shape& input, bool is_training);
 
   TargetPicture pixels;

@@ -61,7 +61,8 @@ class RandomCrop final : public Augmentation {
       add_pass(plan, 0, false, scale, fill);
   }
 
-  /// `scale`: pixels of these images per pixel of the input; the crop is drawn in pixels of the input.
+  /// `scale` is the number of pixels of these images per pixel of the input. The crop is drawn in pixels of
+  /// the input.
   void add_pass(ColumnPlan& plan, uint32_t stream, bool is_random, int64_t scale, int fill) const {
     const PictureShape shape(plan.spec().shape);
     const auto [height, width, padding, fill_class] = options_;

@@ -20,7 +20,7 @@ struct CacheKey {
   std::string source;    // the reader's options, file paths and rows, and the columns that the model needs
   std::string identity;  // `source` plus sizes and times of the files
   std::string name;      // name of the first split that reads these samples
-  /// Range [from, to) that covers the rows of all splits that share this cache; unset: all rows of the
+  /// Range [from, to) that covers the rows of all splits that share this cache; unset for all rows of the
   /// source.
   std::optional<std::vector<int64_t>> rows;
   SourceFacts facts;  // facts passed to the reader

@@ -38,8 +38,8 @@ struct DateForm {
 /// default way.
 struct ColumnReading {
   bool amount = false;           // numbers with a currency, a percent sign or thousands separators
-  std::vector<DatePart> dates;   // features made from a date column; empty: not a date column
-  std::optional<DateForm> form;  // unset: to be detected from the file
+  std::vector<DatePart> dates;   // features made from a date column; empty for other columns
+  std::optional<DateForm> form;  // unset if the file must determine it
   /// Whether a 0/1 feature that marks missing values follows. Unset: only if the file has missing values.
   std::optional<bool> indicator = false;
 

@@ -17,8 +17,8 @@ namespace dtrain {
 /// An entry of `transforms:`.
 struct TransformSpec {
   Configured<Transform> transform;
-  /// Names of inputs or targets, "target" for a model's only target; empty: the columns that
-  /// Transform::is_for() chooses.
+  /// Names of inputs or targets, "target" for a model's only target. If empty, Transform::is_for() chooses
+  /// the columns.
   std::vector<std::string> of;
   ConfigNode written_of;  // the node of `of`, for the source locations of these names
 };
@@ -55,7 +55,7 @@ constexpr uint32_t augment_stream(size_t place) {
 /// Augmentations of images, applied before the transforms (`augment:`).
 struct AugmentPlan {
   std::span<const Configured<Augmentation>> augmentations;  // augmentations in order
-  bool is_training = false;                                 // false: apply_in_evaluation() is used instead
+  bool is_training = false;  // if false, apply_in_evaluation() is called instead of apply()
   /// Set for the column of a target that is an image: the meaning of its pixels, and the shape of the stored
   /// input that it belongs to.
   struct Target {

@@ -11,8 +11,8 @@ namespace dtrain {
 
 /// Samples on which transforms may be fitted.
 struct FitRows {
-  const Column* column = nullptr;  // null: nothing can be fitted
-  std::span<const int64_t> rows;   // rows of the column; empty: all of [from, to)
+  const Column* column = nullptr;  // null if nothing can be fitted
+  std::span<const int64_t> rows;   // rows of the column; empty for all of [from, to)
   int64_t from = 0, to = 0;
   /// Whether this is the training split, for which known numbers are computed again if the transforms have
   /// changed.

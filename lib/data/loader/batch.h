@@ -18,7 +18,7 @@ namespace dtrain {
 
 /// Position of a batch in its data set: the batch starts with sample `first` of the epoch's order.
 struct BatchSource {
-  const Dataset* dataset = nullptr;  // null: another thread has read the samples already
+  const Dataset* dataset = nullptr;  // null if another thread has read the samples already
   Samples order;                     // order of the whole epoch
   int64_t order_number = 0;  // identifies the order: different orders of one Loader have different numbers
   int64_t first = 0;
@@ -49,7 +49,7 @@ struct LoaderOptions {
   bool shuffle = false;
   uint64_t seed = 0;     // seed for the order and for the sample keys
   int64_t prefetch = 2;  // maximum number of batches read ahead
-  int threads = 0;       // reader threads; 0: one per core available to this process
+  int threads = 0;       // number of reader threads; 0 for one per core available to this process
   // The rows of a batch that this process reads, if other processes read the rest; null if it reads all rows.
   RowsOfBatch rows = nullptr;
   /// If set, each batch is cut to its longest sample, and shuffled batches contain samples of similar

@@ -13,7 +13,7 @@ struct TarMember {
   std::string name;
   int64_t header = 0;             // offset of its header in the archive
   int64_t offset = 0, bytes = 0;  // offset and size of the file's content
-  bool is_file = true;            // false: a link
+  bool is_file = true;            // false for a link
 };
 
 /// Lists the files and links of an archive (POSIX ustar and pax, GNU, and older formats) in order, without

@@ -29,7 +29,7 @@ struct DataSource {
   int64_t row(int64_t sample) const {
     return windows ? windows->row(sample) : rows.empty() ? from + sample : rows[static_cast<size_t>(sample)];
   }
-  /// Returns the rows on which transforms are fitted; empty: all of [from, to).
+  /// Returns the rows on which transforms are fitted; empty for all of [from, to).
   const std::vector<int64_t>& rows_to_fit() const { return windows ? windows->members : rows; }
 };
 
@@ -54,7 +54,7 @@ class SplitDataset final : public Dataset {
   std::vector<std::string> warnings() const override;
   std::string sample_id(int64_t index) const override;
   int64_t forecast_steps() const override;
-  /// Random columns change in every epoch, so a device has nothing to keep.
+  /// Returns false for random columns, because they change in every epoch and a device cannot keep them.
   bool on_device() const override { return held_->on_device && !is_random_; }
   bool in_memory() const override { return in_memory_; }
   bool is_costly() const override { return is_costly_; }

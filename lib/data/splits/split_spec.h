@@ -19,7 +19,7 @@ struct DrawnSplit {
   std::string of;
   double fraction = 0;
   bool stratify = false;
-  std::optional<int64_t> seed = {};  // unset: the run's seed
+  std::optional<int64_t> seed = {};  // unset for the run's seed
 
   static const Schema<DrawnSplit>& schema();
 };

@@ -54,7 +54,7 @@ class BpeTokenizer final : public Tokenizer {
     }
   }
 
-  /// Each distinct piece is merged once.
+  /// Merges each distinct piece only once.
   std::vector<int32_t> encode(std::string_view text) const override {
     struct Range {
       size_t begin, count;

@@ -35,7 +35,7 @@ struct TokenOptions {
   /// Maximum number of ids, including those of padding and unknown words, or of the 256 bytes. Unset for
   /// TokenKind::bytes.
   std::optional<int64_t> vocabulary;
-  // Standardization of words; unset: lower_and_strip_punctuation.
+  // Standardization of words; lower_and_strip_punctuation if unset.
   std::optional<TextStandardization> standardize;
 
   /// Returns the number of ids that a model must accept.

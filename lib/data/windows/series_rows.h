@@ -26,8 +26,8 @@ struct SeriesRows {
 
 /// Columns by which rows are sorted. Row 0 of each column is row `first` of the source.
 struct OrderColumns {
-  const Column* by = nullptr;    // texts (as SourceColumns::names) or numbers; null: one series
-  const Column* time = nullptr;  // numbers; null: rows are in order
+  const Column* by = nullptr;    // texts (as SourceColumns::names) or numbers; null if there is one series
+  const Column* time = nullptr;  // numbers; null if rows are in order
   int64_t first = 0;
   std::string source;  // name of the files, for messages
 };

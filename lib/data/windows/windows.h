@@ -47,8 +47,8 @@ struct Windows {
 };
 
 /// Returns the windows whose targets are in the wanted part of their series. Their inputs may begin before
-/// it. `inputs`: number of columns that are inputs. Throws UserError if a series is shorter than length +
-/// horizon, and if the part is too short for a window in every series.
+/// it. `inputs` is the number of columns that are inputs. Throws UserError if a series is shorter than length
+/// + horizon, and if the part is too short for a window in every series.
 Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const TimeParts& parts,
                         size_t inputs);
 

@@ -65,11 +65,11 @@ struct CsvDestination {
   size_t width = 0;              // bytes of a text or of the ids of tokens
   const CategoryTable* table = nullptr;
   const CsvValues* values = nullptr;       // how the file writes values; null for text
-  const ColumnReading* reading = nullptr;  // how the column is read; null: the default
+  const ColumnReading* reading = nullptr;  // how the column is read; null for the default way
   const Tokenizer* tokenizer = nullptr;
-  std::optional<double> gap = {};  // value stored for a missing one; unset: a missing value is an error
+  std::optional<double> gap = {};  // value stored for a missing one; unset if that is an error
   std::string_view advice_for_gap = {}, advice_for_unknown = {};
-  DigitLoss* loss = nullptr;  // counts the digits lost in float32; null: not counted
+  DigitLoss* loss = nullptr;  // counts the digits lost in float32; null if they are not counted
 
   /// Writes the row's element. Returns false if the text is not valid, or longer than `width`.
   bool store(std::string_view text, size_t row) const;

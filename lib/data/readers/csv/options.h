@@ -55,7 +55,7 @@ struct CsvTexts : std::vector<std::string> {};
 /// Value that replaces missing values: a number, or the training split's mean or median.
 struct CsvFill {
   std::string written;           // "mean", "median" or the number
-  std::optional<double> number;  // unset: computed over the training split
+  std::optional<double> number;  // unset if it is computed over the training split
 };
 
 enum class CsvUnknown { error, other };
@@ -87,7 +87,7 @@ struct CsvLabels {
 
 /// A column of text that becomes the ids of its tokens.
 struct CsvTextColumn : TokenOptions {
-  std::optional<int64_t> length;  // maximum length of a row; unset: that of the model's input
+  std::optional<int64_t> length;  // maximum length of a row; unset means that of the model's input
 
   static const Schema<CsvTextColumn>& schema();
 };

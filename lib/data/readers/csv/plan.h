@@ -41,13 +41,13 @@ struct CsvCategory {
 /// A field that goes into a column of the data set.
 struct CsvElement {
   size_t field = 0;
-  std::optional<double> gap;  // value stored for a missing one; unset: a missing value is an error
+  std::optional<double> gap;  // value stored for a missing one; unset if that is an error
 };
 
 /// How the texts of one field become ids of tokens.
 struct CsvTokens {
   TokenOptions options;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null: read_csv() learns it from the file
+  std::shared_ptr<const Tokenizer> tokenizer;  // null if read_csv() must learn it from the file
 };
 
 /// The fields of a line that make up one column. A row of the column has the shape [elements], or Shape{} if
@@ -85,7 +85,7 @@ struct CsvPlan {
   std::set<size_t> required;                 // a row without one of these fields' values is left out
   std::optional<size_t> weight, id;          // indices of fields
   std::optional<size_t> series, time;        // indices of fields, for rows that become windows
-  /// Appended to errors about text instead of a number; "": nothing.
+  /// Appended to errors about text instead of a number, unless it is "".
   std::string advice;
 };
 

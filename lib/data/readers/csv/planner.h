@@ -36,7 +36,7 @@ class CsvPlanner {
   /// it.
   struct TableName {
     size_t field = 0;
-    bool is_class = false;  // true: classes of a target; false: categories of an input
+    bool is_class = false;  // true for classes of a target, false for categories of an input
     std::string name;       // the name under which the facts store the table
   };
   /// Name under which the facts contain the ColumnReading of a field.
@@ -98,8 +98,8 @@ class CsvPlanner {
   /// Adds a reading to the plan, unless it is the default one.
   void add_reading(size_t place, const std::string& name, const ColumnReading& reading);
   void add_input_reading(const TensorSpec& input, size_t place, const std::string& name);
-  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role`: the
-  /// column's role in messages.
+  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role` names
+  /// the column's role in messages.
   ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
   /// Adds an input that consists of the tokens of one column.

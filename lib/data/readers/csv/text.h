@@ -33,7 +33,7 @@ inline constexpr char kBlanksDelimit = '\0';
 /// or runs of blanks are copied as plain delimited text (blanks.h).
 class CsvText {
  public:
-  /// `comment`: first character of comments, which are skipped up to the end of the line.
+  /// `comment` is the first character of comments, which are skipped up to the end of the line.
   CsvText(const std::string& path, char delimiter, std::optional<char> comment = {});
 
   const std::string& path() const { return path_; }
@@ -82,7 +82,8 @@ class CsvText {
   std::unique_ptr<MappedFile> mapped_;
   std::string unpacked_;
   const char *begin_ = nullptr, *end_ = nullptr;
-  const char *kept_begin_ = nullptr, *kept_end_ = nullptr;  // where blank lines are rows; null: nowhere
+  // Range where blank lines are rows; null if nowhere.
+  const char *kept_begin_ = nullptr, *kept_end_ = nullptr;
 };
 
 /// One value of a row, without surrounding blanks and quotes. Valid until the next one is read.

@@ -30,7 +30,7 @@ class CsvValues {
  public:
   explicit CsvValues(CsvNotation notation = {});
 
-  /// Like the free functions above.
+  /// Do the same as the free functions above, in this notation.
   std::optional<double> number(std::string_view text) const {
     return is_plain_ ? csv_number(text) : number_of_notation(text);
   }

@@ -32,7 +32,8 @@ struct PictureCsv {
 /// A table file, and how to read it.
 struct PictureTable {
   std::string path;
-  std::string folder;  // folder of the images; "": the table's own folder, which is searched in any case
+  // Folder of the images, which is searched besides the table's own folder; "" if there is no other folder.
+  std::string folder;
   PictureCsv options;
   CsvFormat format;
   bool own_folder_first = false;  // search the table's own folder first

@@ -13,7 +13,7 @@ namespace dtrain {
 
 struct WindowShape {
   int64_t length = 0, stride = 0;
-  bool has_targets = true;  // false: the last window needs no token after it
+  bool has_targets = true;  // if false, the last window needs no token after it
 };
 
 /// Opens an int32 column of windows [length] and, with targets, a second one that has the next token for each
