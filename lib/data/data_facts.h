@@ -38,7 +38,7 @@ struct SourceFacts {
   FieldNames fields;
   // Names of the classes, by class index; indexed by target ("target" for a model's only target).
   Names class_names;
-  Names categories;  // indexed by text column: its values, sorted
+  Names categories;  // sorted values of each text column, by its name
   /// Indexed by input: how to fill gaps in each element of a row: "mean" or "median" (of the training split),
   /// or "" if the element has no gaps to fill. A constant fill needs no entry: the reader has already put it
   /// into the column.

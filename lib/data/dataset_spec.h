@@ -16,7 +16,7 @@
 
 namespace dtrain {
 
-class Cache;  // cache.h: none, memory, file, device
+class Cache;  // defined in cache.h
 template <>
 const Registry<Cache>& registry<Cache>();
 

@@ -72,7 +72,7 @@ Box before_turn(Box box, int64_t height, int64_t width, const Turn& turn) {
   return box;
 }
 
-uint8_t grey_of(const uint8_t* rgb) {  // Rec. 601, like Pillow
+uint8_t grey_of(const uint8_t* rgb) {  // luma of Rec. 601, as in Pillow
   return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 

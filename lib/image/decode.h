@@ -41,7 +41,7 @@ bool is_picture_file(std::span<const uint8_t> start);
 struct PictureHeader {
   int64_t height = 0, width = 0;
   bool grey = false;
-  bool exact = true;  // decoding returns the encoded values; false for a JPEG
+  bool exact = true;  // whether decoding returns the values that were encoded; false for a JPEG
 };
 
 /// Reads the header of a file of `file_bytes` bytes that starts with `start`. Throws the same errors as

@@ -95,7 +95,8 @@ class CutMix final : public Augmentation {
 double draw_beta(double a, Draws& draws) {
   const double x = draw_gamma(a, draws), y = draw_gamma(a, draws);
   if (x + y > 0) return x / (x + y);
-  return draws.uniform() < 0.5f ? 0 : 1;  // both numbers underflowed: nearly all probability is at the ends
+  // Both numbers underflowed, because nearly all probability is at 0 and 1.
+  return draws.uniform() < 0.5f ? 0 : 1;
 }
 
 void blend_pictures(const Mixing::Blend& blend, const PictureShape& shape, const float* partner,

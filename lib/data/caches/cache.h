@@ -41,7 +41,7 @@ struct CachedColumns : SourceColumns {
   SourceFacts known;  // facts passed to the reader (`facts` holds the result)
   int64_t first = 0;  // source row number of the columns' first row
   int64_t total = 0;
-  bool on_device = false;  // each device that uses the samples should keep a copy
+  bool on_device = false;  // whether each device that uses the samples should keep a copy
 };
 
 /// Holds a cache's options and tracks the samples currently in use. Safe to use from several threads.

@@ -90,7 +90,7 @@ TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool 
 struct PlannedColumn {
   ColumnPlan plan;
   ColumnPlan evaluation;      // plan without training-only augmentation
-  bool is_augmented = false;  // the column has the shape of an image at some point
+  bool is_augmented = false;  // whether the column has the shape of an image at some point
 };
 
 /// Completes the plan from the stored column to the wanted one: continues `begun` with the chosen transforms.

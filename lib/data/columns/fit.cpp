@@ -111,7 +111,8 @@ std::vector<double> means_of_elements(const FitSamples& samples) {
 }
 
 std::vector<double> medians_of_elements(const FitSamples& samples, const std::vector<size_t>& elements) {
-  constexpr size_t kAtATime = 8;  // each needs memory for a whole column
+  // Number of medians computed at a time; each needs memory for a whole column.
+  constexpr size_t kAtATime = 8;
   const auto width = static_cast<size_t>(samples.spec.shape.elements());
   const auto rows = static_cast<size_t>(rows_of_block(samples.spec.shape.elements()));
   std::vector<double> medians(width, std::numeric_limits<double>::quiet_NaN());

@@ -37,7 +37,7 @@ class RowFitter final : public Fitter {
   std::string name_;
   FitRows rows_;
   size_t done_ = 0;    // number of steps returned
-  std::string chain_;  // options of these steps and of the transforms between them
+  std::string chain_;  // options of the returned steps and of the transforms between them
 };
 
 /// Adds a pass that fills gaps according to SourceFacts::fills of this column.

@@ -25,7 +25,7 @@ struct SampleLengths {
 
   std::vector<int64_t> distinct;  // ascending; each is the length of some sample
   std::vector<uint8_t> which;     // indexed by sample: index of its length in `distinct`
-  int64_t positions = 0;          // positions of a whole sample
+  int64_t positions = 0;          // number of positions of a sample before it is cut
 
   /// Returns the lengths of batches that are cut: all but `positions`.
   std::set<int64_t> cut() const;

@@ -204,7 +204,7 @@ class Loader::Impl {
   const LoaderOptions options_;
   std::vector<int64_t> rows_;  // rows in the order of the epoch
   int64_t epoch_ = -1, step_ = 0;
-  std::optional<Prefetcher> prefetcher_;  // the last member: its threads use rows_
+  std::optional<Prefetcher> prefetcher_;  // the last member, because its threads use rows_
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)

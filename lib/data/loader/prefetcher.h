@@ -56,7 +56,7 @@ class Prefetcher {
   std::mutex mutex_;                  // protects spent_ and the progress of slots that are being read
   std::condition_variable was_read_;  // wakes the thread in next()
   ReadSeconds spent_;
-  ThreadPool pool_;  // the last member: its tasks use all the others
+  ThreadPool pool_;  // the last member, because its tasks use all others
 };
 
 }  // namespace dtrain

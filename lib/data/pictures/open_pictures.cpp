@@ -37,8 +37,8 @@ void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const Picture
   if (images.first_skipped.empty()) images.first_skipped = targets.first_skipped;
   if (both.empty())
     throw UserError(
-        fmt::format("{}: expected images with targets, found none that can be read; the first: {}", set.where,
-                    images.first_skipped));
+        fmt::format("{}: expected images with targets, found none that can be read; the first error: {}",
+                    set.where, images.first_skipped));
   images.skipped = set.pictures->size() - static_cast<int64_t>(both.size());
   images.kept = targets.kept = std::move(both);
 }
@@ -125,8 +125,9 @@ SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const
   }
   if (checked.skipped > 0)
     source.warnings.push_back(fmt::format(
-        "{}: {} of {} files were left out, because they are not complete images; the first: {}", set.where,
-        checked.skipped, static_cast<size_t>(checked.skipped) + checked.kept.size(), checked.first_skipped));
+        "{}: {} of {} files were left out, because they are not complete images; the first error: {}",
+        set.where, checked.skipped, static_cast<size_t>(checked.skipped) + checked.kept.size(),
+        checked.first_skipped));
   if (targets) source.columns.insert(source.columns.begin(), targets);
   source.columns.insert(source.columns.begin(),
                         picture_column(set.where, set.pictures, std::move(checked), row));

@@ -176,7 +176,7 @@ CheckedPictures check_pictures(const PictureSource& source, const std::string& w
     throw UserError(checked.first_skipped + describe_others(checked.skipped - 1, "cannot be read",
                                                             can_skip && !checked.kept.empty()));
   if (on_error == OnError::skip && checked.kept.empty())
-    throw UserError(fmt::format("{}: expected images, found none among {} files; the first: {}", where,
+    throw UserError(fmt::format("{}: expected images, found none among {} files; the first error: {}", where,
                                 checked.skipped, checked.first_skipped));
   find_largest();
   return checked;

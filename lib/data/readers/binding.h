@@ -60,7 +60,7 @@ struct Binding {
   std::vector<V> resolve(const std::vector<TensorSpec>& wanted, const std::string& one_key,
                          const std::string& several_key, const ReadRequest& request) const {
     std::vector<V> chosen;
-    const bool is_unnamed = wanted.size() == 1 && wanted[0].name.empty();  // the only target
+    const bool is_unnamed = wanted.size() == 1 && wanted[0].name.empty();  // true for a model's only target
     if (is_unnamed && !several.empty())
       request.fail(fmt::format("'{}' is for models with several outputs, but this one has one; give '{}'",
                                several_key, one_key));

@@ -81,7 +81,7 @@ void SplitDataset::read_unmixed(size_t index, const Samples& samples, void* dst)
 }
 
 size_t SplitDataset::working_bytes(int64_t samples) const {
-  size_t most = 0;  // columns are read one after the other
+  size_t most = 0;  // the maximum over columns, which are read one after the other
   for (size_t i = 0; i < plans_.size(); ++i) {
     const bool is_read_first = !columns_[i]->data() && !plans_[i].is_copy();
     const size_t of_a_row = plans_[i].working_bytes() + (is_read_first ? columns_[i]->row_bytes() : 0) +

@@ -11,7 +11,7 @@ namespace dtrain {
 
 /// Where a split's samples come from.
 struct DataSource {
-  std::string reader;              // the reader, as in DataIdentity::reader
+  std::string reader;              // options of the reader, as in DataIdentity::reader
   std::vector<std::string> paths;  // paths of the reader's files
   DataFacts facts;                 // facts with which the samples were read
   int64_t from = 0, to = 0;        // the split's range of rows in the files

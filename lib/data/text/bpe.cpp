@@ -96,7 +96,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   std::vector<std::string> pieces_;               // bytes of each token
-  std::unordered_map<uint64_t, int32_t> merged_;  // token of each pair
+  std::unordered_map<uint64_t, int32_t> merged_;  // token that replaces a pair, by merge_key()
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ using TokenMerge = std::pair<int32_t, int32_t>;
 struct LearnedTokens {
   TokenKind kind = TokenKind::bytes;
   TextStandardization standardize = TextStandardization::none;  // standardization of words
-  std::vector<std::string> words;                               // from id kFirstWord, the most frequent first
-  std::vector<TokenMerge> merges;                               // the token of merge i has the id 256 + i
+  std::vector<std::string> words;  // word i has the id kFirstWord + i; the most frequent word is first
+  std::vector<TokenMerge> merges;  // the token of merge i has the id 256 + i
 
   /// Returns the number of ids.
   int64_t size() const;

@@ -1,4 +1,4 @@
-// Tokenizers: text to ids and back.
+// Tokenizers, which convert text to ids and back.
 #pragma once
 
 #include <cstdint>

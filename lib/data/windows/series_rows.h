@@ -13,7 +13,7 @@ namespace dtrain {
 struct SeriesRows {
   std::vector<int64_t> rows;  // row numbers of the source
   std::vector<int64_t> ends;  // indexed by series: end of its rows in `rows`
-  // Indexed by series, in the order of first rows; empty if there is only one.
+  // Names of the series, in the order of their first rows; empty if there is only one series.
   std::vector<std::string> names;
   std::string source;  // name of the files, for messages
 

@@ -25,7 +25,7 @@ struct TimeParts {
 struct Windows {
   int64_t length = 0, horizon = 0;
   size_t inputs = 0;             // number of columns that are inputs; further columns are targets
-  std::vector<int64_t> order;    // rows by series and time
+  std::vector<int64_t> order;    // rows, sorted by series and time
   std::vector<int64_t> starts;   // indexed by window: index in `order` of its first row
   std::vector<int64_t> members;  // rows of the split, ascending, each once: transforms are fitted on them
   /// Indexed by window: name of the series that the window is at the end of. Empty unless are_forecasts, and
@@ -33,7 +33,7 @@ struct Windows {
   std::vector<std::string> names = {};
   std::string title = {};                  // title of the list `names`
   std::vector<std::string> warnings = {};  // one sentence each
-  bool are_forecasts = false;              // the windows have no targets
+  bool are_forecasts = false;              // whether the windows end their series and have no targets
 
   int64_t size() const { return static_cast<int64_t>(starts.size()); }
   /// Returns the number of rows that a sample has in a column.

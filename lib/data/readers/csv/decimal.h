@@ -12,8 +12,8 @@ namespace decimal {
 
 __extension__ using Uint128 = unsigned __int128;
 
-constexpr int kMostPower = 27;   // 5^27 is the largest below 2^63
-constexpr int kMostExact = 22;   // 10^22 is the largest exact in a double
+constexpr int kMostPower = 27;   // 5^27 is the largest power of 5 below 2^63
+constexpr int kMostExact = 22;   // 10^22 is the largest power of 10 that a double holds exactly
 constexpr int kMostDigits = 19;  // any number of this length fits 64 bits
 
 /// 10^n is approximately mantissa * 2^exponent. The mantissa's top bit is set; it is too small by at most 1.

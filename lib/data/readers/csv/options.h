@@ -65,7 +65,7 @@ inline const EnumNames<CsvUnknown> names_of<CsvUnknown> = {{CsvUnknown::error, "
 
 /// Columns whose missing values get a 0/1 feature.
 struct CsvIndicators {
-  bool all = false;  // all columns of numbers with missing values in the training file
+  bool all = false;  // selects all columns of numbers with missing values in the training file
   CsvColumnRefs columns;
 };
 

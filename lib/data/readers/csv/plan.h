@@ -81,7 +81,7 @@ struct CsvPlan {
   std::map<size_t, CsvCategory> categories;  // indexed by field
   std::map<size_t, ColumnReading> readings;  // indexed by field, for fields not read in the default way
   std::map<size_t, CsvTokens> texts;         // indexed by field
-  bool day_first = false;                    // order of day and month in columns whose dates do not show it
+  bool day_first = false;                    // whether the day is first in columns whose dates do not show it
   std::set<size_t> required;                 // a row without one of these fields' values is left out
   std::optional<size_t> weight, id;          // indices of fields
   std::optional<size_t> series, time;        // indices of fields, for rows that become windows
@@ -93,14 +93,14 @@ struct CsvPlan {
 using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 
 struct CsvColumns {
-  Columns parts;  // columns of the plan
+  Columns parts;  // one column for each part of the plan
   std::shared_ptr<const Column> weights, names;
   /// `series` holds texts like `names`; `times` holds float64 numbers, which are days for a column of dates.
   std::shared_ptr<const Column> series, times;
-  std::map<size_t, std::vector<std::string>> categories;  // indexed by field: tables that were used
-  std::map<size_t, ColumnReading> readings;               // readings of the plan, completed
-  std::map<size_t, LearnedTokens> tokens;                 // indexed by field of text
-  int64_t left_out = 0;                                   // rows without a required value
+  std::map<size_t, std::vector<std::string>> categories;  // tables that were used, by field
+  std::map<size_t, ColumnReading> readings;  // readings of the plan, completed by facts found in the file
+  std::map<size_t, LearnedTokens> tokens;    // indexed by field of text
+  int64_t left_out = 0;                      // rows without a required value
 };
 
 }  // namespace dtrain

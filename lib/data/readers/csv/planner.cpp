@@ -56,7 +56,7 @@ CsvPlan CsvPlanner::plan() {
     add_labels(request_.targets[0], targets[0]);
   else
     for (size_t i = 0; i < targets.size(); ++i) add_target(request_.targets[i], targets[i]);
-  const bool may_be_empty = options_.labels && options_.labels->column;  // a sample without labels
+  const bool may_be_empty = options_.labels && options_.labels->column;  // a sample may have no labels
   if (options_.missing_target == CsvMissingTarget::skip && !may_be_empty)
     for (const auto& places : targets) plan_.required.insert(places.begin(), places.end());
   choose_weight_and_id();

@@ -20,7 +20,7 @@ void reject_utf16(const std::string& path, std::string_view start);
 /// Consecutive rows. Blank lines between them do not count, unless they are rows (keep_blank_lines()).
 struct CsvBlock {
   const char *begin = nullptr, *end = nullptr;
-  int64_t first_row = 0, rows = 0;     // index of the first row; number of rows
+  int64_t first_row = 0, rows = 0;     // index of the first row, and number of rows
   std::vector<int64_t> left_out = {};  // indices of rows in the block, ascending
 
   int64_t kept() const { return rows - static_cast<int64_t>(left_out.size()); }

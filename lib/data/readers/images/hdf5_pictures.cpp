@@ -110,7 +110,7 @@ class Hdf5Pictures final : public PictureSource {
 
   Hdf5Dataset open_;
   Hdf5Handle type_;               // type of an element in memory
-  std::optional<Hdf5Heap> heap_;  // memory of images of variable length
+  std::optional<Hdf5Heap> heap_;  // heap that holds images of variable length
   // References to these images, in blocks; reading the references needs no lock.
   std::vector<std::vector<std::byte>> references_;
   int64_t length_ = 0;  // bytes of each image if they are not of variable length

@@ -125,7 +125,8 @@ std::string warning_of_short_files(const TextFiles& files, const TokenStore& sto
       first = fmt::format("{} has {}", files[i]->path(), store.sizes()[i]);
   if (count == 0) return "";
   return fmt::format(
-      "{} of {} files have fewer than the {} tokens that a window needs, and are left out; the first: {}",
+      "{} of {} files have fewer than the {} tokens that a window needs, and are left out; the first of "
+      "them: {}",
       count, files.size(), needed, first);
 }
 
