@@ -70,9 +70,9 @@ class Fitter {
  public:
   virtual ~Fitter() = default;
   /// Returns the numbers of the next fitted transform, whose name is `kind`. `plan` is the column's plan
-  /// before it. `options` holds the options of all transforms since the last call, including this one,
-  /// because its numbers depend on them. Throws UserError if the known step is of another kind, or if the
-  /// step is unknown and cannot be fitted here.
+  /// before this transform. `options` holds the options of all transforms since the last call, including this
+  /// one, because its numbers depend on them. Throws UserError if the known step is of another kind, or if
+  /// the step is unknown and cannot be fitted here.
   virtual FittedStep next(const ColumnPlan& plan, const std::string& kind, const std::string& options,
                           const std::function<FittedStep(const FitSamples&)>& fit) = 0;
 };

@@ -73,7 +73,7 @@ struct ArchiveSamples {
   std::vector<std::string> targets;
 };
 
-/// Finds the samples of one archive, which stays open meanwhile.
+/// Finds the samples of one archive. Keeps the archive open.
 class ArchiveListing {
  public:
   ArchiveListing(const ListedFile& archive, size_t number, std::string target)

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostFiles = 100000;
 
-/// Returns the position of the brace that closes the one at `open`; npos if there is none.
+/// Returns the position of the closing brace for the brace at `open`; npos if there is none.
 size_t closing_brace(const std::string& text, size_t open) {
   int depth = 0;
   for (size_t i = open; i < text.size(); ++i) {

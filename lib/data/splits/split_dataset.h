@@ -35,8 +35,8 @@ struct DataSource {
 
 class SplitDataset final : public Dataset {
  public:
-  /// Reads the source's rows of `held` with one plan per column. The columns are those of `held`, or
-  /// `columns` if given, which must have as many rows. If samples are windows, plans convert single rows.
+  /// Reads the source's rows of `held` with one plan per column. If `columns` are given, they replace the
+  /// columns of `held` and must have as many rows. If samples are windows, plans convert single rows.
   SplitDataset(std::shared_ptr<const CachedColumns> held, std::vector<ColumnPlan> plans, DataSource source,
                MixPlan mix = {}, Columns columns = {});
 

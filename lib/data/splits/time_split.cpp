@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the columns that order rows: the last ones of `held`, as readers add them.
+/// Returns the columns that order rows, which readers add after all other columns of `held`.
 OrderColumns order_columns(const WindowsOptions& options, const CachedColumns& held,
                            const std::string& source) {
   OrderColumns columns{nullptr, nullptr, held.first, source};

@@ -64,8 +64,9 @@ class MergeTrainer {
     if (pair.count >= kFewestPairs) heap_.push({pair.count, key});
   }
 
-  /// Counts the pairs of a piece and adds the piece to their lists. If `new_token` is given, only does so for
-  /// pairs that contain this token: the piece is already in the lists of the others.
+  /// Counts the pairs of a piece and adds the piece to the list of each pair. If `new_token` is given,
+  /// handles only pairs that contain this token, because the piece is already in the lists of its other
+  /// pairs.
   void count_pairs(uint32_t index, std::optional<int32_t> new_token) {
     const Piece& piece = pieces_[index];
     for (size_t i = 0; i + 1 < piece.tokens.size(); ++i) {

@@ -153,7 +153,7 @@ bool read_time(DateScanner& text, CsvDate& date) {
   return date.hour <= 23 && date.minute <= 59 && second <= 60 && read_offset(text, date);
 }
 
-/// Reads the rest after a day: nothing, or a time.
+/// Reads the rest of a text after a day: nothing, or a time.
 bool read_rest(DateScanner& text, CsvDate& date) {
   if (text.is_done()) return true;
   if (!text.take('T') && !text.take('t') && !text.skip_any(" ,")) return false;

@@ -89,7 +89,7 @@ struct CsvPlan {
   std::string advice;
 };
 
-/// Decides what to read from a file with this beginning. Called once.
+/// Returns what to read from a file with this beginning. Called once.
 using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 
 struct CsvColumns {

@@ -68,8 +68,8 @@ class CsvPlanner {
   /// Returns the number of fields of each input, out of `total`.
   std::vector<size_t> counts_of_inputs(size_t total) const;
   std::vector<std::vector<size_t>> cut(const std::vector<size_t>& places) const;
-  /// Returns the inputs' columns in a file without names that is used for predictions: all of its columns, or
-  /// those of the training file.
+  /// Returns the inputs' columns in a file for predictions that has no column names: all of its columns, or
+  /// the columns at the positions in the training file.
   std::vector<size_t> places_to_predict_from() const;
   std::vector<std::vector<size_t>> choose_inputs();
   /// Returns the columns of each target.

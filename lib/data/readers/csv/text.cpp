@@ -26,8 +26,8 @@ const char* find_byte(const char* p, const char* end, char byte) {
   return found ? static_cast<const char*>(found) : end;
 }
 
-/// Returns the first position of either byte; `end` if there is none. Checks eight bytes at a time; only the
-/// lowest match in them is reliable, and it is the one needed (Warren, Hacker's Delight, 6-1).
+/// Returns the first position of either byte; `end` if there is none. Checks eight bytes at a time; of
+/// several matches, only the lowest is reliable, and no other is needed (Warren, Hacker's Delight, 6-1).
 const char* find_either(const char* p, const char* end, char a, char b) {
   if constexpr (std::endian::native == std::endian::little) {
     constexpr uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;

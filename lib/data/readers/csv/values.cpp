@@ -109,7 +109,7 @@ size_t currency_length(std::string_view text) {
   if (letters > 0) return 0;
   for (const std::string_view sign : {"\u00a2", "\u00a3", "\u00a4", "\u00a5"})
     if (rest.starts_with(sign)) return sign.size();
-  // U+20A0 to U+20CF are the signs of the other currencies.
+  // U+20A0 to U+20CF are signs of further currencies.
   return rest.starts_with("\xe2\x82") && rest.size() > 2 && static_cast<unsigned char>(rest[2]) >= 0xa0   ? 3
          : rest.starts_with("\xe2\x83") && rest.size() > 2 && static_cast<unsigned char>(rest[2]) <= 0x8f ? 3
                                                                                                           : 0;
