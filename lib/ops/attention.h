@@ -21,9 +21,9 @@ struct AttentionSpec {
   float dropout = 0;        ///< fraction of the weights that is set to zero
   bool training = true;     ///< there will be backward calls
   bool masked = true;       ///< calls may have a key_mask
-  /// Elements from one position of a sequence to the next, if the arrays have gaps; 0: all heads are
-  /// contiguous. Samples are contiguous. The strides also hold for the gradients. Arrays whose rows and
-  /// heads are all multiples of 16 bytes are aligned to 16 bytes.
+  /// Number of elements from one position of a sequence to the next; 0 means that there are no gaps between
+  /// the heads of adjacent positions. There are never gaps between samples. The strides also hold for the
+  /// gradients. An array is aligned to 16 bytes if the sizes of its rows and heads are multiples of 16 bytes.
   int64_t query_stride = 0, key_stride = 0, value_stride = 0;
 
   bool operator==(const AttentionSpec&) const = default;

@@ -1,4 +1,4 @@
-// Specs of operations that merge arrays, and that sum strided elements.
+// Specs of operations that merge arrays or sum strided elements.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ enum class MergeKind { subtract, average, maximum, minimum };
 inline constexpr size_t kMostMerged = 64;
 
 /// dst[i0, ..., i5] = the sum over j0 and j1, in this order, of src[i0 * strides[0] + ... + i5 * strides[5] +
-/// j0 * sum_strides[0] + j1 * sum_strides[1]]: a copy in another order of axes, a copy that repeats elements
-/// (a stride of 0) or reverses them (a negative stride), or the gradient of one. dst is row major. Strides
-/// count elements.
+/// j0 * sum_strides[0] + j1 * sum_strides[1]]. This can be a copy in another order of axes, a copy that
+/// repeats elements (a stride of 0) or reverses them (a negative stride), or the gradient of such a copy. dst
+/// is row major. Strides count elements.
 struct StridedSum {
   /// Extents and strides of axes, outermost first.
   std::array<int64_t, 6> extents{1, 1, 1, 1, 1, 1}, strides{};

@@ -1,10 +1,11 @@
 // The op vocabulary: all operations that layers, losses and optimizers need from a device. ops/ops.inc lists
-// the operations; this file has the classes of prepared operations and the structs of arguments. Implemented
-// for the CPU (oneDNN and our own kernels) and for CUDA (cuBLASLt, cuDNN and our own kernels). All pointers
-// are memory of the Context's device. Calls may return before the work is done; operations run in the order
-// of the calls. `void*` arrays have compute_type(), unless an operation names their type: activations, their
-// gradients, and the copies of weights that matrix products and convolutions read. `float*` arrays are always
-// float32: parameters, their gradients, statistics. All arrays are row major.
+// the operations; this file has the classes of prepared operations and the structs of arguments. There are
+// implementations for the CPU (oneDNN and our own kernels) and for CUDA (cuBLASLt, cuDNN and our own
+// kernels). All pointers point to memory of the Context's device. Calls may return before the work is done;
+// operations run in the order of the calls. `void*` arrays have compute_type(), unless an operation names
+// their type: activations, their gradients, and the copies of weights that matrix products and convolutions
+// read. `float*` arrays are always float32: parameters, their gradients, statistics. All arrays are row
+// major.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +43,7 @@ struct Remarks {
   std::string note;     ///< a note about all operations of this kind; printed once
 };
 
-// Prepared operations: created once per shape by a plan, run in every step. `scratch` holds at least
+// A plan creates prepared operations once per shape and runs them in every step. `scratch` holds at least
 // scratch_bytes() and keeps nothing between calls. `saved` holds at least saved_bytes(), which the forward
 // call writes and the backward call reads.
 
@@ -57,17 +58,17 @@ class Matmul {
 
 /// Cross-correlation in two or three dimensions, the "convolution" of deep learning. Images have the layouts
 /// that src_layout() and dst_layout() return. Kernels and their gradients always have Keras's layout:
-/// [height, width, channels, filters], if depthwise [height, width, channels, multiplier], for volumes
-/// [depth, height, width, channels, filters].
+/// [height, width, channels, filters], or [height, width, channels, multiplier] if depthwise, or [depth,
+/// height, width, channels, filters] for volumes.
 class Convolution {
  public:
   virtual ~Convolution() = default;
-  /// The layouts of src and diff_src, and of dst and diff_dst: the backend's fastest ones.
+  /// Return the layouts of src and diff_src, and of dst and diff_dst: the backend's fastest ones.
   virtual Layout src_layout() const = 0;
   virtual Layout dst_layout() const = 0;
   virtual size_t scratch_bytes() const = 0;
-  /// Size of a copy of the kernel in the backend's order, which forward() writes and backward_data() reads,
-  /// so that it need not convert the kernel again. `saved` may be null in both calls.
+  /// Returns the size of a copy of the kernel in the backend's order, which forward() writes and
+  /// backward_data() reads, so that it need not convert the kernel again. `saved` may be null in both calls.
   virtual size_t saved_bytes() const = 0;
   virtual Remarks remarks() const { return {}; }
   virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
@@ -141,8 +142,8 @@ class BatchNormalization {
 
 /// Batch normalization in training over the rows of all replicas. Forward and backward take two calls each;
 /// between them, the replicas exchange their partial sums by all_gather (ops/math/normalization.h describes
-/// the sums), so that all normalise by the same bits. A call accesses only the arguments that its comment
-/// names.
+/// the sums). All replicas therefore normalise by bitwise equal statistics. A call accesses only the
+/// arguments that its comment names.
 class SynchronizedBatchNormalization {
  public:
   using TrainingArguments = BatchNormalization::TrainingArguments;
@@ -153,13 +154,13 @@ class SynchronizedBatchNormalization {
 
   /// Writes the moments of this replica's src, math::moments_size(channels) doubles, to `mine`.
   virtual void moments(const TrainingArguments& args, double* mine) = 0;
-  /// `all`: every replica's moments, by rank. Writes dst, and the mean and variance over all rows that are
-  /// not masked; 0 if there are none, as in Keras.
+  /// `all` has every replica's moments, in the order of ranks. Writes dst, and the mean and variance over all
+  /// rows that are not masked; 0 if there are none, as in Keras.
   virtual void forward(const TrainingArguments& args, const double* all) = 0;
   /// Reads src and diff_dst. Writes this replica's sums, math::gradient_sums_size(channels) doubles, to
   /// `mine`, diff_gamma and diff_beta of its rows, and its part of diff_mean and diff_variance.
   virtual void gradient_sums(const BackwardArguments& args, double* mine) = 0;
-  /// `all`: every replica's sums, by rank. Writes diff_src.
+  /// `all` has every replica's sums, in the order of ranks. Writes diff_src.
   virtual void backward(const BackwardArguments& args, const double* all) = 0;
 };
 
@@ -326,15 +327,15 @@ class Ops {
 #define DTRAIN_OP(result, name, arguments) virtual result name arguments = 0;
 #include "ops/ops.inc"
 
-  /// sums_of_squares() of one array of n elements.
+  /// Computes sums_of_squares() of one array of n elements.
   void sum_of_squares(const float* src, double* squares, int64_t n) {
     const std::span<const float> array(src, static_cast<size_t>(n));
     sums_of_squares({&array, 1}, squares);
   }
 };
 
-/// `independent_rows`: the bits of a row of a matrix product depend on that row and the other factor only,
-/// not on the number of rows or threads. Such products are slower.
+/// Returns the operations of a CPU. With `independent_rows`, the bits of a row of a matrix product depend
+/// only on that row and the other factor, not on the number of rows or threads; such products are slower.
 std::unique_ptr<Ops> make_cpu_ops(Context& context, bool independent_rows = false);
 /// Returns the operations of a GPU; `context` must belong to a GPU.
 std::unique_ptr<Ops> make_cuda_ops(Context& context, const GpuMath& math);

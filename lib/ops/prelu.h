@@ -8,8 +8,9 @@
 namespace dtrain {
 
 /// Assigns a slope to each element of an array, whose axes are ordered from outermost to innermost. Element
-/// (i0, ..., i5) has slope i0 * steps[0] + ... + i5 * steps[5]. A step of 0 means that the slope is shared
-/// along the axis; the indices of the other axes lead to each slope exactly once.
+/// (i0, ..., i5) has the slope with the index i0 * steps[0] + ... + i5 * steps[5]. If a step is 0, the
+/// elements along that axis share their slope. The indices along the other axes reach each slope exactly
+/// once.
 struct PreluSpec {
   static constexpr size_t kAxes = 6;
   std::array<int64_t, kAxes> extents{1, 1, 1, 1, 1, 1}, steps{};

@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// Columns of kernels, biases and gates are in Keras's order: lstm: input, forget, cell, output; gru: update,
-/// reset, candidate.
+/// Columns of kernels, biases and gates are in Keras's order: input, forget, cell, output (lstm) or update,
+/// reset, candidate (gru).
 struct RecurrenceSpec {
   enum class Kind : uint8_t { lstm, gru, simple };
   Kind kind = Kind::lstm;
@@ -18,16 +18,19 @@ struct RecurrenceSpec {
   /// Activation of the gates of lstm and gru.
   ActivationSpec recurrent_activation{.kind = Activation::sigmoid};
   bool bias = true;
-  bool reset_after = true;         ///< gru: the reset gate multiplies the product, not the state before it
+  /// For a gru: true if the reset gate multiplies the product of the state and the candidate's kernel, false
+  /// if it multiplies the state before that product.
+  bool reset_after = true;
   bool go_backwards = false;       ///< the last element of a sequence is processed first
   bool return_sequences = false;   ///< dst holds the state after every step, in the order of processing
   bool training = true;            ///< there will be backward calls
   bool masked = false;             ///< calls have a mask
   bool has_state_factors = false;  ///< calls have state_factors
 
-  /// Number of blocks of `units` columns in the kernels.
+  /// Returns the number of blocks of `units` columns in the kernels.
   int64_t gates() const { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
-  /// Number of rows of the bias: the gru that resets after the product has a second one, for the product.
+  /// Returns the number of rows of the bias. A gru with reset_after has a second row, which is added to the
+  /// product of the state and the recurrent kernel.
   int64_t bias_rows() const { return kind == Kind::gru && reset_after ? 2 : 1; }
   bool has_cell() const { return kind == Kind::lstm; }
 };
@@ -46,8 +49,8 @@ class Recurrence {
     const float* bias;             ///< [bias_rows, gates * units]; null if the spec has none
     /// [batch, inputs]: factors of the inputs of every step; null: 1.
     const void* input_factors = nullptr;
-    /// [batch, gates * units]: factors of the state before each step, in its product with each gate's part of
-    /// the kernel; null if the spec has none.
+    /// [batch, gates * units]: each gate's factors of the state before each step. The state is multiplied by
+    /// them before its product with the gate's part of the recurrent kernel. Null if the spec has none.
     const void* state_factors = nullptr;
     const uint8_t* mask = nullptr;  ///< [batch, steps]: 0 for steps that keep the state (math::StepMask)
     const void *initial_state = nullptr, *initial_cell = nullptr;  ///< [batch, units]; null: 0
@@ -64,7 +67,7 @@ class Recurrence {
     const void *diff_dst = nullptr, *diff_last_state = nullptr, *diff_last_cell = nullptr;  ///< null: 0
     void *diff_src = nullptr, *diff_initial_state = nullptr,
          *diff_initial_cell = nullptr;  ///< null if not needed
-    /// Null if not needed: either all of them, or only diff_bias if the spec has no bias.
+    /// Null if the gradients of the weights are not needed. diff_bias is also null if the spec has no bias.
     float *diff_kernel = nullptr, *diff_recurrent_kernel = nullptr, *diff_bias = nullptr;
     const void* saved = nullptr;
     void* scratch = nullptr;

@@ -55,8 +55,8 @@ constexpr bool from_output(const ActivationSpec& spec) {
     case Activation::mish:
       return false;
     case Activation::clipped_relu:
-      // A maximum or threshold that changes when rounded to 16 bits could not be distinguished from its
-      // neighbours.
+      // The gradient depends on which side of a limit the input is. If rounding to 16 bits changes the
+      // maximum or the threshold, outputs at the limit are equal to outputs next to it.
       return spec.threshold == 0.0f && (spec.maximum == std::numeric_limits<float>::infinity() ||
                                         (spec.maximum >= 0x1p-14f && spec.maximum < 0x1p15f &&
                                          (std::bit_cast<uint32_t>(spec.maximum) & 0xffffu) == 0));
@@ -163,8 +163,8 @@ struct BatchNormalizationSpec {
   bool masked = false;
 };
 
-/// Sparse: the target is int32 class numbers, [rows]; a number out of range gives NaN. Otherwise it is
-/// float32 probabilities, [rows, columns].
+/// If `sparse` is true, the target is int32 class numbers, [rows]; a number out of range gives NaN. Otherwise
+/// it is float32 probabilities, [rows, columns].
 struct CrossEntropySpec {
   bool sparse = true;
   bool from_logits = true;    ///< true: scores are logits; false: probabilities, clipped to [1e-7, 1 - 1e-7],
@@ -224,8 +224,9 @@ struct RowWeights {
 struct MetricSpec {
   enum class Kind : uint8_t { sparse_top_k, categorical_top_k, binary_accuracy, mean_absolute_error };
   Kind kind = Kind::sparse_top_k;
-  int k = 1;  ///< top-k: correct if fewer than k scores are greater, or equal and earlier in the row (k = 1
-              ///< is argmax)
+  /// Option of the top-k kinds: a row is correct if fewer than k scores are greater than the target's, or
+  /// equal to it and earlier in the row (k = 1 is argmax).
+  int k = 1;
   float threshold = 0.5f;  ///< option of binary_accuracy
 };
 
@@ -300,9 +301,10 @@ struct StepNumbers {
   uint64_t step = 0;  ///< number of the global step, from 0
   double learning_rate = 0;
   float decay = 0;  ///< learning_rate * weight_decay: fraction that is first subtracted from each weight
-  double row_weights = 1;  ///< number of row weights in the global batch, if rows have weights; their sum if
-                           ///< the host knows it before the step
-  int64_t first = 0;       ///< number of the batch's first sample, in the order of the epoch
+  /// If rows have weights: the sum of the global batch's row weights if the host knows it before the step,
+  /// else their number.
+  double row_weights = 1;
+  int64_t first = 0;  ///< number of the batch's first sample, in the order of the epoch
 };
 
 /// Update settings of one parameter group.
@@ -338,8 +340,8 @@ struct OrthogonalSpec {
   int64_t stride = 0, step = 1;     ///< elements from a vector to the next, from an element to the next
 };
 
-/// A limit for an array of [outer, extent, inner] elements: for each element's sign, or for the Euclidean
-/// norms over the extent.
+/// A constraint on an array of [outer, extent, inner] elements: either no element may be negative, or the
+/// Euclidean norms over the extent are limited.
 struct ConstraintSpec {
   bool non_negative = false;  ///< negative elements become 0, and the members below are not used
   /// Elements are multiplied by (rate * (their norm, limited to [min, max]) + (1 - rate) * norm) / norm.
@@ -356,7 +358,8 @@ struct GradientScale {
                              ///< all row weights are 0
 };
 
-/// Kept in device memory, so that a captured step can be replayed.
+/// The numbers of a step. They are in device memory, so that a captured step can be replayed with other
+/// numbers.
 struct StepState {
   StepNumbers now;
   GradientScale gradient;
