@@ -386,9 +386,9 @@ struct GradientRule {
 
 /// Compute options of a GPU.
 struct GpuMath {
-  /// The compute type, a floating type: of activations, their gradients, and the copies of weights that
-  /// matrix products and convolutions read. Parameters, their gradients, optimizer slots and statistics are
-  /// always float32.
+  /// The compute type, which is a floating type. Activations, their gradients, and the copies of weights that
+  /// matrix products and convolutions read have this type. Parameters, their gradients, optimizer slots and
+  /// statistics are always float32.
   DType type = DType::float32;
   bool tf32 = false;           ///< float32 products use TF32, with 10 bits of mantissa
   bool deterministic = false;  ///< only uses algorithms that give the same bits in every run

@@ -53,7 +53,7 @@ class CpuAttention final : public Attention {
   }
 
  private:
-  /// Number of floats of a contiguous array of queries.
+  /// Returns the number of floats of a contiguous array of queries.
   int64_t query_floats() const { return spec_.batch * spec_.queries * spec_.heads * spec_.key_dim; }
 
   /// Calls body(index, work memory of the thread) for all indices, on all threads.

@@ -134,7 +134,7 @@ class CpuConvolution final : public Convolution {
     if (!fuses(spec.activation)) activation_ = spec.activation;
     dst_elements_ = spec.batch * spec.filters * spec.dst_pixels();
     const Choice choice = choose(engine_.engine, spec);
-    // With one channel, both layouts are the same in memory.
+    // With one channel, the planar and the plain layout are the same in memory.
     src_layout_ = choice.src == Layout::planar && spec.channels == 1 ? Layout::plain : choice.src;
     dst_layout_ = choice.dst == Layout::planar && spec.filters == 1 ? Layout::plain : choice.dst;
     const auto keras = kernel_desc(spec);
@@ -171,7 +171,7 @@ class CpuConvolution final : public Convolution {
     return std::max({forward_.scratch_bytes(), data_.scratch_bytes(), filter_.scratch_bytes()});
   }
 
-  /// No saved kernel: oneDNN uses a different kernel order in each direction.
+  /// Nothing is saved, because oneDNN uses a different kernel order in each direction.
   size_t saved_bytes() const override { return 0; }
 
   void forward(const void* src, const void* kernel, const void* bias, void* dst, void*,

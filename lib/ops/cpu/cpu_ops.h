@@ -21,8 +21,8 @@ inline const float* f32(const void* data) {
   return static_cast<const float*>(data);
 }
 
-/// Writes the contribution of these rows to the batch's mean and variance, from which the moving averages are
-/// updated.
+/// Writes the contribution of the batch's rows to the mean and variance of the global batch, from which the
+/// moving averages are updated.
 inline void give_statistics(const BatchNormalization::BackwardArguments& args, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
     args.diff_mean[c] = args.share * args.mean[c];
@@ -47,7 +47,8 @@ auto prepared(const char* what, Make&& make) try {
   throw Unsupported(std::string("oneDNN has no implementation of a ") + what + " with these sizes");
 }
 
-/// Must be used by its context's thread. Results have the same bits for the same number of threads.
+/// The operations of a CPU. Only the thread of their context may call them. Results have the same bits for
+/// the same number of threads.
 class CpuOps final : public Ops {
  public:
   CpuOps(Context& context, const Kernels& kernels, bool independent_rows = false);

@@ -61,7 +61,7 @@ void CpuOps::metric(const MetricSpec& spec, const MetricArguments& args) {
 }
 
 /// The first thread adds to the result, each other thread to a separate array, which is added at the end.
-/// Uses only as many threads as have more elements to read than sums to clear.
+/// Fewer threads are used if a thread would have more sums to clear than elements to read.
 void CpuOps::count(const CountSpec& spec, const MetricArguments& args) {
   const auto sums = static_cast<size_t>(spec.sums(args.columns));
   const int64_t useful = args.rows * args.columns / std::max<int64_t>(spec.sums(args.columns), 1);

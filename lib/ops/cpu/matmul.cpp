@@ -28,9 +28,9 @@ void finish_product(CpuOps& ops, const MatmulSpec& spec, const void* bias, void*
   });
 }
 
-/// A product by oneDNN's sgemm, or by its matmul primitive where that was measured to be faster: on one
-/// thread with a small transposed B, by a half or more (with a large one it is slower by a tenth; in other
-/// cases and on two threads by up to a half). Bias and activation take one more pass.
+/// A product by oneDNN's sgemm or matmul primitive, whichever was measured to be faster. The primitive is
+/// faster by a half or more on one thread with a small transposed B. It is slower by a tenth with a large
+/// one, and by up to a half in other cases and on two threads. Bias and activation take one more pass.
 class CpuMatmul final : public Matmul {
  public:
   CpuMatmul(CpuOps& ops, const MatmulSpec& spec)

@@ -1,6 +1,6 @@
 // Recurrent layers. The rows of the batch are divided into blocks, one for each thread, which runs all steps
 // of its block: no thread waits for another within a sequence. The inputs of several steps are gathered and
-// multiplied at once; each step then adds the product of its state.
+// multiplied by the kernel at once; each step then adds the product of its state and the recurrent kernel.
 #include "ops/recurrence.h"
 
 #include <algorithm>
@@ -92,7 +92,8 @@ class CpuRecurrence final : public Recurrence {
   }
 
  private:
-  /// Number of steps whose inputs are multiplied at once: as many as the second-level cache holds.
+  /// Returns the number of steps whose inputs are multiplied at once: as many as the second-level cache
+  /// holds.
   int64_t steps_per_chunk() const {
     constexpr int64_t kFloats = 1 << 16;
     const int64_t rows = (spec_.batch + blocks_ - 1) / blocks_;
@@ -140,7 +141,8 @@ class CpuRecurrence final : public Recurrence {
     return part(f32(scratch) + static_cast<size_t>(blocks_) * scratch_.size(), block, kept_, offset);
   }
 
-  /// Writes the biases in the order of the gates, summed where both kernels add to the same sum.
+  /// Writes the biases in the order of the gates. The biases of both kernels are added if the gate's
+  /// pre-activation is the sum of both products.
   void arrange_bias(const float* bias, float* dst) const {
     const int64_t units = spec_.units;
     std::fill(dst, dst + width_, 0.0f);
@@ -157,7 +159,8 @@ class CpuRecurrence final : public Recurrence {
     std::copy_n(recurrent + 2 * units, units, dst + 2 * units);
   }
 
-  /// Writes the products of the inputs of `count` steps to their gates; a gru's inner column becomes 0.
+  /// Writes the products of `rows` rows of inputs and the kernel to their gates. A gru's column `inner`
+  /// becomes 0.
   void multiply_inputs(const float* inputs, const void* kernel, int64_t rows, float* gates) {
     const int64_t k = spec_.inputs, units = spec_.units;
     const ConstStridedMatrix a{inputs, k};
@@ -215,7 +218,8 @@ class CpuRecurrence final : public Recurrence {
     const int64_t rows = of_batch.count, units = spec_.units;
     const float* const kernel = f32(args.recurrent_kernel);
     const ConstStridedMatrix before{step.state_before, units};
-    // The products of a gru that resets before the product: two gates, then the candidate.
+    // A gru that resets before the product first multiplies the state by the kernels of two gates, and later
+    // the reset state by the candidate's kernel.
     const int64_t first = resets_before() ? 2 * units : columns();
     if (multiplies && !spec_.has_state_factors)
       multiply(rows, first, units, before, {kernel, columns()}, 1, {step.gates, width_});
@@ -316,7 +320,8 @@ class CpuRecurrence final : public Recurrence {
     return f32(factors) + rows.first * columns() + column;
   }
 
-  /// dst = src times the factors of the rows, of [steps, rows, units], with these distances between rows.
+  /// dst = src times the factors of the rows, of [steps, rows, units]. Strides are the distances between
+  /// rows.
   void multiply_rows(const float* src, int64_t src_stride, const float* factors, const RowBlock& rows,
                      int64_t steps, float* dst, int64_t dst_stride) const {
     for (int64_t row = 0; row < steps * rows.count; ++row) {
@@ -389,7 +394,7 @@ class CpuRecurrence final : public Recurrence {
     });
   }
 
-  /// Writes the gradient of the bias, whose columns are those of the kernels.
+  /// Writes the gradient of the bias, whose columns are in the same order as the kernels' columns.
   void sum_bias(const BackwardArguments& args) const {
     float* const sums = part(f32(args.scratch), 0, scratch_, work_.column_sums);
     sum_blocks(sums, f32(args.scratch), work_.diff_bias, width_);
@@ -417,7 +422,7 @@ class CpuRecurrence final : public Recurrence {
   FloatParts kept_, scratch_;  // parts of the memory of one block
   struct {
     size_t gates = 0, state = 0, cell = 0;
-  } states_;  // offsets in kept_: [steps, rows, width], [steps + 1, rows, units], likewise
+  } states_;  // offsets in kept_: [steps, rows, width], [steps + 1, rows, units] for `state` and `cell`
   struct {
     size_t bias = 0, inputs = 0, dropped = 0, diff_gates = 0, diff_state = 0, diff_cell = 0, column_sums = 0,
            diff_bias = 0, diff_kernel = 0, diff_recurrent_kernel = 0;

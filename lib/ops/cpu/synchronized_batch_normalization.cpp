@@ -32,9 +32,10 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
         layout_(channel_layout(spec)),
         replicas_(replicas) {}
 
-  /// Bytes for each thread's moments, the first values that it subtracts, and the moments of a run of rows.
+  /// Returns the bytes for each thread's moments, the first values that it subtracts, and the moments of a
+  /// run of rows.
   size_t scratch_bytes() const override { return static_cast<size_t>(threads_ * stride()) * sizeof(double); }
-  /// Bytes for the number of rows of all replicas, and for the arrays of Kept.
+  /// Returns the bytes for the number of rows of all replicas, and for the arrays of Kept.
   size_t saved_bytes() const override {
     return sizeof(double) + 4 * static_cast<size_t>(spec_.channels) * sizeof(float);
   }

@@ -44,7 +44,7 @@ void copy_padded(const float* src, int64_t step, int64_t count, int64_t columns,
 struct TilePlace {
   int64_t query, query_count, key, key_count;  ///< index of the first query and key
 
-  /// Number of the tile's keys that some of its queries see.
+  /// Returns the number of the tile's keys that some of its queries see.
   static int64_t visible_keys(const AttentionSpec& spec, int64_t query, int64_t query_count, int64_t key,
                               int64_t key_count) {
     const int64_t visible = spec.first_query + query + query_count - key;
@@ -85,8 +85,8 @@ void dropout_factors(const AttentionSpec& spec, const AttentionHead& head, const
   }
 }
 
-/// Replaces a tile's scores by exp(score - largest), updates `largest` and `sum`, and writes the factor of
-/// the sums so far.
+/// Replaces a tile's scores by exp(score - largest), updates `largest` and `sum`, and writes the factors by
+/// which the sums of earlier tiles must be multiplied.
 void update_softmax(float* weights, int64_t keys, TileRow& largest, TileRow& sum, TileRow& factor) {
   TileRow next = largest, shift;
   for (int64_t j = 0; j < keys; ++j) {
@@ -214,7 +214,7 @@ void scores_backward(const float* logsumexp, const float* dots, const float* fac
   }
 }
 
-/// Adds the contributions of a tile of queries of head `member` of the group.
+/// Adds the contributions of a tile of queries, of head `member` of the group, to the gradients.
 void attention_backward_tile(const AttentionSpec& spec, const AttentionDropout& dropout,
                              const AttentionKeys& part, int64_t member, const TilePlace& place,
                              const BackwardWork& work) {

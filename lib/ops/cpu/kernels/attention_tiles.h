@@ -9,7 +9,7 @@
 
 namespace dtrain::cpu {
 
-/// One head of a sample. Pointers are those of the head's first position.
+/// One head of a sample. The pointers point to the head's first position.
 struct AttentionHead {
   const float *query, *key, *value;
   const uint8_t* key_mask;  ///< [keys] of the sample, or null
@@ -21,8 +21,8 @@ struct AttentionHead {
 /// holds a key's weights for several queries.
 struct AttentionTiles {
   static constexpr int64_t kQueries = 32, kKeys = 128;
-  /// The largest number of floats in a vector register. Rows whose columns are computed by vectors are
-  /// padded to it.
+  /// The largest number of floats in a vector register. Rows whose columns are computed by vectors are padded
+  /// to a multiple of it.
   static constexpr int64_t kLanes = 16;
 
   DTRAIN_HOST_DEVICE static int64_t padded(int64_t columns) {
@@ -48,11 +48,11 @@ struct AttentionQueries {
 /// Up to kKeys keys of a head of keys and values, with all queries that see them. Gradients of these keys are
 /// written; gradients of the queries are added to diff_query.
 struct AttentionKeys {
-  AttentionHead head;            ///< the first head of the group; `query` and `index` are its own
+  AttentionHead head;            ///< `query` and `index` belong to the first head of the group
   int64_t first, count;          ///< index of the first key; number of keys
   const float *dst, *diff_dst;   ///< arrays of the group's first head
   const float* logsumexp;        ///< [group, queries]
-  float* diff_query;             ///< gradient of the group's first head
+  float* diff_query;             ///< gradient of the queries of the group's first head
   int64_t diff_query_step;       ///< elements from one position to the next
   float *diff_key, *diff_value;  ///< gradients of the head's first key
 };

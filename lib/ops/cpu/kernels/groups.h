@@ -36,8 +36,9 @@ void each_part(int64_t block_channels, Use&& use) {
     use(from, block_channels - from < kGroupChannels ? block_channels - from : kGroupChannels);
 }
 
-/// Writes totals[g] = the sum of term(i, c, of_group[g]) over group g of the block. i is the distance of the
-/// element from the block's first, c that of its channel. The sums are float64.
+/// Writes totals[g] = the sum of term(i, c, of_group[g]) over group g of the block. i is the index of the
+/// element relative to the block's first element, c that of its channel relative to the block's first
+/// channel. The sums are float64.
 template <class Term>
 void sum_groups(int64_t pixels, int64_t channels, int64_t width, int64_t count, const float* of_group,
                 double* totals, Term&& term) {
@@ -70,7 +71,8 @@ void group_normalization_forward(const float* src, const float* gamma, const flo
     float* m = mean + block.sample * groups + block.first;
     float* inverse = inverse_deviation + block.sample * groups + block.first;
     double totals[kGroupChannels];
-    // Distances are taken from a value of the group, so that float64 also holds the mean of large values.
+    // A value of the group is subtracted from the others before they are summed, so that the mean is accurate
+    // even if the values are large.
     for (int64_t g = 0; g < block.count; ++g) m[g] = x[g * width];
     sum_groups(pixels, channels, width, block.count, m, totals, [&](int64_t i, int64_t, float middle) {
       return static_cast<double>(x[i]) - static_cast<double>(middle);

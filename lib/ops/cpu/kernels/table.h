@@ -32,21 +32,23 @@ struct ProductPanels {
   static constexpr int64_t kColumns = 32, kRows = 32;
 
   static int64_t count(const MatmulSpec& spec) { return (spec.n + kColumns - 1) / kColumns; }
-  /// Number of floats of a thread's work memory.
+  /// Returns the number of floats of a thread's work memory.
   static int64_t work_floats(const MatmulSpec& spec) { return (spec.k + kRows) * kColumns; }
 };
 
 /// One step of some rows of a recurrent layer. All arrays but `bias` have one row per sequence, without gaps.
-/// Gates are [rows, width]: lstm: as in Keras; simple: one; gru: update, reset, inner, candidate
-/// (math::GruGates).
+/// Gates are [rows, width]. An lstm has Keras's four gates, a simple layer has one, and a gru has update,
+/// reset, inner, candidate (math::GruGates).
 struct RecurrentStep {
-  float* gates;                        ///< sums, replaced by what backward needs
+  float* gates;                        ///< pre-activations, replaced by the numbers that backward needs
   const float* bias;                   ///< [width], in the order of the gates
   const float* state_before;           ///< [rows, units]
   float* state;                        ///< [rows, units], written
   const float* cell_before = nullptr;  ///< lstm: [rows, units]
   float* cell = nullptr;               ///< lstm: [rows, units], written
-  bool second = false;       ///< gru: whether to compute the part of the step after the second product
+  /// For a gru that resets before the product: false for the part of the step before the product of `inner`
+  /// and the candidate's kernel, true for the part after it.
+  bool second = false;
   math::StepMask mask = {};  ///< mask of the rows
 
   static int64_t width(const RecurrenceSpec& spec) {
@@ -55,18 +57,21 @@ struct RecurrentStep {
 };
 struct RecurrentBackwardStep {
   const float* gates;  ///< as the forward step left them
-  float* diff_gates;   ///< gradients of the sums, written
+  float* diff_gates;   ///< gradients of the pre-activations, written
   const float* state_before;
   const float *cell_before = nullptr, *cell = nullptr;  ///< lstm
-  /// The gradient of the state, to which that of the output is added. A gru, and every kind if there is a
-  /// mask, then replaces it by the part of the previous state's gradient that does not pass a product.
+  /// The gradient of the state. The step adds the gradient of the output to it. A gru, and every kind if
+  /// there is a mask, then replaces it by the part of the previous state's gradient that passes through no
+  /// matrix product.
   float* diff_state;
   /// For an LSTM: gradient of the cell after the step, replaced by the gradient of the cell before it.
   float* diff_cell = nullptr;
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
   int64_t diff_dst_stride = 0;      ///< elements from one row of diff_dst to the next
-  bool second = false;              ///< gru: whether to compute the part of the step after the second product
-  math::StepMask mask = {};         ///< mask of the rows
+  /// For a gru that resets before the product: false for the gradients of the update gate and the candidate,
+  /// true for that of the reset gate, which needs the gradient of `inner`.
+  bool second = false;
+  math::StepMask mask = {};  ///< mask of the rows
 };
 
 /// The functions of one instruction set (ops/cpu/kernels/kernels.inc).

@@ -21,8 +21,8 @@ class Call {
   using Arguments = std::initializer_list<std::pair<int, dnnl::memory::desc>>;
 
   Call() = default;  // nothing to run
-  /// `arguments`: pairs of a DNNL_ARG_* constant and a memory descriptor, in the order of run()'s pointers.
-  /// An argument with an empty descriptor is left out, and its pointer is ignored.
+  /// `arguments` are pairs of a DNNL_ARG_* constant and a memory descriptor, in the order of run()'s
+  /// pointers. An argument with an empty descriptor is left out, and its pointer is ignored.
   Call(const Engine& engine, const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
        Arguments arguments);
 

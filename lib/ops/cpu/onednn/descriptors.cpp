@@ -24,7 +24,7 @@ struct Eltwise {
   float alpha = 0;
 };
 
-/// Returns nothing for an activation that oneDNN does not fuse.
+/// Returns nullopt for an activation that oneDNN does not fuse.
 std::optional<Eltwise> eltwise_of(const ActivationSpec& activation) {
   switch (activation.kind) {
     case Activation::relu:
