@@ -12,7 +12,7 @@ struct BiasActivation {
   int64_t columns;
   ActivationSpec spec;
 
-  /// N divides the columns, so N elements belong to one row.
+  /// N divides the number of columns, so N consecutive elements belong to one row.
   template <int N>
   struct Loaded {
     float values[N], biases[N];

@@ -17,7 +17,7 @@ namespace dtrain::cuda {
 class DnnDevice {
  public:
   DnnDevice(cudnnHandle_t handle) : handle_(handle) {}
-  /// `properties`: JSON with cuDNN's names for the values of cudaDeviceProp.
+  /// `properties` is JSON with cuDNN's names for the values of cudaDeviceProp.
   static DnnDevice described(const std::string& properties);
 
   cudnnHandle_t handle() const { return handle_; }                 // null if described
@@ -104,8 +104,8 @@ class DnnPlan {
   /// slowest.
   int64_t engine_index() const;
   /// Enqueues the graph on the stream of `handle`, which must belong to the device for which the plan was
-  /// found. `arrays`: the array of each tensor in `ids`; in host memory for tensors that are passed by value.
-  /// `what` names the call in error messages.
+  /// found. `arrays` has the array of each tensor in `ids`; it is in host memory for tensors that are passed
+  /// by value. `what` names the call in error messages.
   void run(cudnnHandle_t handle, const std::vector<int64_t>& ids, const std::vector<const void*>& arrays,
            void* workspace, const char* what) const;
 

@@ -14,9 +14,10 @@ namespace dtrain::cuda {
 namespace {
 
 /// Source arrays that are combined into one value, passed as a kernel argument. With capacity 1 or 2 the
-/// count is a constant, so all loads are issued before the first is waited for. Up to kFewSources, the
-/// argument is small enough to cost nothing; above, it uses the space of one launch (4 KiB). A value is
-/// therefore always computed in one pass, and the destination may be any of the sources.
+/// count is a constant, so all loads are issued before the first is waited for. With up to kFewSources
+/// arrays, the argument is small enough to cost nothing; with more, it takes about 2 KiB of the 4 KiB that a
+/// kernel's arguments may have. A value is therefore always computed in one pass, and the destination may be any of
+/// the sources.
 constexpr size_t kFewSources = 8, kMostSources = 256;
 
 template <class T, size_t kCapacity>
@@ -84,8 +85,8 @@ struct SumBackward {
   }
 };
 
-/// Gives the values of SumBackward as terms of the columns' sums. A term is the value as stored, as if a
-/// separate pass had read it back.
+/// Passes the values of SumBackward as terms to the sums of columns. A term is the value rounded to the type
+/// in which it is stored, as if a separate pass had read it back.
 template <class Body>
 struct SumBackwardTerm {
   static constexpr int kSums = 1;

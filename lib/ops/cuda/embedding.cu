@@ -39,11 +39,12 @@ struct EmbeddingForward {
 // shared by all warps: the row that occurs most often in a sample of the list, such as padding.
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
-constexpr int kRounds = 2;       // indices that a thread scans for one list
-constexpr int kAhead = 16;       // elements that a thread loads before it adds the first
-constexpr int kSharing = kWarp;  // lists with at least this many entries share a row
+constexpr int kRounds = 2;  // indices that a thread scans for one list
+constexpr int kAhead = 16;  // elements that a thread loads before it adds the first
+// All warps of a block share one row of each list with at least this many entries.
+constexpr int kSharing = kWarp;
 
-/// A block's indices among kRounds * kThreads consecutive ones, in order.
+/// A block's list: those of kRounds * kThreads consecutive indices whose rows belong to the block, in order.
 struct Listed {
   int32_t row[kRounds * kThreads];
   uint16_t place[kRounds * kThreads];  // position among the scanned indices
@@ -97,7 +98,8 @@ __device__ inline int list_rows(Listed& listed, const Indices& indices, int64_t 
 
 /// Returns the row that occurs most often in a sample of kWarp entries; among equally frequent rows, the one
 /// with the greatest index. The sample is spread over the list at uneven distances, because sentences of
-/// equal length may all begin with the same word. All threads call; the list has at least kWarp entries.
+/// equal length may all begin with the same word. All threads of the block must call it. The list must have
+/// at least kWarp entries.
 __device__ inline int32_t most_frequent(Listed& listed, int count) {
   if (threadIdx.x < kWarp) {
     const auto i = static_cast<int>(threadIdx.x);

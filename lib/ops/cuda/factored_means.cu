@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 constexpr int64_t kElements = 8192;  // elements of short rows that a block replaces by the direction
 
-/// One thread of each block computes the step, whose power is in double precision.
+/// One thread of each block computes the step, because that takes a power in double precision.
 __device__ math::Adafactor::Step begin_in_block(const math::Adafactor& rule, const FactoredArguments& args) {
   __shared__ math::Adafactor::Step begun;
   if (threadIdx.x == 0) begun = rule.begin(*args.state, args.group);

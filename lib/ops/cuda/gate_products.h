@@ -1,5 +1,5 @@
-// Products of a recurrent layer's state if each gate reads the state with different factors (recurrent
-// dropout): one product for each gate, from aligned copies.
+// Products of a recurrent layer's state and kernel if each gate reads the state with different factors
+// (recurrent dropout). Each gate has a separate product, which reads aligned copies.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ const E* at(const std::byte* memory, size_t offset) {
   return reinterpret_cast<const E*>(memory + offset);
 }
 
-/// The first `gates` gates of the kernel are multiplied by the state. `factors` are [batch, spec.gates() *
+/// Multiplies the state by the first `gates` gates of the kernel. `factors` are [batch, spec.gates() *
 /// units]; arrays of a step's gates are [batch, gates * units].
 template <class T>
 class GateProducts {
@@ -81,7 +81,7 @@ class GateProducts {
     }
   }
 
-  /// diff_state = the gradient of the state that passes the products.
+  /// diff_state = the part of the state's gradient that passes through the products.
   void backward(const T* diff_sums, const void* factors, float* diff_state, std::byte* scratch) {
     const int64_t units = spec_.units;
     T* const operand = at<T>(scratch, operand_);
@@ -93,8 +93,9 @@ class GateProducts {
     }
   }
 
-  /// Writes the gradient of the recurrent kernel, gate by gate. `states`: the states before each step,
-  /// [steps, batch, units]; `diff_sums`: the gradients of the gates' sums, [steps, batch, gates * units].
+  /// Writes the gradient of the recurrent kernel, gate by gate. `states` has the states before each step,
+  /// [steps, batch, units]; `diff_sums` has the gradients of the gates' pre-activations, [steps, batch, gates
+  /// * units].
   void kernel_gradient(const T* states, const T* diff_sums, const void* factors, float* diff_kernel,
                        std::byte* scratch) {
     const int64_t units = spec_.units, all = spec_.steps * n_;

@@ -7,7 +7,8 @@
 namespace dtrain::cuda {
 namespace {
 
-// Copies without conversion use units of bytes, the widest that divides all extents and addresses.
+// Copies without conversion move units of several bytes: the widest unit that divides all extents and
+// addresses.
 
 using Unit16 = Vector<uint32_t, 4>;
 

@@ -13,7 +13,7 @@ namespace dtrain::cuda {
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
             Arguments&&... arguments) {
-  // By-value parameters convert the arguments to the kernel's parameter types.
+  // Passing the arguments by value converts them to the types of the kernel's parameters.
   [&](Parameters... values) {
     void* pointers[] = {static_cast<void*>(&values)..., nullptr};
     check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, stream),
@@ -21,8 +21,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
   }(static_cast<Parameters>(arguments)...);
 }
 
-/// Returns how many blocks of `threads` threads cover n items, limited to what keeps the device busy; kernels
-/// stride over the rest.
+/// Returns how many blocks of `threads` threads cover n items, but at most as many as keep the device busy.
+/// If that is too few, a kernel's threads process several items each.
 inline unsigned blocks_for(int64_t n, int threads, int multiprocessors) {
   const int64_t wanted = (n + threads - 1) / threads;
   return static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, int64_t{multiprocessors} * 8));

@@ -94,7 +94,8 @@ class CudaMatmul final : public Matmul {
     set(CUBLASLT_MATMUL_DESC_TRANSB, spec_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   }
 
-  /// Makes a matrix, of a number of elements, the first of a batch.
+  /// Makes the layout describe a batch of matrices with `elements` elements each, one after the other in
+  /// memory.
   void set_batch(const MatrixLayout& matrix, int64_t elements, cudaDataType_t type) {
     if (spec_.batch == 1) return;
     const auto count = static_cast<int32_t>(spec_.batch);
@@ -156,7 +157,8 @@ class CudaMatmul final : public Matmul {
   MatrixLayout left_, right_, result_;
   cublasLtMatmulAlgo_t algorithm_{};
   bool adds_bias_ = false;  // true if the product's epilogue adds the bias
-  /// Alignment of all matrices in bytes: that of arenas and flat buffers, less within a batch of small ones.
+  /// Alignment of all matrices in bytes. Arenas and flat buffers have 16; matrices within a batch may have
+  /// less.
   uint32_t alignment_ = 16;
 };
 

@@ -46,7 +46,7 @@ __device__ double block_pairwise_sum(double value) {
 }
 
 /// math::PairwiseSum in the registers of a warp: lane l holds the sum of level l, because an indexed array
-/// would be placed in local memory. All lanes call with the same sums. Fewer than 2^32 terms.
+/// would be placed in local memory. All lanes call with the same sums. There must be fewer than 2^32 terms.
 class WarpPairwiseSum {
  public:
   __device__ void add(double sum) {

@@ -226,7 +226,7 @@ class CudaRecurrence final : public Recurrence {
     });
   }
 
-  /// The part of the gradient that the following step passes on.
+  /// Returns the parts of the state's gradient that come from the following step.
   StateGradient<T> next_gradient(std::byte* scratch) const {
     return {at<float>(scratch, work_.product),
             has_direct() ? at<float>(scratch, work_.direct) : nullptr,
@@ -357,7 +357,7 @@ class CudaRecurrence final : public Recurrence {
            candidate_kernel = 0, diff_gates = 0, diff_state_gates = 0, direct = 0, product = 0, diff_cell = 0,
            diff_candidate = 0, diff_state_kernel = 0, diff_candidate_kernel = 0;
   } work_;                                   // offsets in scratch_
-  std::optional<GateProducts<T>> by_gates_;  // instead of by_state_ if the state has factors
+  std::optional<GateProducts<T>> by_gates_;  // used instead of by_state_ if the state has factors
   std::unique_ptr<Matmul> by_inputs_, by_state_, by_inner_;
   std::unique_ptr<Matmul> by_kernel_, of_kernel_, of_state_kernel_, by_state_kernel_, of_candidate_kernel_,
       by_candidate_kernel_;

@@ -25,7 +25,8 @@ struct Raw {
   __device__ float operator[](int i) const { return to_float(accesses[i / kStep].v[i % kStep]); }
 };
 
-/// Returns src[0 .. N). For N > 1, src is aligned to 16 bytes, or to N elements if those are fewer bytes.
+/// Returns src[0 .. N). For N > 1, src must be aligned to 16 bytes, or to N elements if those are fewer
+/// bytes.
 template <int N, class T>
 __device__ inline Raw<N, T> load_raw(const T* src) {
   using Values = Raw<N, T>;
@@ -37,7 +38,7 @@ __device__ inline Raw<N, T> load_raw(const T* src) {
   return values;
 }
 
-/// Sets values = src[0 .. N), aligned likewise.
+/// Sets values = src[0 .. N). The alignment must be the same as for load_raw().
 template <int N, class T>
 __device__ inline void load(const T* src, float (&values)[N]) {
   const Raw<N, T> loaded = load_raw<N>(src);
@@ -45,7 +46,7 @@ __device__ inline void load(const T* src, float (&values)[N]) {
   for (int i = 0; i < N; ++i) values[i] = loaded[i];
 }
 
-/// dst[0 .. N) = values, aligned likewise.
+/// Sets dst[0 .. N) = values. The alignment must be the same as for load_raw().
 template <int N, class T>
 __device__ inline void store(T* dst, const float (&values)[N]) {
   constexpr int kStep = kAccess<T, N>;
@@ -72,7 +73,7 @@ __device__ inline Division divide(int64_t a, int64_t b) {
   return {a / b, a % b};
 }
 
-/// Index of this thread in the grid, and number of threads in the grid.
+/// Return the index of this thread in the grid, and the number of threads in the grid.
 __device__ inline int64_t thread_index() {
   return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kWeightThreads)
     orthogonal_gradient_kernel(OrthogonalSpec spec, float factor, GradientRule rule,
                                const double* row_weights, const StepState* state, const float* weights,
                                float* gradient, int64_t first, int64_t n) {
-  // Each pair is counted twice.
+  // The penalty has each pair twice, as (a, b) and as (b, a), so the factor is 2.
   const double scale =
       2 * static_cast<double>(math::penalty_scale(rule, row_weights, *state)) * static_cast<double>(factor);
   for (int64_t a = blockIdx.x; a < spec.vectors; a += gridDim.x)

@@ -13,7 +13,7 @@
 
 namespace dtrain::cuda {
 
-/// cuDNN's plans for one spec. Null: cuDNN does not compute this pass.
+/// cuDNN's plans for one spec. A pass that cuDNN does not compute has no plan.
 struct AttentionPlan {
   std::optional<DnnAttention> forward, backward;
 };
@@ -45,7 +45,7 @@ class AttentionPlans {
 
 namespace {
 
-/// Offsets of arrays in scratch memory, aligned as cuDNN needs them wherever that memory begins.
+/// Offsets of arrays in scratch memory. The arrays have cuDNN's alignment no matter where that memory begins.
 class AlignedArrays {
  public:
   size_t add(size_t bytes) {
@@ -119,7 +119,7 @@ class DnnBackedAttention final : public Attention {
   }
 
  private:
-  /// Enqueues the bias of the mask, if there may be one.
+  /// Returns the arrays of a call. If the spec has masks, enqueues the computation of the bias of the mask.
   template <class Arguments>
   DnnAttentionArrays arrays_of(const Arguments& args) {
     DnnAttentionArrays arrays;
@@ -146,7 +146,7 @@ class DnnBackedAttention final : public Attention {
   std::unique_ptr<Attention> tiled_;
   AlignedArrays arrays_;
   size_t bias_ = 0, first_keys_ = 0, logsumexp_ = 0, dots_ = 0, query_sums_ = 0;
-  std::optional<size_t> workspace_;  // bytes of workspace; nullopt: the workspace of the context is used
+  std::optional<size_t> workspace_;  // offset of the workspace; nullopt: the workspace of the context is used
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Min {
   __device__ int64_t operator()(int64_t a, int64_t b) const { return b < a ? b : a; }
 };
 
-/// A block per sample.
+/// Each block processes one sample.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     key_bias_kernel(const uint8_t* key_mask, T* bias, int64_t* first_keys, int64_t keys) {
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) first_keys[sample] = first;
 }
 
-/// One block per sample. Queries without a valid key are the first ones of the sample, or all.
+/// Each block processes one sample. Queries without a valid key are the first ones of the sample, or all.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     clear_blind_queries_kernel(AttentionSpec spec, const int64_t* first_keys, T* dst, float* logsumexp) {

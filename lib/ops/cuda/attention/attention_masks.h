@@ -6,9 +6,9 @@
 
 namespace dtrain::cuda {
 
-/// Writes the bias of each key ([batch, keys], in the compute type): 0 if it is valid, else a number so small
-/// that its weight is 0. Also writes the first valid key of each sample ([batch]); `keys` if there is none.
-/// key_mask may be null: all keys are valid.
+/// Writes the bias of each key ([batch, keys], in the compute type): 0 if it is valid, else a number so low
+/// that the key's weight is 0. Also writes the first valid key of each sample ([batch]); `keys` if there is
+/// none. If key_mask is null, all keys are valid.
 void key_bias(CudaOps& ops, const AttentionSpec& spec, const uint8_t* key_mask, void* bias,
               int64_t* first_keys);
 

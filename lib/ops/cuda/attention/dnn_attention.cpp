@@ -11,8 +11,8 @@ namespace {
 using Direction = DnnAttention::Direction;
 using Extents = std::vector<int64_t>;
 
-/// Earlier versions have errors in attention that cudnn-frontend's code works around, for example if the
-/// number of keys is not a multiple of 128.
+/// The oldest version of cuDNN whose attention is used. Earlier versions have errors in attention that
+/// cudnn-frontend's code works around, for example if the number of keys is not a multiple of 128.
 constexpr size_t kOldestVersion = 91600;
 
 // Ids of the arrays of a call. The ids of virtual tensors follow kFirstVirtual.
@@ -29,7 +29,7 @@ enum Id : int64_t {
   kDiffQuery,
   kDiffKey,
   kDiffValue,
-  // indexed by value
+  // The following ids are those of numbers, which are passed by value.
   kScale,
   kHidden,
   kOne,
@@ -129,12 +129,12 @@ class AttentionGraph {
   Tensor rows(Id id, int64_t heads, int64_t positions, int64_t columns, int64_t step) {
     return tensor(id, type_, {s_.batch, heads, positions, columns}, row_strides(positions, columns, step));
   }
-  /// Keys or values with their last two axes exchanged.
+  /// Returns keys or values with their last two axes exchanged.
   Tensor transposed(Id id, int64_t positions, int64_t columns, int64_t step) {
     return tensor(id, type_, {s_.batch, s_.kv_heads, columns, positions},
                   {positions * step, columns, 1, step});
   }
-  /// A virtual array with an element for each query and key.
+  /// Returns a virtual array with an element for each query and key.
   Tensor weights(cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     const int64_t all = s_.queries * s_.keys;
     return tensor(kVirtual, type, {s_.batch, s_.heads, s_.queries, s_.keys},
@@ -175,7 +175,7 @@ class AttentionGraph {
             .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, *x)
             .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, *y));
   }
-  /// y = mode(x, b), or a selection between x and b by `condition`. b and `condition` may be null.
+  /// Sets y = mode(x, b), or y to a selection between x and b by `condition`. b and `condition` may be null.
   void elementwise(DnnDescription& mode, Tensor x, Tensor b, Tensor condition, Tensor y) {
     const Tensor own = keep(mode.finish());
     DnnDescription operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
@@ -197,7 +197,7 @@ class AttentionGraph {
     elementwise(description, x, b, nullptr, y);
   }
 
-  /// query key^T * scale, plus the bias.
+  /// Returns query key^T * scale, plus the bias.
   Tensor biased_scores(Tensor query, Tensor key, Tensor scale) {
     const Tensor products = weights(), scaled = weights();
     multiply(query, key, products);
@@ -228,8 +228,8 @@ class AttentionGraph {
     return hidden;
   }
 
-  /// Dot products of the rows of dst and its gradient. The factor 1 is where dropout would be undone; cuDNN
-  /// expects it.
+  /// Adds the dot products of the rows of dst and diff_dst. cuDNN expects a factor where dropout would be
+  /// undone; here it is 1.
   void add_dots(Tensor dst, Tensor diff_dst, Tensor dots) {
     const int64_t all = s_.queries * s_.value_dim;
     const Tensor products = tensor(kVirtual, CUDNN_DATA_FLOAT, {s_.batch, s_.heads, s_.queries, s_.value_dim},
@@ -240,7 +240,8 @@ class AttentionGraph {
     pointwise(CUDNN_POINTWISE_MUL, sums, value_of(kOne), dots);
   }
 
-  /// weights^T rows: the gradient of keys or values, summed over the heads that share them.
+  /// Adds the product weights^T rows, which is the gradient of keys or values, summed over the heads that
+  /// share them.
   void add_gradient_of_keys(Tensor weights, Tensor rows_of_queries, Id id, int64_t columns, int64_t step) {
     const int64_t all = s_.queries * s_.keys;
     const Tensor turned =

@@ -1,6 +1,6 @@
 // Attention by tiles of queries and keys. A block owns the queries (or in backward, also the keys) whose
-// results it writes, so that sums have the same order in every run. Blocks (., y) compute column block y of
-// their results.
+// results it writes, so that sums have the same order in every run. blockIdx.y counts blocks of the results'
+// columns.
 #include <algorithm>
 
 #include "ops/cuda/attention/tiled_attention.h"
@@ -51,7 +51,7 @@ struct AttentionPlace {
   __device__ int64_t dst_at(int64_t query) const {
     return ((sample * spec.queries + query) * spec.heads + head) * spec.value_dim;
   }
-  /// Index of a query in arrays with one number per query.
+  /// Returns the index of a query in arrays with one number per query.
   __device__ int64_t row_at(int64_t query) const {
     return (sample * spec.heads + head) * spec.queries + query;
   }
@@ -69,7 +69,7 @@ struct AttentionPlace {
     return {arrays.diff_dst + dst_at(first), spec.heads * spec.value_dim, tile_rows(first, spec.queries)};
   }
 
-  /// Number of keys that at least one query of a tile sees, if there is no mask.
+  /// Returns the number of keys that at least one query of a tile sees, if there is no mask.
   __device__ int64_t visible_keys(int64_t first) const {
     const int64_t visible = spec.first_query + first + tile_rows(first, spec.queries);
     return spec.causal && visible < spec.keys ? visible : spec.keys;

@@ -17,8 +17,8 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Returns true for a 1x1 convolution with stride 1 and no padding. It is a matrix product, which needs no
-/// other order of the kernel and computes the kernel's gradient directly in float32.
+/// Returns true for a 1x1 convolution with stride 1 and no padding. It is a matrix product, which reads the
+/// kernel in Keras's order and computes the kernel's gradient directly in float32.
 bool is_product(const ConvolutionSpec& spec) {
   return spec.kernel_pixels() == 1 && spec.stride_depth == 1 && spec.stride_height == 1 &&
          spec.stride_width == 1 && spec.padding == Padding3{};

@@ -36,7 +36,7 @@ class ConvolutionInPieces final : public Convolution {
 
   Layout src_layout() const override { return Layout::plain; }
   Layout dst_layout() const override { return Layout::plain; }
-  /// The gradient of one piece's filter, followed by the piece's own scratch memory.
+  /// Scratch memory has the gradient of one piece's filter, followed by the piece's own scratch memory.
   size_t scratch_bytes() const override {
     return gradient_bytes() + most([](const Convolution& piece) { return piece.scratch_bytes(); });
   }

@@ -10,7 +10,8 @@ namespace dtrain::cuda {
 /// layout, [height, width, filters]; the filters of a channel are contiguous.
 struct DepthwiseGeometry {
   int64_t batch;
-  int height, width, channels, out_height, out_width, filters, multiplier;  // filters per channel
+  // `multiplier` is the number of filters per channel.
+  int height, width, channels, out_height, out_width, filters, multiplier;
   int kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width;
   int top, left;
 

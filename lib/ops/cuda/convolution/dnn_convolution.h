@@ -27,8 +27,8 @@ class DnnConvolution {
  public:
   enum class Direction { forward, backward_data, backward_filter };
 
-  /// `at_hand`: bytes of workspace that are available without scratch memory. Returns nullopt if cuDNN has no
-  /// engine that satisfies `math` and needs at most most_workspace() bytes.
+  /// `at_hand` is the number of bytes of workspace that are available without scratch memory. Returns nullopt
+  /// if cuDNN has no engine that satisfies `math` and needs at most most_workspace() bytes.
   static std::optional<DnnConvolution> find(const DnnDevice& device, const GpuMath& math,
                                             const ConvolutionSpec& spec, Direction direction, size_t at_hand);
   static size_t most_workspace(const ConvolutionSpec& spec, DType type, size_t at_hand);

@@ -16,7 +16,7 @@ struct Exponentials {
 };
 
 /// Computes a row's Exponentials in one pass, rescaling the sum whenever a greater element is found. Calls
-/// also(c) for each access.
+/// also(c) for each access, where c is the first of the N columns that it reads.
 template <int N, class T, class Group, class Also>
 __device__ Exponentials exponentials(const Group& group, const T* x, int64_t columns, const Also& also) {
   float most = std::numeric_limits<float>::lowest(), total = 0.0f;

@@ -11,7 +11,7 @@ namespace {
 template <class T>
 class Passes {
  public:
-  /// `arrived`: kMostArrivals counters for finish_if_last().
+  /// `arrived` has kMostArrivals counters for finish_if_last().
   Passes(const CudaContext& context, unsigned* arrived, const BatchNormalizationSpec& spec)
       : context_(context),
         arrived_(arrived),
@@ -73,8 +73,8 @@ class Passes {
     normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr, args.addend},
               kept.scale);
   }
-  /// Computes the parameters' gradients and the line; if `mine` is not null, writes this replica's gradient
-  /// sums to `mine` instead of the line.
+  /// Computes the parameters' gradients and the Line; if `mine` is not null, writes this replica's gradient
+  /// sums to `mine` instead of the Line.
   void sum_gradients(const BatchNormalization::BackwardArguments& args, const BackwardArrays<T>& arrays,
                      double* mine) const {
     auto* partials = static_cast<double*>(args.scratch);

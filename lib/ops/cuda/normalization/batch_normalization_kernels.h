@@ -61,7 +61,8 @@ struct Normalization {
   }
 };
 
-/// Computes a channel's statistics from the sums of x - p and of its square, where p is the first row.
+/// Computes a channel's statistics from the sums of x - p and of its square, where p is the channel's value
+/// in the first row.
 template <class T>
 struct FinishStatistics {
   int64_t rows, channels;
@@ -193,7 +194,7 @@ struct BackwardArrays {
 };
 
 /// The values that a thread keeps for its channels. gradient() returns the gradient with respect to y before
-/// the relu; `x` is given minus its mean.
+/// the relu; its argument `x` is a value minus the mean.
 template <int N, bool kRelu, class T>
 struct BackwardChannels {
   Floats<N> means, scales, shifts;

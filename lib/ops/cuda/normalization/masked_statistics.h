@@ -1,4 +1,4 @@
-// Statistics of batch normalization that leave out masked rows, and the gradient that passes them.
+// Statistics of batch normalization that leave out masked rows, and the gradient of the input in that case.
 #pragma once
 
 #include "ops/cuda/normalization/batch_normalization_kernels.h"
@@ -9,7 +9,7 @@ namespace dtrain::cuda {
 /// channels over all rows.
 inline constexpr int kMaskedThreads = 256;
 
-/// Returns the sum over the warps of the block, for the channel of each lane. All threads must call.
+/// Returns the sum over the warps of the block, for the channel of each lane. All threads must call it.
 __device__ inline double sum_over_warps(double value) {
   __shared__ double parts[kMaskedThreads];
   parts[threadIdx.x] = value;
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kMaskedThreads)
   mine[1 + channels + c] = squares;
 }
 
-/// diff_src of rows whose statistics leave out masked rows: those get no gradient from the statistics.
+/// Computes diff_src if the statistics leave out masked rows, which then get no gradient from the statistics.
 /// diff_src may be diff_dst.
 template <bool kRelu, class T>
 struct MaskedGradient {

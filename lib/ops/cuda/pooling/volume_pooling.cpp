@@ -17,7 +17,7 @@ class VolumePooling final : public Pooling {
     planes.depth = planes.pool_depth = planes.stride_depth = 1;
     planes.padding.front = planes.padding.back = 0;
     planes_ = ops.pooling(planes);
-    // Images whose rows are whole planes of the volume.
+    // This pools images whose rows are whole planes of the volume.
     across_ = ops.pooling({.kind = spec.kind,
                            .batch = spec.batch,
                            .height = spec.depth,

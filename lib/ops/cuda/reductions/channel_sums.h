@@ -85,8 +85,8 @@ template <int N>
 struct ChannelMoments {
   float count, mean[N], rest[N], squares[N];
 
-  /// Combines like math::Moments::add, but in float32: it uses the distance of the means, which is small even
-  /// if the means are large.
+  /// Combines like math::Moments::add, but in float32: it uses the difference of the means, which is small
+  /// even if the means are large.
   __device__ void add(const ChannelMoments& other) {
     if (count == 0.0f) {
       *this = other;

@@ -16,7 +16,7 @@ struct ThreadGroup : math::OneThread {
   /// Maximum threads per block, for __launch_bounds__(kMostThreads, 1): without the 1, nvcc spills a few
   /// registers to let another block run at the same time.
   static constexpr int kMostThreads = 256;
-  /// Index of this group in the grid, and number of groups.
+  /// Return the index of this group in the grid, and the number of groups.
   __device__ int64_t index() const { return thread_index(); }
   __device__ int64_t count() const { return thread_count(); }
   /// Waits for the group's other threads; their earlier memory accesses are visible afterwards.

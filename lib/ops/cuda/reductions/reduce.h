@@ -1,5 +1,5 @@
 // Reductions over a warp or a block, in a fixed order. Every thread gets the same result, bit by bit. All
-// threads of the warp or block must call.
+// threads of the warp or block must call them.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ __device__ inline T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-/// For one-dimensional blocks of whole warps. May be called again immediately. With kToFirst, only thread 0
-/// gets the result, and the other warps skip the second stage, which would take microseconds in float64 on
-/// GPUs whose multiprocessors add only two numbers per clock.
+/// The block must be one-dimensional and consist of whole warps. The function may be called again
+/// immediately. With kToFirst, only thread 0 gets the result, and the other warps skip the second stage,
+/// which would take microseconds in float64 on GPUs whose multiprocessors add only two numbers per clock.
 template <bool kToFirst = false, class T, class Combine>
 __device__ inline T block_reduce(T value, Combine combine) {
   __shared__ T parts[kWarp];

@@ -16,7 +16,8 @@ struct Total {
   __device__ void put(double sum) const { *total += sum / divisor; }
 };
 
-/// Must be the last call of a kernel, by all threads. `value` is this thread's part of the sum.
+/// Adds the threads' values to the total, or stores the block's sum for finish(). `value` is this thread's
+/// part of the sum. All threads must call it, and a kernel must call it last.
 __device__ inline void leave(const Total& total, double value) {
   value = block_reduce<true>(value, Add{});
   if (threadIdx.x != 0) return;
