@@ -106,7 +106,7 @@ class Context {
   virtual ~Context() = default;
   virtual DeviceId device() const = 0;
   bool on_gpu() const { return device().kind == DeviceId::Kind::gpu; }
-  /// Number of threads that run the operations (at least 1).
+  /// Returns the number of threads that run the operations (at least 1).
   virtual int threads() const = 0;
   /// Makes the calling thread run this context's operations: binds it and its workers to their cores if `pin`
   /// was requested, and flushes denormal numbers to zero (they slow down some CPUs a hundredfold). Threads
@@ -114,11 +114,12 @@ class Context {
   virtual void attach() = 0;
   /// Undoes attach() for the calling thread; so does the destructor if the attached thread runs it.
   virtual void detach() = 0;
-  /// Free memory in bytes, and the part of it that the libraries' workspace will take (0 on the CPU).
+  /// Return the free memory in bytes, and the part of it that the libraries' workspace will take (0 on the
+  /// CPU).
   virtual size_t free_bytes() = 0;
   virtual size_t workspace_bytes() const { return 0; }
   Buffer allocate(size_t bytes);
-  /// Current and peak bytes allocated by allocate().
+  /// Returns the current and peak bytes allocated by allocate().
   MemoryUse memory_use() const { return counter_->use(); }
   /// Allocates zeroed host memory for asynchronous copies: pinned if possible, else pageable (the host then
   /// performs the copies, and they cannot be captured). Throws Error if out of memory.
@@ -156,19 +157,20 @@ class Context {
                                                                                 // outlive the context
 };
 
-/// `cores`: the cores for this context's threads, one thread per core. `pin`: bind each thread to its core.
+/// `cores` are the cores for this context's threads, one thread per core. If `pin` is true, each thread is
+/// bound to its core.
 std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> cores, bool pin);
 
-/// `deterministic`: use only algorithms with bitwise reproducible results. `spin`: the host busy-waits for
-/// the GPU, which is faster if its thread has a core to itself; otherwise it sleeps. Throws UserError if the
-/// GPU does not exist or cannot run this program.
+/// If `deterministic` is true, only algorithms with bitwise reproducible results are used. If `spin` is true,
+/// the host busy-waits for the GPU, which is faster if its thread has a core to itself; otherwise it sleeps.
+/// Throws UserError if the GPU does not exist or cannot run this program.
 std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic, bool spin = true);
 
 /// Returns the cores that this process may run on, regardless of later thread affinity.
 std::vector<int> available_cores();
 /// Returns the members of available_cores() on the NUMA node of a PCI device ("0000:41:00.0"), according to
 /// /sys/bus/pci/devices. Returns all available cores if the node is unknown or none of its cores is
-/// available. `root`: directory that contains /sys (for tests).
+/// available. `root` is the directory that contains /sys (for tests).
 std::vector<int> cores_near(const std::string& pci, const std::string& root = "");
 
 /// Host memory available to this process, in bytes.
@@ -184,7 +186,7 @@ struct HostMemory {
   uint64_t left() const;
 };
 /// Determines the limits from the machine, the process's control groups (v1 and v2, including all ancestors)
-/// and ulimit. `root`: directory that contains /proc and /sys (for tests).
+/// and ulimit. `root` is the directory that contains /proc and /sys (for tests).
 HostMemory host_memory(const std::string& root = "");
 
 /// CPU information for `dtrain gpus`.
@@ -212,8 +214,8 @@ GpuPresence gpu_presence();
 /// empty if no problem is known. Creates no CUDA context.
 std::string gpu_obstacle(int index);
 
-/// Whether the user probably expects a GPU to be used: the NVIDIA driver is loaded or lists a GPU, or
-/// CUDA_VISIBLE_DEVICES names one. False if CUDA_VISIBLE_DEVICES hides all GPUs ("" or "-1"). `root`:
+/// Returns true if the user probably expects a GPU to be used: the NVIDIA driver is loaded or lists a GPU, or
+/// CUDA_VISIBLE_DEVICES names one. False if CUDA_VISIBLE_DEVICES hides all GPUs ("" or "-1"). `root` is the
 /// directory that contains /dev (for tests).
 bool gpu_is_expected(const std::string& root = "");
 

@@ -36,9 +36,9 @@ struct GpuInfo {
 /// listed.
 std::vector<GpuInfo> list_gpus();
 
-/// Sets environment variables, unless they are already set: CUDA numbers GPUs by PCI address, as NVML and
-/// nvidia-smi do; with DTRAIN_P2P=0, NCCL does not use peer access. Call it at the start of main(), before
-/// any other thread exists and before the first CUDA call.
+/// Sets environment variables that are not set yet, so that CUDA numbers GPUs by PCI address, as NVML and
+/// nvidia-smi do, and so that NCCL does not use peer access if DTRAIN_P2P is 0. Call it at the start of
+/// main(), before any other thread exists and before the first CUDA call.
 void set_gpu_environment();
 
 /// Returns the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them: the entries of that

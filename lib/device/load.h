@@ -18,7 +18,7 @@ struct CpuLoad {
 /// Monitors the cores that this process may run on.
 class CpuWatch {
  public:
-  /// `root`: directory that contains /proc (for tests).
+  /// `root` is the directory that contains /proc (for tests).
   explicit CpuWatch(std::string root = "");
   CpuLoad look();
 
@@ -60,7 +60,7 @@ class GpuWatch {
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  /// Reason why there are no GPUs to monitor; "" if there are.
+  /// Returns the reason why there are no GPUs to monitor; "" if there are.
   const std::string& reason() const;
   std::vector<GpuLoad> look() const;
 

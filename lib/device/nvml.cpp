@@ -11,8 +11,8 @@ namespace dtrain {
 
 namespace {
 
-// The NVML declarations that are used here; repeated because a machine with a driver may lack NVML's header.
-// Every function returns 0 on success.
+// The NVML declarations that are used here. They are repeated, because a machine with a driver may lack
+// NVML's header. Every function returns 0 on success.
 struct MemoryInfo {
   unsigned long long total = 0, free = 0, used = 0;
 };

@@ -24,22 +24,22 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// Reason why NVML has no GPUs; "" if it has.
+  /// Returns the reason why NVML has no GPUs; "" if it has.
   const std::string& reason() const { return reason_; }
-  /// "580.95.05"; "" if unknown.
+  /// Returns the driver's version, such as "580.95.05"; "" if unknown.
   std::string driver_version() const;
 
   unsigned count() const { return count_; }
   Gpu gpu(unsigned index) const;
-  /// `pci`: in the format of pci_id().
+  /// Returns the GPU at the address `pci`, in the format of pci_id().
   Gpu gpu_at(const std::string& pci) const;
-  /// `uuid`: "GPU-00112233-..." or "MIG-00112233-...".
+  /// Returns the GPU with the identifier `uuid`: "GPU-00112233-..." or "MIG-00112233-...".
   Gpu gpu_called(const std::string& uuid) const;
 
   // Values that NVML does not report are nullopt or "".
   std::string name(Gpu gpu) const;
   std::string pci_id(Gpu gpu) const;
-  /// Whether the GPU is split into MIG instances, each of which CUDA sees as a GPU.
+  /// Returns true if the GPU is split into MIG instances, each of which CUDA sees as a GPU.
   bool is_split(Gpu gpu) const;
   std::optional<Memory> memory(Gpu gpu) const;
   std::optional<int> utilisation(Gpu gpu) const;     // percent, over about the last second

@@ -15,7 +15,7 @@ namespace dtrain {
 /// waits. Throws Error if a GPU fails, or if copies through the host arrive damaged as well.
 void connect_gpus(const Context& one, const Context& other);
 
-/// False if the environment has DTRAIN_P2P=0.
+/// Returns false if the environment has DTRAIN_P2P=0.
 bool peer_access_is_wanted();
 
 /// Returns notes for the user about connected pairs: peer access that failed or damaged copies.

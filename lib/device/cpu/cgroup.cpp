@@ -78,8 +78,8 @@ std::optional<Hierarchy> find_hierarchy(const std::string& root) {
   return std::nullopt;
 }
 
-/// Bytes of page cache that the kernel can reclaim at once: "inactive_file" of memory.stat; in v1 the total
-/// that includes child groups.
+/// Returns the bytes of page cache that the kernel can reclaim at once: "inactive_file" of memory.stat; in v1
+/// the total that includes child groups.
 uint64_t droppable(const std::string& folder, bool second) {
   std::ifstream statistics(folder + "/memory.stat");
   const std::string wanted = second ? "inactive_file" : "total_inactive_file";

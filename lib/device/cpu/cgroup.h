@@ -16,8 +16,8 @@ struct MemoryGroup {
   std::string file;   // path of the file that holds the limit
 };
 
-/// Returns the control groups that set a memory limit, from the process's own group up. `root`: directory
-/// that contains /proc and /sys (for tests).
+/// Returns the control groups that set a memory limit, from the process's own group up. `root` is the
+/// directory that contains /proc and /sys (for tests).
 std::vector<MemoryGroup> memory_groups(const std::string& root);
 
 }  // namespace dtrain::cpu

@@ -20,7 +20,7 @@ namespace {
 /// one thread and never enters OpenMP.
 constexpr bool kThreaded = DTRAIN_OPENMP_THREADS;
 
-/// A no-op: CPU operations have completed when their call returns.
+/// An event that does nothing: CPU operations have completed when their call returns.
 class PassedEvent final : public Event {
  public:
   void record() override {}

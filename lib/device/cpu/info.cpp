@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-/// CPU time granted by the control group, in cores (cgroup v2, else v1); 0 if unlimited.
+/// Returns the CPU time granted by the control group, in cores (cgroup v2, else v1); 0 if unlimited.
 double cgroup_quota() {
   double quota = 0, period = 0;
   if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> quota >> period) return quota / period;

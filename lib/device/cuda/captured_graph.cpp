@@ -24,7 +24,7 @@ void check_capture(cudaError_t status, const char* what) {
       fmt::format("{}: CUDA: {} ({})", what, cudaGetErrorString(status), static_cast<int>(status)));
 }
 
-/// Whether a call has invalidated the stream's capture.
+/// Returns true if a call has invalidated the stream's capture.
 bool is_spoiled(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   return cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
@@ -32,7 +32,7 @@ bool is_spoiled(cudaStream_t stream) {
 }
 
 Graph capture(cudaStream_t stream, const std::function<void()>& work) {
-  // Thread-local mode: other replicas allocate and wait in the meantime.
+  // The capture checks only this thread's calls, because other replicas allocate and wait in the meantime.
   check_capture(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
                 "starting the capture of a step");
   cudaGraph_t captured = nullptr;

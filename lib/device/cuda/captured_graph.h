@@ -8,7 +8,7 @@
 
 namespace dtrain::cuda {
 
-/// False if the environment has DTRAIN_CUDA_GRAPHS=0.
+/// Returns false if the environment has DTRAIN_CUDA_GRAPHS=0.
 bool graphs_wanted();
 
 class CudaCapturedGraph final : public CapturedGraph {

@@ -47,7 +47,7 @@ std::string text_of(cudaError_t status) {
           : "");
 }
 
-/// Throws the error of a library's call. `what`: the task of the call.
+/// Throws the error of a library's call. `what` names the task of the call.
 [[noreturn]] void fail(const char* what, const char* library, const char* text, int number) {
   throw Error(fmt::format("{}{}: {}: {} ({})", prefix_of(chosen_device), what, library, text, number));
 }

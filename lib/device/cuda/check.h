@@ -10,9 +10,10 @@
 
 namespace dtrain::cuda {
 
-/// Throws Error if a call failed, for example "gpu:1: starting a kernel: CUDA: out of memory (2)": the GPU,
-/// the attempted action (`what`), and the library's own text. `device`: the GPU of the call; by default the
-/// one that the calling thread has selected. If it has selected none, the message names no GPU.
+/// Throws Error if a call failed. The message names the GPU, the attempted action (`what`) and the library's
+/// own text, for example "gpu:1: starting a kernel: CUDA: out of memory (2)". `device` is the GPU of the
+/// call; by default the one that the calling thread has selected. If it has selected none, the message names
+/// no GPU.
 void check(cudaError_t status, const char* what, int device = chosen_device);
 void check(cublasStatus_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);

@@ -12,7 +12,7 @@ std::string describe_gpu(int index);
 /// Returns the reason why a GPU of this compute capability (75 is 7.5) cannot run kernels compiled for
 /// `architectures`, a comma-separated CMAKE_CUDA_ARCHITECTURES list ("80-real,90-real,90-virtual"). `driver`
 /// and `toolkit` are CUDA versions (13020 is 13.2): a driver compiles PTX ("virtual") of the same or an older
-/// version. Empty if the GPU can run them, or if the list is not numeric ("native").
+/// version. Returns "" if the GPU can run them, or if the list is not numeric ("native").
 std::string kernel_obstacle(std::string_view architectures, int capability, int driver, int toolkit);
 
 /// Initializes the runtime on the current GPU, number `index`, and loads a kernel there. Throws UserError

@@ -18,7 +18,7 @@ Stream make_stream() {
   return Stream(stream);
 }
 
-/// A stream of the highest priority: its kernels are scheduled before those of other streams.
+/// Returns a stream of the highest priority: its kernels are scheduled before those of other streams.
 Stream make_urgent_stream() {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "querying the GPU's attributes");
@@ -71,7 +71,7 @@ CudaContext::CudaContext(DeviceId device, bool deterministic, bool spin)
     : device_(device), deterministic_(deterministic), spin_(spin) {
   const OnDevice on(index());
   require_kernels(index());
-  // Applies to all contexts of this GPU. If the driver rejects the flag, the host spins, which only costs
+  // The flag applies to all contexts of this GPU. If the driver rejects it, the host spins, which only costs
   // speed.
   if (!spin && cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
   multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount, index());

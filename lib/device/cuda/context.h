@@ -60,14 +60,15 @@ class CudaContext : public Context {
   void synchronize() override;
   std::string failure() override;
 
-  /// Stream of the operations.
+  /// Returns the stream of the operations.
   cudaStream_t compute() const { return compute_.get(); }
-  /// Stream of batch uploads.
+  /// Returns the stream of batch uploads.
   cudaStream_t copy() const { return copy_.get(); }
-  /// Stream of reductions. It has priority over compute(), since other GPUs wait for its results.
+  /// Returns the stream of reductions. It has priority over compute(), since other GPUs wait for its results.
   cudaStream_t collective() const { return collective_.get(); }
-  /// fork_collective(): later work on collective() waits for the work already on compute(); join_collective()
-  /// is the opposite direction. A captured graph must join every stream that it forked.
+  /// fork_collective() makes later work on collective() wait for the work already on compute();
+  /// join_collective() does the same in the opposite direction. A captured graph must join every stream that
+  /// it forked.
   void fork_collective();
   void join_collective();
 
@@ -81,7 +82,7 @@ class CudaContext : public Context {
   int index() const { return device_.index; }
   bool deterministic() const { return deterministic_; }
   int multiprocessors() const { return multiprocessors_; }
-  /// Compute capability: 90 is 9.0.
+  /// Returns the compute capability; 90 is 9.0.
   int capability() const { return capability_; }
 
  private:

@@ -28,7 +28,7 @@ class Library {
   Pointer find(const char* function) const {
     return reinterpret_cast<Pointer>(find(function));
   }
-  /// Full path of the opened file; "" if the system does not report it.
+  /// Returns the full path of the opened file; "" if the system does not report it.
   std::string path() const;
 
  private:

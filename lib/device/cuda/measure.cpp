@@ -43,7 +43,7 @@ double time_of(CudaContext& context, const std::function<void()>& copy) {
 
 using Contexts = std::vector<std::unique_ptr<CudaContext>>;  // null for unusable GPUs
 
-/// A test pattern without repeated values.
+/// Returns a test pattern without repeated values.
 std::vector<uint32_t> pattern() {
   std::vector<uint32_t> numbers(kBytes / sizeof(uint32_t));
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint32_t>(i) * 2654435761u + 1;

@@ -4,7 +4,7 @@ namespace dtrain::cuda {
 
 namespace {
 
-/// Compiled for the same GPUs as all other kernels. Only loaded, never launched.
+/// This kernel is compiled for the same GPUs as all other kernels. It is only loaded, never launched.
 __global__ void probe_kernel() {}
 
 }  // namespace

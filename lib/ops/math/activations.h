@@ -18,7 +18,8 @@ struct Relu {
   DTRAIN_HOST_DEVICE float backward(float y, float diff) const { return y > 0.0f ? diff : 0.0f; }
 };
 
-/// If alpha is not negative, the output has the input's sign.
+/// If alpha is not negative, the output has the input's sign, so the gradient can be computed from the
+/// output.
 struct LeakyRelu {
   float alpha;
   DTRAIN_HOST_DEVICE float forward(float x) const { return x < 0.0f ? alpha * x : x; }
@@ -78,7 +79,8 @@ struct GeluTanh {
   DTRAIN_HOST_DEVICE static float inner(float x) { return 0.797884561f * (x + 0.044715f * x * x * x); }
 };
 
-/// Keras's relu with options: x between threshold and maximum, and below them a line through the threshold.
+/// Keras's relu with options: x between threshold and maximum, the maximum above it, and slope * (x -
+/// threshold) below the threshold.
 struct ClippedRelu {
   float slope, maximum, threshold;
   DTRAIN_HOST_DEVICE float forward(float x) const {
@@ -154,7 +156,7 @@ struct Exponential {
 };
 
 /// x tanh(log(1 + exp(x))); D. Misra, "Mish: A self regularized non-monotonic activation function", 2019.
-/// With n = exp(x), the tangent is n (n + 2) / (n (n + 2) + 2).
+/// With n = exp(x), the tanh is n (n + 2) / (n (n + 2) + 2).
 struct Mish {
   DTRAIN_HOST_DEVICE float forward(float x) const {
     const float n = power(x), m = n * (n + 2.0f);
@@ -164,7 +166,7 @@ struct Mish {
     const float n = power(x), m = n * (n + 2.0f);
     return diff * (m / (m + 2.0f) + x * (4.0f * n * (n + 1.0f) / ((m + 2.0f) * (m + 2.0f))));
   }
-  /// The tangent rounds to 1 from x = 20 on, so larger x need no larger power.
+  /// Returns exp(x), or exp(20) for larger x: the tanh rounds to 1 from x = 20 on.
   DTRAIN_HOST_DEVICE static float power(float x) { return exp(x > 20.0f ? 20.0f : x); }
 };
 

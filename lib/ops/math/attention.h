@@ -17,19 +17,19 @@ struct OnlineSoftmax {
   float largest = -INFINITY;
   float sum = 0;
 
-  /// The number that is subtracted from scores: finite even if all scores are -infinity.
+  /// Returns the number that is subtracted from scores: finite even if all scores are -infinity.
   DTRAIN_HOST_DEVICE float shift() const { return largest == -INFINITY ? 0.0f : largest; }
-  /// Returns the factor of the sums so far if the largest score becomes `next`.
+  /// Returns the factor by which earlier sums must be multiplied if the largest score becomes `next`.
   DTRAIN_HOST_DEVICE float factor(float next) const { return next == largest ? 1.0f : exp(largest - next); }
-  /// Factor of the weighted sum of values; 0 if the query sees no key.
+  /// Returns the factor of the weighted sum of values; 0 if the query sees no key.
   DTRAIN_HOST_DEVICE float scale() const { return sum == 0.0f ? 0.0f : 1.0f / sum; }
-  /// log(sum of exp(score)); infinity if the query sees no key, so that the weights that backward computes
-  /// from it are 0.
+  /// Returns log(sum of exp(score)); infinity if the query sees no key, so that the weights that backward
+  /// computes from it are 0.
   DTRAIN_HOST_DEVICE float logsumexp() const { return sum == 0.0f ? INFINITY : largest + log(sum); }
 };
 
-/// Returns the random words from which dropout decides about the weights of the keys 4 * key_block to
-/// 4 * key_block + 3 (AttentionDropout in ops/attention.h). `row`: query position * heads + head.
+/// Returns the random words from which dropout decides about the weights of the keys 4 * key_block to 4 *
+/// key_block + 3 (AttentionDropout in ops/attention.h). `row` is query position * heads + head.
 DTRAIN_HOST_DEVICE inline Philox::Block attention_words(const Philox& random, uint64_t step, uint64_t row,
                                                         uint64_t sample, uint64_t key_block) {
   return random(step + (row << 32), sample << 32 | key_block);

@@ -28,7 +28,7 @@ DTRAIN_HOST_DEVICE inline int64_t argmax(const Group& group, const Score& score,
   return most == most ? first : 0;
 }
 
-/// Returns the bucket of a score (CountSpec::buckets). NaN goes to the first.
+/// Returns the bucket of a score (CountSpec::buckets). NaN goes to the first bucket.
 DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float score) {
   constexpr uint32_t kMantissa = 23, kOne = 127u << kMantissa;
   constexpr uint32_t kLeast = kOne - (CountSpec::kOctaves << kMantissa);

@@ -20,13 +20,13 @@ DTRAIN_HOST_DEVICE inline Means fewer_means(const float* row_means, int64_t rows
   return rows <= columns ? Means{row_means, rows} : Means{column_means, columns};
 }
 
-/// Returns the factor of a row: direction() multiplies its gradients by it.
+/// Returns the factor by which factored_direction() multiplies the gradients of a row.
 DTRAIN_HOST_DEVICE inline float row_factor(double mean, float row_mean) {
   return static_cast<float>(::sqrt(mean / static_cast<double>(row_mean)));
 }
 
-/// Returns g / sqrt(row_mean / mean * column_mean). The product itself could underflow: the means of a row
-/// and a column whose gradients are 0 are both 1e-30.
+/// Returns g / sqrt(row_mean / mean * column_mean). The product of both means could underflow: the means of a
+/// row and a column whose gradients are 0 are both 1e-30.
 DTRAIN_HOST_DEVICE inline float factored_direction(float g, float row_factor, float column_mean) {
   return g * row_factor / ::sqrtf(column_mean);
 }

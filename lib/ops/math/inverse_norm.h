@@ -19,7 +19,7 @@ struct InverseNorm {
 
   /// Returns the slope in the gradient of x, which is inverse * (the gradient of inverse * x) - slope * x.
   /// `dot` is the sum of the products of the row's elements with the gradients of inverse * x. A factor at
-  /// its limit is constant.
+  /// its limit is constant, so its slope is 0.
   DTRAIN_HOST_DEVICE float slope(float inverse, float dot) const {
     // Multiplies by one factor at a time, because the cube of a large or small factor can exceed float32's
     // range.

@@ -28,10 +28,10 @@ struct Merge {
   DTRAIN_HOST_DEVICE float finish(float merged) const {
     return kind == MergeKind::average ? merged / count : merged;
   }
-  /// True if the gradient depends on the values (maximum, minimum): it then goes only to the first largest
-  /// (smallest) value.
+  /// Returns true if the gradient depends on the values (maximum, minimum): it then goes only to the first
+  /// largest (smallest) value.
   DTRAIN_HOST_DEVICE bool selects() const { return kind == MergeKind::maximum || kind == MergeKind::minimum; }
-  /// The gradient of one value, for kinds whose gradient does not depend on the values.
+  /// Returns the gradient of one value, for kinds whose gradient does not depend on the values.
   DTRAIN_HOST_DEVICE float gradient(float diff, bool is_first) const {
     if (kind == MergeKind::average) return diff / count;
     return is_first ? diff : -diff;

@@ -58,7 +58,7 @@ DTRAIN_HOST_DEVICE inline double variance_of(const Moments& moments) {
 struct Normalizer {
   float mean, variance, residual, inverse, scale, shift;
 };
-/// Pass gamma 1 and beta 0 if the layer has none.
+/// Returns a channel's normalizer. Pass gamma 1 and beta 0 if the layer has none.
 DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance, float epsilon, float gamma,
                                                    float beta) {
   Normalizer n;
@@ -75,8 +75,8 @@ DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance,
 struct GradientLine {
   float slope, offset;
 };
-/// `sum` and `product` are a channel's gradient sums over all rows; `rows` is the number of rows that the
-/// statistics cover. Without such rows, the line is 0.
+/// Returns a channel's line. `sum` and `product` are its gradient sums over all rows; `rows` is the number of
+/// rows that the statistics cover. If there are no such rows, slope and offset are 0.
 DTRAIN_HOST_DEVICE inline GradientLine gradient_line(double scale, double inverse, double residual,
                                                      double sum, double product, double rows) {
   if (rows == 0.0) return {0.0f, 0.0f};

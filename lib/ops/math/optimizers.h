@@ -262,7 +262,8 @@ struct DirectionRule {
   Kind kind = Kind::trust_ratio;
   float epsilon = 0, clip_threshold = 1;  // options of adafactor
 
-  /// `w_squares`, `d_squares`: sums of squares over the whole w and d, of `elements` elements each.
+  /// Returns the ratio of the kind. `w_squares` and `d_squares` are sums of squares over the whole w and d,
+  /// which have `elements` elements each.
   DTRAIN_HOST_DEVICE double ratio(double w_squares, double d_squares, int64_t elements) const {
     if (kind == Kind::trust_ratio)
       return w_squares > 0 && d_squares > 0 ? ::sqrt(w_squares) / ::sqrt(d_squares) : 1.0;
@@ -385,8 +386,8 @@ DTRAIN_HOST_DEVICE inline float scaled(float gradient, const UpdateNumbers& numb
   return g;
 }
 
-/// Calls use(rule) with the rule that is set. Unlike std::visit(), it leaves no functions out of line, which
-/// kernels for several instruction sets must not share.
+/// Calls use(rule) with the rule that is set. It is used instead of std::visit(), which creates functions
+/// that are not inlined: kernels for several instruction sets must not share such functions.
 template <class Use, class... Rules>
 inline void with_rule(const std::variant<Rules...>& rule, Use&& use) {
   static_assert(((Rules::kTraits.slots <= kMostSlots) && ...));

@@ -55,7 +55,7 @@ class PairwiseSum {
       if (waiting & 1) total = sums_[level] + total;
     return total;
   }
-  /// Number of terms added so far.
+  /// Returns the number of terms added so far.
   DTRAIN_HOST_DEVICE int64_t count() const { return count_; }
 
  private:

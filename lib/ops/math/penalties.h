@@ -47,13 +47,14 @@ struct VectorPair {
 };
 
 /// Returns the factor of penalty_gradient() in a gradient that the update will multiply by mean / loss_scale
-/// (next_gradient_scale). `weights`: as in next_gradient_scale().
+/// (next_gradient_scale). `weights` is the same as in next_gradient_scale().
 DTRAIN_HOST_DEVICE inline float penalty_scale(const GradientRule& rule, const double* weights,
                                               const StepState& state) {
   return static_cast<float>(state.gradient.loss_scale / mean_factor(rule, weights, state));
 }
 
-/// Returns the factor for elements whose squares have this sum. As in Keras, 1e-7 is added to the divisor.
+/// Returns the factor for elements whose sum of squares is `squares`. As in Keras, 1e-7 is added to the
+/// divisor.
 DTRAIN_HOST_DEVICE inline float norm_factor(const ConstraintSpec& spec, double squares) {
   const float norm = ::sqrtf(static_cast<float>(squares));
   const float limited = norm < spec.min ? spec.min : norm > spec.max ? spec.max : norm;

@@ -1,5 +1,5 @@
-// Rotary and sinusoidal position embeddings. Angles are computed in double: those of late positions have many
-// turns.
+// Rotary and sinusoidal position embeddings. Angles are computed in double, because the angles of late
+// positions are many turns, of which float32 would lose the fraction.
 #pragma once
 
 #include <math.h>

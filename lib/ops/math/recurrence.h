@@ -1,6 +1,6 @@
 // The arithmetic of one element of a recurrent layer's step, for the CPU and the GPU. Gates are replaced in
-// place: forward turns a gate's sum into the number that backward needs (`kept`), backward turns that number
-// into the gradient of the sum.
+// place: forward turns a gate's pre-activation into the number that backward needs (`kept`), and backward
+// turns that number into the gradient of the pre-activation.
 #pragma once
 
 #include <cstdint>
@@ -85,8 +85,8 @@ DTRAIN_HOST_DEVICE inline float lstm_forward(const Function& function, const Gat
   return gate.value(gates.output) * function.value(function.keep(cell));
 }
 
-/// `diff` is the gradient of the state. `diff_cell` is the gradient of the cell after the step; it is
-/// replaced by the gradient of the cell before the step.
+/// Replaces the gates by their gradients. `diff` is the gradient of the state. `diff_cell` is the gradient of
+/// the cell after the step; it is replaced by the gradient of the cell before the step.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline void lstm_backward(const Function& function, const Gate& gate, LstmGates& gates,
                                              float cell_before, float cell, float diff, float& diff_cell) {
@@ -101,8 +101,9 @@ DTRAIN_HOST_DEVICE inline void lstm_backward(const Function& function, const Gat
   diff_cell = diff_here * value.forget;
 }
 
-/// `inner` is the candidate's column of the product with the state, or the state times the reset gate if that
-/// comes before the product.
+/// `inner` is the candidate's part of the product of the state and the recurrent kernel. If the reset gate
+/// comes before that product, `inner` is the state times the reset gate, which is then multiplied by the
+/// candidate's kernel.
 struct GruGates {
   float update, reset, inner, candidate;
 };
@@ -116,7 +117,7 @@ DTRAIN_HOST_DEVICE inline float gru_forward(const Function& function, const Gate
   return gate.value(update) * before + (1.0f - gate.value(update)) * function.value(gates.candidate);
 }
 
-/// Computes the gates that come before the second product, and its factor `inner`.
+/// Computes the gates and `inner` if the reset gate comes before the product.
 template <class Gate>
 DTRAIN_HOST_DEVICE inline void gru_reset(const Gate& gate, GruGates& gates, float before) {
   gates.update = gate.keep(gates.update);
@@ -124,7 +125,8 @@ DTRAIN_HOST_DEVICE inline void gru_reset(const Gate& gate, GruGates& gates, floa
   gates.inner = gate.value(gates.reset) * before;
 }
 
-/// Returns the state, after the second product was added to the candidate.
+/// Returns the state if the reset gate comes before the product. gates.candidate must include the product of
+/// `inner` and the candidate's kernel.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline float gru_finish(const Function& function, const Gate& gate, GruGates& gates,
                                            float before) {
@@ -134,7 +136,7 @@ DTRAIN_HOST_DEVICE inline float gru_finish(const Function& function, const Gate&
 }
 
 /// Writes the gradients of the update gate and the candidate. Replaces `diff`, the gradient of the state, by
-/// the part of the previous state's gradient that does not pass a product.
+/// the part of the previous state's gradient that passes through no matrix product.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline void gru_backward_mix(const Function& function, const Gate& gate, GruGates& gates,
                                                 float before, float& diff) {
@@ -144,7 +146,7 @@ DTRAIN_HOST_DEVICE inline void gru_backward_mix(const Function& function, const 
   diff = diff * update;
 }
 
-/// All gradients of a step, if the reset gate comes after the product.
+/// Computes all gradients of a step if the reset gate comes after the product.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline void gru_backward(const Function& function, const Gate& gate, GruGates& gates,
                                             float before, float& diff) {
@@ -154,8 +156,9 @@ DTRAIN_HOST_DEVICE inline void gru_backward(const Function& function, const Gate
   gates.inner = gates.candidate * reset;
 }
 
-/// Returns the gradient of the reset gate's sum, and adds to `diff`, the gradient of the previous state.
-/// `reset` is the kept number, diff_inner the gradient of the second product's factor.
+/// Returns the gradient of the reset gate's pre-activation if the reset gate comes before the product.
+/// `reset` is the number that forward kept, diff_inner is the gradient of `inner`. Adds the part that passes
+/// through `inner` to `diff`, the gradient of the previous state.
 template <class Gate>
 DTRAIN_HOST_DEVICE inline float gru_backward_reset(const Gate& gate, float reset, float diff_inner,
                                                    float before, float& diff) {

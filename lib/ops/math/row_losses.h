@@ -18,7 +18,8 @@ struct SmoothedTarget {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return kept * target[c] + spread; }
 };
 
-/// Minus the cosine of the angle between prediction and target. Their lengths are raised to at least 1e-7.
+/// Computes minus the cosine of the angle between prediction and target. Their lengths are raised to at least
+/// 1e-7.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const Score& score,
                                                        const Target& target, float scale, int64_t columns,
@@ -47,8 +48,8 @@ DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const
   return group.rank() == 0 ? -static_cast<double>(cosine) : 0.0;
 }
 
-/// The sum over classes of alpha (1 - q)^gamma times the cross-entropy of the class. q is the class's
-/// probability: its score divided by the row's sum, or the softmax of logits.
+/// Computes the sum over classes of alpha (1 - q)^gamma times the cross-entropy of the class. q is the
+/// class's probability: its score divided by the row's sum, or the softmax of logits.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec, const Group& group,
                                                         const Score& score, const Target& target, float scale,
