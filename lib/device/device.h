@@ -124,12 +124,12 @@ class Context {
   /// Allocates zeroed host memory for asynchronous copies: pinned if possible, else pageable (the host then
   /// performs the copies, and they cannot be captured). Throws Error if out of memory.
   virtual Buffer allocate_host(size_t bytes) = 0;
-  /// Synchronous copies, ordered after earlier operations: on return `src` may change and `dst` holds the
+  /// Copy synchronously, ordered after earlier operations: on return `src` may change and `dst` holds the
   /// data.
   virtual void copy_to_device(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_to_host(void* dst, const void* src, size_t bytes) = 0;
-  /// Asynchronous copy, ordered with the operations. The host side must come from allocate_host() and must
-  /// not change until the copy has completed.
+  /// Copies asynchronously, ordered with the operations. The host side must come from allocate_host() and
+  /// must not change until the copy has completed.
   virtual void enqueue_copy(void* dst, const void* src, size_t bytes) = 0;
   virtual void enqueue_zero(void* dst, size_t bytes) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;

@@ -23,7 +23,7 @@ class Library {
   Library(const char* name, const char* file, const char* known, Identify identify);
   /// Returns the address of a function. Throws Error if the library does not have it.
   void* find(const char* function) const;
-  /// Typed version; `Pointer` is a function pointer type.
+  /// Returns the address as a `Pointer`, which is a function pointer type.
   template <class Pointer>
   Pointer find(const char* function) const {
     return reinterpret_cast<Pointer>(find(function));

@@ -49,7 +49,7 @@ class SequenceRows {
     }
   }
 
-  /// The reverse of gather_inputs(), for gradients.
+  /// Does the reverse of gather_inputs(), for gradients.
   void scatter_inputs(const float* src, const void* factors, const RowBlock& rows, int64_t first,
                       int64_t count, void* dst) const {
     const int64_t inputs = spec_.inputs;

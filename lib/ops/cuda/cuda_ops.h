@@ -33,13 +33,14 @@ class CudaOps final : public Ops {
   cudaStream_t stream() const {
     return context_.compute();
   }
-  /// Buffer of kPartials doubles for the sums of a kernel's blocks, which the next kernel adds in order.
+  /// Returns a buffer of kPartials doubles for the sums of a kernel's blocks, which the next kernel adds in
+  /// order.
   double* partials() const {
     return static_cast<double*>(partials_.data());
   }
   static constexpr int kPartials = 8192;
-  /// Block counters for kernels of the compute stream, kArrivals zeros. Each kernel that uses them resets
-  /// them to zero.
+  /// Returns block counters for kernels of the compute stream, kArrivals zeros. Each kernel that uses them
+  /// resets them to zero.
   unsigned* arrived() const {
     return static_cast<unsigned*>(arrived_.data());
   }

@@ -46,8 +46,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// A block sums the squares of 32 columns over a piece of a matrix's rows: block (matrix, piece, tile). With
-/// several pieces, the sums go to `partials` [matrices, pieces, columns].
+/// A block sums the squares of 32 columns over a piece of a matrix's rows. Blocks are in the order of
+/// matrices, then pieces, then groups of columns. With several pieces, the sums go to `partials` [matrices,
+/// pieces, columns].
 __global__ void __launch_bounds__(kThreads)
     factored_columns_kernel(math::Adafactor rule, FactoredArguments args, int64_t pieces, double* partials) {
   if (args.state->gradient.skip) return;

@@ -69,7 +69,7 @@ class GateProducts {
                                          at<T>(scratch, kernels_[gate]), units, columns(), units});
   }
 
-  /// sums = the products of the state and the kernel.
+  /// sums = the products of the state, times each gate's factors, and the kernel.
   void forward(const T* state, const void* factors, float* sums, std::byte* scratch) {
     const int64_t units = spec_.units;
     T* const operand = at<T>(scratch, operand_);

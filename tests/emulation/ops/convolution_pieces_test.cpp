@@ -58,8 +58,8 @@ TEST_SUITE("gpu") {
     CHECK(cuda::images_per_piece(spec, bfloat16, {.images = 8}) == 8);
     CHECK_THROWS_WITH_AS(
         cuda::images_per_piece(spec, bfloat16, {.elements = 35 * 7}),
-        "cuDNN supports arrays of at most 245 elements, and 8 images of up to 35 elements each, the "
-        "smallest possible part of the batch here, have more",
+        "cuDNN supports arrays of at most 245 elements; the smallest possible part of this batch has more: "
+        "8 images of up to 35 elements each",
         Unsupported);
     // More than 2^31 elements; no test allocates such arrays.
     spec = spec_of(222, 64, 64, 3, 1, 1, {1, 1, 1, 1});

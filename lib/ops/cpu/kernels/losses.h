@@ -108,7 +108,8 @@ double dense_probability_row(const float* p, const Target& t, float scale, float
   return static_cast<double>(loss);
 }
 
-/// One row of a cross-entropy with a target per class, from logits or probabilities as the spec says.
+/// Computes one row of a cross-entropy with a target per class, from logits or probabilities as the spec
+/// says.
 template <class Target>
 double dense_row(const CrossEntropySpec& spec, const float* p, const Target& t, float scale, float* diff,
                  float* spare, int64_t n) {

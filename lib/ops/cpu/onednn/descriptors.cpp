@@ -60,7 +60,7 @@ struct Window {
   memory::dims strides, dilation, before, after;
 };
 
-/// The numbers of a window's axes.
+/// Returns one number for each axis of a window; the depth is left out unless the spec is one of volumes.
 template <class Spec>
 memory::dims axes_of(const Spec& spec, int64_t depth, int64_t height, int64_t width) {
   if (spec.is_volume()) return {depth, height, width};

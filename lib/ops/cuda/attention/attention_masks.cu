@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// The bias of a masked key: far below the scores of any network that works, but finite, because a kernel may
-/// subtract it from itself.
+/// Returns the bias of a masked key: far below the scores of any network that works, but finite, because a
+/// kernel may subtract it from itself.
 template <class T>
 __device__ inline T hidden_score() {
   return from_float<T>(-1e9f);
