@@ -268,7 +268,8 @@ struct LossArguments {
   RowWeights weights = {};
   double* total = nullptr;  ///< device memory; the weighted sum over the rows is added to it
   int64_t rows = 0, columns = 0;
-  int64_t positions = 1;  ///< rows per sample, which are consecutive; read by losses of whole samples only
+  /// Number of rows per sample; the rows of a sample are consecutive. Only losses of whole samples read it.
+  int64_t positions = 1;
   void* diff_prediction = nullptr;  ///< gradient of `total`, times `scale` and *loss_scale; or null
   float scale = 1;
   const float* loss_scale = nullptr;  ///< device memory; null: 1
@@ -307,8 +308,9 @@ struct FactoredArguments {
 /// The arrays of the gradient of a penalty, over n elements.
 struct PenaltyArguments {
   const GradientRule& rule;
-  const double* row_weights;  ///< device memory; the sum of the weights of all rows; null: rows have none
-  const StepState* state;     ///< device memory
+  /// The sum of the weights of all rows, in device memory; null if rows have no weights.
+  const double* row_weights;
+  const StepState* state;  ///< device memory
   const float* weights;
   float* gradient;  ///< added to
   int64_t n;

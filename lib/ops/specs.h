@@ -235,17 +235,19 @@ struct CountSpec {
   enum class Kind : uint8_t {
     classes,    ///< [3][columns]: number of correct predictions, of predictions and of targets of each class
     confusion,  ///< [n][n], by target class, then predicted class; n is 2 for a single column
-    buckets,    ///< [columns, or 1 for all of them][2][buckets], by score: number of negative and of positive
-                ///< targets
-    answers,    ///< [1]: the fraction of a row's columns in which the answer (1 above the threshold, else 0)
-                ///< equals the target
+    /// [2][buckets] for each column, or for all columns together: number of negative and of positive targets
+    /// in each bucket of scores.
+    buckets,
+    answers,     ///< [1]: the fraction of a row's columns in which the answer (1 above the threshold, else 0)
+                 ///< equals the target
     regression,  ///< [3][columns]: sums of t, t^2 and (t - p)^2 for target t and prediction p; then [1]: the
                  ///< sum of 1
   };
   Kind kind = Kind::classes;
-  bool sparse = false;        ///< the target is int32 class numbers, [rows]; else float32 like the prediction
-  bool by_threshold = false;  ///< each column means yes above the threshold, and a target means yes above
-                              ///< 0.5; else the class is the index of the row's maximum
+  bool sparse = false;  ///< the target is int32 class numbers, [rows]; else float32 like the prediction
+  /// If true, a row's prediction has each class whose score is above the threshold, and its target each class
+  /// whose column is above 0.5. If false, a row's class is the index of its maximum.
+  bool by_threshold = false;
   /// The kind of scores that buckets and thresholds apply to. For softmax_logits, the row's softmax is
   /// compared with the threshold; sigmoid_logits are compared directly.
   enum class Scores : uint8_t { probabilities, sigmoid_logits, softmax_logits };
@@ -351,11 +353,13 @@ struct ConstraintSpec {
 
 /// Gradient scale factors. Each step updates them on the device, for itself and for the next step.
 struct GradientScale {
-  float loss_scale = 1;      ///< factor of the losses' gradients, so that float16 can represent them
-  float gradient_scale = 1;  ///< factor of the summed gradient before use: 1 / loss_scale, clipping, weights
-  int32_t good_steps = 0;    ///< number of finite steps since loss_scale changed
-  int32_t skip = 0;          ///< not 0: the step updates nothing, because the gradient is not finite or
-                             ///< all row weights are 0
+  float loss_scale = 1;  ///< factor of the losses' gradients, so that float16 can represent them
+  /// Factor of the summed gradient before use: 1 / loss_scale times the factors of clipping by norm and of
+  /// row weights.
+  float gradient_scale = 1;
+  int32_t good_steps = 0;  ///< number of finite steps since loss_scale changed
+  int32_t skip = 0;        ///< not 0: the step updates nothing, because the gradient is not finite or
+                           ///< all row weights are 0
 };
 
 /// The numbers of a step. They are in device memory, so that a captured step can be replayed with other
