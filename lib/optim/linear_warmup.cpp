@@ -13,7 +13,7 @@ struct LinearWarmupOptions {
   Configured<Schedule> then;
 };
 
-/// The state is the state of the schedule after the warm-up.
+/// A linear warm-up before another schedule. It has no state except the state of that schedule.
 class LinearWarmup : public Schedule {
  public:
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}

@@ -18,7 +18,7 @@ struct MonitoredNumber {
 /// Looks up a value of an epoch by name: "loss", "val_loss", or a metric's name. Returns nullopt if unknown.
 using MetricLookup = std::function<std::optional<MonitoredNumber>(const std::string&)>;
 
-/// Whether smaller or larger values are better. `automatic`: as MonitoredNumber says for the monitored value.
+/// Whether smaller or larger values are better. With `automatic`, MonitoredNumber::larger_is_better decides.
 enum class MonitorMode { automatic, min, max };
 template <>
 inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
@@ -26,7 +26,9 @@ inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
 
 /// Documentation of the option `mode`.
 inline constexpr auto kMonitorMode =
-    "whether smaller (min) or larger (max) is better; auto: the metric's own direction; smaller for losses";
+    "whether smaller (min) or larger (max) values are better; auto: max for metrics such as accuracy, min "
+    "for "
+    "losses and errors";
 
 /// Returns `mode` with `automatic` replaced by min or max.
 MonitorMode resolved(MonitorMode mode, bool larger_is_better);

@@ -34,8 +34,8 @@ class Optimizer {
   virtual std::vector<Slot> slots() const = 0;
   virtual const Schedule& learning_rate() const = 0;
   virtual double weight_decay() const = 0;
-  /// Returns the update rule. It expects the slots in the order of slots(), followed by the direction if it
-  /// finds one.
+  /// Returns the update rule. It expects the slots in the order of slots(), followed by an array for the
+  /// step's direction if RuleTraits::finds_direction is true.
   virtual OptimizerRule rule() const = 0;
   /// Returns the scalars of step `step` (from 0) at this learning rate.
   StepNumbers numbers(int64_t step, double learning_rate) const {

@@ -61,7 +61,7 @@ void add_piecewise_constant(Registry<Schedule>& table) {
           "value. Steps count from 0; a boundary in epochs is the end of that epoch.")
           .example("{boundaries: [30 epochs, 60 epochs], values: [0.1, 0.01, 0.001]}")
           .required("boundaries", &Options::boundaries,
-                    "the last step of each value except the last value, or '5 epochs', ...")
+                    "for each value except the last, the last step or epoch that uses it: 400, or '5 epochs'")
           .required("values", &Options::values, "the rates; one more than boundaries")
           .rule(check));
 }

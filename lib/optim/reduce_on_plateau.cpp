@@ -85,7 +85,7 @@ class ReduceOnPlateau : public Schedule {
  private:
   double rate(const PlateauState& state) const {
     const double reduced = std::max(options_.initial * state.scale, options_.min);
-    return std::min(options_.initial, reduced);  // `min` must not raise it
+    return std::min(options_.initial, reduced);  // a `min` above `initial` must not raise the rate
   }
 
   bool better(double value, const std::optional<double>& best, MonitorMode mode) const {

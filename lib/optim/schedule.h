@@ -35,7 +35,8 @@ class Schedule {
 template <>
 const Registry<Schedule>& registry<Schedule>();
 
-/// An option that is a schedule or a number, the rate. Messages about a number name the option.
+/// An option that is a schedule or a number, which means a constant rate. Messages about a number name the
+/// option.
 template <>
 struct Codec<Configured<Schedule>> {
   static bool parse(const ConfigNode& node, const std::string& where, Configured<Schedule>& out,

@@ -25,7 +25,7 @@ int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_
 /// the next value starts one step later.
 int64_t last_step_of_value(const StepCount& boundary, int64_t steps_per_epoch);
 
-/// Returns the length of the run without its first steps, as a schedule after a warm-up sees it.
+/// Returns the length of the run without the steps of the warm-up, for the schedule that follows it.
 RunLength run_after(const StepCount& warmup, const RunLength& run);
 
 template <>
