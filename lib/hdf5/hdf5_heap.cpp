@@ -12,15 +12,15 @@ namespace dtrain {
 
 namespace {
 
-/// H5T conversion of variable-length references to opaque elements of the same size: keeps the bytes.
+/// Converts variable-length references to opaque elements of the same size without changing their bytes (an
+/// H5T conversion).
 herr_t as_stored(hid_t from, hid_t to, H5T_cdata_t* data, size_t, size_t, size_t, void*, void*, hid_t) {
   if (data->command != H5T_CONV_INIT) return 0;
   data->need_bkg = H5T_BKG_NO;
   return H5Tget_size(from) == H5Tget_size(to) ? 0 : -1;
 }
 
-/// H5T conversion of variable-length values to empty ones: writes zeros, which mean "empty" in files and in
-/// memory.
+/// Replaces variable-length values by zeros, which mean "empty" in files and in memory (an H5T conversion).
 herr_t as_empty(hid_t, hid_t to, H5T_cdata_t* data, size_t count, size_t stride, size_t, void* values, void*,
                 hid_t) {
   if (data->command == H5T_CONV_INIT) data->need_bkg = H5T_BKG_NO;
@@ -66,23 +66,23 @@ Hdf5Conversion::Hdf5Conversion(const char* name, hid_t from, hid_t to, H5T_conv_
 }
 
 Hdf5Conversion::~Hdf5Conversion() {
-  // No types are passed: given types, libhdf5 would remove only the conversion between exactly these, and
-  // keep those that it has since derived for other types of the same classes.
+  // This call passes no types. With types, libhdf5 would remove only the conversion between exactly these
+  // types, and keep the conversions that it has since derived for other types of the same classes.
   H5Tunregister(H5T_PERS_SOFT, name_, H5I_INVALID_HID, H5I_INVALID_HID, convert_);
 }
 
 Hdf5References::Hdf5References()
-    : variable_(H5Tvlen_create(H5T_NATIVE_UINT8), "make a type"),
-      opaque_(H5Tcreate(H5T_OPAQUE, 1), "make a type"),
+    : variable_(H5Tvlen_create(H5T_NATIVE_UINT8), "create a type"),
+      opaque_(H5Tcreate(H5T_OPAQUE, 1), "create a type"),
       as_stored_("references as stored", variable_, opaque_, as_stored),
       as_empty_("references as empty", variable_, variable_, as_empty) {}
 
 Hdf5Heap::Hdf5Heap(hid_t file, const std::string& path, int64_t file_bytes, ReadAt read)
     : file_bytes_(static_cast<uint64_t>(file_bytes)), read_(std::move(read)) {
-  const Hdf5Handle properties(H5Fget_create_plist(file), "look at the file");
+  const Hdf5Handle properties(H5Fget_create_plist(file), "read the properties of the file");
   hsize_t user_block = 0;
-  checked(H5Pget_userblock(properties, &user_block), "look at the file");
-  checked(H5Pget_sizes(properties, &address_bytes_, &length_bytes_), "look at the file");
+  checked(H5Pget_userblock(properties, &user_block), "read the properties of the file");
+  checked(H5Pget_sizes(properties, &address_bytes_, &length_bytes_), "read the properties of the file");
   if (address_bytes_ > 8 || length_bytes_ > 8)
     refuse(path, "an HDF5 file with addresses and lengths of at most 8 bytes",
            fmt::format("{} and {} bytes", address_bytes_, length_bytes_));
@@ -94,7 +94,7 @@ size_t Hdf5Heap::reference_bytes() const {
 }
 
 Hdf5Handle Hdf5Heap::reference_type() const {
-  return Hdf5Handle(H5Tcreate(H5T_OPAQUE, reference_bytes()), "make a type");
+  return Hdf5Handle(H5Tcreate(H5T_OPAQUE, reference_bytes()), "create a type");
 }
 
 Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::string& where) const {

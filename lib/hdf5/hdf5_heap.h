@@ -18,8 +18,8 @@
 
 namespace dtrain {
 
-/// Registers a conversion that libhdf5 prefers to its own for these classes of types, for the lifetime of the
-/// object.
+/// Registers a conversion that libhdf5 prefers to its built-in conversions between the classes of the types
+/// `from` and `to`. The conversion is registered for the lifetime of the object.
 class Hdf5Conversion {
  public:
   Hdf5Conversion(const char* name, hid_t from, hid_t to, H5T_conv_t convert);

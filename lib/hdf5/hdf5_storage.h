@@ -13,8 +13,8 @@ namespace dtrain {
 /// Returns an error that explains why libhdf5 just failed to open the file.
 UserError why_not_opened(const std::string& path);
 
-/// Throws UserError unless every component of `name`, starting at `group`, is a hard link: an external link
-/// would open any file that the data name. Stops at the first missing component.
+/// Throws UserError unless every component of `name`, starting at `group`, is a hard link, because an
+/// external link in a file could make libhdf5 open any other file. Stops at the first missing component.
 void reject_links(hid_t group, const std::string& path, const std::string& name);
 
 /// Throws UserError if the dataset is stored in other files or uses a filter that this libhdf5 lacks.
