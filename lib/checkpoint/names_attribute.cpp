@@ -37,9 +37,8 @@ void NamesAttribute::append(const std::string& name, std::vector<std::string>& n
   const bool is_variable = H5Tis_variable_str(type) > 0;
   const size_t bytes = is_variable ? heap_.reference_bytes() : H5Tget_size(type);
   if (static_cast<uint64_t>(count) > static_cast<uint64_t>(heap_.file_bytes()) / bytes)
-    throw UserError(
-        fmt::format("{}: expected at most as many names as fit into the file in the attribute {}, found {}",
-                    path_, name, count));
+    throw UserError(fmt::format(
+        "{}: expected names that fit into the file in the attribute {}, found {} names", path_, name, count));
   if (is_variable) return append_variable(attribute, name, static_cast<size_t>(count), names);
   std::string text(bytes * static_cast<size_t>(count), '\0');
   checked(H5Aread(attribute, type, text.data()), doing);
@@ -53,7 +52,8 @@ void NamesAttribute::append_variable(hid_t attribute, const std::string& name, s
   const size_t bytes = heap_.reference_bytes();
   std::vector<std::byte> references(count * bytes);
   checked(H5Aread(attribute, heap_.reference_type(), references.data()), "read " + where);
-  int64_t left = heap_.file_bytes();  // many references may point to the same long text
+  // The total size of the names is limited, because many references may point to the same long text.
+  int64_t left = heap_.file_bytes();
   for (size_t i = 0; i < count; ++i) {
     const std::string text = heap_.text(std::span(references).subspan(i * bytes, bytes), where);
     left -= static_cast<int64_t>(text.size());

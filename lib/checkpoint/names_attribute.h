@@ -22,7 +22,7 @@ class NamesAttribute {
   /// Returns whether the object has this list, whole or split.
   bool exists(const std::string& name) const;
   /// Returns the names; none if the attribute does not exist. Throws UserError if it does not hold strings,
-  /// or longer strings than fit into the file.
+  /// or if the strings together are larger than the file.
   std::vector<std::string> read(const std::string& name) const;
 
  private:

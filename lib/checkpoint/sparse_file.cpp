@@ -76,7 +76,7 @@ struct SparseFileDriver {
     driver.name = "dtrain_sparse";
     driver.maxaddr = std::numeric_limits<int64_t>::max();
     driver.fc_degree = H5F_CLOSE_STRONG;
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): what an access list holds is the pointer.
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): an access list stores the pointer.
     driver.fapl_size = sizeof(SparseFile*);
     driver.open = open;
     driver.close = close;

@@ -27,8 +27,7 @@ inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
 /// Documentation of the option `mode`.
 inline constexpr auto kMonitorMode =
     "whether smaller (min) or larger (max) values are better; auto: max for metrics such as accuracy, min "
-    "for "
-    "losses and errors";
+    "for losses and errors";
 
 /// Returns `mode` with `automatic` replaced by min or max.
 MonitorMode resolved(MonitorMode mode, bool larger_is_better);

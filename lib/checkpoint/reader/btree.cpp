@@ -7,7 +7,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kTreeHeaderBytes = 38;
-constexpr size_t kNodeFrame = 10;  // bytes around a node's records: signature, version, type; checksum
+constexpr size_t kNodeFrame = 10;  // signature, version and type before a node's records, checksum after them
 constexpr size_t kMostLevels = 8;  // below the root; enough, since nodes have dozens of records
 
 size_t record_bytes(RecordKind kind) {

@@ -20,7 +20,7 @@ class FractalHeap {
   /// use.
   FractalHeap(Image& image, uint64_t address);
 
-  /// Size of an object's identifier, in bytes.
+  /// Returns the size of an object's identifier in bytes.
   size_t id_bytes() const { return id_bytes_; }
   /// Returns the object with this identifier. Throws UserError if it is not in the heap.
   std::span<const std::byte> object(std::span<const std::byte> id);
@@ -30,16 +30,17 @@ class FractalHeap {
   std::span<const std::byte> managed(uint64_t offset, uint64_t size);
   /// Returns an object outside the blocks, which a B-tree lists by identifier.
   std::span<const std::byte> huge(uint64_t id);
-  /// The row that contains an offset in the heap, and the offset at which a row starts.
+  /// Returns the row that contains an offset in the heap.
   uint64_t row_of(uint64_t offset) const;
+  /// Returns the offset in the heap at which a row starts.
   uint64_t start_of(uint64_t row) const { return row == 0 ? 0 : (width_ * start_) << (row - 1); }
-  /// Size of each block of a row.
+  /// Returns the size of each block of a row.
   uint64_t block_bytes(uint64_t row) const { return row == 0 ? start_ : start_ << (row - 1); }
 
   Image& image_;
   size_t id_bytes_ = 0, offset_bytes_ = 0, length_bytes_ = 0;
   uint64_t width_ = 0, start_ = 0, most_direct_ = 0;
-  uint64_t root_ = kNoAddress, rows_ = 0;  // no rows: the root is a direct block
+  uint64_t root_ = kNoAddress, rows_ = 0;  // the root is a direct block if rows_ is 0
   uint64_t huge_tree_ = kNoAddress;
   struct Place {
     uint64_t address, size;
