@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// An array [batch, positions, heads * dim] as rows of one head.
+/// Access to an array [batch, positions, heads * dim] by rows; each row has the elements of one head.
 struct HeadRows {
   const OnnxArray& array;
   int64_t heads;
@@ -30,7 +30,8 @@ void softmax_of(std::vector<double>& scores) {
   for (double& score : scores) score /= sum;
 }
 
-/// Attention of inputs with three axes and, if there is a mask, of finite numbers, [batch, 1, queries, keys].
+/// Computes the attention of inputs with three axes. A mask must have finite numbers and the shape [batch, 1,
+/// queries, keys].
 OnnxArray attention(const OnnxCall& call) {
   const HeadRows queries{call.input(0), call.integer("q_num_heads", 1)};
   const HeadRows keys{call.input(1), call.integer("kv_num_heads", 1)};

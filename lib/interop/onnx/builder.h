@@ -58,7 +58,8 @@ class OnnxLayer {
 
   bool has_parameter(std::string_view name) const;
   /// Returns the initializer of a parameter, with Keras's axes permuted by `axes` and then reshaped to
-  /// `shape`; if empty, axes or shape are unchanged. Layers that share a parameter share the initializer.
+  /// `shape`. Empty `axes` leave the axes unchanged, an empty `shape` the shape. Layers that share a
+  /// parameter share the initializer.
   std::string parameter(std::string_view name, const std::vector<int64_t>& axes = {},
                         const Shape& shape = {});
   /// Returns the values of a parameter.

@@ -15,7 +15,7 @@ OnnxArray matmul(const OnnxCall& call) {
   const OnnxArray &a = call.input(0), &b = call.input(1);
   const size_t rank = b.shape.rank();
   const int64_t inner = b.shape[rank - 2], columns = b.shape[rank - 1], rows = a.shape.positions();
-  // the number of rows of a that are multiplied by one matrix of b
+  // Number of rows of `a` that are multiplied by the same matrix of `b`.
   const int64_t rows_of_matrix = rank == 2 ? rows : a.shape[rank - 2];
   Shape shape = a.shape;
   shape[shape.rank() - 1] = columns;
@@ -32,7 +32,7 @@ OnnxArray matmul(const OnnxCall& call) {
   return result;
 }
 
-/// Gemm with the default attributes.
+/// Computes Gemm with the default attributes.
 OnnxArray gemm(const OnnxCall& call) {
   OnnxArray result = matmul(call);
   if (!call.has_input(2)) return result;
@@ -41,7 +41,7 @@ OnnxArray gemm(const OnnxCall& call) {
   return result;
 }
 
-/// Softmax over the last axis.
+/// Computes the softmax over the last axis.
 OnnxArray softmax(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   const auto columns = static_cast<size_t>(result.shape.columns());
@@ -74,7 +74,7 @@ OnnxArray batch_normalization(const OnnxCall& call) {
   return result;
 }
 
-/// Layer normalization over the last axis.
+/// Computes layer normalization over the last axis.
 OnnxArray layer_normalization(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   const auto columns = static_cast<size_t>(result.shape.columns());
@@ -96,7 +96,7 @@ OnnxArray layer_normalization(const OnnxCall& call) {
   return result;
 }
 
-/// Instance normalization: each channel of each sample has its own mean and variance.
+/// Computes instance normalization: each channel of each sample has its own mean and variance.
 OnnxArray instance_normalization(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   const auto channels = static_cast<size_t>(result.shape[1]);
@@ -119,15 +119,16 @@ OnnxArray instance_normalization(const OnnxCall& call) {
   return result;
 }
 
-/// Returns an operator that applies `function` to the first and the past-the-end element of each row, along
-/// the last axis, which stays with one element.
+/// Returns an operator that applies `function` to each row along the last axis, which remains with extent 1.
+/// `function` receives pointers to the first and the past-the-end element of a row.
 OnnxOperator row_reduction(float (*function)(const float* begin, const float* end)) {
   return [function](const OnnxCall& call) {
     const OnnxArray& array = call.input(0);
     // Older operator sets have the axes as an attribute.
     const std::vector<int64_t> axes = call.has_input(1) ? call.input(1).integers : call.integers("axes");
     if (axes != std::vector<int64_t>{-1} || call.integer("keepdims", 1) != 1)
-      throw std::logic_error("a reduction along an axis other than the last, or without keepdims");
+      throw std::logic_error(
+          "the check of ONNX models supports reductions only along the last axis and with keepdims");
     Shape shape = array.shape;
     const int64_t columns = shape.columns();
     shape[shape.rank() - 1] = 1;
@@ -145,7 +146,7 @@ float sum_of(const float* begin, const float* end) {
   return static_cast<float>(std::accumulate(begin, end, 0.0));
 }
 
-/// NaN if an element is NaN.
+/// Returns the largest element, or NaN if an element is NaN.
 float maximum_of(const float* begin, const float* end) {
   return std::accumulate(begin, end, *begin,
                          [](float most, float x) { return most > x || std::isnan(most) ? most : x; });

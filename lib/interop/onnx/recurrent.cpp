@@ -1,4 +1,4 @@
-// Recurrent layers with default activations and one direction.
+// Operators of recurrent layers with default activations and one direction.
 #include <cmath>
 
 #include "interop/onnx/operators.h"

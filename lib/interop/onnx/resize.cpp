@@ -1,4 +1,4 @@
-// Resize: repeats elements or interpolates linearly.
+// The operator Resize, which repeats elements or interpolates linearly.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -20,7 +20,8 @@ Neighbours nearest(int64_t at, float factor, int64_t /*extent*/) {
   return {from, from, 0};
 }
 
-/// Coordinates follow ONNX's half_pixel mode; positions outside use the nearest element.
+/// Returns the neighbours of position `at` of the result in ONNX's half_pixel mode. A neighbour outside the
+/// array is replaced by the nearest element.
 Neighbours linear(int64_t at, float factor, int64_t extent) {
   const float place = (static_cast<float>(at) + 0.5f) / factor - 0.5f;
   const auto before = static_cast<int64_t>(std::floor(place));

@@ -19,7 +19,7 @@ OnnxArray transpose(const OnnxCall& call) {
   return result;
 }
 
-/// An extent of 0 keeps the array's extent; an extent of -1 follows from the number of elements.
+/// Reshapes an array. An extent of 0 keeps the array's extent; -1 follows from the number of elements.
 OnnxArray reshape(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   std::vector<int64_t> extents = call.input(1).integers;
@@ -60,8 +60,8 @@ OnnxArray concatenate(const OnnxCall& call) {
   return result;
 }
 
-/// Copies the elements of `small` to the region of `large` that begins at `starts`; in the opposite direction
-/// unless `to_large`.
+/// Copies the elements of `small` to the region of `large` that begins at `starts`, or in the opposite
+/// direction if `to_large` is false.
 template <class Large, class Small>
 void for_each_inside(Large& large, Small& small, const std::vector<int64_t>& starts, bool to_large) {
   std::vector<int64_t> at(small.shape.rank(), 0);

@@ -13,21 +13,22 @@ namespace {
 struct Axis {
   int64_t in = 1, out = 1, size = 1, stride = 1, dilation = 1, before = 0;
 
-  /// Returns the position in the image that element k of the window reads at position `at`; -1: outside.
+  /// Returns the position in the image that element k of the window reads for position `at` of the output; -1
+  /// if it is outside the image.
   int64_t source(int64_t at, int64_t k) const {
     const int64_t place = at * stride - before + k * dilation;
     return place < 0 || place >= in ? -1 : place;
   }
 };
 
-/// The axes of an image: planes, rows and columns. A 2-D image has one plane, a sequence also one row.
+/// The axes of an image: planes, rows and columns. A 2-D image has one plane; a sequence has one plane and
+/// one row.
 struct Axes {
   Axis planes, rows, columns;
   int64_t in() const { return planes.in * rows.in * columns.in; }
   int64_t out() const { return planes.out * rows.out * columns.out; }
-  int64_t size() const {
-    return planes.size * rows.size * columns.size;
-  }  ///< number of elements of the window
+  /// Returns the number of elements of the window.
+  int64_t size() const { return planes.size * rows.size * columns.size; }
 };
 
 int64_t attribute_or(const std::vector<int64_t>& values, size_t at, int64_t otherwise) {
@@ -119,7 +120,8 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
   const Axes axes = window_axes(call, kernel.shape, true);
   const int64_t channels = kernel.shape[0], filters = kernel.shape[1];
   OnnxArray result(shape_with(call, axes, filters));
-  Axes back = axes;  // the convolution whose gradient this is: its input is the output here
+  // A transposed convolution is the gradient of this convolution, whose input has the shape of the output.
+  Axes back = axes;
   std::swap(back.planes.in, back.planes.out);
   std::swap(back.rows.in, back.rows.out);
   std::swap(back.columns.in, back.columns.out);
@@ -137,7 +139,7 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
   return result;
 }
 
-/// The maximum or the mean of the pixels under each window, without padding.
+/// Computes the maximum or the mean of the pixels under each window, without padding.
 OnnxArray pooling(const OnnxCall& call, bool is_max) {
   const OnnxArray& image = call.input(0);
   const Axes axes = window_axes(call, {}, false);

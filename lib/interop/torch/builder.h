@@ -64,7 +64,7 @@ class TorchLayer {
   /// module.
   void set_module(const std::string& constructor);
   /// Stores a parameter of the layer as the module's weight `name`, permuted by `axes` and then reshaped to
-  /// `shape`; if empty, axes or shape are unchanged.
+  /// `shape`. Empty `axes` leave the axes unchanged, an empty `shape` the shape.
   void weight(const std::string& name, std::string_view parameter, const std::vector<int64_t>& axes = {},
               const Shape& shape = {});
   /// Like weight(), but fills the weight with `value` if the layer has no such parameter.

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 constexpr std::string_view kAveragePool = R"(
 
 def average_pool(x, size, stride, sides):
-    """The mean of the elements that exist: padding does not count."""
+    """Returns the mean of each window's elements, not counting padding."""
     pool = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}[x.dim()]
     return pool(F.pad(x, sides), size, stride) / pool(F.pad(torch.ones_like(x[:1, :1]), sides), size, stride)
 )";
@@ -28,7 +28,7 @@ def average_pool(x, size, stride, sides):
 constexpr std::string_view kFunctions = R"(
 
 def load(path=HERE / WEIGHTS):
-    """The model with its weights, for inference."""
+    """Returns the model with its weights, for inference."""
     model = Model()
     model.load_state_dict(load_file(path))
     return model.eval()
@@ -44,7 +44,7 @@ def check(tolerance=1e-4):
         expected = probes["outputs." + name]
         difference = float((values - expected).abs().max()) / max(1.0, float(expected.abs().max()))
         assert difference <= tolerance, f"{name}: differs from dtrain's by {difference:.2g}"
-        print(f"{name}: as dtrain's, within {difference:.2g}")
+        print(f"{name}: same as dtrain's within {difference:.2g}")
 
 
 if __name__ == "__main__":
