@@ -23,7 +23,7 @@ void check_probes(const ExportedModel& model, const std::vector<std::vector<floa
       const bool is_equal = expected[i] == found[i] || (std::isnan(expected[i]) && std::isnan(found[i]));
       if (is_equal || std::abs(expected[i] - found[i]) <= tolerance_of(tolerance) * largest) continue;
       throw Error(fmt::format(
-          "{}: the exported model gives another '{}' than dtrain: expected {}, found {} "
+          "{}: the exported model's output '{}' differs from dtrain's: expected {}, found {} "
           "(tolerance {}); nothing was written",
           path, model.outputs[output].name, expected[i], found[i], tolerance_of(tolerance) * largest));
     }

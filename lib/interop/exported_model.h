@@ -57,11 +57,11 @@ inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& s
   return numbers.size() == 1 ? Shape{1} : sample;
 }
 
-/// A layer that is an option of another layer, as a node for the conversions of its kind.
+/// A layer that is an option of another layer, in the form of a node, which the conversions of its kind read.
 struct InnerNode {
-  GraphNode node;    ///< the outer layer's node with the kind, the layer and the output of this one
+  GraphNode node;    ///< a copy of the outer layer's node with the inner layer's kind, layer and output
   Json options;      ///< with all defaults filled in
-  TensorSpec input;  ///< the only input of the layer
+  TensorSpec input;  ///< the only input of the inner layer
 };
 
 struct ExportedModel {

@@ -58,9 +58,9 @@ struct ScheduleFormats {
 struct OptimizerFormats {
   std::string kind;
   std::string keras_class;
-  /// The class of the same form in Keras 2 and 3; "" if there is none.
+  /// The class that Keras 2 and 3 both load from the same config; "" if there is none.
   std::string common_class = "";
-  /// Whether Keras 2 and 3 have a common form only if the learning rate is a number.
+  /// Whether Keras 2 and 3 both load the config only if the learning rate is a number.
   bool has_only_numbers = false;
   /// Whether Keras 2.11 and later create variables weight by weight, instead of slot by slot.
   bool is_by_weight = false;

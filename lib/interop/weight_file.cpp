@@ -61,7 +61,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& names) {
 }
 
 /// Returns whether the file has PyTorch's layout, according to its metadata. Without metadata, names with
-/// slashes indicate dtrain's layout and names without any PyTorch's.
+/// slashes indicate dtrain's layout, and names without slashes indicate PyTorch's.
 bool is_torch_layout(const SafetensorsFile& file) {
   if (const auto layout = file.metadata.find("layout"); layout != file.metadata.end())
     return layout->second != "keras";

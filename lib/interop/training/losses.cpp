@@ -57,7 +57,7 @@ const std::vector<LossFormats>& all_loss_formats() {
   return rows;
 }
 
-/// Returns an option as the loss computes with it: numbers are float32.
+/// Returns the value of an option. Numbers are rounded to float32, because the loss computes with float32.
 Json loss_option(const KindSettings& settings, const std::string& option) {
   const Json value = settings.value(option);
   return value.is_number() ? Json(static_cast<double>(static_cast<float>(value.as_double()))) : value;
@@ -82,8 +82,8 @@ Json keras_loss(const ConfigNode& resolved) {
   for (const std::string& option : row.unless_zero)
     if (!is_zero(option)) config.set(option, loss_option(settings, option));
   for (const std::string& option : row.further_options) config.set(option, loss_option(settings, option));
-  config.set("reduction", "sum_over_batch_size")
-      .set("name", row.keras_name);  // Keras's class computes the mean over the whole batch
+  // With this reduction, Keras's class computes the mean over the whole batch.
+  config.set("reduction", "sum_over_batch_size").set("name", row.keras_name);
   return Json::object().set("class_name", row.keras_class).set("config", std::move(config));
 }
 

@@ -22,7 +22,7 @@ const std::vector<OptimizerFormats>& all_optimizer_formats() {
        .keras_class = "Adam",
        .common_class = "Adam",
        .is_by_weight = true,
-       .slots_with_unread = 3},  // includes vhat
+       .slots_with_unread = 3},  // Keras 2 also stores vhat
       {.kind = "adamw", .keras_class = "AdamW", .common_class = "Adam", .is_by_weight = true},
       {.kind = "adamax", .keras_class = "Adamax", .common_class = "Adamax", .is_by_weight = true},
       // Nadam of Keras 2.10 has another schedule of the momentum.
@@ -57,9 +57,10 @@ Configured<Schedule> schedule_of(const Configured<Optimizer>& optimizer) {
   return schedule;
 }
 
-/// There is no common form with a weight decay. In an .h5 file Keras 2 looks up an optimizer by class name
-/// among TensorFlow 2.10's classes, which have no weight decay. It finds the newer classes only under names
-/// such as "Custom>AdamW" and with an option (is_legacy_optimizer) that Keras 3 rejects.
+/// Returns null for an optimizer with a weight decay, which Keras 2 and 3 cannot load from the same config.
+/// In an .h5 file Keras 2 looks up an optimizer by class name among TensorFlow 2.10's classes, which have no
+/// weight decay. It finds the newer classes only under names such as "Custom>AdamW" and with an option
+/// (is_legacy_optimizer) that Keras 3 rejects.
 Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& run, const Json& state) {
   const OptimizerFormats& row = optimizer_formats(optimizer.name);
   if (optimizer->weight_decay() != 0 || row.common_class.empty()) return {};
@@ -68,7 +69,8 @@ Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& ru
   Json config = Json::object();
   const Json options = to_json(KindSettings(optimizer.resolved).options());
   for (const auto& [key, value] : options.entries())
-    if (key != "learning_rate" && key != "weight_decay")  // Keras 3 rejects a momentum that is the integer 0
+    if (key != "learning_rate" && key != "weight_decay")
+      // All numbers are written as floating point, because Keras 3 rejects the integer 0 as a momentum.
       config.set(key, value.is_number() ? Json(value.as_double()) : value);
   config.set("learning_rate", rate);
   return Json::object().set("class_name", row.common_class).set("config", std::move(config));

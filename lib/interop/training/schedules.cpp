@@ -29,7 +29,7 @@ Json rate_now(const ScheduleInRun& in) {
   return in.schedule.at(0, in.run, in.state);
 }
 
-/// ExponentialDecay and InverseTimeDecay, which have the same options.
+/// Returns the conversion to ExponentialDecay or InverseTimeDecay, which have the same options.
 std::function<Json(const ScheduleInRun&)> time_decay(const char* class_name) {
   return [class_name](const ScheduleInRun& in) {
     const auto steps = option_as<StepCount>(in.settings, "decay_steps");
