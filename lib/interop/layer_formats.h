@@ -50,8 +50,7 @@ struct LayerFormats {
   /// Completes the config with options that follow from the layer's inputs; null: there are none.
   std::function<void(const Graph& graph, const GraphNode& node, Json& config)> complete_keras = nullptr;
   /// Returns the arguments of the Keras layer's call, {args, kwargs} in the form of Keras 3. Only that form
-  /// can express such calls. Null if the inputs are one argument, or passed as keras_further_inputs
-  /// describes.
+  /// can express such calls. Null if keras_further_inputs describes the arguments.
   std::function<Json(const ConfigNode& options, const std::vector<Json>& inputs)> keras_call = nullptr;
 };
 
