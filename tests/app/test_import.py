@@ -246,7 +246,7 @@ class Training(Import):
         self.assertEqual(report["left_out"],
                          ["the metric mine: dtrain has no metric of this name",
                           "the metric SpecificityAtSensitivity: dtrain has no metric of this name",
-                          "the optimizer's state: 2 arrays, but sgd has another number for 2 weights"])
+                          "the optimizer's state: the file has 2 arrays, but sgd needs another number for 2 weights"])
         self.assertIn("accuracy", "".join(self.kept(self.dir / "imported/weights.h5")["metrics"]))
 
 

@@ -271,7 +271,7 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
   unread.push_back(pooled("sum"));
   CHECK(test::error_of([&] {
           functional(unread);
-        }).find("end (GlobalAveragePooling1D): reads what attention returns at padding") !=
+        }).find("end (GlobalAveragePooling1D): reads the output of attention at padding") !=
         std::string::npos);
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("a layer that reads attention's padding as data is a problem") {
   const auto flattened = [](const std::string& input) { return called("Flatten", "end", tensor(input)); };
   for (const std::vector<std::string>& layers :
        {std::vector<std::string>{attention, flattened("attention")}, {attention, norm, flattened("norm")}})
-    CHECK(test::error_of([&] { functional(layers); }).find("end (Flatten): reads what attention returns") !=
+    CHECK(test::error_of([&] { functional(layers); }).find("end (Flatten): reads the output of attention") !=
           std::string::npos);
   CHECK(test::error_of([&] { functional({attention, flattened("attention")}, false); }).empty());
   CHECK(test::error_of([&] {

@@ -362,7 +362,7 @@ TEST_CASE("Adafactor's state is read without the arrays that follow from its mea
   // Keras 2 has no arrays of means for the bias.
   arrays.erase(arrays.begin() + 5, arrays.begin() + 7);
   CHECK(read(kOneOutput, adafactor, "2.15.0", arrays).left_out.back() ==
-        "the optimizer's state: 6 arrays, but adafactor has another number for 2 weights");
+        "the optimizer's state: the file has 6 arrays, but adafactor needs another number for 2 weights");
 }
 
 TEST_CASE("the squares that Keras stores for Adafactor are products of the means of rows and columns") {
@@ -378,7 +378,7 @@ TEST_CASE("an optimizer state that does not fit is omitted or an error") {
   const ImportedTraining short_of =
       read(kOneOutput, adam, "2.2.4", arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}}));
   CHECK(short_of.left_out.back() ==
-        "the optimizer's state: 4 arrays, but adam has another number for 2 weights");
+        "the optimizer's state: the file has 4 arrays, but adam needs another number for 2 weights");
   CHECK(short_of.state.slots.empty());
   CHECK(mistake(kOneOutput, adam, "2.2.4",
                 arrays_of({Shape{}, Shape{4, 3}, Shape{4, 3}, Shape{3}, Shape{3}})) ==

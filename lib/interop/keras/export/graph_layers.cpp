@@ -75,8 +75,8 @@ std::string spelled(std::string name) {
   return name == kTaken ? name + "_1" : keras_name(name, "layer");
 }
 
-/// Returns whether a layer concatenates masks. Keras names its operation "concatenate", or with a number, and
-/// rejects a layer of the same name.
+/// Returns whether a layer concatenates masks. Keras names the operation that does so "concatenate",
+/// "concatenate_1" and so on, and rejects a layer of the same name.
 bool concatenates_masks(const GraphNode& node) {
   return node.kind == "concatenate" && !node.output_masks.empty();
 }
@@ -107,7 +107,7 @@ std::vector<std::string> names_of_layers(const Graph& graph) {
 
 bool is_keras_layer(const Graph& graph, int node) {
   const GraphNode& its = graph.nodes[static_cast<size_t>(node)];
-  // The reversed call of an embedding has no activation: a layer computes it.
+  // A reversed call of an embedding has no activation option, so a separate layer computes the activation.
   return !its.is_activation_of_previous || keras_config_of(its.layer).class_name != "Activation" ||
          graph.is_tied(node - 1);
 }

@@ -25,7 +25,7 @@ std::vector<KerasLayer> keras_layers(const Graph& graph);
 /// Returns whether Keras has a layer for the node.
 bool is_keras_layer(const Graph& graph, int node);
 
-/// Returns the Keras class of the layer that owns its parameters in `node`, or of the model input `node`.
+/// Returns the Keras class of a layer. `node` is the node that owns the layer's parameters, or a model input.
 std::string keras_class_of(const Graph& graph, int node);
 
 /// Replaces every character that Keras 2, Keras 3 or TensorFlow rejects by '_'; letters, digits, '_', '-' and

@@ -29,8 +29,8 @@ Json input_config(const GraphNode& node, const std::string& name, KerasForm form
       .set("name", name);
 }
 
-/// The dtype is always float32, the type of weights and checkpoints, independent of the run's precision and
-/// of Keras's default.
+/// Returns the config of a layer. Its dtype is always float32, the type of weights and checkpoints,
+/// independent of the run's precision and of Keras's default.
 Json layer_config(const Graph& graph, int number, const std::string& name) {
   const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
   const KerasLayerConfig keras = keras_config_of(node.layer);
@@ -94,8 +94,8 @@ class ModelWriter {
   }
 
   /// Returns the model's inputs or outputs. Keras 3 distinguishes a single tensor from a list of one: models
-  /// with one input or output use a single tensor. It counts the calls of an output that is a model within
-  /// the model from 1, unlike those of other layers' inputs.
+  /// with one input or output use a single tensor. If a model within the model computes an output, Keras
+  /// counts the calls of that model from 1 here, but from 0 in the inputs of layers.
   Json ends(const std::vector<ValueRef>& values) const {
     Json references = Json::array();
     for (const ValueRef& value : values) {
@@ -110,8 +110,8 @@ class ModelWriter {
     return references;
   }
 
-  /// Returns Keras 3's form of a call's inputs: one tensor, or a list of several; the further inputs may be a
-  /// keyword argument.
+  /// Returns Keras 3's form of a call's inputs: one tensor, or a list of several. All inputs except the first
+  /// may be a keyword argument.
   Json call_of_keras_3(int number) const {
     const GraphNode& call = node(number);
     const std::vector<ValueRef>& inputs = call.inputs;

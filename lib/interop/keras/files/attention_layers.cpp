@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns which of `inputs` inputs of an attention the values are computed from.
+/// Returns the index of the input from which an attention with `inputs` inputs computes the values.
 size_t value_input(size_t inputs) {
   return inputs == 1 ? 0 : 1;
 }
@@ -147,7 +147,7 @@ class AttentionWriter {
     return merge("Add", of + "_rotated", part, exchanged_part);
   }
 
-  /// Adds `of`_repeated, in which each head of keys or values occurs as often as heads of queries read it.
+  /// Adds `of`_repeated, which repeats each head of keys or values for each head of queries that reads it.
   Tensor repeated(const std::string& of, const Tensor& x) {
     if (its_.kv_heads == its_.heads) return x;
     return layer("UpSampling2D", of + "_repeated",
@@ -172,7 +172,7 @@ class AttentionWriter {
     return einsum("attended", "adbc,acde->abde", shares, repeated("value", value), result);
   }
 
-  /// Adds the scores minus much for each step from a query to a later key.
+  /// Adds the scores, reduced by kMuch for each position by which a key is later than its query.
   Tensor without_later(const Tensor& scores) {
     constexpr double kMuch = 1e9;
     Json keys = Json::array(), queries = Json::array();

@@ -22,23 +22,23 @@ struct KerasAttention {
   double dropout = 0;
 };
 
-/// The names of the input layers, as far as the attention has these inputs.
+/// The names of the input layers. An attention with fewer inputs has only the first of these layers.
 inline constexpr std::array kAttentionInputs{"query_input", "value_input", "key_input"};
 /// The names of the layers that have the weights.
 inline constexpr std::array kAttentionProducts{"query_product", "key_product", "value_product",
                                                "attention_output"};
-/// The options of these layers that they have in common.
+/// The options that have the same values in all these layers.
 inline constexpr std::array kAttentionWeightOptions{"kernel_initializer", "kernel_regularizer",
                                                     "kernel_constraint",  "bias_initializer",
                                                     "bias_regularizer",   "bias_constraint"};
 
-/// Returns which of `inputs` inputs of an attention the keys are computed from.
+/// Returns the index of the input from which an attention with `inputs` inputs computes the keys.
 inline size_t attention_key_input(size_t inputs) {
   return inputs - 1;
 }
 
-/// Returns base^(-(i % half) / half) for each i of the `dim` = 2 * half elements of a head: the angle by
-/// which one position rotates them.
+/// Returns base^(-(i % half) / half) for each element i of a head with `dim` = 2 * half elements. This is the
+/// angle by which element i is rotated for each position.
 std::vector<double> rotary_frequencies(double base, int64_t dim);
 
 /// Returns the entries of the layers in the config of the model. `products`: the options that all layers of

@@ -176,7 +176,7 @@ class AttentionReader {
     if (!found || found->class_name != entry.at("class_name").as_string()) return false;
     if (value_at(found->config, "activity_regularizer")) return false;
     for (const auto& [key, value] : entry.at("config").entries()) {
-      if (key == "dtype") continue;  // Keras writes a policy
+      if (key == "dtype") continue;  // Keras writes a dtype policy instead
       const Json* const given = value_at(found->config, key.c_str());
       if (given ? !has_same_numbers(value, *given) : !value.is_null()) return false;
     }

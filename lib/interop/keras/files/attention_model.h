@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// The class of a restored attention; not one of Keras.
+/// The class of a restored attention. Keras has no class of this name.
 inline constexpr const char* kKerasModelOfAttention = "ModelOfAttention";
 
 /// The groups with the weights of an attention that Keras has as a model, within the group of that model.

@@ -13,7 +13,7 @@ std::string keras_snake_case(std::string_view class_name);
 /// Numbers the layers of one model by class, in Keras's order.
 class KerasClassNumbers {
  public:
-  /// Returns the name of the next layer of a class. `count`: numbers that the layer takes.
+  /// Returns the name of the next layer of a class. `count`: how many numbers of its class the layer takes.
   std::string next(const std::string& class_name, int count = 1);
 
  private:
@@ -29,7 +29,7 @@ struct KerasLayerPart {
 };
 
 /// The parts of all layers: the cells of recurrent layers, the products of attention. The parts of one layer
-/// are in the order of its weights; a group that ends another one follows it.
+/// are in the order of its weights. A group whose name is the end of another group's path comes after it.
 inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "forward_", ""},
                                                       {"backward_layer/cell", "backward_", ""},
                                                       {"cell", "", ""},
@@ -42,7 +42,7 @@ inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "fo
                                                       {"_value_dense", "value/", "dense"},
                                                       {"_output_dense", "attention_output/", "dense"}};
 
-/// The end of the path of the layer in a TimeDistributed. That layer may have parts.
+/// The end of the path of the layer that a TimeDistributed wraps. That layer may have parts.
 inline constexpr std::string_view kKerasWrappedLayer = "/layer";
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Parts of a Keras model within the model, which computes a layer that Keras lacks.
+// Writes a Keras model within the exported model. Such an inner model computes a layer that Keras lacks.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ Json keras_batch_shape(const Shape& sample);
 /// Returns a reference to the output of a layer of the inner model.
 Json keras_inner_tensor(const std::string& layer, const Shape& sample);
 
-/// Returns a layer of the inner model that is called once. `arguments`: those of the call; empty for an
-/// InputLayer.
+/// Returns a layer of the inner model that is called once. `arguments`: the arguments of the call; empty for
+/// an InputLayer.
 Json keras_inner_layer_entry(const std::string& class_name, const std::string& name, Json config,
                              std::vector<Json> arguments, const char* dtype = "float32");
 

@@ -42,8 +42,8 @@ struct KerasModelLayer {
   Json config;
   bool trainable = true;
   std::shared_ptr<const KerasModel> model;  ///< the model that the layer is; null if it is not a model
-  bool is_restored_model = false;           ///< a model in the file (files/restored_layers.h)
-  std::vector<KerasCall> calls;             ///< empty for an InputLayer
+  bool is_restored_model = false;  ///< whether the file has a model instead (files/restored_layers.h)
+  std::vector<KerasCall> calls;    ///< empty for an InputLayer
 
   bool is_input() const { return class_name == "InputLayer"; }
   /// Returns the class in the file.

@@ -14,7 +14,7 @@ namespace {
 constexpr double kDigits = 1e9;
 constexpr double kUsualWavelength = 10000;
 
-/// Returns whether a JSON value is a list of lists of numbers, as many in each.
+/// Returns whether a JSON value is a list of lists of numbers that all have the same length.
 bool is_table(const Json* json) {
   if (!json || !json->is_array() || json->items().empty() || !json->items()[0].is_array()) return false;
   const size_t columns = json->items()[0].items().size();
@@ -37,8 +37,8 @@ bool is_encoding(const Json& table, double wavelength) {
   return true;
 }
 
-/// Returns the wavelength of an encoding; 0 if the table is no encoding. The slowest sine of the second
-/// position is that of wavelength^(-column / columns).
+/// Returns the wavelength of an encoding; 0 if the table is no encoding. For position 1, the last even column
+/// has the value sin(wavelength^(-column / columns)), from which the wavelength follows.
 double wavelength_of(const Json& table) {
   const std::vector<Json>& first = table.items()[0].items();
   const size_t column = (first.size() - 1) / 2 * 2;

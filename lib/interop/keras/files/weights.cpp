@@ -167,8 +167,8 @@ class VarsReader {
   }
 
  private:
-  /// Sets the names of the layer that a part belongs to: the cells of recurrent layers, the products of
-  /// attention and the layers in a TimeDistributed have other names.
+  /// Sets `layer` and `wrapped` of a group whose weights belong to a part of a layer: the cell of a recurrent
+  /// layer, a product of attention, or the layer in a TimeDistributed. The file has the part's name for it.
   void find_owner(KerasWeightGroup& group) {
     std::string path = group.name;
     for (const KerasLayerPart& part : kKerasLayerParts)

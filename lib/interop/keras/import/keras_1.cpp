@@ -193,7 +193,8 @@ KerasWeight with_keras_2_axes(const KerasModelLayer& layer, const KerasWeight& k
   if (layer.class_name == "Conv2D") return is_first ? with_axes(kernel, {2, 3, 1, 0}) : kernel;
   if (layer.class_name == "Conv2DTranspose")
     return with_axes(kernel, is_first ? std::vector<int64_t>{2, 3, 0, 1} : std::vector<int64_t>{0, 1, 3, 2});
-  // Conv1D: [length, 1, channels, filters]; before 1.2 [filters, channels, length, 1].
+  // A Conv1D's kernel has the shape [length, 1, channels, filters]. Before Keras 1.2, the shape was [filters,
+  // channels, length, 1].
   const Json* filters = value_at(layer.config, "filters");
   const bool is_recent =
       kernel.shape[1] == 1 && filters && filters->is_int() && filters->as_int() == kernel.shape[3];

@@ -46,11 +46,11 @@ class KerasLayerReader {
   void expect(const char* key, const Json& value);
   /// Converts an `activation` option to dtrain's form; null for linear.
   ConfigNode activation(const Json& written);
-  /// Requires the axis, or the only axis of a list, to be the last. It is checked against the input's rank
-  /// once that is known (last_axis()).
+  /// Requires the axis, or the only axis of a list, to be the input's last axis. Users of the reader compare
+  /// last_axis() with the input's rank, which the reader does not know.
   void expect_last_axis(const char* key);
-  /// Requires the option, an integer or a list of one, to be the layer's default, the width of its first
-  /// input. It is checked once that width is known (output_width()).
+  /// Requires the option, an integer or a list of one integer, to be the width of the layer's first input,
+  /// which is the default. Users of the reader compare output_width() with that width.
   void expect_input_width(const char* key);
 
   void add_problem(std::string problem) { problems_.push_back(std::move(problem)); }

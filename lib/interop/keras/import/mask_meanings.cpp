@@ -73,7 +73,8 @@ MaskMeaning MaskMeanings::meaning_of(const KerasLayerCall& call) const {
   return {};
 }
 
-/// Returns the meaning of masks that are concatenated along the axis of features. Only their any() is used.
+/// Returns the meaning of masks that are concatenated along the axis of features. Keras only uses any() of
+/// the result.
 MaskMeaning MaskMeanings::concatenated(const KerasLayerCall& call) const {
   MaskMeaning result{MaskMeaning::Kind::none};
   for (const KerasValue& input : call.inputs) {

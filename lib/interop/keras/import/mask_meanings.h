@@ -20,7 +20,7 @@ struct MaskMeaning {
   Kind kind = Kind::unknown;
   KerasValue of = {};  // the value that is compared with the padding
   double padding = 0;
-  bool has_features = false;  // the last axis is that of the features; without it, that of the positions
+  bool has_features = false;  // true if the last axis is the features, false if it is the positions
 
   bool operator==(const MaskMeaning&) const = default;
 };

@@ -57,8 +57,9 @@ class MaskFlow {
     return std::move(found_);
   }
 
-  /// Returns problems that do not depend on the masks that are left out: reads of padding that differs from
-  /// Keras's, and masks that are arguments of calls, but not those of the inputs. Only after follow().
+  /// Returns the problems that do not depend on which masks are left out: layers that read padding where
+  /// dtrain and Keras compute different values, layers that Keras may compute before or after attention
+  /// removes their mask, and calls whose mask argument is not the mask of the input. Call it after follow().
   std::vector<std::string> other_problems() const {
     const MaskMeanings meanings(calls_);
     std::vector<std::string> problems = padding_problems_;
@@ -79,8 +80,8 @@ class MaskFlow {
   }
 
  private:
-  // Masks are named by the call that creates them. Where Keras has a mask and dtrain has none, the name is
-  // beyond(mask).
+  // A mask's number is the index of the call that creates it. The number is beyond(mask) for a value that has
+  // the mask in Keras but cannot have it in dtrain.
   static constexpr int kNone = -1;
   static int beyond(int mask) { return mask >= 0 ? -2 - mask : mask; }
   static bool is_beyond(int mask) { return mask < kNone; }
@@ -211,7 +212,7 @@ class MaskFlow {
 
   void add_padding_problem(const KerasLayerCall& reader) {
     padding_problems_.push_back(
-        fmt::format("{} ({}): reads what attention returns at padding, where Keras attends to all positions "
+        fmt::format("{} ({}): reads the output of attention at padding, where Keras attends to all positions "
                     "and dtrain does not; GlobalAveragePooling1D leaves padding out",
                     reader.path, reader.layer->class_name));
   }

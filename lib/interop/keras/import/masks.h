@@ -12,9 +12,9 @@ namespace dtrain {
 
 /// The masks of a model's calls. The vectors are indexed by call.
 struct KerasMasks {
-  /// The call creates a mask that another call reads, or that an output of the model has.
+  /// Whether the call creates a mask that another call reads, or that an output of the model has.
   std::vector<bool> is_used;
-  /// dtrain's layer needs `ignore_mask`, because Keras's layer loses the mask of an input, or because
+  /// Whether dtrain's layer needs `ignore_mask`, because Keras's layer loses the mask of an input, or because
   /// dtrain's layer cannot pass it on.
   std::vector<bool> ignores;
   std::vector<std::string> problems;  ///< reads that dtrain cannot express

@@ -260,7 +260,8 @@ class Importer {
       for (const Value& input : call.inputs) names_of(input).is_volume = is_volume;
     std::vector<std::string> inputs;
     for (const Value& input : call.inputs) inputs.push_back(read(input, axes));
-    // Attention is called with [query, value] or [query, value, key]; the same input is given once.
+    // Keras calls attention with [query, value] or [query, value, key]. dtrain omits an input that equals the
+    // one before it.
     if (kind == "multi_head_attention")
       while (inputs.size() > 1 && inputs[inputs.size() - 1] == inputs[inputs.size() - 2]) inputs.pop_back();
     const auto [first, is_first] = result_.names.emplace(call.layer, "");
@@ -325,7 +326,7 @@ class Importer {
       const KerasModelLayer& layer = model_.layers[static_cast<size_t>(model_.inputs[i].layer)];
       const Json* shape = value_at(layer.config, "batch_shape");
       if (!shape) shape = value_at(layer.config, "batch_input_shape");
-      ConfigNode extents;  // extents of the input; null: the file does not give them
+      ConfigNode extents;  // extents of the input; null if the file does not have them
       if (shape && shape->is_array() && !shape->items().empty()) {
         std::vector<ConfigNode> items;
         for (size_t axis = 1; axis < shape->items().size(); ++axis)

@@ -132,7 +132,7 @@ class ModelOrder {
         called.class_name.ends_with("Attention") && is_true_at(call_at(place).arguments, kCausal);
     const bool is_reverse =
         called.class_name == kKerasReversibleEmbedding && is_true_at(call_at(place).arguments, kReverse);
-    // Resizing does the same in training; Keras 3 writes its default, training: true.
+    // Keras 3 writes Resizing's default, training: true, which has no effect on this layer.
     const bool is_resizing = called.class_name == "Resizing";
     if (!pending(place).is_of_mask)
       check_arguments(call_at(place), path,

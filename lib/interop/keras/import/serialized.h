@@ -19,7 +19,8 @@ struct KerasObject {
       {};  ///< the function that the class applies (MeanMetricWrapper); "" for most classes
   Json options = Json::object();
 
-  /// Returns the kind in `table` that corresponds to `name`, or else to `function`; "" if there is neither.
+  /// Returns the kind in `table` that corresponds to `name` or, if there is none, to `function`; "" if there
+  /// is no kind for either.
   std::string kind_in(const RegistryBase& table) const;
   /// Returns the name of the object for messages.
   const std::string& shown() const { return function.empty() ? name : function; }

@@ -173,7 +173,7 @@ class TrainingReader {
       add_problem(fmt::format(
           "the optimizer {} has global_clipnorm and clipvalue; dtrain clips by the norm first", object.name));
     if (kind == "nadam" && !is_since_2_11_) check_nadam(object);
-    // the default of Keras 1 to 2.2
+    // Keras 1 to 2.2 do not have this option and start with 0.
     if (kind == "adagrad" && !value_at(object.options, "initial_accumulator_value"))
       options.add("initial_accumulator_value", Json(0));
     return options.node();
@@ -283,7 +283,8 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
     result.left_out.push_back(
         arrays.empty()
             ? std::string("the optimizer's state, which the file does not have")
-            : fmt::format("the optimizer's state: {} arrays, but {} has another number for {} weights",
+            : fmt::format("the optimizer's state: the file has {} arrays, but {} needs another number for {} "
+                          "weights",
                           arrays.size(), optimizer.name, trained.size()));
   else if (!state->iteration)
     result.left_out.push_back(fmt::format(

@@ -80,8 +80,8 @@ void deal(const KerasModelLayer& outer, const KerasWeightGroup& group, const Par
         const bool is_trained = layer->trainable && !parameter.moving_average;
         if (is_trained != trained) continue;
         if (next == group.weights.size())
-          throw UserError(fmt::format("the weights of '{}': expected more than {}, for '{}'", outer.name,
-                                      group.weights.size(), layer->name));
+          throw UserError(fmt::format("the weights of '{}': found {}, expected more for the layer '{}'",
+                                      outer.name, group.weights.size(), layer->name));
         found[layer].push_back(&group.weights[next++]);
       }
     }
