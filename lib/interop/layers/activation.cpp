@@ -19,8 +19,8 @@ KerasLayerConfig to_keras(const ConfigNode& options) {
   return {activation.layer, activation.layer_config};
 }
 
-/// Keras's relu with options: x between threshold and maximum, `maximum` above, and negative_slope * (x -
-/// threshold) below.
+/// Adds Keras's relu with options: x between the threshold and the maximum, `maximum` above the maximum, and
+/// negative_slope * (x - threshold) below the threshold.
 std::string clipped_relu_to_onnx(OnnxLayer& layer, const std::string& x, const ActivationSpec& spec) {
   const bool is_bounded = std::isfinite(spec.maximum);
   if (spec.alpha == 0 && spec.threshold == 0)
@@ -35,8 +35,8 @@ std::string clipped_relu_to_onnx(OnnxLayer& layer, const std::string& x, const A
   return layer.add("Where", {layer.add("LessOrEqual", {x, threshold}), below, above});
 }
 
-/// x times the cumulative distribution function of the normal distribution, (1 + erf(x / sqrt(2))) / 2; with
-/// `approximate`, by tanh.
+/// Adds x times the cumulative distribution function of the normal distribution, (1 + erf(x / sqrt(2))) / 2.
+/// With `approximate`, tanh approximates that function.
 std::string gelu_to_onnx(OnnxLayer& layer, const std::string& x, bool approximate) {
   std::string inner;
   if (approximate) {

@@ -1,4 +1,4 @@
-// multi_head_attention.
+// The formats of multi_head_attention.
 #include "interop/layers/attention.h"
 
 #include <array>
@@ -37,8 +37,8 @@ bool is_grouped(const Json& options) {
   return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
 }
 
-/// Returns whether no Keras layer computes the attention: with rotary positions, or with grouped heads whose
-/// values have another size than their keys. Keras then gets a model.
+/// Returns whether no Keras layer computes the attention, because it has rotary positions, or grouped heads
+/// whose values have another size than their keys. The exported file then has a model instead of a layer.
 bool is_model_in_keras(const Json& options) {
   if (option_is_set(options, "rotary")) return true;
   const Json &value_dim = options.at("value_dim"), &key_dim = options.at("key_dim");
@@ -46,7 +46,8 @@ bool is_model_in_keras(const Json& options) {
          !(key_dim.is_int() && key_dim.as_int() == value_dim.as_int());
 }
 
-/// Keras has two classes; the second one is for heads of keys and values that several heads of queries share.
+/// Converts the options to the config of MultiHeadAttention, or of GroupQueryAttention if several heads of
+/// queries share a head of keys and values.
 KerasLayerConfig attention_to_keras(const ConfigNode& options) {
   const Json all = keras_options(options);
   if (is_model_in_keras(all)) return {kKerasModel, Json::object()};
@@ -80,7 +81,7 @@ void complete_model(const Graph& graph, const GraphNode& node, Json& config) {
   config = keras_attention_model(attention, config, options);
 }
 
-/// Keras requires the sizes of heads.
+/// Adds the sizes of the heads, which Keras requires.
 void complete_attention(const Graph& graph, const GraphNode& node, Json& config) {
   if (keras_config_of(node.layer).class_name == kKerasModel) return complete_model(graph, node, config);
   const Heads heads = heads_of(node);
@@ -107,7 +108,7 @@ Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) 
 /// Returns the part of Keras's layer that has a parameter: "query/kernel" is in query_dense.
 std::string attention_part(const Json& keras_config, const std::string& parameter) {
   const std::string name = parameter.substr(0, parameter.find('/'));
-  if (keras_config.entries().empty())  // the layer was a model in Keras
+  if (keras_config.entries().empty())  // Keras has a model instead of the layer
     for (const KerasLayerPart& part : kKerasAttentionParts)
       if (part.prefix == name + "/") return std::string(part.group);
   return fmt::format("{}{}_dense", keras_config.find("head_dim") ? "_" : "",
@@ -150,7 +151,7 @@ std::string torch_rotated(TorchLayer& layer, const std::string& x, int64_t posit
                                cosines, sines));
 }
 
-/// The modules of the products. Their weights are [outputs, inputs].
+/// Sets the modules of the products, whose weights have the shape [outputs, inputs].
 void set_torch_products(TorchLayer& layer, const std::array<size_t, 3>& inputs, const Heads& heads) {
   const std::string bias = layer.has_parameter("query/bias") ? "" : ", bias=False";
   const int64_t features = layer.output_spec().shape[1], width = heads.heads * heads.value_dim;

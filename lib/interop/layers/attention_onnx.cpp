@@ -15,7 +15,7 @@ namespace {
 /// The first operator set with the operator Attention.
 constexpr int64_t kFirstWithAttention = 23;
 
-/// The score of a key that a query does not see: float16 holds it, and its exponential is 0.
+/// The score of a key that a query does not see. float16 can represent it, and its exponential is 0.
 constexpr float kHidden = -6e4f;
 
 /// Returns the values of a key or value parameter, [rows, kv_heads, dim], with each head repeated for its
@@ -91,17 +91,18 @@ std::string causal_array(OnnxLayer& layer, const OnnxAttention& of, const char* 
                      std::move(values));
 }
 
-/// Adds 1 for the keys that a query sees, 0 for others: [batch, 1, queries, keys], or [batch, 1, 1, keys] if
-/// all queries see the same keys. For attention with a mask.
+/// Adds an array with 1 for the keys that a query sees and 0 for others, [batch, 1, queries, keys], or
+/// [batch, 1, 1, keys] if all queries see the same keys. The attention must have a mask.
 std::string visible_pairs(OnnxLayer& layer, const OnnxAttention& of) {
   const std::string visible = layer.add("Reshape", {of.visible, layer.integers({0, 1, 1, of.keys})});
   if (!of.is_causal) return visible;
   return layer.add("Mul", {visible, causal_array(layer, of, "causal_pairs", 1, 0)});
 }
 
-/// Adds the operator Attention to products of [batch, positions, heads * dim]; returns the same of the
-/// queries. The mask is a finite number, and a query that sees no key gets zeros, because runtimes treat
-/// -infinity for all keys in different ways. ONNX Runtime does not repeat a mask for each query.
+/// Adds the operator Attention, whose inputs are the products, [batch, positions, heads * dim]. Returns an
+/// array [batch, queries, heads * dim]. Masked scores are finite and a query that sees no key gets zeros,
+/// because runtimes treat -infinity for all keys in different ways. The mask has a row for each query,
+/// because ONNX Runtime does not repeat one row for all queries.
 std::string attention_node(OnnxLayer& layer, const Heads& heads, const OnnxAttention& of) {
   const auto node = [&](std::vector<std::string> inputs, bool is_causal) {
     return layer.add(
@@ -118,7 +119,8 @@ std::string attention_node(OnnxLayer& layer, const Heads& heads, const OnnxAtten
   return layer.add("Mul", {node({of.query, of.key, of.value, mask}, false), sees});
 }
 
-/// Adds products and a softmax to [batch, positions, heads, dim]; returns [batch, queries, heads * dim].
+/// Adds the attention as matrix products and a softmax. Its inputs are [batch, positions, heads, dim].
+/// Returns an array [batch, queries, heads * dim].
 std::string decomposed_attention(OnnxLayer& layer, const Heads& heads, const OnnxAttention& of) {
   const auto transposed = [&](const std::string& x, std::vector<int64_t> axes) {
     return layer.add("Transpose", {x}, {{"perm", std::move(axes)}});

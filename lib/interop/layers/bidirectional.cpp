@@ -77,7 +77,8 @@ std::array<Recurrent, 2> directions_of(const GraphNode& node, const Json& option
   }
   backward.prefix = "backward_";
   backward.part = "backward_layer";
-  // The second output is reversed: if that direction goes backwards, its states then have the input's order.
+  // The layer reverses the states of the second direction. If that direction goes backwards, the reversed
+  // states have the order of the input.
   if (is_true_at(own, "return_sequences") && !backward.goes_backwards())
     throw UserError(fmt::format("bidirectional '{}' cannot be exported to {} yet: its layer goes backwards",
                                 node.name, tool));

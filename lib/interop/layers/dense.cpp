@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// The name of the kernel of a layer that has the weights of an embedding; the kernel is their transpose.
+/// Name of the weights that the layer shares with an embedding. The kernel is their transpose.
 constexpr const char* kEmbeddings = "embeddings";
 
 void dense_to_onnx(OnnxLayer& layer) {

@@ -11,8 +11,10 @@ namespace dtrain {
 /// Matrices of 0 and 1 that select steps, [batch, steps, steps]. A masked step keeps the state, so a
 /// recurrence over the valid steps alone has the same states.
 struct OnnxSteps {
-  std::string valid;   // row i selects the i-th valid step in the order of processing; 0 if there is none
-  std::string latest;  // row t selects the last of these numbers i up to step t; 0 if there is none
+  // Row i selects the i-th valid step in the order of processing. It is 0 if there are fewer valid steps.
+  std::string valid;
+  // Row t selects the row of `valid` for the last valid step up to step t. It is 0 if no such step is valid.
+  std::string latest;
 };
 
 /// Adds the matrices for the mask of the layer's input, which has `steps` steps. `backwards`: the recurrence

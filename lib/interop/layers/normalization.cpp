@@ -54,8 +54,8 @@ void layer_normalization_to_onnx(OnnxLayer& layer) {
       ExportLayout::channels_last);
 }
 
-/// Computes the quotients of the input and its norms in float32: float16 holds neither squares of numbers
-/// from 256 nor a small epsilon.
+/// Computes the quotients of the input and its norms in float32, because float16 can represent neither
+/// squares of numbers of at least 256 nor a small epsilon.
 void rms_normalization_to_onnx(OnnxLayer& layer) {
   const auto cast = [&](const std::string& value, OnnxType to) {
     return layer.is_float16() ? layer.add("Cast", {value}, {{"to", static_cast<int64_t>(to)}}) : value;
@@ -80,8 +80,8 @@ int64_t groups_of(const Json& options, const TensorSpec& input) {
   return groups == -1 ? input.shape.back() : groups;
 }
 
-/// Each group is one channel of an InstanceNormalization: the operator GroupNormalization is newer than the
-/// default operator set.
+/// Adds an InstanceNormalization whose channels are the groups, because the operator GroupNormalization is
+/// newer than the default operator set.
 void group_normalization_to_onnx(OnnxLayer& layer) {
   const Shape& shape = layer.input_spec().shape;
   const int64_t channels = shape.back(), groups = groups_of(layer.options(), layer.input_spec());

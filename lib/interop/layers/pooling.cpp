@@ -37,7 +37,8 @@ void max_pooling_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_first);
 }
 
-/// The mean does not include padding: average_pool() of the script divides by the number of pixels inside.
+/// Adds a call of the script's average_pool(), which divides by the number of pixels inside the image, so the
+/// mean does not include padding.
 void average_pooling_to_torch(TorchLayer& layer) {
   const Shape& image = layer.input_spec().shape;
   const Window window = pooling_window(layer.options(), image);

@@ -1,4 +1,4 @@
-// position_embedding and sinusoidal_position_encoding.
+// The formats of position_embedding and sinusoidal_position_encoding.
 #include "interop/keras/files/positions.h"
 
 #include <cmath>
@@ -22,8 +22,9 @@ namespace {
 /// The name of the input of the Keras model that a position_embedding becomes.
 constexpr const char* kSequence = "sequence";
 
-/// Writes a position_embedding as a Keras model: Keras has no such layer. Rescaling replaces each element of
-/// the input by the number of its position, and pooling takes one of these numbers.
+/// Writes a position_embedding as a Keras model, because Keras has no such layer. In the model, Rescaling
+/// replaces each element of the input by the number of its position, and pooling takes one number for each
+/// position.
 void complete_position_embedding(const Graph&, const GraphNode& node, Json& config) {
   const Shape& shape = node.outputs[0].shape;
   const int64_t positions = shape[0], columns = shape[1];

@@ -38,7 +38,7 @@ std::function<KerasLayerConfig(const ConfigNode&)> recurrent_to_keras(std::strin
   };
 }
 
-/// Converts Keras's config. Keras before 2.1 wrote no `reset_after`, and reset before the product.
+/// Converts Keras's config. Keras before 2.1 wrote no `reset_after`; its layers compute as with false.
 std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     reader.skip({"implementation", "unroll", "seed", "input_dim", "input_length"});
@@ -206,7 +206,8 @@ std::string weight_name(const Recurrent& recurrent, const char* name) {
   return recurrent.part.empty() ? name : fmt::format("{}.{}", recurrent.part, name);
 }
 
-/// nn.LSTM has the same order of gates as Keras, nn.RNN has one gate. Both have a second bias, which is zero.
+/// Returns the computation by nn.LSTM or nn.RNN. nn.LSTM has the same order of gates as Keras, nn.RNN has one
+/// gate. Both have a second bias, which is set to zero.
 TorchRecurrence module_in_torch(const TorchLayer& layer, const Recurrent& recurrent,
                                 const std::string& module, const std::string& arguments) {
   const int64_t units = recurrent.options.at("units").as_int();

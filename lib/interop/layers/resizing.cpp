@@ -33,7 +33,7 @@ float onnx_scale(int64_t extent, int64_t out_extent) {
   return scale;
 }
 
-/// Nearest pixels are gathered by their indices: Resize would compute these from rounded scales.
+/// Gathers nearest pixels by their indices, because Resize would compute the indices from rounded scales.
 void resizing_to_onnx(OnnxLayer& layer) {
   const Shape &from = layer.input_spec().shape, &to = layer.output_spec().shape;
   if (layer.options().at("interpolation").as_string() == "bilinear")

@@ -165,7 +165,7 @@ std::function<void(TorchLayer&)> global_pooling1d_to_torch(const std::string& fu
   };
 }
 
-/// The mean over the valid steps; 0 if there are none.
+/// Adds the mean over the valid steps, which is 0 if there are none.
 void average_of_sequence_to_onnx(OnnxLayer& layer) {
   const std::string mask = layer.mask();
   if (mask.empty()) return global_pooling_to_onnx("GlobalAveragePool")(layer);

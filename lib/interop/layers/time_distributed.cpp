@@ -22,8 +22,9 @@ Configured<Layer> layer_in(const ConfigNode& options) {
   return registry<Layer>().parse(*options.find("layer"), none);
 }
 
-/// Keras calls the layer with one argument, and so does not compute attention, which needs two. Configs that
-/// depend on the shape of the input are not complete here.
+/// Converts the options to Keras's config. Keras cannot distribute attention, because it calls the inner
+/// layer with one argument. A layer whose config depends on the shape of its input cannot be written, because
+/// that shape is unknown here.
 KerasLayerConfig time_distributed_to_keras(const ConfigNode& options) {
   KerasLayerConfig keras{"TimeDistributed", Json::object()};
   const ConfigNode& layer = *options.find("layer");
