@@ -78,7 +78,7 @@ class Checkpoint {
 
   const std::string& path() const { return path_; }
   size_t file_bytes() const { return file_bytes_; }
-  /// The whole file.
+  /// Returns the bytes of the whole file.
   std::span<const std::byte> file() const { return {file_.get(), file_bytes_}; }
   const CheckpointContent& content() const { return content_; }
 

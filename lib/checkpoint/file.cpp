@@ -61,8 +61,8 @@ void write_file(const Location& location, Parts parts) {
 }
 
 Bytes read_file(const std::string& path) {
-  const Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // opening a pipe must not block
+  // O_NONBLOCK, because opening a pipe must not block.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0)
     throw UserError(fmt::format("{}: could not be read: {}", path, reason()));

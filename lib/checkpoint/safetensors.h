@@ -18,7 +18,7 @@ namespace dtrain {
 struct SafetensorsArray {
   std::string name;
   Shape shape;
-  /// F64, F32, F16 and BF16 converted to float32; nullopt for other types.
+  /// The values of an F64, F32, F16 or BF16 array, as float32; nullopt for other types.
   std::optional<std::vector<float>> values;
 };
 

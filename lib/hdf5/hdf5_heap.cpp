@@ -127,8 +127,8 @@ Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::
     const uint64_t number = object.number(2);
     object.skip(2 + 4);
     const uint64_t bytes = object.number(length_bytes_), room = end - at - object_header;
-    const bool is_free =
-        number == 0;  // the size of free space includes the header; an object's excludes header and padding
+    // The size of free space includes the header. The size of an object excludes header and padding.
+    const bool is_free = number == 0;
     if (is_free ? bytes < object_header || bytes > end - at : bytes > room)
       refuse(where,
              fmt::format("a size within the global heap collection of {} bytes at byte {}", size, begin),

@@ -14,7 +14,7 @@ struct InverseTimeDecayOptions {
   bool staircase = false;
 };
 
-/// initial / (1 + decay_rate * step / decay_steps).
+/// The rate initial / (1 + decay_rate * step / decay_steps).
 class InverseTimeDecay : public Schedule {
  public:
   explicit InverseTimeDecay(const InverseTimeDecayOptions& options) : options_(options) {}

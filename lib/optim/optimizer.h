@@ -20,7 +20,8 @@ enum class SlotShape {
   vector,        // the shape of a weight of fewer than two axes; no slot for other weights
 };
 
-/// Holds only options. The state is in slots: flat buffers owned elsewhere (SlotLayout).
+/// The options and the update rule of an optimizer. Its state is in slots, which are flat buffers of other
+/// objects (SlotLayout describes them).
 class Optimizer {
  public:
   virtual ~Optimizer() = default;

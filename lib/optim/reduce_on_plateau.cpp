@@ -64,7 +64,7 @@ class ReduceOnPlateau : public Schedule {
     const MonitorMode mode = resolved(options_.mode, number->larger_is_better);
     PlateauState state = PlateauState::from(json);
     if (const std::string now = watched(mode, options_.monitor); state.watched != now) {
-      state.best.reset();  // the rate itself is kept
+      state.best.reset();  // `scale` is kept, so the rate does not change
       state.wait = state.cooldown = 0;
       state.watched = now;
     }
