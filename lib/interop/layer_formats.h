@@ -23,15 +23,15 @@ struct KerasLayerConfig {
   std::string class_name;
   Json config;
   bool has_trainable = true;  ///< false: Keras 3 rejects the key `trainable` in the config of this class
-  /// A feature of the layer that Keras lacks, such as "rotary embeddings"; Keras rejects the config. Empty if
-  /// Keras has all features.
+  /// A feature of the layer that Keras lacks, such as "rotary embeddings". Keras rejects a config with it.
+  /// Empty if Keras has all features.
   std::string missing = {};
 };
 
 /// One row: the conversions of a kind of layer. The functions take the layer's own options with all defaults
 /// filled in (options_of()).
 struct LayerFormats {
-  std::string kind;  ///< dtrain's name for it: "conv2d"
+  std::string kind;  ///< dtrain's name of the kind: "conv2d"
   std::function<KerasLayerConfig(const ConfigNode& options)> to_keras = nullptr;
   /// Returns the dtrain options of the Keras layer; the reader records problems and ignored settings.
   std::function<ConfigNode(KerasLayerReader&)> from_keras = nullptr;
@@ -44,8 +44,8 @@ struct LayerFormats {
   std::vector<std::string> keras_classes = {};
   /// Returns the part of the Keras layer that has a parameter ("cell"); null: the layer itself.
   std::function<std::string(const Json& keras_config, const std::string& parameter)> keras_part = nullptr;
-  /// The keyword argument of the Keras layer's call for a list of all inputs but the first; empty: the inputs
-  /// are one argument.
+  /// The keyword argument of the Keras layer's call that takes a list of all inputs except the first. Empty
+  /// if all inputs are one argument.
   std::string keras_further_inputs = {};
   /// Completes the config with options that follow from the layer's inputs; null: there are none.
   std::function<void(const Graph& graph, const GraphNode& node, Json& config)> complete_keras = nullptr;

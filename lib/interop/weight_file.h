@@ -12,8 +12,8 @@
 
 namespace dtrain {
 
-/// The convention for names and axis order of weights in a file: Keras's, which dtrain uses; that of
-/// PyTorch's modules; that of ONNX's operators.
+/// The convention for names and axis order of weights in a file: that of Keras's layers (which dtrain uses),
+/// of PyTorch's modules, or of ONNX's operators.
 enum class WeightLayout { keras, torch, onnx };
 
 /// The weights of a file in the file's order, as float32, with names "<layer>/<weight>". The names are:

@@ -134,7 +134,7 @@ ConfigNode attention_from_keras(KerasLayerReader& reader) {
   return options;
 }
 
-/// Rotates [batch, heads, positions, dim].
+/// Adds the rotation of x, [batch, heads, positions, dim], if the layer has rotary positions.
 std::string torch_rotated(TorchLayer& layer, const std::string& x, int64_t positions, int64_t dim) {
   const Json* const rotary = layer.options().find("rotary");
   if (!rotary || rotary->is_null()) return x;

@@ -24,7 +24,7 @@ struct Heads {
 /// Returns the sizes of the heads of a multi_head_attention.
 Heads heads_of(const GraphNode& node);
 
-/// Returns the mask of the values or, if they have none, that of the keys; "" if there is none. Layer:
+/// Returns the mask of the values or, if they have none, that of the keys; "" if there is none. `Layer` is
 /// OnnxLayer or TorchLayer.
 template <class Layer>
 std::string key_mask(Layer& layer) {

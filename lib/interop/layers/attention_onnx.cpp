@@ -45,8 +45,8 @@ std::string onnx_product(OnnxLayer& layer, size_t input, const std::string& name
   return layer.has_parameter(name + "/bias") ? layer.add("Add", {y, parameter(name + "/bias", {width})}) : y;
 }
 
-/// Rotates [batch, positions, heads, dim]: x * cosines + (its halves exchanged) * sines, where the sines of
-/// the first half are negative.
+/// Adds the rotation of x, [batch, positions, heads, dim]: x * cosines + y * sines, where y has the halves of
+/// x exchanged and the sines of the first half are negative.
 std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positions, int64_t dim) {
   const double base = layer.options().at("rotary").at("base").as_double();
   const RotarySpec spec{.positions = positions, .dim = dim, .base = base};

@@ -37,7 +37,7 @@ bool is_mirrored(const ConfigNode& layer, const ConfigNode& backward) {
   return mirrored.to_yaml() == b.to_yaml();
 }
 
-/// Converts Keras's config. Keras 3 also writes the backward layer if it is a copy.
+/// Converts Keras's config. Keras 3 also writes the backward layer if it is a copy of the forward layer.
 ConfigNode bidirectional_from_keras(KerasLayerReader& reader) {
   const auto inner = [&](const char* key) {
     return reader.layer(key, {"LSTM", "GRU", "SimpleRNN"}, {"zero_output_for_mask"});

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// TensorProto.DataType.
+/// Element types, with the numbers of ONNX's TensorProto.DataType.
 enum class OnnxType : int32_t { float32 = 1, uint8 = 2, int32 = 6, int64 = 7, float16 = 10 };
 
 /// An initializer. The values are in `floats` for floating types, in `integers` for the others.

@@ -113,7 +113,7 @@ const std::vector<ScheduleFormats>& all_schedule_formats() {
        .to_keras = polynomial_decay},
       {.kind = "one_cycle", .to_keras = one_cycle},
       {.kind = "linear_warmup", .to_keras = linear_warmup},
-      {.kind = "reduce_on_plateau", .to_keras = rate_now},  // a callback in Keras
+      {.kind = "reduce_on_plateau", .to_keras = rate_now},  // Keras has a callback instead
   };
   return rows;
 }

@@ -30,7 +30,7 @@ Json rescaling(Json scale, Json offset) {
   return Json::object().set("scale", std::move(scale)).set("offset", std::move(offset));
 }
 
-/// Writes the layers of the model.
+/// Writes the layers of the model that computes an attention.
 class AttentionWriter {
  public:
   /// `products`: the options that all products have. Keeps references to both arguments.

@@ -24,8 +24,8 @@ Json keras_inner_layer_entry(const std::string& class_name, const std::string& n
 Json keras_inner_operation(const std::string& module, const std::string& class_name, const std::string& name,
                            Json config, std::vector<Json> arguments);
 
-/// Returns the config of the inner model. `outer`: has the keys `name` and `trainable`. `inputs`, `output`:
-/// names of layers.
+/// Returns the config of the inner model. `outer`: a config with the keys `name` and `trainable`. `inputs`,
+/// `output`: names of layers.
 Json keras_inner_model(const Json& outer, Json layers, const std::vector<std::string>& inputs,
                        const std::string& output);
 

@@ -51,7 +51,7 @@ void check_inputs(const ConfigNode& model) {
 }
 
 /// Returns why dtrain's layer, `node`, differs from the Keras layer of `reader` for inputs of these shapes;
-/// "" if it does not. `channels_moved`: the file has channels first.
+/// "" if it does not. `channels_moved`: whether the file has channels first.
 std::string shape_problem(const KerasLayerReader& reader, const Graph& graph, const GraphNode& node,
                           bool channels_moved) {
   if (reader.last_axis() && !channels_moved) {

@@ -30,7 +30,7 @@ struct KerasImport {
   std::vector<int> towers;                   ///< numbers of towers of the removed wrappers (towers.h)
   std::vector<std::string> left_out;         ///< see ImportedModel
   Json training_config;                      ///< see KerasFileFacts
-  std::optional<ImportedTraining> training;  ///< if `with_training`
+  std::optional<ImportedTraining> training;  ///< nullopt unless `with_training`
 };
 
 /// Reads and converts a file; also its training if `with_training`. `change` receives the imported model and

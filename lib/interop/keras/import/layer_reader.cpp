@@ -120,7 +120,8 @@ const Json* KerasLayerReader::find(const char* key) const {
 
 double KerasLayerReader::number(const char* key, double otherwise) const {
   const Json* value = find(key);
-  if (value && value->is_object()) value = value_at(*value, "value");  // {class_name: "__numpy__"}
+  // Keras writes a number of numpy as an object with class_name "__numpy__".
+  if (value && value->is_object()) value = value_at(*value, "value");
   return value && value->is_number() ? value->as_double() : otherwise;
 }
 

@@ -135,7 +135,7 @@ class MaskFlow {
   /// not say which of them Keras computes first.
   void add_unordered_reads(std::vector<std::string>& problems) const {
     const std::vector<int> depth = depths();
-    std::map<int, std::vector<size_t>> readers;  // of the outputs of calls
+    std::map<int, std::vector<size_t>> readers;  // calls that read the output of a call, indexed by that call
     for (size_t i = 0; i < masks_.size(); ++i)
       for (const KerasValue& input : call(i).inputs)
         if (mask_of(input) != kNone && keras_mask_rule(call(i).layer->class_name) == KerasMaskRule::read) {
@@ -217,7 +217,7 @@ class MaskFlow {
                     reader.path, reader.layer->class_name));
   }
 
-  /// Returns the first mask; none if there is no mask.
+  /// Returns the first mask, or kNone if there is no mask.
   static int first_of(const std::vector<int>& given) {
     const auto mask = std::find_if(given.begin(), given.end(), [](int one) { return one != kNone; });
     return mask == given.end() ? kNone : *mask;
@@ -233,8 +233,8 @@ class MaskFlow {
     const bool along_steps = axis && axis->is_int() && axis->as_int() != -1 && axis->as_int() != 2;
     if (along_steps) return ignore(i, given);
     if (std::find(given.begin(), given.end(), kNone) != given.end())
-      return keras_major_ < 3 ? beyond(first_of(given))
-                              : kNone;  // Keras 2 kept the masks of the other inputs
+      // Keras 2 keeps the masks of the other inputs.
+      return keras_major_ < 3 ? beyond(first_of(given)) : kNone;
     bool any_gone = false;
     for (size_t k = 0; k < given.size(); ++k) any_gone = any_gone || is_gone(i, k);
     if (const auto lost = std::find_if(given.begin(), given.end(), is_beyond); lost != given.end())

@@ -126,7 +126,7 @@ class Importer {
         continue;
       }
       Json config = call.layer->config;
-      if (call.is_causal) config.set("causal", true);  // an option in dtrain
+      if (call.is_causal) config.set("causal", true);  // dtrain has an option instead of an argument of calls
       KerasLayerReader reader(call.layer->class_name, config, keras_major_);
       const ConfigNode options = row->from_keras(reader);
       const ConfigNode regularizer = reader.activity_regularizer();
@@ -196,7 +196,8 @@ class Importer {
   /// Returns the name of a value in this order of axes. Adds a permute layer if there is none yet.
   std::string read(const Value& value, Axes axes) {
     ValueNames& names = names_of(value);
-    if (value.output > 0) return fmt::format("{}:{}", names.as_in_file, value.output);  // a state
+    // Further outputs are states, which have no channels.
+    if (value.output > 0) return fmt::format("{}:{}", names.as_in_file, value.output);
     const bool wants_last = axes == Axes::channels_last;
     std::string& wanted = wants_last ? names.channels_last : names.as_in_file;
     const std::string& other = wants_last ? names.as_in_file : names.channels_last;

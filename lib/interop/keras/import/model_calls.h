@@ -22,8 +22,9 @@ struct KerasLayerCall {
   const KerasModelLayer* layer = nullptr;
   std::string path;  ///< path of the layer: "resnet50/conv1"
   std::vector<KerasValue> inputs;
-  bool is_causal = false;   ///< attention: called with use_causal_mask
-  bool is_reverse = false;  ///< embedding: called with reverse, which projects onto its vectors
+  bool is_causal = false;  ///< whether an attention is called with use_causal_mask
+  /// Whether an embedding is called with `reverse`, which projects onto its vectors.
+  bool is_reverse = false;
   std::optional<double> constant = std::nullopt;  ///< second operand of an operation, such as a comparison
 };
 

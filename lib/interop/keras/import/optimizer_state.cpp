@@ -87,7 +87,7 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
     const KerasWeight& steps = arrays.front();
     constexpr double kMost = 9e15;
     const double count = steps.integer  ? static_cast<double>(*steps.integer)
-                         : steps.values ? static_cast<double>(steps.values[0])  // Keras 1
+                         : steps.values ? static_cast<double>(steps.values[0])  // Keras 1 stores a float
                                         : -1;
     if (!(count >= 0 && count <= kMost))
       throw UserError(fmt::format(

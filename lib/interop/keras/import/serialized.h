@@ -15,8 +15,8 @@ namespace dtrain {
 /// The class or function, and the options, of an object in a Keras file.
 struct KerasObject {
   std::string name;
-  std::string function =
-      {};  ///< the function that the class applies (MeanMetricWrapper); "" for most classes
+  /// The function that the class applies (MeanMetricWrapper); "" for most classes.
+  std::string function = {};
   Json options = Json::object();
 
   /// Returns the kind in `table` that corresponds to `name` or, if there is none, to `function`; "" if there

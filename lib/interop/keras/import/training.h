@@ -13,14 +13,15 @@ namespace dtrain {
 struct ImportedTraining {
   ConfigNode train;      ///< loss, metrics, optimizer and clipping
   OptimizerState state;  ///< no slots if the file has no state
-  /// "the metric my_metric: dtrain has no metric of this name", "the optimizer's state: ..."
+  /// Parts of the training that were not imported, with the reason: "the metric my_metric: dtrain has no
+  /// metric of this name".
   std::vector<std::string> left_out;
 };
 
 /// The parts of a file that are needed to import its training.
 struct KerasTrainingFile {
-  const Json&
-      config;  ///< Keras 1's and 2's training_config or Keras 3's compile_config; null if not compiled
+  /// Keras 1's and 2's training_config or Keras 3's compile_config; null if not compiled.
+  const Json& config;
   const KerasModel& model;  ///< the model as in the file
   const KerasWeights& weights;
   KernelLayout kernels;
