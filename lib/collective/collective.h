@@ -16,8 +16,8 @@ namespace dtrain {
 
 class Context;
 
-/// Thrown by the calls of a group's other members after one member has called abort(). Not the error to show
-/// to the user.
+/// Thrown by the calls of a group's other members after one member has called abort(). Users are shown the
+/// error of that member instead.
 class Aborted : public Error {
  public:
   Aborted() : Error("another replica failed") {}
@@ -28,7 +28,7 @@ class Aborted : public Error {
 class Collective {
  public:
   virtual ~Collective() = default;
-  /// This member's rank in the group, and the number of members.
+  /// Return this member's rank in the group, and the number of members.
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
@@ -54,8 +54,8 @@ class Collective {
 };
 
 /// Gathers n values of each member, as Collective::all_gather(), from `mine` to `all` in the context's device
-/// memory, after the operations enqueued before and before later ones. The data go through the host, so the
-/// members' devices may differ. Waits for a GPU, so it cannot be captured.
+/// memory. Runs after the operations that were enqueued earlier, and before those enqueued later. The data go
+/// through the host, so the members' devices may differ. Waits for a GPU, so it cannot be captured.
 void all_gather(Collective& member, Context& context, const double* mine, double* all, int64_t n);
 /// Joins the other members' all_gather() with zeros, for a member that has no values.
 void all_gather_zeros(Collective& member, int64_t n);
@@ -77,8 +77,8 @@ std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
-  /// This member's rank within this process, and the number of members in this process. `root` below is a
-  /// rank among the members of all processes, which are numbered process by process.
+  /// Return this member's rank within this process, and the number of members in this process. `root` below
+  /// is a rank among the members of all processes, which are numbered process by process.
   virtual int rank() const = 0;
   virtual int size() const = 0;
 

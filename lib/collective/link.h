@@ -25,9 +25,9 @@ class Link final : public Channel {
   /// core. Memory for copies is allocated on first use.
   Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, bool spin);
 
-  /// Whether the link keeps copies, one buffer of `bytes` for each array in flight; and whether the copies
-  /// are in the receiver's memory (otherwise in the sender's, which is the CPU).
+  /// Returns whether the link keeps copies, in one buffer of `bytes` for each array in flight.
   bool copies() const { return copies_; }
+  /// Returns whether the copies are in the receiver's memory. Otherwise the sender is a CPU and keeps them.
   bool copies_are_with_receiver() const;
 
   uint64_t send(const void* src, size_t bytes) override;

@@ -19,8 +19,8 @@ double seconds_of_message(World& world, int with, int64_t bytes, int rounds, int
   return best;
 }
 
-/// Short messages are measured in many short tries, because the thread of messages polls less often when it
-/// waits for long (processes/backoff.h).
+/// Measures a link from its two processes. Short messages are measured in many short tries, because the
+/// messenger's thread polls less often after it has waited for long (processes/backoff.h).
 void measure(World& world, LinkSpeed& link) {
   const int with = world.rank() == link.first ? link.second : link.first;
   link.latency = seconds_of_message(world, with, kShort, 8, 25);

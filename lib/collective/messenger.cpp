@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// How long the transport may take to return after a failure. A call that makes progress returns at once.
+/// How long the transport may take to return after a failure. Its calls normally return at once.
 constexpr std::chrono::seconds kPatience(1);
 
 }  // namespace
@@ -97,8 +97,9 @@ void Messenger::check() const {
 }
 
 void Messenger::serve() noexcept {
-  cpu::flush_denormals();  // the replicas' threads do this too, and add the same arrays if there is one
-                           // process
+  // The replicas' threads flush denormals, too. In a run of one process they add the arrays that this thread
+  // adds in a run of several, and both must give the same bits.
+  cpu::flush_denormals();
   std::vector<Exchange*> running;
   Backoff backoff;
   for (size_t known = 0; take_new(running); known = running.size()) {
@@ -147,7 +148,8 @@ bool Messenger::advance(std::vector<Exchange*>& running) {
   return running.size() < before;
 }
 
-/// After interrupt(), the transport's errors are a consequence.
+/// Makes an error of the transport the reason of a failure. After interrupt(), the transport's errors are
+/// only a consequence and are ignored.
 void Messenger::note_error(const std::string& error) {
   if (!failure().empty()) return;
   const std::string why = explain_();

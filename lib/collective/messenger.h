@@ -50,8 +50,9 @@ class Transfers {
 class Messenger {
  public:
   /// The transport must outlive the messenger. `explain` is called when the transport fails, and returns why;
-  /// "" if the transport's own message says it best. `end_process`: ends the process, which has failed
-  /// for the given reason; see release(). Null: no limit. Throws Error if the system cannot start a thread.
+  /// "" if the transport's own message says it best. `end_process` ends the process, which has failed for the
+  /// given reason; if it is null, release() waits without a limit. Throws Error if the system cannot start a
+  /// thread.
   Messenger(Transport& transport, std::function<std::string()> explain,
             std::function<void(const std::string& why)> end_process = nullptr);
   /// Exchanges that are running fail. Ends the process as release() does.
@@ -95,7 +96,7 @@ class Messenger {
   mutable std::mutex mutex_;  // protects the members up to failure_, and the states of exchanges
   std::condition_variable changed_, finished_;
   std::vector<Exchange*> new_;
-  size_t unfinished_ = 0;  // exchanges that are running, also new ones
+  size_t unfinished_ = 0;  // number of exchanges that were started and have not finished
   bool closing_ = false, ended_ = false;
   std::optional<std::string> failure_;
   std::thread thread_;

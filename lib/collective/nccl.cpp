@@ -42,7 +42,7 @@ int loaded_version() {
   return ncclGetVersion(&version) == ncclSuccess ? version : 0;
 }
 
-/// Formats a version: 22809 is "2.28.9"; before 2.9 the scheme was 2804 for "2.8.4".
+/// Formats a version: 22809 is "2.28.9". Versions before 2.9 have one digit less: 2804 is "2.8.4".
 std::string version_text(int version) {
   const int of_major = version < 10000 ? 1000 : 10000;
   return fmt::format("{}.{}.{}", version / of_major, version % of_major / 100, version % 100);

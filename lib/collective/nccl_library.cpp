@@ -12,7 +12,8 @@ namespace {
 
 using dtrain::cuda::Library;
 
-/// NCCL does not report its CUDA version; it links its own runtime and works with any.
+/// Returns the library's version, without a version of CUDA: NCCL does not report one, links its own CUDA
+/// runtime, and works with any version.
 Library::Identity identify(const Library& opened) {
   int version = 0;
   opened.find<decltype(&::ncclGetVersion)>("ncclGetVersion")(&version);

@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-/// Returns the path of the opened library, "/usr/lib/libnccl.so.2"; "" if unknown.
+/// Returns the path of the opened library, such as "/usr/lib/libnccl.so.2"; "" if unknown.
 std::string nccl_path();
 
 }  // namespace dtrain

@@ -21,7 +21,8 @@ bool MessageExchange::advance(Transport& transport) {
   return true;
 }
 
-/// Process r receives from r without its lowest bit, and sends to r plus each lower bit.
+/// Process r receives from process r - b, where b is the lowest set bit of r, and then sends to r + c for
+/// each power of two c below b.
 bool BroadcastExchange::advance(Transport& transport) {
   const auto rank = static_cast<uint32_t>(transport.rank()), size = static_cast<uint32_t>(transport.size());
   const uint32_t lowest = rank == 0 ? std::bit_ceil(size) : rank & (~rank + 1);

@@ -1,4 +1,4 @@
-// Exchanges of messages: in most of them, all processes take part.
+// Exchanges of messages among processes. All processes take part in most of them.
 #pragma once
 
 #include <chrono>
@@ -25,12 +25,12 @@ struct MessageOrder {
 /// Sends one message to a process, or receives one.
 class MessageExchange final : public Exchange {
  public:
-  /// The orders are those of all messages to, and from, the process with this tag, and must outlive the
-  /// exchange.
+  /// `sends` counts all messages with this tag to the process, `receives` those from it. Both must outlive
+  /// the exchange.
   MessageExchange(int process, int tag, MessageOrder& sends, MessageOrder& receives)
       : process_(process), tag_(tag), sends_(sends), receives_(receives) {}
-  // Each sets the direction, the bytes and what to wait for (null: nothing); one of them must be called
-  // before Messenger::start().
+  // Each of these functions sets the direction, the bytes and the event to wait for (null: none). One of them
+  // must be called before Messenger::start().
   void set_sent(std::span<const std::byte> bytes, const Event* after) {
     sent_ = bytes;
     set(sends_, after);
@@ -52,8 +52,8 @@ class MessageExchange final : public Exchange {
   MessageOrder &sends_, &receives_;
   std::span<const std::byte> sent_;
   std::span<std::byte> received_;
-  MessageOrder* order_ = nullptr;  // of the messages in this direction
-  uint64_t number_ = 0;            // of this message in the order
+  MessageOrder* order_ = nullptr;  // counts the messages in this direction
+  uint64_t number_ = 0;            // number of this message in that order
   const Event* after_ = nullptr;
   std::optional<Transport::Request> request_;  // set while the transfer is under way
 };
@@ -113,19 +113,19 @@ class RoundTripsExchange final : public Exchange {
   RoundTripsExchange(int tag, int with, int64_t bytes, int rounds)
       : tag_(tag), with_(with), rounds_(rounds), bytes_(static_cast<size_t>(bytes)) {}
 
-  /// Mean seconds of a round after the first one, in the process of lower rank.
+  /// Returns the mean seconds of a round after the first one in the process of lower rank, 0 in the other.
   double seconds() const { return seconds_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   bool advance(Transport& transport) override;
-  /// Starts the next message of this process: sent and received in turn.
+  /// Starts the next message. This process sends and receives in turn.
   void start_message(Transport& transport);
 
   int tag_, with_, rounds_;
   std::vector<std::byte> bytes_;
-  int messages_ = 0;  // started
+  int messages_ = 0;  // number of messages started
   Transfers transfers_;
   Clock::time_point begin_;
   double seconds_ = 0;
@@ -144,9 +144,10 @@ class SumExchange final : public Exchange {
   /// parts[process].
   SumExchange(const ReplicaRanks& ranks, std::vector<Range> parts, int tag);
 
-  /// Sets the sums of this process's nodes (BackgroundSum::start()); to be called before Messenger::start().
+  /// Sets the sums of this process's nodes (BackgroundSum::start()). Must be called before
+  /// Messenger::start().
   void set(std::span<T* const> sums) { mine_.assign(sums.begin(), sums.end()); }
-  /// Bytes for the arrays of other processes.
+  /// Returns the bytes of memory for the arrays of other processes.
   size_t bytes() const { return received_floats() * sizeof(T); }
 
  private:
@@ -156,7 +157,7 @@ class SumExchange final : public Exchange {
   bool advance(Transport& transport) override;
   size_t received_floats() const;
   bool is_short() const { return parts_.empty() && static_cast<size_t>(n_) * sizeof(T) <= kShortBytes; }
-  /// The part that a process adds.
+  /// Returns the part of the array that a process adds.
   Range part_at(int process) const;
   void send(Transport& transport, int process, const T* array, Range part);
   void receive(Transport& transport, int process, T* array, Range part);
@@ -172,7 +173,8 @@ class SumExchange final : public Exchange {
   std::vector<std::vector<Range>> nodes_;  // indexed by process
   SumTree tree_;
   std::vector<T*> mine_;
-  std::vector<T> received_;  // parts of this process, of the nodes of other processes; allocated on first use
+  /// This process's part of the array of each node of the other processes; allocated on first use.
+  std::vector<T> received_;
   enum class Phase { start, parts, sums } phase_ = Phase::start;
   Transfers transfers_;
 };

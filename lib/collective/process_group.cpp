@@ -15,7 +15,8 @@ namespace {
 struct Gathered {
   std::unique_ptr<ProcessGather> gather;
   ReplicaRanks ranks;
-  std::vector<int> places;  // rank of each member, process by process; empty: they are numbered in this order
+  /// The rank of each member, in the order of the processes; empty if members are numbered in this order.
+  std::vector<int> places;
   std::vector<double> own, padded, all;
 
   size_t place_of(size_t member) const {
@@ -86,7 +87,8 @@ class ProcessCollective final : public Collective {
 
  private:
   [[noreturn]] static void reject(const std::string& call) {
-    throw std::logic_error("no " + call + " over several processes, which share no memory");
+    throw std::logic_error(call +
+                           "() needs memory that all replicas share, but several processes share none");
   }
 
   Collective& local_;

@@ -15,8 +15,8 @@ constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstChannel = 10000,
               kFirstGather = kFirstChannel + World::kChannels,
               kTags = 32000;  // larger tags are for lib/processes
 
-/// Returns a tag of [first, end), and increments it. Tags are used again after thousands of calls. That would
-/// be a mistake only if two running exchanges had the same.
+/// Returns `next`, and sets it to the following tag of [first, end). Tags repeat after thousands of calls,
+/// which is harmless because two exchanges with the same tag do not run at the same time.
 int take_tag(int& next, int first, int end) {
   const int tag = next;
   next = tag + 1 < end ? tag + 1 : first;
@@ -62,7 +62,8 @@ class ProcessWorld::Calls {
     std::copy(values_.begin(), values_.end(), values.begin());
   }
 
-  /// `nodes`: sums over the nodes of this process (BackgroundSum::start()). Returns the sum over all.
+  /// `nodes`: sums over the nodes of this process (BackgroundSum::start()). Returns the sum over all
+  /// replicas.
   std::span<const double> sum(const ReplicaRanks& ranks, std::vector<std::vector<double>> nodes) {
     world_.messenger_.check();
     nodes_ = std::move(nodes);
@@ -94,7 +95,8 @@ class ProcessWorld::Calls {
   }
 
  private:
-  /// The previous exchange has finished, or this function throws.
+  /// Runs an exchange and waits for it. Destroys the previous one, which has finished, because callers check
+  /// first that nothing has failed.
   void run_this(std::unique_ptr<Exchange> exchange) {
     const Waiting waiting(world_);
     exchange_ = std::move(exchange);
@@ -107,7 +109,7 @@ class ProcessWorld::Calls {
   std::vector<std::byte> sent_, received_;
   std::vector<float> values_;
   std::vector<std::vector<double>> nodes_;
-  std::unique_ptr<Exchange> exchange_;  // the last one
+  std::unique_ptr<Exchange> exchange_;  // the exchange that was started last
 };
 
 template <class T>

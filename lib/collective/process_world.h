@@ -18,7 +18,7 @@
 
 namespace dtrain {
 
-/// Communicates by messages of a transport, which it alone uses from now on.
+/// Communicates by messages of a transport, which nothing else may use.
 class ProcessWorld final : public World {
  public:
   /// Functions that reach the other processes without the transport; each may be null. They may be called on

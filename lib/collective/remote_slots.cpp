@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns host memory for arrays of a slot. That of CPUs is counted as memory of their context.
+/// Returns host memory for an array of a slot. On a CPU, it is counted as memory of the context.
 Buffer room_for_copy(Context& context, size_t bytes) {
   return context.on_gpu() ? context.allocate_host(bytes) : context.allocate(bytes);
 }
@@ -18,14 +18,14 @@ Buffer room_for_copy(Context& context, size_t bytes) {
 
 /// A message and the memory of its array.
 struct RemoteSlots::Entry {
-  std::unique_ptr<Event> copied;  // after a GPU's last copy to or from `copy`; null on CPUs
+  std::unique_ptr<Event> copied;  // recorded after a GPU's last copy to or from `copy`; null on CPUs
   Buffer copy;                    // in host memory; allocated on first use
   std::unique_ptr<ProcessMessage> message;
 };
 
-/// Sends from the array itself, or from a copy: on a GPU, or if the array may change early. The copy of a GPU
-/// is enqueued, and the message begins when it is complete. So the host thread does not wait for the GPU, and
-/// enqueues the next task meanwhile.
+/// Sends the array itself, or a copy if the array is on a GPU or may change before it is received. The copy
+/// from a GPU is enqueued, and the message begins when the copy is complete, so the host thread does not wait
+/// for the GPU and enqueues the next task meanwhile.
 class RemoteSlots::Sender final : public Channel {
  public:
   Sender(std::vector<Entry> entries, Context& from, size_t bytes, bool copies)
@@ -52,7 +52,8 @@ class RemoteSlots::Sender final : public Channel {
 
  private:
   Entry& entry(uint64_t number) { return entries_[number % entries_.size()]; }
-  /// A message has left the sender's memory when the receiver has started to receive it.
+  /// Waits until the messages up to `number` have left this process's memory, for which the receiver must
+  /// have started to receive them.
   void wait_finished(uint64_t number) {
     while (finished_ < number) entry(++finished_).message->wait();
   }
@@ -65,7 +66,7 @@ class RemoteSlots::Sender final : public Channel {
 };
 
 /// Receives into host memory. A GPU's copy from there is enqueued, and the memory receives another array when
-/// it is complete.
+/// that copy is complete.
 class RemoteSlots::Receiver final : public Channel {
  public:
   Receiver(std::vector<Entry> entries, Inbox& inbox, Context& to, size_t bytes)

@@ -14,8 +14,9 @@
 
 namespace dtrain {
 
-/// Makes the ends of channels that are in this process. Arrays are messages of the World; all messages from
-/// one slot to another have one order for each part of the plans, so they need no further numbers.
+/// Makes the ends of channels that are in this process. Arrays are sent as messages of the World. In each
+/// part of a plan, forward or backward, one slot sends its messages to another in a fixed order, so they
+/// share one channel of the World.
 class RemoteSlots {
  public:
   /// `processes`: the process of each slot. `replica`: rank of the replica. All processes need equal
@@ -25,11 +26,13 @@ class RemoteSlots {
 
   bool is_here(int slot) const { return process_of(slot) == world_.rank(); }
   /// Creates this process's end of a channel between a slot of this process and a slot of another one.
-  /// `backward`: arrays are sent in backward parts. `mine`: context of the slot of this process. The other
-  /// arguments are those of Link. The receiving end receives up to `most` arrays early. Not thread-safe.
+  /// `backward`: whether the arrays are sent in backward parts. `mine`: context of the slot of this process.
+  /// The other arguments are those of Link. The receiving end receives up to `most` arrays early. Not
+  /// thread-safe.
   std::unique_ptr<Channel> make_channel(int from, int to, bool backward, Context& mine, size_t bytes,
                                         Link::Keeping keeping, int most);
-  /// Whether the end of such a channel keeps copies in host memory: `bytes` for each of `most` arrays.
+  /// Returns whether this process's end of such a channel keeps copies in host memory, one of `bytes` for
+  /// each of `most` arrays.
   bool copies(int from, const Context& mine, Link::Keeping keeping) const;
 
  private:

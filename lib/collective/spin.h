@@ -3,8 +3,8 @@
 
 namespace dtrain {
 
-/// Calls `done` until it returns true, for at most about a millisecond: longer than the imbalance of any step
-/// on a small model.
+/// Calls `done` until it returns true, for at most about a millisecond. In the steps of a small model, no
+/// thread waits longer for another one.
 template <class Done>
 void spin_until(Done&& done) {
   constexpr int kSpins = 20000;

@@ -1,8 +1,8 @@
 // The order in which arrays of several replicas are added: a binary tree over the replicas' ranks (pairwise
 // summation: N. Higham, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14, 1993, section
-// 2). The left half of a node of n ranks has as many as the largest power of two below n: (a + b) + c, or (a
-// + b) + (c + d). A process adds the nodes whose ranks all belong to it, so the sum over all ranks has the
-// same bits however the ranks are divided among processes.
+// 2). The number of ranks in the left half of a node of n ranks is the largest power of two below n, which
+// gives (a + b) + c for three ranks and (a + b) + (c + d) for four. A process adds the nodes whose ranks all
+// belong to it, so the sum over all ranks has the same bits however the ranks are divided among processes.
 #pragma once
 
 #include <algorithm>
@@ -35,12 +35,12 @@ class SumTree {
   explicit SumTree(std::vector<Range> nodes);
 
   /// Writes the sums of elements `range` of the arrays to the same elements of `sums`, which may be one of
-  /// the arrays. An array may be null, for zeros.
+  /// the arrays. A null array counts as zeros.
   template <class T>
   void add(std::span<const T* const> arrays, T* sums, Range range) const;
 
  private:
-  /// Elements that are added at a time, so that partial sums remain in the L1 cache.
+  /// Number of elements that are added at a time, so that partial sums remain in the L1 cache.
   static constexpr int64_t kBlock = 2048;
 
   bool is_array(Range node, size_t array) const {
@@ -50,7 +50,7 @@ class SumTree {
   /// index of the node's first array, and is set to the index of the first array after the node.
   int blocks_of(Range node, size_t& array) const;
   /// Returns the sums of n elements over the arrays of a node: a pointer into the array if the node is one
-  /// array, else partial sums in `memory`. Returns null if all sums are zero.
+  /// array, otherwise partial sums in `memory`. Returns null if all arrays of the node are null.
   template <class T>
   const T* add_block(Range node, std::span<const T* const> arrays, int64_t at, int64_t n, T* memory,
                      size_t& array) const;

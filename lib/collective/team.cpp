@@ -13,7 +13,7 @@ Team::Team(int size, bool spin)
     for (int rank = 1; rank < size; ++rank)
       threads_.push_back(start_thread(fmt::format("replica {} of {}", rank + 1, size),
                                       [this, rank] { serve(*members_[static_cast<size_t>(rank)]); }));
-  } catch (...) {  // out of threads or memory: ends the threads that did start
+  } catch (...) {  // the system is out of threads or memory: end the threads that have started
     start_.abort();
     for (std::thread& thread : threads_) thread.join();
     throw;

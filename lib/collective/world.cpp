@@ -52,7 +52,7 @@ ReplicaRanks World::replica_ranks(int count) {
 
 namespace {
 
-/// The replicas of one process are the whole tree, so their sum is the result.
+/// The sum of a run with one process. The array passed to start() already has the sum over all replicas.
 template <class T>
 class SumOfOneProcess final : public BackgroundSum<T> {
  public:

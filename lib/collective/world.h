@@ -22,7 +22,7 @@ class ProcessFailed : public Error {
   using Error::Error;
 };
 
-/// The ranks of replicas. Those of all processes are numbered process by process.
+/// The ranks of replicas, which are numbered over all processes, process by process.
 struct ReplicaRanks {
   int process = 0;          // this process's rank
   std::vector<int> counts;  // number of replicas of each process, by rank
@@ -33,19 +33,19 @@ struct ReplicaRanks {
     for (int i = 0; i <= rank; ++i) ranks = {ranks.end, ranks.end + counts[static_cast<size_t>(i)]};
     return ranks;
   }
-  /// Rank of this process's first replica.
+  /// Returns the rank of this process's first replica.
   int first() const { return static_cast<int>(of(process).begin); }
-  /// Number of replicas of this process, and of all processes.
+  /// Return the number of replicas of this process, and of all processes.
   int local() const { return counts[static_cast<size_t>(process)]; }
   int total() const { return static_cast<int>(of(static_cast<int>(counts.size()) - 1).end); }
 };
 
-/// Ranges of an array, by process.
+/// A list of ranges of one array for each process, by rank.
 using PartsOfProcesses = std::vector<std::vector<Range>>;
 
 /// The sum of one array over all replicas of all processes, computed while the threads of the replicas
-/// continue. Added in the order of the tree over the replicas' ranks (sum_tree.h), so the bits do not depend
-/// on how the replicas are divided among processes.
+/// continue. The arrays are added in the order of the tree over the replicas' ranks (sum_tree.h), so the bits
+/// do not depend on how the replicas are divided among processes.
 template <class T>
 class BackgroundSum {
  public:
@@ -57,7 +57,7 @@ class BackgroundSum {
   /// Waits for the sum that was started last. May be called on several threads. Throws ProcessFailed if
   /// another process has failed.
   virtual void wait() = 0;
-  /// Bytes of host memory for the arrays of other processes.
+  /// Returns the bytes of host memory for the arrays of other processes.
   virtual size_t bytes() const = 0;
 };
 
@@ -70,7 +70,7 @@ class ProcessGather {
 };
 
 /// Sends messages to one other process and receives messages from it, one at a time, while threads continue.
-/// Used by one thread at a time, which may be any.
+/// Any thread may use it, but only one at a time.
 class ProcessMessage {
  public:
   virtual ~ProcessMessage() = default;
@@ -93,10 +93,10 @@ class ProcessMessage {
 class World {
  public:
   virtual ~World() = default;
-  /// This process's rank, and the number of processes.
+  /// Return this process's rank, and the number of processes.
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// True for the one process that writes the run's files and prints to the user.
+  /// Returns true in the one process that writes the run's files and prints to the user.
   bool writes_files() const { return rank() == 0; }
 
   /// Copies the bytes of process 0 to all processes.
@@ -107,11 +107,11 @@ class World {
   /// Creates an all-gather for another thread than the one that owns the replicas. All processes must create
   /// the same ones in the same order, on the thread that owns the replicas. The World must outlive it.
   virtual std::unique_ptr<ProcessGather> make_gather() = 0;
-  /// Number of values of `channel` below.
+  /// The number of channels of make_message(), which are numbered from 0.
   static constexpr int kChannels = 20000;
-  /// Creates messages that are exchanged with `process`, one at a time. Messages of one channel between the
-  /// same two processes are received in the order in which their sends, and their receives, are started. Safe
-  /// on any thread. The World must outlive it.
+  /// Creates an object that exchanges messages with `process`, one at a time. Within one channel between two
+  /// processes, the n-th receive that is started gets the message of the n-th send that is started. Safe on
+  /// any thread. The World must outlive it.
   virtual std::unique_ptr<ProcessMessage> make_message(int process, int channel) = 0;
   /// Returns the text of process 0.
   std::string broadcast_text(const std::string& text);
@@ -161,24 +161,24 @@ class World {
   /// the first call has an effect. `is_user_error`: the reason is a UserError, so that all processes end with
   /// its exit code. Safe on any thread; returns at once.
   virtual void abort(const std::string& why, bool is_user_error) noexcept = 0;
-  /// Waits until the memory of calls, sums and messages that a failure has ended is not used any more, to be
-  /// called before the memory is freed. Ends the process if this takes more than a second: calls of MPI may
-  /// never return after another process has died. Save first what must be saved.
+  /// Waits until the calls, sums and messages that a failure has ended no longer use memory. Must be called
+  /// before that memory is freed. Ends the process if this takes more than a second, because calls of MPI may
+  /// never return after another process has died. The caller must have saved what it wants to keep.
   virtual void release() noexcept {}
   /// Sets after how many seconds without a sign of life another process counts as failed.
   virtual void set_peer_timeout(double /*seconds*/) {}
-  /// Returns why a process has failed; "" if none has. Safe on any thread. For threads that wait for devices,
-  /// whose operations may wait for another process.
+  /// Returns why a process has failed; "" if none has. Safe on any thread. Threads that wait for devices call
+  /// it, because a device's operations may wait for another process.
   virtual std::string failure() const = 0;
   /// Returns whether another process has failed. Safe on any thread, and fast.
   virtual bool other_has_failed() const noexcept { return false; }
-  /// Throws ProcessFailed if another process has failed: for computations that take long and wait for no
-  /// other process.
+  /// Throws ProcessFailed if another process has failed. Long computations that wait for no other process
+  /// call it.
   void check_others() const {
     if (other_has_failed()) throw ProcessFailed(failure());
   }
   /// Sets after how many seconds this process counts as failed if it hangs, that is, if it neither computes
-  /// or reads anything nor waits for other processes. 0, as at first: never.
+  /// or reads anything nor waits for other processes. 0, the initial value, means never.
   virtual void set_hang_limit(double /*seconds*/) {}
   /// Returns an error message of this process for users: with the process's name, the step and the phase, if
   /// there are several processes.
@@ -217,7 +217,7 @@ class World {
   std::atomic<int> waiting_{0};
 };
 
-/// The World of a run with a single process.
+/// Returns the World of a run with a single process.
 World& single_process();
 
 }  // namespace dtrain
