@@ -63,8 +63,8 @@ std::vector<StageValue> stage_values(const Graph& graph, const PipelineWork& wor
   return values;
 }
 
-/// Keeps values that leave a recomputed segment; the segment's other activations exist only while backward is
-/// in the segment.
+/// Moves the bytes of activations that are read only in their own recomputed segment to recomputed_bytes of
+/// the segment's last node, because they exist only while backward is in the segment.
 void set_recomputed(const Graph& graph, StageProblem& problem) {
   const auto segment_of = [&](int node) { return graph.nodes[static_cast<size_t>(node)].recompute; };
   std::set<int> kept;

@@ -1,4 +1,4 @@
-// `stages: auto`: chooses pipeline stages by each layer's time and memory.
+// Chooses pipeline stages by each layer's time and memory, for the option `stages: auto`.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct PipelineWork {
   int microbatches = 1;  // number of microbatches in the pipeline at a time
   int rounds = 1;        // number of rounds of `microbatches` each, one after the other (train.accumulate)
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  int64_t slot_bytes = 0;       // optimizer state per trained parameter element
+  int64_t slot_bytes = 0;       // bytes of optimizer state per element of a trained parameter
   size_t element_bytes = 4;     // bytes of an element of the compute type
   double seconds_per_byte = 0;  // seconds to copy a byte between two devices
 };
@@ -40,7 +40,7 @@ struct PipelineWork {
 StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> devices,
                            const PipelineWork& work);
 
-/// Returns the stage of each node: choose_stages() of stage_problem().
+/// Returns choose_stages(stage_problem(...)).
 StageCut auto_stages(const Graph& graph, std::span<const PipelineDevice> devices, const PipelineWork& work);
 
 }  // namespace dtrain

@@ -16,7 +16,8 @@ std::vector<int> place_branches(const StageProblem& problem);
 
 /// Returns the seconds of forward and backward with nodes on these slots. A slot computes one layer at a
 /// time, in the model's order in forward and in the reverse order in backward. Values that another slot reads
-/// are copied, and so are their gradients in backward. Backward takes two thirds of a layer's time.
+/// are copied, and so are their gradients in backward. Assumes that backward takes two thirds of a layer's
+/// time.
 double branches_seconds(const StageProblem& problem, std::span<const int> slots);
 
 }  // namespace dtrain

@@ -50,8 +50,8 @@ double parameter_bytes(const GraphNode& node) {
 }  // namespace
 
 DeviceSpeed typical_speed(DeviceId::Kind kind) {
-  // One core of a 2022 server, measured on ResNet-50; and half of the float32 speed that data sheets state
-  // for GPUs of that time, with 16 lanes of PCIe 4 between two GPUs.
+  // kCore is one core of a server of 2022, measured on ResNet-50. kGpu has half of the float32 speed that
+  // data sheets state for GPUs of that time, and 16 lanes of PCIe 4 between two GPUs.
   constexpr DeviceSpeed kCore{.multiply_adds = 3e10, .bytes = 1e10, .call = 2e-6, .link = 5e9};
   constexpr DeviceSpeed kGpu{.multiply_adds = 1e13, .bytes = 1e12, .call = 5e-6, .link = 2.5e10};
   return kind == DeviceId::Kind::gpu ? kGpu : kCore;

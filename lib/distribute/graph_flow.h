@@ -14,8 +14,9 @@ struct NodeFlow {
   int fused_into = -1;
   /// The activation that is fused into this layer's first output.
   ActivationSpec activation;
-  bool needs_gradient = false;  // this node or one before it is trained
-  int readers = 0;  // readers of the first output (after the fused activation), including the model's output
+  bool needs_gradient = false;  // whether this node or one that it depends on has trained parameters
+  // Number of readers of the first output (after the fused activation), including the model's output.
+  int readers = 0;
 };
 
 /// Returns the flow of each node, by the rules of the passes in lib/program. A plan may differ: a loss may

@@ -21,10 +21,10 @@ struct DeviceSpeed {
 /// Returns the float32 speed of a typical GPU, or of one core of a typical CPU.
 DeviceSpeed typical_speed(DeviceId::Kind kind);
 
-/// Estimates the seconds of forward and backward of each node, for a batch of `batch` samples. 0 for the
-/// model's inputs and for activations that the previous layer computes. Based on the multiply-adds and bytes
-/// implied by the shapes of parameters, inputs and outputs; computation without parameters counts by its
-/// bytes only.
+/// Estimates the seconds of forward and backward of each node, for a batch of `batch` samples. The model's
+/// inputs, and activations that the previous layer computes, take 0 seconds. The estimate is based on the
+/// multiply-adds and bytes implied by the shapes of parameters, inputs and outputs. Computation without
+/// parameters counts by its bytes only.
 std::vector<double> estimate_layer_seconds(const Graph& graph, int64_t batch, const DeviceSpeed& speed);
 
 /// Measures the same times by running each layer separately: one warm-up run, then the best of a few runs.

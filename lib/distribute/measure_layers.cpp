@@ -23,7 +23,7 @@ class DryRuns {
     for (size_t i = 0; i < graph.nodes.size(); ++i) add(i);
   }
 
-  /// Returns the seconds by node.
+  /// Returns the seconds of each node.
   std::vector<double> measure(double most_seconds) {
     std::vector<double> seconds(graph_.nodes.size(), 0);
     const auto start = std::chrono::steady_clock::now();
@@ -37,7 +37,7 @@ class DryRuns {
   }
 
  private:
-  /// Layers with equal options, shapes, layouts and use; measured once.
+  /// Layers with equal options, shapes, layouts and use, of which only the first is measured.
   struct DryRun {
     std::vector<size_t> nodes;
     std::unique_ptr<PreparedLayer> layer;
@@ -152,7 +152,7 @@ class LayerAlone {
     args_.parameters.push_back(static_cast<const float*>(take(elements * sizeof(float))));
     args_.weights.push_back(type == DType::float32 ? args_.parameters.back()
                                                    : take(elements * bytes_of(type)));
-    // Backward then writes the gradients of all parameters.
+    // If one parameter changes in training, backward writes the gradients of all parameters.
     const bool wants_gradient = node_.has_moving_parameters();
     args_.diff_parameters.push_back(
         static_cast<float*>(wants_gradient ? take(elements * sizeof(float)) : nullptr));

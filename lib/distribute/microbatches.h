@@ -29,7 +29,7 @@ class Microbatches {
     return together_ ? within(part_of(batch_, number, count_), rank_, replicas_)
                      : within(share(), number, count_);
   }
-  /// The replica's part of the batch, if the batch is divided among the replicas first.
+  /// Returns the replica's part of the batch, if the batch is divided among the replicas first.
   Range share() const { return part_of(batch_, rank_, replicas_); }
   /// Returns the sizes of the non-empty microbatches: one number, or two that differ by one.
   std::set<int64_t> sizes() const {

@@ -49,7 +49,7 @@ struct PipelineTimes {
   std::vector<double> transfers;
 };
 
-/// When each stage runs which task, in seconds from the start of the first task.
+/// The tasks that each stage runs, with their times in seconds from the start of the first task.
 struct PipelineTimeline {
   struct Entry {
     StageTask task;
@@ -57,9 +57,11 @@ struct PipelineTimeline {
   };
   std::vector<std::vector<Entry>> stages;
 
+  /// Returns the seconds until the last task ends.
   double makespan() const;
+  /// Returns the seconds in which the stage computes.
   double busy(size_t stage) const;
-  /// Idle fraction of the stages' time.
+  /// Returns the idle fraction of the stages' time.
   double bubble() const;
 };
 

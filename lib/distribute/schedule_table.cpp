@@ -114,7 +114,7 @@ std::string bubble_text(const PipelineTimeline& timeline, PipelineSchedule sched
     if (timeline.busy(stage) > timeline.busy(slowest)) slowest = stage;
   }
   const auto percent = [](double part) { return fmt::format("{:.0f} %", part * 100); };
-  std::string text = fmt::format("bubble {} of the stages' time in {}; equal stages would wait {}",
+  std::string text = fmt::format("bubble: the stages wait for {} of {}; equal stages would wait for {}",
                                  percent(timeline.bubble()), duration(timeline.makespan()),
                                  percent(least_bubble(schedule, static_cast<int>(stages), microbatches)));
   constexpr double kUneven = 1.05;

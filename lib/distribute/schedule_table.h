@@ -15,10 +15,10 @@ namespace dtrain {
 std::vector<std::string> draw_timeline(const PipelineTimeline& timeline, int columns);
 
 /// Returns a table with one line per stage: its device, the fraction of time in which it computes, the
-/// maximum number of microbatches whose activations it holds, and its timeline. Below: the time of a batch,
-/// the bubble, the bubble that the schedule would have with equal stages, and whether one stage is slower
-/// than the others. `devices`: names, by stage. The table is `columns` wide, or wider if the timeline would
-/// otherwise have less than 20 columns.
+/// maximum number of microbatches whose activations it holds, and its timeline. The lines below it give the
+/// bubble, the time of all microbatches, the bubble that the schedule would have with equal stages, and a
+/// stage that is slower than the others. `devices`: names, by stage. The table is `columns` wide, or wider if
+/// the timeline would otherwise have less than 20 columns.
 std::string schedule_table(PipelineSchedule schedule, int microbatches, const PipelineTimes& times,
                            std::span<const std::string> devices, int columns);
 

@@ -9,7 +9,8 @@ namespace dtrain {
 
 namespace {
 
-constexpr double kCopies = 2;  // a value that crosses stages is stored twice: the value and its gradient
+/// Copies of a value between stages: the value itself in forward, and its gradient in backward.
+constexpr double kCopies = 2;
 
 /// Adds a node's time and activations to a stage, without its parameters and inputs.
 void load_node(StageLoad& load, const StageDevice& device, size_t i, const StageNode& node) {
@@ -39,8 +40,8 @@ class CutSearch {
   std::vector<int> best(const Cost& cost, const Combine& combine) const {
     const size_t stages = problem_.devices.size(), n = layers_.size();
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    // By number of stages and number of layers covered: the minimal cost, and the first layer of the last of
-    // these stages.
+    // Indexed by a number of stages and the number of layers in them: the minimal cost of these stages, and
+    // the first layer of the last of them.
     std::vector<std::vector<double>> least(stages + 1, std::vector<double>(n + 1, kNone));
     std::vector<std::vector<size_t>> begins(stages + 1, std::vector<size_t>(n + 1, 0));
     least[0][0] = 0;
@@ -88,7 +89,7 @@ class CutSearch {
   const StageNode& node(size_t i) const { return problem_.nodes[i]; }
 
   void find_layers() {
-    std::map<int, int> users;  // last user so far, by owner
+    std::map<int, int> users;  // for each owner of parameters, the last layer so far that uses them
     layer_of_.assign(problem_.nodes.size(), kNobody);
     for (size_t i = 0; i < problem_.nodes.size(); ++i) {
       if (node(i).is_input) continue;
@@ -115,7 +116,7 @@ class CutSearch {
     }
   }
 
-  /// for each owner of parameters, the last layer so far that uses them
+  /// Adds layer `number` to the load of a stage whose first layer is `begin`.
   void add(StageLoad& load, size_t stage, size_t begin, size_t number) const {
     const CutLayer& layer = layers_[number];
     const StageDevice& device = problem_.devices[stage];

@@ -16,7 +16,7 @@ struct StageNode {
   int parameters_of = -1;  // the node whose parameters this node shares; -1: none
   // Bytes of parameters, gradients and optimizer state; counted once per stage that uses them.
   int64_t parameter_bytes = 0;
-  int64_t activation_bytes = 0;  // kept from forward to backward, per microbatch
+  int64_t activation_bytes = 0;  // bytes that are kept from forward to backward, per microbatch
   /// For the last node of a recomputed segment: bytes that the segment holds while backward is in it.
   /// Segments are recomputed one after the other.
   int64_t recomputed_bytes = 0;
@@ -32,8 +32,8 @@ struct StageValue {
 /// The device of a stage.
 struct StageDevice {
   std::vector<double> seconds;   // forward and backward of a microbatch, for each node on this device
-  std::optional<int64_t> bytes;  // nullopt: unlimited
-  int in_flight = 1;             // microbatches whose activations the stage keeps
+  std::optional<int64_t> bytes;  // memory; nullopt: unlimited
+  int in_flight = 1;             // maximum number of microbatches whose activations the stage keeps
 };
 
 struct StageProblem {
@@ -54,7 +54,7 @@ struct StageCut {
   enum class Outcome {
     found,
     too_few_layers,     // possible_starts is less than the number of stages
-    too_little_memory,  // for any cut; `stages` is the cut with the smallest maximum shortage of a stage
+    too_little_memory,  // no cut fits; `stages` is the cut whose largest shortage of a stage is smallest
   };
   Outcome outcome = Outcome::found;
   std::vector<int> stages;       // stage of each node; empty if there are too few layers
@@ -62,13 +62,13 @@ struct StageCut {
   int possible_starts = 0;  // number of layers that may begin a stage, which is the maximum number of stages
 };
 
-/// Returns the load of each stage. `stages`: the stage of each node, in any assignment.
+/// Returns the load of each stage. `stages`: the stage of each node; stages need not be contiguous.
 std::vector<StageLoad> stage_loads(const StageProblem& problem, std::span<const int> stages);
 
 /// Among all cuts in which each stage has at least one layer and fits into its device's memory, returns the
-/// one with the fastest slowest stage; among equal ones, that with the smallest sum of the stages' squared
-/// seconds. Exact, by dynamic programming over the stages and their last nodes; the time is proportional to
-/// stages * nodes^2.
+/// one whose slowest stage is fastest; among equal ones, the one with the smallest sum of the stages' squared
+/// seconds. Finds the exact optimum by dynamic programming over the stages and their last nodes, in a time
+/// proportional to stages * nodes^2.
 StageCut choose_stages(const StageProblem& problem);
 
 }  // namespace dtrain

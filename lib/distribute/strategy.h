@@ -53,7 +53,7 @@ struct Placement {
   bool divides_replicas = false;
 
   std::vector<DeviceId> devices() const;  // devices of all replicas
-  /// Devices that compute a node, one per replica, without duplicates.
+  /// Returns the devices that compute a node, one per replica, without duplicates.
   std::vector<DeviceId> devices_of(int node) const;
 };
 
@@ -61,10 +61,10 @@ struct Placement {
 struct Workload {
   const Graph& graph;        // empty if the model failed to parse
   int64_t batch_size = 1;    // samples processed at a time, over all replicas
-  int64_t slot_bytes = 0;    // optimizer state per trained parameter element
+  int64_t slot_bytes = 0;    // bytes of optimizer state per element of a trained parameter
   size_t element_bytes = 4;  // bytes of an element of the compute type
   /// Measures a device for batches of `samples` samples. `sharing`: number of threads that share its memory
-  /// (CPU devices share memory and cores). Null: use typical values.
+  /// (CPU devices share memory and cores). If the function is null, typical values are used.
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;
   /// Rank of the process whose devices are placed, and the number of processes.
   int process = 0, processes = 1;
@@ -86,9 +86,9 @@ class Strategy {
   /// place(), and with layers' `device:` options moved into its options. The result makes the same placement.
   /// Null if there is nothing to change.
   virtual ConfigNode settled(const Graph& /*graph*/, const Placement& /*placement*/) const { return {}; }
-  /// Names of the options that place() chooses automatically.
+  /// Returns the names of the options that place() chooses automatically.
   virtual std::vector<std::string_view> open_options() const { return {}; }
-  /// Bytes of gradients that GPUs reduce at a time during backward.
+  /// Returns the bytes of gradients that GPUs reduce at a time during backward.
   virtual int64_t bucket_bytes() const { return int64_t{25} << 20; }
 };
 

@@ -102,7 +102,7 @@ class Schedule(Case):
         self.assertIn("in microbatches of 32 samples, by estimated times:", text)
         self.assertRegex(text, r"\n0 cpu:0 +\d+ % +2 +F")
         self.assertRegex(text, r"\n1 cpu:1 +\d+ % +1 +\.+ ?F")
-        self.assertRegex(text, r"\nbubble \d+ % of the stages' time")
+        self.assertRegex(text, r"\nbubble: the stages wait for \d+ % of ")
         self.assertNotIn("schedule", self.json("check", "wide.yaml"))
         parts = "--schedule", "--set", "train.accumulate=2"
         self.assertIn("The schedule of each of the 2 parts of a batch in microbatches of 16 samples", self.dtrain("check", "wide.yaml", *parts).out)

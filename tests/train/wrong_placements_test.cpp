@@ -172,7 +172,7 @@ const WrongPlacement kWrong[] = {
      "pipeline's stages: expected 'auto' or the names"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is not a layer of the model"},
     {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
-     "", "pipeline: 11 stages for a model of 10 layers: a stage would have no layers"},
+     "", "pipeline: a model of 10 layers cannot be divided into 11 stages"},
     // Numbers of replicas.
     {"{mirrored: {devices: [cpu:0], replicas: @0}}", "", "",
      "mirrored's replicas: expected a number from 1 to 1024, found '0'"},

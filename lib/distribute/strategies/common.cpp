@@ -86,8 +86,8 @@ bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
 
 namespace {
 
-/// Resolves `auto`: all GPUs that can run this program, or else the CPU. Warns about GPUs that cannot run it,
-/// and about using the CPU if a GPU was probably expected.
+/// Resolves `auto` to all GPUs that can run this program, or to the CPU if no GPU can. Warns about GPUs that
+/// cannot run it, and about using the CPU if the user probably expected a GPU.
 std::vector<DeviceId> automatic_devices(Diagnostics& diagnostics) {
   const GpuPresence gpus = gpu_presence();
   std::vector<DeviceId> usable;

@@ -17,7 +17,7 @@ Check<DeviceList> at_most(int64_t most);
 
 /// The `replicas:` option: a number for each process, or a list of numbers by process.
 struct ReplicaCounts {
-  std::vector<int64_t> counts;  // one if it is not a list
+  std::vector<int64_t> counts;  // one element if it is not a list
   bool is_list = false;
   Mark mark;
 };
@@ -39,8 +39,9 @@ std::vector<DeviceId> devices_of_replicas(const std::vector<DeviceId>& devices,
 /// Returns false and reports an error if this machine has no such device or the device cannot run this
 /// program.
 bool check_present(const WrittenDevice& device, Diagnostics& diagnostics);
-/// Returns the devices of `list`. For `auto`: all GPUs that can run this program, or else the CPU, with a
-/// warning if that may be a surprise. Returns an empty list if check_present() fails for a device.
+/// Returns the devices of `list`. For `auto`, these are all GPUs that can run this program, or the CPU if no
+/// GPU can, with a warning if the user probably expected a GPU. Returns an empty list if check_present()
+/// fails for a device.
 std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagnostics);
 
 /// Reports an error at each `device:` of a layer (once per source location), for strategies that do not

@@ -59,9 +59,10 @@ inline const EnumNames<PipelineAcross> names_of<PipelineAcross> = {{PipelineAcro
 
 namespace {
 
-/// Upper limit: every stage may hold activations of each microbatch.
+/// Upper limit of microbatches, because a stage may hold the activations of all of them.
 constexpr int64_t kMostMicrobatches = 65536;
-/// With this many, stages are idle for less than a fifth of the time (Huang et al., "GPipe", 2019).
+/// Number of microbatches per stage if the user sets none. With four, equal stages are idle for less than a
+/// fifth of the time (Huang et al., "GPipe", 2019).
 constexpr int64_t kMicrobatchesPerStage = 4;
 
 struct PipelineOptions {
@@ -158,7 +159,8 @@ class Pipeline final : public Strategy {
 
  private:
   bool divides() const { return options_.across == PipelineAcross::processes; }
-  /// With automatic devices, the number of processes decides the number of stages, which belongs to the run.
+  /// Returns whether the number of processes decides the number of stages. settled() then stores the devices,
+  /// so that a resumed run has the same stages.
   bool chooses_devices() const { return divides() && options_.devices.devices.empty(); }
 
   /// Returns the devices of the stages of all processes, replica by replica; only those of this process need
@@ -170,7 +172,7 @@ class Pipeline final : public Strategy {
     std::vector<DeviceId> all;
     if (named.empty()) {
       const std::vector<DeviceId> here = present_devices(options_.devices, diagnostics);
-      if (here.size() % replicas != 0) return here;  // an error of count_stages()
+      if (here.size() % replicas != 0) return here;  // count_stages() reports the error
       const size_t each = here.size() / replicas;
       for (size_t replica = 0; replica < replicas; ++replica)
         for (int process = 0; process < work.processes; ++process)
@@ -218,8 +220,8 @@ class Pipeline final : public Strategy {
                     stages, stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
-  /// Bandwidth, in bytes per second, of the slowest link among typical devices of these types. Values pass
-  /// through the memory of the hosts if they are `divided` among processes.
+  /// Returns the bandwidth, in bytes per second, of the slowest link among typical devices of these types.
+  /// `divided`: the devices are divided among processes, so values pass through the memory of the hosts.
   static double slowest_link(const std::vector<DeviceId>& devices, bool divided) {
     double link = typical_speed(divided ? DeviceId::Kind::cpu : devices[0].kind).link;
     for (const DeviceId& device : devices) link = std::min(link, typical_speed(device.kind).link);
@@ -272,8 +274,8 @@ class Pipeline final : public Strategy {
     if (cut.outcome == StageCut::Outcome::too_few_layers)
       diagnostics.error(
           place_in(written_, {"devices"}),
-          fmt::format("pipeline: {} stages for a model of {} layer{}: a stage would have no layers",
-                      devices.size(), cut.possible_starts, cut.possible_starts == 1 ? "" : "s"));
+          fmt::format("pipeline: a model of {} layer{} cannot be divided into {} stages", cut.possible_starts,
+                      cut.possible_starts == 1 ? "" : "s", devices.size()));
     else
       settle_stages(work.graph, cut.stages);
     return std::move(cut.stages);

@@ -112,7 +112,7 @@ class Placed final : public Strategy {
       if (node.device && !node.is_activation_of_previous) check_present(*node.device, diagnostics);
   }
 
-  /// Placement with only the devices filled in, for a model that failed to parse.
+  /// Returns a placement that has only devices, for a model that failed to parse.
   Placement of_patterns() const {
     Placement placement;
     for (const auto& [pattern, device] : options_.layers.items) placement.replicas.push_back({device.id});
@@ -150,8 +150,9 @@ class Placed final : public Strategy {
     return places;
   }
 
-  /// Fills in missing devices: that of the node's first input, else that of its first reader, else the first
-  /// device that is specified for any node.
+  /// Fills in missing devices. A node gets the device of its first input; if that has none, the device of its
+  /// first reader; otherwise the first device that is specified for any node. Model inputs get the device of
+  /// their first reader.
   static void place_others(const Graph& graph, Places& places) {
     const std::vector<std::optional<int>> readers = first_readers(graph);
     const auto follow_reader = [&](size_t i) {

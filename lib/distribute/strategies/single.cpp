@@ -9,7 +9,7 @@ struct SingleOptions {
   DeviceList device;
 };
 
-/// One device; the reference for every other strategy.
+/// Puts the whole model on one device. Other strategies are tested against its results.
 class Single final : public Strategy {
  public:
   explicit Single(const SingleOptions& options) : options_(options) {}
