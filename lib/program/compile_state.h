@@ -17,7 +17,7 @@
 namespace dtrain {
 
 /// The value that a head's loss reads: the input of a final softmax or sigmoid if the loss has a form for
-/// logits, else the output.
+/// logits, otherwise the output.
 struct LossPoint {
   ValueRef value;
   std::shared_ptr<const Loss> loss;
@@ -32,14 +32,16 @@ struct NodeState {
   bool needs_gradient = false;
   bool is_prepared = false;  // false for an input or a fused activation
   LayerRequirements requirements;
-  std::vector<ValueId> values;  // values of the node's outputs, in the layouts of its layer; for a fused
-                                // activation, of the node that computes it
+  /// The values of the node's outputs, in the layouts of its layer. A fused activation has the values of the
+  /// node that computes it.
+  std::vector<ValueId> values;
   CallId forward = CallId::none;
   std::vector<std::vector<ValueId>> gradients;  // indexed by output: the gradients from its readers
 };
 
 struct CompileState {
-  /// `compute_types` is indexed by slot. `slots` has the slot of each node; empty: all are on slot 0.
+  /// `compute_types` is indexed by slot. `slots` has the slot of each node; if it is empty, all nodes are on
+  /// slot 0.
   CompileState(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                std::span<const int> slots, std::vector<DType> compute_types, const PlanKey& key,
                const PlanOptions& options);

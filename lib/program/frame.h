@@ -32,10 +32,10 @@ struct SlotArrays {
                                        // float32
   float* gradients = nullptr;          // in training: with_gradient() floats of the slot's layout
   bool accumulates = false;            // gradients are added to those already there instead of replacing them
-  StateShards* shards = nullptr;  // replaces the parameters and gradients that the slot does not have whole,
-                                  // by the plan's options
+  /// Gives access to the parameters and gradients of which the slot stores only shards (PlanOptions).
+  StateShards* shards = nullptr;
   ParameterUpdate* update = nullptr;  // runs the all-reduces of the backward pass; null: leaves them out
-  double* totals = nullptr;           // each run adds to these
+  double* totals = nullptr;           // totals of losses and metrics, to which each run adds
   const StepState* state = nullptr;
   const float* loss_scales = nullptr;  // factors of the gradients of losses, by head; null: loss_scale of the
                                        // state for all
@@ -54,12 +54,12 @@ class Frame {
   void bind(int slot, const SlotArrays& arrays);
   void set_step(const StepInfo& info) { step_ = info; }
 
-  /// Where to write the batch before the first instruction: the inputs in the model's order, then (except in
-  /// prediction) the heads' targets, and the row weights if there are any. Float32 inputs must be written in
-  /// the compute type. Columns of slots that are not bound have no data.
+  /// Returns where to write the batch before the first instruction: the inputs in the model's order, then
+  /// (except in prediction) the heads' targets, and the row weights if there are any. Float32 inputs must be
+  /// written in the compute type. Columns of slots that are not bound have no data.
   std::span<const View> columns() const { return columns_; }
-  /// The model's outputs after the last instruction, in prediction. They have the plain layout; float32
-  /// outputs are in the compute type.
+  /// Returns the model's outputs after the last instruction, in prediction. They have the plain layout;
+  /// float32 outputs are in the compute type.
   std::span<const View> outputs() const { return outputs_; }
   const Plan& plan() const { return plan_; }
 

@@ -94,15 +94,15 @@ struct AddActivityPenalty {
   size_t total = 0;
 };
 
-/// Writes the gradient of that penalty.
+/// Writes the gradient of the penalty on a layer's output.
 struct ComputeActivityGradient {
   ValueId value = ValueId::none, to = ValueId::none;
   PenaltySpec penalty;
   int64_t elements = 0;
 };
 
-/// Writes row weights that take a mask into account: `to` has `elements` numbers, `per_weight` for each one
-/// of `weights` (none: 1) and `per_mask` for each one of the mask.
+/// Writes row weights that take a mask into account. `to` has `elements` numbers: `per_weight` for each
+/// number of `weights` and `per_mask` for each element of the mask. Without `weights`, every weight is 1.
 struct MaskWeights {
   ValueId weights = ValueId::none, mask = ValueId::none, to = ValueId::none;
   int64_t elements = 0, per_weight = 1, per_mask = 1;
@@ -207,8 +207,8 @@ struct GradientsReady {
   int64_t end = 0;
 };
 
-// The end of a step (update_program.h). Ranges refer to the slot's layout. Each replica runs these with the
-// gradient of the whole step.
+// The instructions below are the end of a step (update_program.h). Their ranges refer to the slot's layout.
+// Each replica runs them with the gradient of the whole step.
 
 /// The sum of row weights by which the gradient is divided. none: rows have no weights; own: this replica's
 /// sum, because it has all rows; summed: the sum over all replicas.
@@ -266,7 +266,7 @@ struct FindDirections {
   Range range;
 };
 
-/// Sums the squares that FindDirections computes over the replicas. Waits for the device.
+/// Sums, over the replicas, the squares that FindDirections computes. Waits for the device.
 struct AllReduceDirections {
   Range range;
 };

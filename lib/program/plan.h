@@ -32,8 +32,8 @@ class Plan {
   using Purpose = PlanKey::Purpose;
   enum class Part { forward, backward };  // the forward part includes the losses
 
-  /// `ops` is indexed by slot; for a slot of another process, those of any slot of this one. `slots` has the
-  /// slot of each node of the graph; empty: all are on slot 0.
+  /// `ops` is indexed by slot. The entry of a slot of another process is that of any slot of this process.
+  /// `slots` has the slot of each node of the graph; if it is empty, all nodes are on slot 0.
   Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads, std::span<Ops* const> ops,
        std::span<const int> slots, const PlanKey& key, const PlanOptions& options = {});
 
@@ -42,7 +42,7 @@ class Plan {
   int64_t batch() const { return program_.key.batch; }
   int slots() const { return program_.slots(); }
   const ArenaBytes& arena_bytes(int slot = 0) const { return arena_bytes_[static_cast<size_t>(slot)]; }
-  /// The layers' remarks: warnings prefixed with the layers' names, and each note once.
+  /// Return the layers' remarks: warnings prefixed with the layers' names, and each note once.
   std::span<const std::string> warnings() const { return warnings_; }
   std::span<const std::string> notes() const { return notes_; }
 
@@ -51,11 +51,11 @@ class Plan {
     const bool backward = instruction.phase == Phase::backward;
     return instruction.slot == slot && backward == (part == Part::backward);
   }
-  /// To be called instead of running the part if this replica has no rows of a microbatch but other replicas
-  /// do. Joins the slot's collective calls, which are the same in a plan for any batch size.
+  /// Must be called instead of running the part if this replica has no rows of a microbatch but other
+  /// replicas do. Joins the slot's collective calls, which are the same in a plan for any batch size.
   void join_collectives(int slot, Part part, Collective& replicas, StateShards* shards) const;
-  /// To be called by a slot's thread for each microbatch that it will run, in their order: other processes
-  /// may then send it the microbatch's values early.
+  /// Lets other processes send the values of a microbatch to the slot early. The slot's thread must call it
+  /// once for each microbatch that it will run, in their order.
   void expect(int slot) const;
   /// Returns a text that is equal in two processes if they plan the same transfers between slots.
   std::string transfers() const;

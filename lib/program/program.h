@@ -113,12 +113,12 @@ struct Program {
   IdVector<ReorderId, ProgramReorder> reorders;
   IdVector<BufferId, ProgramBuffer> buffers;
   std::vector<ProgramHead> heads;
-  /// Each instruction comes after those that it depends on. A schedule may use another order with this
-  /// property within each frame.
+  /// Each instruction comes after those that it depends on. A schedule may run the instructions of a frame in
+  /// another order with this property.
   std::vector<Instruction> instructions;
   std::vector<ProgramArray> columns;  // inputs, then (except for prediction) targets, then weights if any
   size_t input_columns = 0;
-  std::vector<ProgramArray> outputs;  // the model's outputs, for prediction; in plain layout
+  std::vector<ProgramArray> outputs;  // the model's outputs in plain layout; only for prediction
   /// Indexed by slot. `links` and `transfers` are not set, because they depend on the devices.
   std::vector<ArenaBytes> arenas;
 

@@ -23,24 +23,24 @@ enum class GradientReduction {
 struct UpdateRequest {
   int slot = 0;
   GradientReduction reduction = GradientReduction::none;
-  bool joins_backward = false;   // sums that backward starts end later (with in_backward)
+  bool joins_backward = false;   // whether backward starts sums that must be joined (with in_backward)
   bool has_other_slots = false;  // whether gradients of other slots are part of the norm
   int64_t gradients = 0;         // floats that have a gradient: the trained parameters, then statistics
   int64_t trained = 0;           // floats of trained parameters
   Range share;                   // the range that this replica updates
   // Whether this replica's share counts in the norm; false if another replica has the same sum.
   bool counts_share = true;
-  int64_t bucket = 1;                // floats per bucket of a sum that backward starts
+  int64_t bucket = 1;                // floats that are summed at a time, if sums are in buckets
   bool needs_norm = false;           // whether the norm of the gradient is needed
-  bool has_row_weights = false;      // the gradient is divided by the sum of the weights of all rows
-  bool may_skip = false;             // a step whose row weights are all 0 updates nothing
-  bool needs_directions = false;     // the optimizer uses norms of whole parameters
+  bool has_row_weights = false;      // whether the gradient is divided by the sum of the weights of all rows
+  bool may_skip = false;             // whether a step whose row weights are all 0 updates nothing
+  bool needs_directions = false;     // whether the optimizer uses norms of whole parameters
   bool has_penalties = false;        // whether weights have regularizers
-  bool penalties_read_all = false;   // some need whole parameters, which may end in other shares
+  bool penalties_read_all = false;   // whether a penalty reads whole parameters, also in other shares
   bool has_constraints = false;      // whether weights have constraints
-  bool updates_common_copy = false;  // the replicas update parts of one copy of the parameters
-  bool shares_memory = false;        // the other replicas read this replica's updated share in its memory
-  bool gathers_parameters = false;   // the other replicas need copies of the updated share
+  bool updates_common_copy = false;  // whether the replicas update parts of one copy of the parameters
+  bool shares_memory = false;        // whether other replicas read the updated share in this one's memory
+  bool gathers_parameters = false;   // whether the other replicas need copies of the updated share
 };
 
 /// The instructions of one slot in one replica after the gradients of the last microbatch were computed.
@@ -49,7 +49,7 @@ struct UpdateProgram {
   std::vector<Instruction> reduction;
   // Instructions that only enqueue work, so that they may be part of a captured graph.
   std::vector<Instruction> on_device;
-  std::vector<Instruction> on_host;  // waits for other slots and replicas on the host
+  std::vector<Instruction> on_host;  // instructions that wait for other slots and replicas on the host
 };
 
 /// Returns the update program of a slot in one replica.

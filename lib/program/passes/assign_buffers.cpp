@@ -111,7 +111,7 @@ class BufferAssignment {
 
   CompileState& step_;
   Program& program_;
-  // For a view: the value whose memory it uses; none: the value has its own memory.
+  // For a view, the value whose memory it uses; none for a value that has its own memory.
   IdVector<ValueId, ValueId> root_;
   IdVector<ValueId, int64_t> last_read_;
   IdVector<ValueId, char> kept_;

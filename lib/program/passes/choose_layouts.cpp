@@ -26,7 +26,7 @@ class LayoutChooser {
   struct Conversion {
     ValueId from = ValueId::none, to = ValueId::none;
     size_t first_reader = 0;
-    bool is_sent = false;  // the reader is on another slot
+    bool is_sent = false;  // whether a reader is on another slot
   };
 
   void choose_for(LayerForward& work) {
@@ -46,8 +46,7 @@ class LayoutChooser {
       want(call.diff_outputs[k], requirements.output_layout(k), static_cast<int>(call.node));
     want_inputs(call);
   }
-  /// In the forward phase, the layer's input is viewed with another shape; in backward, its output's
-  /// gradient.
+  /// A view reads the layer's input in the forward phase, and the gradient of the layer's output in backward.
   void choose_for(PassOn& work) {
     const Instruction& instruction = program_.instructions[at_];
     const LayerRequirements& requirements = step_.state(instruction.node).requirements;
@@ -124,8 +123,9 @@ class LayoutChooser {
   CompileState& step_;
   Program& program_;
   IdVector<ValueId, int64_t> defined_;
-  size_t at_ = 0;  // index of the instruction whose operands are replaced; for the outputs, the number of
-                   // instructions
+  /// Index of the instruction whose operands are replaced. While the model's outputs are replaced, it is the
+  /// number of instructions.
+  size_t at_ = 0;
   std::map<std::tuple<ValueId, Layout, int>, size_t> made_;
   std::vector<Conversion> conversions_;
 };

@@ -96,7 +96,7 @@ class BackwardLowering {
   }
 
   /// Returns the sum of the gradients from the readers of an output; none if there are no such gradients.
-  /// Applies the gradient of a fused activation, unless the layer does.
+  /// Applies the gradient of a fused activation, unless the layer does so itself.
   ValueId gather_gradient(int i, size_t output, const GradientPlace& bias) {
     const NodeState& s = step_.state(i);
     const std::vector<ValueId>& sources = s.gradients[output];

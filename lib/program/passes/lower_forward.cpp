@@ -49,13 +49,14 @@ void lower_activity_penalty(CompileState& step, int i) {
                             .total = count_totals(step.graph, step.heads) - 1}});
 }
 
-/// For a sum that the layer of one term computes: returns the other term.
+/// Returns the term of a sum that is not computed by the layer into which the sum is fused.
 ValueId addend_of(const CompileState& step, int sum) {
   const std::vector<ValueRef>& inputs = step.node(sum).inputs;
   return step.value_of(inputs[0].node == step.state(sum).summand ? inputs[1] : inputs[0]);
 }
 
-/// Returns the call of node `called` that computes the outputs of node i: its own, or those of a sum.
+/// Returns the call of the layer of node `called` that computes the outputs of node i. They are the same node
+/// unless i is a sum that is fused into the layer.
 LayerCall forward_call(CompileState& step, int i, int called) {
   const GraphNode& n = step.node(called);
   const LayerRequirements& requirements = step.state(called).requirements;

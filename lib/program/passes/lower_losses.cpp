@@ -4,8 +4,8 @@ namespace dtrain {
 
 namespace {
 
-/// Emits the instructions of one head. Its totals start at index `total`: first that of the loss, then those
-/// of the metrics, then those of the row weights (Head::count_totals).
+/// Emits the instructions of one head. Its totals start at index `total`: the total of the loss comes first,
+/// then those of the metrics, then those of the row weights (Head::count_totals).
 class LossLowering {
  public:
   LossLowering(CompileState& step, size_t h, size_t total)
@@ -109,8 +109,9 @@ class LossLowering {
   const LossPoint& point_;
   const int slot_;
   const ValueId target_;
-  ValueId weights_ = ValueId::none;     // weights of the rows, for the loss and for weighted metrics
-  ValueId unweighted_ = ValueId::none;  // weights of the rows without those of samples, for the other metrics
+  ValueId weights_ = ValueId::none;  // weights of the rows, for the loss and for weighted metrics
+  /// Weights of the rows by the mask alone, without weights of samples, for metrics that are not weighted.
+  ValueId unweighted_ = ValueId::none;
 };
 
 }  // namespace

@@ -55,7 +55,9 @@ class UpdateLowering {
       add(program_.reduction, Phase::reduce, "gradients all-reduce", AllReduceGradients{bucket});
   }
 
-  /// Emits the sum of the row weights, unless it is one of the totals that are joined, and returns its place.
+  /// Emits the all-reduce of the row weights, unless other instructions sum them, and returns the sum by
+  /// which the gradient is divided. (In a sum over processes, the row weights are one of the totals that
+  /// JoinReductions waits for.)
   RowWeightSum lower_row_weights() {
     if (!request_.has_row_weights) return RowWeightSum::none;
     if (request_.reduction == GradientReduction::over_processes) return RowWeightSum::summed;

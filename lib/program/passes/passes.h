@@ -17,8 +17,8 @@ void choose_loss_points(CompileState& step);
 /// Fuses an elementwise activation into the layer before it, if that layer can compute it on the same slot
 /// and no other layer, output or loss reads the layer's value.
 void fuse_activations(CompileState& step);
-/// Fuses a sum of two terms into the layer of one of them: that layer adds the other term. Requires that the
-/// layer supports it and that nothing else reads its term.
+/// Fuses a sum of two terms into the layer that computes one of them: that layer adds the other term.
+/// Requires that the layer supports it, and that only the sum reads the layer's output.
 void fuse_sums(CompileState& step, std::span<Ops* const> ops);
 /// Finds the nodes that have trained parameters or depend on such nodes.
 void find_gradients(CompileState& step);
@@ -50,11 +50,11 @@ void recompute(CompileState& step);
 /// Inserts transfers to readers on other slots: a value is sent directly after the instruction that writes
 /// it, and received before the slot's first reader.
 void transfer_values(CompileState& step);
-/// If slots hold only shards of the parameters: gathers each call's parameters while the previous call
+/// If slots hold only shards of the parameters, gathers each call's parameters while the previous call
 /// computes.
 void gather_parameters(CompileState& step);
-/// If slots hold only shards of the gradients: collects gradients in buckets, which are reduced once they are
-/// full. If the devices all-reduce gradients: starts the all-reduce of each bucket once it is full.
+/// If slots hold only shards of the gradients, collects gradients in buckets, which are reduced once they are
+/// full. If the devices all-reduce gradients, starts the all-reduce of each bucket once it is full.
 void reduce_gradients(CompileState& step);
 /// Assigns a buffer to every value. Values share a buffer if one overwrites the other or is a view of it.
 void assign_buffers(CompileState& step);

@@ -17,7 +17,7 @@ struct Bucket {
 };
 
 /// Divides the gradients into buckets at the boundaries of nodes, because all gradients of a node become
-/// ready at once. Buckets are in the layout's order, that of the statistics last.
+/// ready at once. Buckets are in the layout's order. Statistics have their own bucket, the last one.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
   std::vector<const ParameterSlice*> slices;
   for (const ParameterSlice& slice : layout.slices())
@@ -71,7 +71,8 @@ class Bucketing {
   void redirect(ZeroGradient& work) { redirect(work.to); }
   void redirect(auto&) {}
 
-  /// Buckets start as zeros, because the padding between parameters is reduced, too.
+  /// Redirects a gradient to its bucket, which is first filled with zeros, because the padding between
+  /// parameters is reduced, too.
   void redirect(GradientPlace& place) {
     if (place.offset < 0) return;
     const auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& one) {

@@ -102,7 +102,8 @@ class Transfers {
     return link;
   }
 
-  /// Receives the parameters of a call whose slot does not own them: layers on several slots share them.
+  /// Receives the parameters of a call whose slot does not own them, because layers on several slots share
+  /// them.
   void receive_parameters(CallId id) {
     const auto node = static_cast<int>(program_.calls[id].node);
     const int from = step_.layout.owner_slot(node), to = program_.calls[id].slot;
