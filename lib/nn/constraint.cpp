@@ -20,7 +20,7 @@ struct MaxNormOptions : NormOptions {
   MaxNormOptions() { max_value = 2; }
 };
 
-/// Returns a constraint on norms; the schema of the options need not contain all of them.
+/// Returns a constraint on norms. The schema of a constraint contains only some of these options.
 std::shared_ptr<const Constraint> norms_of(const NormOptions& o) {
   return std::make_shared<const Constraint>(Constraint{{.min = static_cast<float>(o.min_value),
                                                         .max = static_cast<float>(o.max_value),

@@ -22,7 +22,7 @@ struct Constraint {
   bool is_elementwise() const { return spec.non_negative; }
   /// Returns what is wrong with the axes for a weight of this shape; "" if nothing.
   std::string mistake_for(const Shape& shape) const;
-  /// Returns the spec for a weight of this shape, for which the axes are right.
+  /// Returns the spec for a weight of this shape, for which mistake_for() is empty.
   ConstraintSpec spec_for(const Shape& shape) const;
 };
 

@@ -21,7 +21,7 @@ struct MaskSource {
   size_t input = 0;   // index among Graph::inputs
   float padding = 0;  // Layer::padding
 };
-/// Returns nullopt if the mask is made from values that the model computes.
+/// Returns the input from which a mask is made; nullopt if it is made from values that the model computes.
 std::optional<MaskSource> source_of(const Graph& graph, const HeadMask& mask);
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// A model as a graph of layers: parsed, named, with every shape inferred. Independent of devices, batches and
-// memory.
+// A model as a graph of layers: parsed, named, with every shape inferred. It does not depend on devices,
+// batches or memory.
 #pragma once
 
 #include <memory>
@@ -41,21 +41,23 @@ struct GraphNode {
   std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  bool is_frozen = false;     // not trainable only because it matches Graph::freeze
-  bool ignores_mask = false;  // treats padding as data: has neither masks nor the inputs' mask
-  /// Index of the earlier node that owns this node's parameters, which is of the same layer unless
-  /// Graph::is_tied(); -1: the node owns them.
+  bool is_frozen = false;  // whether it is not trainable only because it matches Graph::freeze
+  /// Whether the layer treats padding as data. It then reads no masks, and its outputs do not get those of
+  /// its inputs.
+  bool ignores_mask = false;
+  /// Index of the earlier node that owns this node's parameters; -1: the node owns them. Both nodes are uses
+  /// of one layer unless Graph::is_tied().
   int shared_with = -1;
-  /// The penalty on the node's outputs (those that layers can read) is part of the loss: that of the layer,
-  /// or of the layer whose activation it is.
+  /// The penalty on the outputs that layers can read, which is part of the loss. It is an option of the
+  /// node's layer or, for the node of an `activation:` option, of the layer with that option.
   OptionalRegularizer activity_regularizer = {};
   /// The `device:` option of the layer or of the innermost block around it that has one.
   std::optional<WrittenDevice> device;
   /// Index of the segment whose activations backward recomputes, counted from 0 in node order; -1:
   /// activations are kept. The nodes of a segment are consecutive.
   int recompute = -1;
-  /// The node was created for the `activation:` option of the previous node and reads its first output. Users
-  /// do not see it as a separate layer.
+  /// Whether the node was created for the `activation:` option of the previous node, whose first output it
+  /// reads. Users do not see it as a separate layer.
   bool is_activation_of_previous = false;
   Mark mark;
 
@@ -100,8 +102,8 @@ struct Graph {
   /// Returns the name of a node's layer. For the node of an `activation:` option, that is the layer with the
   /// option.
   const std::string& layer_name(int node) const;
-  /// Returns the name by which layers refer to the value: that of its layer, for further outputs with their
-  /// number: "lstm:1".
+  /// Returns the name by which layers refer to the value: the name of its layer, with the number of the
+  /// output unless it is the first one ("lstm:1").
   std::string value_name(ValueRef value) const;
   /// Returns the index of the node that owns the parameters of `node`: `node` itself unless they are shared.
   int owner(int node) const {
@@ -113,8 +115,8 @@ struct Graph {
   bool is_tied(int node) const {
     return nodes[static_cast<size_t>(node)].kind != nodes[static_cast<size_t>(owner(node))].kind;
   }
-  /// Returns the layer that reads the model input `input` (a node) as indices; of several, the one with the
-  /// smallest limit (Layer::indices). Null if there is none.
+  /// Returns the layer that reads the model input `input` (a node) as indices. If several do, returns the one
+  /// with the smallest limit (Layer::indices). Returns null if there is none.
   const GraphNode* reader_of_indices(int input) const;
   /// Returns whether training on several replicas needs collectives within forward and backward
   /// (Layer::is_synchronized).

@@ -122,7 +122,8 @@ std::string GraphBuilder::automatic_name(const std::string& base) {
   }
 }
 
-/// Returns the layer of a further output with this name ("lstm:1"); nullopt if it is not such a name.
+/// Returns the layer of the name of a further output ("lstm:1"); nullopt if the scope has no such layer, or
+/// if the name has no number.
 std::optional<ValueRef> GraphBuilder::layer_of_output(const std::string& name, const Scope& scope) const {
   const size_t colon = name.rfind(':');
   const auto layer = scope.values.find(name.substr(0, colon));

@@ -99,8 +99,8 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
   const std::string base = scope.prefix + (layer.keys.name ? layer.keys.name->text : kind);
   for (int64_t copy = 0; copy < layer.keys.repeat && !full_; ++copy) {
     if (copy > 0 && !count_one(layer.kind.mark())) break;
-    // The first copy gets the given name, which claim_name() has reserved. Read later, that name is the last
-    // copy's value.
+    // The first copy gets the given name, which claim_name() has reserved. Later layers that read this name
+    // get the value of the last copy.
     const std::string name = layer.keys.name && copy == 0 ? base : automatic_name(base);
     // Further copies would only repeat the errors of this one. They still get names, because other layers may
     // read them.

@@ -26,7 +26,7 @@ namespace dtrain {
 struct ParameterTraining {
   bool trainable = true;  // false: the parameter is constant and has no optimizer state
   float learning_rate_factor = 1;
-  std::optional<float> weight_decay;  // overrides the optimizer's
+  std::optional<float> weight_decay;  // used instead of the optimizer's weight decay
   bool operator==(const ParameterTraining&) const = default;
 };
 
@@ -35,9 +35,9 @@ struct ParameterSpec {
   std::string name;  // "kernel"
   Shape shape;
   Configured<Initializer> initializer;
-  /// Not set: trained by gradients. Set: the momentum of a moving statistic, updated as state = momentum *
-  /// state + (1 - momentum) * batch value. Backward (or forward) writes the batch value, weighted by the
-  /// replica's share of the global batch, as the parameter's "gradient".
+  /// If not set, the parameter is trained by gradients. If set, it is a moving statistic with this momentum,
+  /// updated as state = momentum * state + (1 - momentum) * batch value. Backward (or forward) writes the
+  /// batch value, weighted by the replica's share of the global batch, as the parameter's "gradient".
   std::optional<float> moving_average;
   ParameterTraining training = {};
   PenaltySpec penalty = {};                                // part of the loss while the parameter is trained
@@ -84,23 +84,24 @@ struct LayerRequirements {
   size_t saved_bytes = 0;    // memory kept from forward to backward
   bool backward_reads_inputs = false;
   bool backward_reads_outputs = false;
-  /// The only output is a view of the first input with another shape (flatten, reshape, dropout at
-  /// inference): forward and backward are not called; values and gradients pass through.
+  /// Whether the only output is a view of the first input with another shape (flatten, reshape, dropout at
+  /// inference). Forward and backward are then not called; values and gradients pass through.
   bool is_view = false;
-  /// The gradient of every input equals the gradient of the only output (add): backward is not called.
+  /// Whether the gradient of every input equals the gradient of the only output (add). Backward is then not
+  /// called.
   bool passes_gradient = false;
   bool forward_in_place = false;   // the first output may overwrite the first input
   bool backward_in_place = false;  // the first input's gradient may overwrite the first output's
-  /// backward differentiates the fused activation itself (batch normalization). Otherwise it receives the
-  /// gradient of the first output before the activation.
+  /// Whether backward differentiates the fused activation itself (batch normalization). Otherwise it receives
+  /// the gradient of the first output before the activation.
   bool undoes_activation = false;
   /// Index of the parameter that is a bias of the layer's only output; -1: none. The plan computes the bias
   /// gradient: it sums the output's gradient before the activation over all axes but the last, fused with the
   /// activation's backward if there is one. The layer's backward does not write it.
   int bias = -1;
   /// Number of doubles that each replica contributes to the all-gather within forward (backward); 0: no
-  /// all-gather. A call makes exactly one, of the same size for every batch size, so that a replica without
-  /// rows can take part (Plan::join_collectives).
+  /// all-gather. Otherwise a call makes exactly one all-gather, of the same size for every batch size, so
+  /// that a replica without rows can take part (Plan::join_collectives).
   int64_t forward_gathered = 0, backward_gathered = 0;
   Remarks remarks = {};
 
@@ -122,11 +123,12 @@ struct LayerArguments {
   /// Gradients of the outputs. Null for an output that no loss depends on: its gradient is zero. backward is
   /// only called if at least one output has a gradient.
   std::vector<const void*> diff_outputs;
-  std::vector<void*> diff_inputs;       // null if the gradient is not needed
-  std::vector<float*> diff_parameters;  // overwritten; null if the layer is not trainable. Moving averages:
-                                        // see PreparedLayer; biases: see LayerRequirements
-  std::vector<const uint8_t*> masks;    // indexed by input, null without a mask; empty: no input has one
-  const void* addend = nullptr;         // set if LayerRequest::adds
+  std::vector<void*> diff_inputs;  // null if the gradient is not needed
+  /// Gradients of the parameters, which backward overwrites; null if the layer is not trainable.
+  /// PreparedLayer states the rules for moving averages, LayerRequirements::bias those for biases.
+  std::vector<float*> diff_parameters;
+  std::vector<const uint8_t*> masks;  // indexed by input, null without a mask; empty: no input has one
+  const void* addend = nullptr;       // set if LayerRequest::adds
   void* saved = nullptr;
   void* scratch = nullptr;
 
@@ -223,13 +225,14 @@ class Layer {
   }
   /// Returns the number of elements that the step layer keeps for each sample.
   virtual int64_t kept_elements(std::span<const TensorSpec> /*inputs*/) const { return 0; }
-  /// Returns the number of valid indices (0 to n - 1) if the layer's input holds indices; else nullopt.
+  /// Returns the number n of valid indices (0 to n - 1) if the layer's input holds indices, otherwise
+  /// nullopt.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
   /// Returns the kind of layers that may compute something else with this layer's parameters (`shared_with`):
   /// "dense" for an embedding, whose transpose is then a kernel. Empty if there is none.
   virtual std::string_view tied_kind() const { return {}; }
-  /// Returns a layer of tied_kind() that has the parameters of this layer and its own options; `kind` is the
-  /// kind as written. Empty after reporting an error in the options.
+  /// Returns a layer of tied_kind() that has the parameters of this layer, but its own options. `kind` is the
+  /// kind as written. Returns an empty object after reporting an error in the options.
   virtual Configured<Layer> tied(const ConfigNode& /*kind*/, const ConfigNode& /*options*/,
                                  Diagnostics&) const {
     return {};

@@ -83,8 +83,8 @@ class Metric {
   virtual bool is_number(const TensorSpec& /*output*/) const { return true; }
   /// Returns the power of the target's unit in result(): 2 for the mean squared error, 0 if it has no unit.
   virtual int unit_power() const { return 0; }
-  /// Returns the metric's value from the sums over all rows. `weight` is the number of rows, or the sum of
-  /// their weights. NaN if the value is undefined.
+  /// Returns the metric's value from the sums over all rows; NaN if it is undefined. `weight` is the number
+  /// of rows, or the sum of their weights.
   virtual Json result(std::span<const double> sums, double weight, const TensorSpec& output) const;
   /// Returns an upper bound on the error of result() that comes from counting nearby scores in one bucket; 0
   /// if the result is exact.
@@ -101,8 +101,9 @@ class Metric {
 };
 
 /// Returns a metric whose result is an array with one object per class: {class, support, precision, recall,
-/// f1_score}. An output of one column predicts class 1 above 0.5, else class 0. Of several columns, each one
-/// above 0.5 is predicted if the loss scores columns independently; otherwise the largest is predicted.
+/// f1_score}. An output of one column predicts class 1 above 0.5, otherwise class 0. An output of several
+/// columns predicts each class whose column is above 0.5 if the loss scores columns independently, otherwise
+/// the class of the largest column.
 std::shared_ptr<const Metric> make_class_report();
 
 template <>

@@ -74,8 +74,8 @@ const Schema<ModelSpec>& ModelSpec::schema() {
   static const auto kSchema =
       Schema<ModelSpec>("The network: a graph of layers.")
           .required("inputs", &ModelSpec::inputs,
-                    "name of each input: its shape, or {shape, dtype}; `auto` is the shape of the training "
-                    "split's samples")
+                    "a mapping of the inputs' names to their shapes, or to {shape, dtype}; `auto` is the "
+                    "shape of the training split's samples")
           .optional("blocks", &ModelSpec::blocks, "reusable groups of layers by name, used like layers")
           .required("layers", &ModelSpec::layers,
                     "the layers; each reads the one above unless it has `inputs`")

@@ -48,8 +48,8 @@ class ParameterLayout {
   /// Returns the slices that begin in `range`, sorted by offset.
   std::vector<const ParameterSlice*> by_offset(Range range) const;
   /// Divides the elements with a gradient into one contiguous range for each of `replicas`, as equally as
-  /// possible; boundaries are multiples of kAlignment. `whole`: only between parameters, so that a share has
-  /// whole parameters; then sizes differ by up to the largest parameter.
+  /// possible; boundaries are multiples of kAlignment. If `whole`, boundaries are only between parameters, so
+  /// that no parameter is divided. Sizes then differ by up to the size of the largest parameter.
   std::vector<Range> shares(int replicas, bool whole) const;
   /// Returns the slice of a node's parameter. For a node with shared parameters, that is the owner's slice.
   const ParameterSlice& slice(int node, int index) const;

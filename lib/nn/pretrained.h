@@ -15,7 +15,8 @@ namespace dtrain {
 struct Renames {
   std::vector<std::pair<ConfigNode, ConfigNode>> items;  // scalars
 
-  /// Returns this model's name for a weight of the file: from the first pattern that matches, else unchanged.
+  /// Returns this model's name for a weight of the file, by the first pattern that matches; without a match,
+  /// the name is unchanged.
   std::string apply(const std::string& name) const;
 };
 

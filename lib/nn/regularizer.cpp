@@ -58,10 +58,10 @@ const Registry<Regularizer>& registry<Regularizer>() {
     t.add_with("l2", one("l2", "A penalty of l2 times the sum of the squares."),
                [](const OneFactor& o, const ConfigNode&) { return regularizer_of(0, o.factor); });
     t.add_with("l1_l2",
-               Schema<TwoFactors>("The sum of both penalties.")
+               Schema<TwoFactors>("The sum of an l1 and an l2 penalty.")
                    .example("{l1: 0.0001, l2: 0.001}")
-                   .optional("l1", &TwoFactors::l1, "factor of the absolute values", at_least(0.0))
-                   .optional("l2", &TwoFactors::l2, "factor of the squares", at_least(0.0)),
+                   .optional("l1", &TwoFactors::l1, "factor of the sum of the absolute values", at_least(0.0))
+                   .optional("l2", &TwoFactors::l2, "factor of the sum of the squares", at_least(0.0)),
                [](const TwoFactors& o, const ConfigNode&) { return regularizer_of(o.l1, o.l2); });
     t.add_with("orthogonal_regularizer",
                Schema<OrthogonalPenaltyOptions>(

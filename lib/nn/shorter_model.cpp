@@ -123,7 +123,7 @@ PaddedSequences padded_sequences(const Graph& graph) {
     const Shape& shape = graph.spec({graph.inputs[i]}).shape;
     for (const GraphNode& node : graph.nodes) {
       if (!node.layer || !node.layer->creates_mask() || node.inputs[0] != ValueRef{graph.inputs[i]}) continue;
-      if (node.outputs.back().shape.rank() == 0) continue;  // the mask is one of whole samples
+      if (node.outputs.back().shape.rank() == 0) continue;  // the mask has one element for each sample
       if (!found.inputs.empty() && shape[0] != found.positions)
         throw LengthError(
             {},

@@ -1,4 +1,4 @@
-// Models of sequences that compute fewer positions: for batches that are cut to their longest sample.
+// Shortens models of sequences, for batches that are cut to the length of their longest sample.
 #pragma once
 
 #include <cstddef>

@@ -268,12 +268,13 @@ TEST_CASE("errors name expected and found shapes") {
   check_error("spatial_dropout1d: 0.5", {image},
               "expected a sequence of [length, channels], found 'img' of 5x5x64");
   check_error("group_normalization: {groups: 24}", {image},
-              "expected a number of channels (the last axis) that 24 groups divide, found 'img' of 5x5x64");
-  check_error("group_normalization", {row}, "32 groups divide, found 'x' of 5");
+              "expected a number of channels (the last axis) that can be divided into 24 equal groups, found "
+              "'img' of 5x5x64");
+  check_error("group_normalization", {row}, "can be divided into 32 equal groups, found 'x' of 5");
   check_error("rescaling: {scale: 1, offset: [1, 2, 3]}", {image},
               "expected an input with 3 channels (the last axis), found 'img' of 5x5x64");
   check_error("prelu: {shared_axes: [1, 4]}", {image},
-              "shared_axes: expected axes from 1 to 3, of its input 'img' of 5x5x64, found 4");
+              "shared_axes: expected axes from 1 to 3 of its input 'img' of 5x5x64, found 4");
   check_error("prelu: {shared_axes: [2, 4, 6]}", {{"x", {2, 2, 2, 2, 2, 2, 2}}},
               "expected shared_axes that follow one another, or an input of up to 5 axes");
   check_error("conv1d: {filters: 2, kernel_size: 3, padding: casual}", {image}, "did you mean 'causal'?");

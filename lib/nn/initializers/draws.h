@@ -7,10 +7,11 @@
 
 namespace dtrain {
 
-/// Uniform distribution in [low, high).
+/// Draws from the uniform distribution in [low, high).
 void draw_uniform(float* values, int64_t n, double low, double high, const Philox& random);
 void draw_normal(float* values, int64_t n, double mean, double deviation, const Philox& random);
-/// Normal distribution; numbers more than two standard deviations from the mean are drawn again.
+/// Draws from the normal distribution. Numbers more than two standard deviations from the mean are drawn
+/// again.
 void draw_truncated_normal(float* values, int64_t n, double mean, double deviation, const Philox& random);
 
 }  // namespace dtrain

@@ -28,7 +28,7 @@ void remove_projections(const std::vector<double>& basis, size_t count, size_t r
 }
 
 /// Keras's Orthogonal: Q of the QR decomposition of a matrix of normal numbers, with the signs for which R
-/// has a positive diagonal. The axes but the last are one axis of the matrix.
+/// has a positive diagonal. The columns of the matrix are the weight's last axis, its rows all other axes.
 class Orthogonal : public Initializer {
  public:
   explicit Orthogonal(const OrthogonalOptions& options) : gain_(options.gain) {}
@@ -37,7 +37,8 @@ class Orthogonal : public Initializer {
     const auto elements = static_cast<size_t>(shape.elements());
     if (elements == 0) return;
     const size_t across = shape.rank() == 0 ? 1 : static_cast<size_t>(shape.back()), down = elements / across;
-    // The longer side's vectors are made orthogonal: there are at most as many as they have elements.
+    // The vectors along the longer side are made orthogonal, because there are not more of them than they
+    // have elements.
     const size_t rows = std::max(across, down), columns = std::min(across, down);
     draw_normal(values, shape.elements(), 0, 1, random);
     std::vector<double> basis(values, values + elements);  // column after column

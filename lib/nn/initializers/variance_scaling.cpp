@@ -84,7 +84,8 @@ void add_variance_scaling(Registry<Initializer>& table) {
       Schema<ScalingOptions>("Random numbers with variance scale / fan.")
           .example("{scale: 2, mode: fan_out, distribution: truncated_normal}")
           .optional("scale", &ScalingOptions::scale, "the variance for a fan of 1", greater_than(0.0))
-          .optional("mode", &ScalingOptions::mode, "which fan: inputs, outputs, or their mean")
+          .optional("mode", &ScalingOptions::mode,
+                    "the fan: the number of inputs, of outputs, or the mean of both")
           .optional("distribution", &ScalingOptions::distribution, "the shape of the distribution"));
   const auto named = [&table](const std::string& name, double scale, FanMode mode, const std::string& doc) {
     const auto add = [&](const std::string& suffix, Distribution distribution, const std::string& shape) {

@@ -6,7 +6,7 @@ namespace dtrain {
 
 ParameterSpec WeightOptions::parameter(const std::string& name, const Shape& shape) const {
   ParameterSpec spec{name, shape, initializer, {}};
-  // An option with an error, which was reported, is empty.
+  // An option is empty if it has an error, which was reported.
   if (regularizer && *regularizer) {
     spec.penalty = (*regularizer)->penalty;
     spec.orthogonal = (*regularizer)->orthogonal;

@@ -11,13 +11,13 @@ namespace dtrain {
 
 /// `valid`: windows are inside the image. `same`: there are ceil(extent / stride) windows, with zeros around
 /// the image; an odd row or column of zeros is at the bottom or right. `causal`: all zeros are at the top and
-/// left, so that a window does not extend beyond its position; only for sequences, not a name in options of
-/// image layers.
+/// left, so that a window does not extend beyond its position. Only sequences use it; options of image layers
+/// do not accept its name.
 enum class Border { valid, same, causal };
 template <>
 inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
 
-/// For images, the depth is 1.
+/// A sliding window. For images, the depths are 1.
 struct Window {
   Size3 size;
   Size3 strides;

@@ -112,7 +112,7 @@ void add_elementwise_losses(Registry<Loss>& table) {
                                         "probability of the target: easy samples count little.",
                                         "{gamma: 2, from_logits: true}")
           .optional("apply_class_balancing", &BinaryFocalOptions::apply_class_balancing,
-                    "weight targets of 1 with alpha, those of 0 with 1 - alpha")
+                    "whether targets of 1 have the weight alpha, and targets of 0 the weight 1 - alpha")
           .optional("alpha", &BinaryFocalOptions::alpha, "the weight of targets of 1", between(0.0, 1.0))
           .optional("gamma", &BinaryFocalOptions::gamma, "larger values reduce the weight of easy samples",
                     at_least(0.0)),
@@ -135,16 +135,17 @@ void add_elementwise_losses(Registry<Loss>& table) {
         "The absolute difference from the target, in percent of the target.");
   plain("mean_squared_logarithmic_error", ElementwiseKind::mean_squared_logarithmic_error,
         "The squared difference of log(1 + x) of output and target, which must not be negative.");
-  table.add_with(
-      "huber",
-      with_loss_options(Schema<HuberOptions>("Half the squared difference up to delta, linear beyond.")
-                            .example("{delta: 0.5}")
-                            .optional("delta", &HuberOptions::delta,
-                                      "absolute difference from which the loss is linear",
-                                      greater_than(0.0))),
-      [](const HuberOptions& options, const ConfigNode&) {
-        return loss({.kind = ElementwiseKind::huber, .delta = static_cast<float>(options.delta)}, options);
-      });
+  table.add_with("huber",
+                 with_loss_options(Schema<HuberOptions>("Half the squared difference from the target for "
+                                                        "differences up to delta, linear for larger ones.")
+                                       .example("{delta: 0.5}")
+                                       .optional("delta", &HuberOptions::delta,
+                                                 "absolute difference from which the loss is linear",
+                                                 greater_than(0.0))),
+                 [](const HuberOptions& options, const ConfigNode&) {
+                   return loss({.kind = ElementwiseKind::huber, .delta = static_cast<float>(options.delta)},
+                               options);
+                 });
   plain(
       "log_cosh", ElementwiseKind::log_cosh,
       "The log of the hyperbolic cosine of the difference from the target: about half the square of a small "

@@ -1,4 +1,4 @@
-// Losses of the overlap of predicted and true areas, as in Keras: each is computed over a whole sample.
+// Losses of the overlap of predicted and true areas, each computed over a whole sample, as in Keras.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ struct TverskyOptions : DiceOptions {
   double alpha = 0.5, beta = 0.5;
 };
 
-/// A loss of a sample's area. Sums run over all axes of a sample, or over all but the last; then the loss is
-/// the mean over the classes, which the last axis has.
+/// A loss of a sample's area. Sums run over all axes of a sample, or over all but the last. In the second
+/// case, the last axis is the axis of classes, and the loss is the mean over the classes.
 class OverlapLoss final : public Loss {
  public:
   OverlapLoss(const RowLossSpec& spec, const DiceOptions& options)
@@ -28,9 +28,9 @@ class OverlapLoss final : public Loss {
     const size_t rank = output.shape.rank();
     if (axes_ == rank || axes_ + 1 == rank) return floats_for(output, report_error);
     report_error(
-        fmt::format("expected 'axis' to list all axes of a sample of '{}' ({}) from 1 on, or all but "
-                    "the last, which is that of classes; found {} of {}",
-                    output.name, output.shape.str(), axes_, rank));
+        fmt::format("expected 'axis' to list all {} axes of a sample of '{}' ({}), counted from 1, or all "
+                    "but the last, which is the axis of classes; found {}",
+                    rank, output.name, output.shape.str(), axes_));
     return std::nullopt;
   }
   std::optional<Bounds> target_bounds(const TensorSpec&) const override { return Bounds{0, 1}; }
@@ -89,7 +89,8 @@ void add_overlap_losses(Registry<Loss>& table) {
       "dice",
       overlap_schema<DiceOptions>(
           "1 minus the Dice coefficient of each sample: twice the sum of output * target, divided by "
-          "the sums of both. The output is probabilities, the target 0, 1 or a part of it (one_hot).",
+          "the sum of output + target. The output must be probabilities. The target must be numbers from "
+          "0 to 1, such as those of the transform one_hot.",
           "{axis: [1, 2]}"),
       [](const DiceOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
         return std::make_shared<const OverlapLoss>(RowLossSpec{.kind = Kind::dice}, options);

@@ -148,7 +148,7 @@ void add_accuracy(Registry<Metric>& table) {
   table.add<BinaryAccuracy>(
       "binary_accuracy",
       Schema<BinaryAccuracyOptions>(
-          "How often the prediction, 1 above the threshold and else 0, equals the target.")
+          "How often the prediction, which is 1 above the threshold and otherwise 0, equals the target.")
           .example("{threshold: 0.7}")
           .optional(
               "threshold", &BinaryAccuracyOptions::threshold,

@@ -24,7 +24,7 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
   struct Kind {
     std::string threshold_option;
     ScoreOfCounts score;
-    bool by_threshold;  // columns with float targets are yes/no predictions, independent of the loss
+    bool by_threshold;  // whether columns with float targets are yes/no predictions for every loss
   };
   ClassMetric(Kind kind, const ClassOptions& options) : kind_(std::move(kind)), options_(options) {}
 
@@ -155,9 +155,9 @@ void add_class_metrics(Registry<Metric>& table) {
   table.add_with(
       "dice",
       Schema<DiceScoreOptions>(
-          "The Dice coefficient of each class: twice the number of rows (pixels) of the class "
-          "that are predicted as it, divided by the numbers of its rows and of the rows "
-          "predicted as it, which are counted over the whole data set.")
+          "The Dice coefficient of each class, 2 TP / (2 TP + FP + FN), where TP, FP and FN are the numbers "
+          "of true positives, false positives and false negatives among the rows (pixels) of the whole data "
+          "set.")
           .example("{include_background: false}")
           .optional("average", &DiceScoreOptions::average, kAverage)
           .optional("threshold", &DiceScoreOptions::threshold, kThreshold,

@@ -29,7 +29,8 @@ class R2Score : public CountedMetric {
   }
 
   /// Returns 1 - residual / variance, as scikit-learn does: a column with constant targets gives 1 if its
-  /// residual is 0, else 0; if all columns are constant, the variance-weighted average is the plain mean.
+  /// residual is 0, otherwise 0. If all columns are constant, the variance-weighted average is the plain
+  /// mean.
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
     const size_t columns = sums.size() / 3;
     const double weight = sums[3 * columns];

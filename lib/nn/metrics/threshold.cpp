@@ -67,7 +67,8 @@ class ThresholdMetric final : public ScoredMetric<ThresholdMetric> {
   explicit ThresholdMetric(const ThresholdGoal& goal) : goal_(goal) {}
 
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
-    const auto second = sums.last(2 * static_cast<size_t>(kBuckets));  // the second class's column, if two
+    // The counts of the second class's column if there are two columns.
+    const auto second = sums.last(2 * static_cast<size_t>(kBuckets));
     const auto negatives = second.first(kBuckets), positives = second.last(kBuckets);
     Predicted at;
     for (const double count : negatives) at.negatives += count;

@@ -32,10 +32,10 @@ struct ReluOptions {
   static Schema<ReluOptions> schema() {
     using O = ReluOptions;
     return Schema<O>(
-               "max(x, 0). With options: x from threshold to max_value, and below that negative_slope (x - "
-               "threshold).")
+               "max(x, 0). With options: min(x, max_value) if x is at least the threshold, otherwise "
+               "negative_slope (x - threshold).")
         .example("{max_value: 6}")
-        .optional("max_value", &O::max_value, "the greatest output; above the threshold")
+        .optional("max_value", &O::max_value, "the greatest output, which must be above the threshold")
         .optional("negative_slope", &O::negative_slope, "slope below the threshold", at_least(0.0))
         .optional("threshold", &O::threshold, "the smallest x that is not scaled by negative_slope",
                   at_least(0.0))

@@ -11,7 +11,7 @@ namespace dtrain {
 /// One activation function with its options.
 struct ActivationFunction {
   ActivationSpec spec;   // the function, unless it is a softmax
-  bool softmax = false;  // a softmax over the last axis
+  bool softmax = false;  // whether it is a softmax over the last axis
 };
 
 template <>

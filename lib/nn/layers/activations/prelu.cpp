@@ -49,8 +49,8 @@ struct PreluOptions {
   }
 };
 
-/// Collects the axes of an array, outermost first, and merges them to as few axes as possible. `extents` and
-/// `steps` have the meaning of PreluSpec's.
+/// Collects the axes of an array, outermost first, and merges them to as few axes as possible. Extents and
+/// steps have the same meaning as in PreluSpec.
 class PreluAxes {
  public:
   void add(int64_t extent, int64_t step) {
@@ -140,7 +140,7 @@ class Prelu : public LayerWith<PreluOptions> {
       for (const int64_t axis : options_.shared_axes->axes)
         if (axis < 1 || axis > rank) {
           report_error(
-              fmt::format("shared_axes: expected axes from 1 to {}, of its input '{}' of {}, found {}", rank,
+              fmt::format("shared_axes: expected axes from 1 to {} of its input '{}' of {}, found {}", rank,
                           input->name, input->shape.str(), axis));
           return {};
         }

@@ -39,7 +39,7 @@ class PreparedCachedAttention : public PreparedLayer {
     if (options.rotary_base) table_ = scratch.add(rotary(0, nullptr).table_floats(), sizeof(float));
     operation_ = scratch.add(static_cast<int64_t>(attention_->scratch_bytes()), 1);
     requirements_.scratch_bytes = scratch.bytes();
-    // The memory is zeroed: elements of later positions have weight 0, but must be finite.
+    // allocate() returns zeroed memory. Elements of later positions have the weight 0, but must be finite.
     const auto kept = [&](int64_t width) {
       return ops_.context().allocate(static_cast<size_t>(batch_ * options.positions * width) * element);
     };

@@ -40,8 +40,8 @@ struct MultiHeadAttentionOptions {
     static const auto schema =
         Schema<O>(
             "Attention (Vaswani et al. 2017): each position of the first input gets a weighted mean of "
-            "values. One input: queries, keys and values come from it; two: [query, value]; three: [query, "
-            "value, key].")
+            "values. If there is one input, queries, keys and values come from it. Two inputs are [query, "
+            "value], three are [query, value, key].")
             .example("{num_heads: 4, causal: true}")
             .required("num_heads", &O::num_heads, "number of heads of queries", extent())
             .optional("key_dim", &O::key_dim,
@@ -253,7 +253,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   AttentionSpec spec_;
   std::unique_ptr<Attention> attention_;
   std::unique_ptr<Projections> output_;
-  Arrays kept_;       // arrays kept for backward: in saved memory; in scratch memory if not training
+  Arrays kept_;       // arrays of the forward call, in saved memory; in scratch memory if not training
   Arrays gradients_;  // gradients of these arrays, in scratch memory
   size_t table_ = 0, operation_ = 0;  // offsets in scratch memory
 };

@@ -88,7 +88,7 @@ class PreparedPositionStep : public PreparedLayer {
   int64_t n_;
 };
 
-/// The step layer of the layers below.
+/// The step layer (Layer::step_layer()) of position_embedding and sinusoidal_position_encoding.
 class PositionStep : public Layer {
  public:
   /// `prepare_write`: returns the function that writes the vectors for a request.

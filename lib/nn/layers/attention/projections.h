@@ -118,7 +118,7 @@ class Projections {
       ops_.column_sum(biases, diff_y, rows_, width_);
     }
     if (separate) return;
-    // copy_block() copies elements of the compute type, without converting them: a float is one or two.
+    // copy_block() counts elements of the compute type, of which a float is one or two, and does not convert.
     const auto units = static_cast<int64_t>(sizeof(float) / bytes_of(ops_.compute_type()));
     int64_t column = 0;
     for (const Part& part : parts_) {

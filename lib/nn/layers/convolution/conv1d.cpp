@@ -44,8 +44,8 @@ struct Conv1DOptions : KernelAndBias {
             .optional("strides", &O::strides, "steps of the kernel over the sequence", extent())
             .optional(
                 "padding", &O::padding,
-                "'same' pads with zeros to ceil(extent / stride); 'causal' at the beginning only, so that no "
-                "output depends on later positions")
+                "'same' pads with zeros, so that the output's length is ceil(length / stride); 'causal' pads "
+                "at the beginning only, so that no output depends on later positions")
             .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements", extent()),
         "length, channels, filters");
     return schema;

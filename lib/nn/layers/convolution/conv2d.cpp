@@ -23,7 +23,8 @@ const Schema<ConvOptions<Size>>& conv_schema() {
           .required("filters", &O::filters, "channels of the output", extent())
           .required("kernel_size", &O::kernel_size, "extent of the kernel")
           .optional("strides", &O::strides, fmt::format("steps of the kernel over the {}", Of::kName))
-          .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
+          .optional("padding", &O::padding,
+                    "'same' pads with zeros, so that the output's extents are ceil(extent / stride)")
           .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements"),
       fmt::format("{}, channels, filters", Of::kAxes));
   return schema;

@@ -25,7 +25,8 @@ struct DepthwiseOptions {
             .example("{kernel_size: 3, padding: same, use_bias: false}")
             .required("kernel_size", &O::kernel_size, "extent of the kernel")
             .optional("strides", &O::strides, "steps of the kernel over the image")
-            .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
+            .optional("padding", &O::padding,
+                      "'same' pads with zeros, so that the output's extents are ceil(extent / stride)")
             .optional("depth_multiplier", &O::depth_multiplier, "output channels for each input channel",
                       extent())
             .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")

@@ -32,7 +32,8 @@ struct SeparableOptions {
             .required("filters", &O::filters, "channels of the output", extent())
             .required("kernel_size", &O::kernel_size, "extent of the first kernel")
             .optional("strides", &O::strides, "steps of the first kernel over the image")
-            .optional("padding", &O::padding, "'same' pads with zeros to ceil(extent / stride)")
+            .optional("padding", &O::padding,
+                      "'same' pads with zeros, so that the output's extents are ceil(extent / stride)")
             .optional("dilation_rate", &O::dilation_rate, "distance between the first kernel's elements")
             .optional("depth_multiplier", &O::depth_multiplier,
                       "channels between the convolutions for each input channel", extent())
@@ -121,9 +122,10 @@ class PreparedSeparable : public PreparedLayer {
 
   bool by_data_, by_filter_, use_bias_, is_kept_ = false;
   std::unique_ptr<Convolution> depthwise_, pointwise_;
-  std::unique_ptr<Reorder> to_pointwise_, to_depthwise_;         // null if the layouts are the same
-  size_t kept_ = 0, depthwise_saved_ = 0, pointwise_saved_ = 0;  // offsets in the saved memory
-  size_t gradient_ = 0, other_layout_ = 0, own_scratch_ = 0;     // offsets in the scratch memory
+  std::unique_ptr<Reorder> to_pointwise_, to_depthwise_;  // null if the layouts are the same
+  // Offsets in the saved memory; kept_ is an offset in the scratch memory if !is_kept_.
+  size_t kept_ = 0, depthwise_saved_ = 0, pointwise_saved_ = 0;
+  size_t gradient_ = 0, other_layout_ = 0, own_scratch_ = 0;  // offsets in the scratch memory
 };
 
 class SeparableConv2D : public LayerWith<SeparableOptions> {

@@ -22,8 +22,9 @@ struct DenseOptions : KernelAndBias {
         Schema<O>("Fully connected: activation(x kernel + bias), over the last axis.")
             .example("{units: 64, activation: relu}")
             .required("units", &O::units,
-                      "size of the output's last axis; `auto`, in the layer of an output of the model: "
-                      "the number of classes, or the width of the target, in the training split",
+                      "size of the output's last axis; `auto`, which only a layer that gives an output of "
+                      "the model may have, is the number of classes, or the width of the target, in the "
+                      "training split",
                       or_auto(extent())),
         "inputs, units");
     return schema;
@@ -40,7 +41,7 @@ struct TiedDenseOptions {
         Schema<O>(
             "Projects onto the vectors of an embedding: activation(x embeddings^T), over the last axis.")
             .optional("activation", &O::activation, "activation function of the output")
-            .optional("use_bias", &O::use_bias, "false: there is no bias")
+            .optional("use_bias", &O::use_bias, "must be false, because the layer has no bias")
             .details({"activation", "use_bias"})
             .rule([](const O& options, const ConfigNode& node, Diagnostics& diagnostics) {
               if (options.use_bias)

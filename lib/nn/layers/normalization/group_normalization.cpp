@@ -102,8 +102,8 @@ class GroupNormalization : public LayerWith<GroupNormalizationOptions> {
     const TensorSpec* input = float_input_with_axis(inputs, "of channels", report_error);
     if (!input || input->shape.back() % options_.groups_of(input->shape.back()) == 0) return same_as(input);
     report_error(
-        fmt::format("expected a number of channels (the last axis) that {} groups divide, found "
-                    "'{}' of {}",
+        fmt::format("expected a number of channels (the last axis) that can be divided into {} equal groups, "
+                    "found '{}' of {}",
                     options_.groups, input->name, input->shape.str()));
     return {};
   }

@@ -13,13 +13,14 @@ struct RescalingOptions {
   PerChannel scale;
   PerChannel offset{{0}};
 
-  /// Number of channels that the options require; 1 if any number will do.
+  /// Returns the number of channels that the options require; 1 if they allow any number.
   size_t channels() const { return std::max(scale.values.size(), offset.values.size()); }
 
   static const Schema<RescalingOptions>& schema() {
     using O = RescalingOptions;
     static const auto schema =
-        Schema<O>("x times a number, plus another; or one of each for every channel (the last axis).")
+        Schema<O>(
+            "Computes x * scale + offset. Both are one number, or one for each channel (the last axis).")
             .example("{scale: 1/127.5, offset: -1}")
             .required("scale", &O::scale, "the factor, or one for each channel")
             .optional("offset", &O::offset, "the number added after multiplying, or one for each channel")

@@ -14,7 +14,7 @@ namespace {
 /// A recurrent layer as an option: {lstm: {units: 3}}.
 struct RecurrentKind {
   Configured<Layer> layer;
-  /// Null if the layer is not recurrent.
+  /// Returns the layer; null if it is not recurrent.
   const RecurrentLayer* get() const { return dynamic_cast<const RecurrentLayer*>(layer.value.get()); }
 };
 

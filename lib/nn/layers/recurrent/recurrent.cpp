@@ -9,7 +9,8 @@
 namespace dtrain {
 namespace {
 
-/// The bias of an lstm with unit_forget_bias: that of the forget gate begins at 1.
+/// Initializes the bias of an lstm with unit_forget_bias: the bias of the forget gate is 1, the rest is
+/// filled by another initializer.
 class ForgetBias : public Initializer {
  public:
   explicit ForgetBias(Configured<Initializer> others) : others_(std::move(others)) {}
@@ -115,8 +116,8 @@ class PreparedRecurrent : public PreparedLayer {
   }
 
   /// Returns factors [samples, columns] at `offset` of the scratch memory: 0 for dropped elements. All steps
-  /// of a sequence have the same factors, which depend only on the sample's index in the global batch. Null
-  /// if the rate is 0.
+  /// of a sequence have the same factors, which depend only on the sample's index in the global batch.
+  /// Returns null if the rate is 0.
   const void* factors(const LayerArguments& args, float rate, uint32_t stream, int64_t columns,
                       size_t offset) {
     if (rate == 0.0f) return nullptr;

@@ -42,7 +42,8 @@ class RecurrentLayer : public LayerWith<RecurrentOptions> {
                                 const ReportError& report_error) const override;
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override;
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override;
-  /// Masked steps keep the state. Refused if the output's steps are in reverse order: the mask would not fit.
+  /// Masked steps keep the state. Masks are refused if the output's steps are in reverse order, to which a
+  /// mask would not apply.
   MaskRule mask_rule() const override;
   bool masks_output(size_t output) const override { return output == 0 && options_.return_sequences; }
 

@@ -215,7 +215,7 @@ class PreparedBidirectional : public PreparedLayer {
   int64_t steps_, batch_;  // steps of the output: 1 if it is the last state
   int64_t input_elements_;
   std::array<OneDirection, 2> directions_;
-  bool zeroes_masked_;  // Keras's outputs after masked steps are 0
+  bool zeroes_masked_;  // whether outputs after masked steps are set to 0, as in Keras
   bool keeps_outputs_ = false;
   size_t second_gradient_ = 0, inner_ = 0;  // offsets in scratch memory
 };

@@ -20,7 +20,7 @@ struct PreparedDirection {
   size_t outputs = 1;     // number of outputs: the output, and last states if the layer returns them
   size_t parameters = 0;  // number of parameters
   int64_t units = 0;      // columns of the output
-  bool flips = false;     // the steps of its output are reversed before it is merged
+  bool flips = false;     // whether the steps of its output are reversed before it is merged
 };
 
 /// Returns the prepared layer. Its inputs are the sequences, the initial states of the first direction and

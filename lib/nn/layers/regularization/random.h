@@ -10,7 +10,7 @@ namespace dtrain {
 /// but not on the replica.
 class PreparedRandom : public PreparedLayer {
  public:
-  /// `changes_nothing`: the options make the operation return its input.
+  /// `changes_nothing`: whether the options make the operation return its input.
   PreparedRandom(const LayerRequest& request, bool changes_nothing)
       : ops_(request.ops), samples_(request.batch), stream_(request.stream) {
     requirements_.is_view = !request.training || changes_nothing;

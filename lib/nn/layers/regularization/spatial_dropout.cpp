@@ -59,7 +59,7 @@ class SpatialDropout : public LayerWith<SpatialDropoutOptions> {
   }
 
   MaskRule mask_rule() const override { return MaskRule::passed; }
-  bool can_penalize_output() const override { return false; }  // Keras's class takes no further options
+  bool can_penalize_output() const override { return false; }  // Keras's class has no activity_regularizer
 
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     return std::make_unique<PreparedSpatialDropout>(request, static_cast<float>(options_.rate));

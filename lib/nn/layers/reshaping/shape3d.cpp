@@ -89,7 +89,8 @@ Step turned_round(const Step& step) {
   return {step.backward, step.forward};
 }
 
-/// `inner` and `outer` are the shapes of a volume without the padding and with the padding.
+/// Prepares padding of volumes if `pads`, otherwise cropping. `inner` and `outer` are the shapes of a volume
+/// without the padding and with the padding.
 std::unique_ptr<PreparedLayer> prepare_padding(const LayerRequest& request, const Padding3& sides,
                                                const Shape& inner, const Shape& outer, bool pads) {
   const int64_t n = request.batch, channels = inner[3];
@@ -174,7 +175,7 @@ class UpSampling3D : public LayerWith<UpSampling3DOptions> {
     const Shape& volume = request.inputs[0].shape;
     const Size3& times = options_.size;
     const int64_t planes = request.batch * volume[0];
-    // Elements of a plane after the first step.
+    // The number of elements of a plane after the first step.
     const int64_t plane = volume.elements() / volume[0] * times.height * times.width;
     const auto step = [&](const StridedSums& sums) -> Step {
       Ops& ops = request.ops;

@@ -6,7 +6,7 @@
 
 namespace dtrain {
 
-/// Runs one strided sum forward and another backward. Both are over the whole batch.
+/// Computes forward by one strided sum and backward by another. Both are over the whole batch.
 class PreparedStridedSum : public PreparedLayer {
  public:
   PreparedStridedSum(const LayerRequest& request, const StridedSum& forward, const StridedSum& backward)
@@ -29,7 +29,8 @@ struct StridedSums {
   StridedSum forward, backward;
 };
 
-/// Repeats each row of [rows, width, channels] `down` times and each pixel of a row `across` times.
+/// Returns the sums that repeat each row of [rows, width, channels] `down` times and each pixel of a row
+/// `across` times.
 inline StridedSums repeated(int64_t rows, int64_t width, int64_t channels, int64_t down, int64_t across) {
   const int64_t wide = width * across * channels;  // elements of an output row
   return {{.extents = {1, rows, down, width, across, channels},
