@@ -10,7 +10,8 @@ namespace dtrain {
 /// visible to all threads afterwards.
 class Barrier {
  public:
-  /// `spin`: busy-wait for about a millisecond before sleeping; use it if each thread has its own core.
+  /// `spin`: whether threads busy-wait for about a millisecond before they sleep, which helps only if each
+  /// thread has its own core.
   Barrier(int threads, bool spin) : threads_(threads), spin_(spin) {}
 
   /// Throws Aborted if abort() was called.

@@ -60,8 +60,8 @@ void all_gather(Collective& member, Context& context, const double* mine, double
 /// Joins the other members' all_gather() with zeros, for a member that has no values.
 void all_gather_zeros(Collective& member, int64_t n);
 
-/// Creates a group of `size` threads of this process. `spin`: members busy-wait, for threads that each have
-/// their own core; otherwise they sleep.
+/// Creates a group of `size` threads of this process. `spin`: whether members busy-wait for about a
+/// millisecond before they sleep, which helps only if each thread has its own core.
 std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 
 /// A member of a group of replicas with a GPU each, whose collective calls exchange data in device memory.

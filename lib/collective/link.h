@@ -15,14 +15,14 @@ namespace dtrain {
 /// A channel between two contexts of this process, which may run on different threads or on the same one.
 class Link final : public Channel {
  public:
-  /// Where a sent array is stored until it is received. `lent`: in the sender's array, which must not change
-  /// before wait_received(). `copied`: in a copy that the link makes, so the sender may change its array at
+  /// How a sent array is kept until it is received. `lent`: it stays in the sender's array, which must not
+  /// change before wait_received(). `copied`: the link makes a copy, so the sender may change its array at
   /// once.
   enum class Keeping { lent, copied };
 
   /// `bytes`: size of the largest array. `most`: maximum number of arrays in flight (sent and not yet
-  /// received). `spin`: busy-wait for about a millisecond before sleeping; use it if each thread has its own
-  /// core. Memory for copies is allocated on first use.
+  /// received). `spin`: whether threads busy-wait for about a millisecond before they sleep, which helps only
+  /// if each thread has its own core. Memory for copies is allocated on first use.
   Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, bool spin);
 
   /// Returns whether the link keeps copies, in one buffer of `bytes` for each array in flight.

@@ -93,7 +93,7 @@ class NcclGroup {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   int size() const { return static_cast<int>(communicators_.size()); }
-  /// The rank of the first member of this process among those of all processes.
+  /// Returns the rank of the first member of this process among those of all processes.
   int first() const { return first_; }
 
   /// Runs call(communicator) on the thread of member `rank`.

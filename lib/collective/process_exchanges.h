@@ -138,7 +138,7 @@ class RoundTripsExchange final : public Exchange {
 template <class T>
 class SumExchange final : public Exchange {
  public:
-  /// `n`: length of the array. Messages have this tag, which no other running exchange may have.
+  /// `n`: length of the array. `tag`: tag of the messages, which no other running exchange may have.
   SumExchange(const ReplicaRanks& ranks, int64_t n, int tag);
   /// Like the other constructor, but each process receives only the sum of its part of the array,
   /// parts[process].

@@ -89,8 +89,9 @@ class ProcessWorld final : public World {
   const int rank_, size_;
   const Hooks hooks_;
   int next_sum_, next_gather_;
-  std::mutex orders_mutex_;                       // protects the map, not its elements
-  std::map<std::pair<int, int>, Orders> orders_;  // by process and channel; references remain valid
+  std::mutex orders_mutex_;  // protects the map, not its elements
+  /// Indexed by process and channel. References to elements remain valid.
+  std::map<std::pair<int, int>, Orders> orders_;
   Messenger messenger_;
   std::unique_ptr<Calls> calls_;
 };

@@ -195,7 +195,7 @@ class World {
     phase_ = phase;
     step_ = step;
   }
-  /// May be called on any thread.
+  /// Returns the process's position. May be called on any thread.
   Position position() const noexcept { return {phase_, step_, waiting_ > 0}; }
 
  protected:

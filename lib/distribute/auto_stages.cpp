@@ -102,7 +102,8 @@ StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> d
             ? estimate_layer_seconds(graph, work.samples, typical_speed(device.device.kind))
             : device.seconds;
     for (size_t i = 0; i < graph.nodes.size(); ++i)
-      if (graph.nodes[i].recompute >= 0) seconds[i] *= 4.0 / 3;  // forward is a third, and runs twice
+      if (graph.nodes[i].recompute >= 0)
+        seconds[i] *= 4.0 / 3;  // forward is a third of the time, and runs twice
     problem.devices.push_back({.seconds = std::move(seconds),
                                .bytes = device.bytes,
                                .in_flight = most_in_flight(work.schedule, stage, stages, work.microbatches)});

@@ -33,7 +33,7 @@ class Branches {
         ends[i] = free[static_cast<size_t>(slots[i])] = end_of(i, slots[i], slots, free, ends);
     // Backward begins at the loss, after the last layer's forward.
     std::fill(free.begin(), free.end(), *std::max_element(free.begin(), free.end()));
-    std::vector<double> ready(slots.size(), 0.0);  // when the gradient of each node's output is complete
+    std::vector<double> ready(slots.size(), 0.0);  // time at which each output's gradient is complete
     for (size_t i = slots.size(); i-- > 0;) {
       if (problem_.nodes[i].is_input) continue;
       double& its = free[static_cast<size_t>(slots[i])];
@@ -50,16 +50,16 @@ class Branches {
   double own_seconds(size_t node, int slot) const {
     return problem_.devices[static_cast<size_t>(slot)].seconds[node];
   }
-  /// Seconds to copy `value` to `slot` for `reader`. A model input is on the slot of its first reader, so
-  /// only other readers need a copy.
+  /// Returns the seconds to copy `value` to `slot` for `reader`. A model input is on the slot of its first
+  /// reader, so only other readers need a copy.
   double copy_seconds(const StageValue& value, size_t reader, int slot, std::span<const int> slots) const {
     const bool is_input = problem_.nodes[static_cast<size_t>(value.node)].is_input;
     const auto from = static_cast<size_t>(is_input ? value.readers.front() : value.node);
     if (from == reader || slots[from] == slot) return 0;
     return static_cast<double>(value.bytes) * problem_.seconds_per_byte;
   }
-  /// Seconds to copy parameters from another slot at the start of a step. An upper bound, because
-  /// parameter_bytes includes gradients and optimizer state.
+  /// Returns the seconds to copy parameters from another slot at the start of a step. This is an upper bound,
+  /// because parameter_bytes includes gradients and optimizer state.
   double parameters_seconds(size_t node, int slot, std::span<const int> slots) const {
     const int owner = problem_.nodes[node].parameters_of;
     if (owner < 0 || slots[static_cast<size_t>(owner)] == slot) return 0;

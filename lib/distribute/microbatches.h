@@ -14,9 +14,9 @@ namespace dtrain {
 class Microbatches {
  public:
   /// `most`: number of microbatches per replica, unless the replica has fewer samples (without samples, it
-  /// has one empty microbatch). `together`: divides the batch into microbatches first and each microbatch
-  /// among the replicas, so that the n-th microbatches of all replicas together are the n-th microbatch of a
-  /// single device. All replicas then have the same number of microbatches.
+  /// has one empty microbatch). If `together`, the batch is first divided into microbatches, and then each
+  /// microbatch among the replicas, so that the n-th microbatches of all replicas together are the n-th
+  /// microbatch of a single device. All replicas then have the same number of microbatches.
   Microbatches(int64_t batch, int64_t most, int rank, int replicas, bool together)
       : batch_(batch),
         rank_(rank),

@@ -11,7 +11,8 @@ namespace dtrain {
 /// The properties of a node that matter for a cut. Nodes follow their inputs, and each stage is a contiguous
 /// run of nodes.
 struct StageNode {
-  bool is_input = false;   // model input: no layer, no cost, on the stage of its first reader
+  /// Whether it is a model input, which has no layer and no cost and is on the stage of its first reader.
+  bool is_input = false;
   bool stays = false;      // whether the node must be on the stage of the previous node
   int parameters_of = -1;  // the node whose parameters this node shares; -1: none
   // Bytes of parameters, gradients and optimizer state; counted once per stage that uses them.
@@ -31,7 +32,7 @@ struct StageValue {
 
 /// The device of a stage.
 struct StageDevice {
-  std::vector<double> seconds;   // forward and backward of a microbatch, for each node on this device
+  std::vector<double> seconds;   // seconds of forward and backward of a microbatch, for each node
   std::optional<int64_t> bytes;  // memory; nullopt: unlimited
   int in_flight = 1;             // maximum number of microbatches whose activations the stage keeps
 };

@@ -89,7 +89,7 @@ struct Graph {
   std::vector<ValueRef> outputs;  // at least one
   std::optional<PretrainedWeights> pretrained;
   std::optional<Patterns> freeze;
-  ConfigNode resolved;  // the model section of `config.yaml`: blocks expanded, defaults filled in
+  ConfigNode resolved;  // the model section of `config.yaml`, with blocks expanded and defaults filled in
 
   std::vector<TensorSpec> input_specs() const;
   const TensorSpec& spec(ValueRef value) const {

@@ -109,8 +109,8 @@ class GraphBuilder {
   std::vector<std::string> open_;                 // blocks being added, outermost first
   std::unordered_set<std::string> used_blocks_;
   int laid_ = 0;                // number of layers and uses of blocks
-  bool full_ = false;           // a limit was exceeded: no more layers are added
-  bool misunderstood_ = false;  // some layer had an error that may cause follow-up errors
+  bool full_ = false;           // whether a limit was exceeded, after which no more layers are added
+  bool misunderstood_ = false;  // whether some layer had an error that may cause follow-up errors
 };
 
 }  // namespace dtrain

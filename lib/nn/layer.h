@@ -59,7 +59,7 @@ enum class MaskRule : uint8_t {
 struct LayerRequest {
   Ops& ops;
   int64_t batch;                          // rows of this replica, at least 1
-  bool training;                          // backward will be called
+  bool training;                          // whether backward will be called
   std::span<const TensorSpec> inputs;     // shapes without the batch axis
   std::span<const TensorSpec> outputs;    // the result of Layer::infer()
   std::span<const Layout> input_layouts;  // current layouts of the inputs; the layer may require others
@@ -90,8 +90,8 @@ struct LayerRequirements {
   /// Whether the gradient of every input equals the gradient of the only output (add). Backward is then not
   /// called.
   bool passes_gradient = false;
-  bool forward_in_place = false;   // the first output may overwrite the first input
-  bool backward_in_place = false;  // the first input's gradient may overwrite the first output's
+  bool forward_in_place = false;   // whether the first output may overwrite the first input
+  bool backward_in_place = false;  // whether the first input's gradient may overwrite the first output's
   /// Whether backward differentiates the fused activation itself (batch normalization). Otherwise it receives
   /// the gradient of the first output before the activation.
   bool undoes_activation = false;
@@ -206,9 +206,9 @@ class Layer {
   /// Returns whether `activity_regularizer` is a penalty on the outputs in Keras, too.
   virtual bool can_penalize_output() const { return true; }
   virtual MaskRule mask_rule() const { return MaskRule::refused; }
-  /// For MaskRule::read: returns whether an output has the mask of the first input.
+  /// For MaskRule::read, returns whether an output has the mask of the first input.
   virtual bool masks_output(size_t /*output*/) const { return false; }
-  /// For layers that create a mask: returns the value that all elements of a masked position of the input
+  /// For layers that create a mask, returns the value that all elements of a masked position of the input
   /// have.
   virtual std::optional<float> padding() const { return std::nullopt; }
   /// Returns whether the last output is the mask of the first one. Users do not see it as an output.

@@ -40,7 +40,8 @@ class ParameterLayout {
   static constexpr int64_t kAlignment = 16;  // floats
 
   explicit ParameterLayout(const Graph& graph) : ParameterLayout(graph, {}, 0) {}
-  /// Lays out the parameters of one slot. `slots` is the slot of each graph node; empty: all are on slot 0.
+  /// Lays out the parameters of one slot. `slots` is the slot of each graph node; if it is empty, all nodes
+  /// are on slot 0.
   ParameterLayout(const Graph& graph, std::span<const int> slots, int slot);
 
   /// Returns the slices in graph order: by node, then in the order of the layer's declaration.
@@ -56,7 +57,7 @@ class ParameterLayout {
   /// Returns how many nodes use this node's parameters, including itself.
   int users(int node) const { return users_[static_cast<size_t>(owner_[static_cast<size_t>(node)])]; }
   int64_t trained() const { return trained_; }              // floats with optimizer state
-  int64_t with_gradient() const { return with_gradient_; }  // trained parameters and statistics
+  int64_t with_gradient() const { return with_gradient_; }  // floats of trained parameters and statistics
   int64_t size() const { return size_; }
 
  private:
@@ -72,7 +73,8 @@ class ParameterLayout {
 /// the first node that uses them.
 class ModelLayout {
  public:
-  /// `slots` is the slot of each graph node; empty: all are on slot 0. `count` is the number of slots.
+  /// `slots` is the slot of each graph node; if it is empty, all nodes are on slot 0. `count` is the number
+  /// of slots.
   ModelLayout(const Graph& graph, std::span<const int> slots, int count);
 
   /// Returns the layout as if all parameters were on one slot. Names and ranges of parameters refer to it.

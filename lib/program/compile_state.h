@@ -25,7 +25,7 @@ struct LossPoint {
 
 /// The findings of passes about a node of the graph.
 struct NodeState {
-  ActivationSpec activation;  // computed by the node's layer after its first output
+  ActivationSpec activation;  // activation that the node's layer applies to its first output
   int fused_into = -1;        // for an activation: the node that computes it
   int added_in = -1;          // the sum that this node's layer computes and whose call it replaces
   int summand = -1;           // for a sum: the node whose layer computes it

@@ -26,15 +26,15 @@ struct StepInfo {
 /// device.
 struct SlotArrays {
   std::byte* arena = nullptr;          // arena_bytes(slot).frame bytes for values of this frame
-  std::byte* shared = nullptr;         // arena_bytes(slot).shared
+  std::byte* shared = nullptr;         // arena_bytes(slot).shared bytes, which all frames of the slot share
   const float* values = nullptr;       // the slot's parameters
   const std::byte* weights = nullptr;  // the parameters in the compute type; the same memory if that is
                                        // float32
   float* gradients = nullptr;          // in training: with_gradient() floats of the slot's layout
-  bool accumulates = false;            // gradients are added to those already there instead of replacing them
+  bool accumulates = false;            // whether gradients are added to those already there
   /// Gives access to the parameters and gradients of which the slot stores only shards (PlanOptions).
   StateShards* shards = nullptr;
-  ParameterUpdate* update = nullptr;  // runs the all-reduces of the backward pass; null: leaves them out
+  ParameterUpdate* update = nullptr;  // runs the all-reduces of the backward pass; null: none are run
   double* totals = nullptr;           // totals of losses and metrics, to which each run adds
   const StepState* state = nullptr;
   const float* loss_scales = nullptr;  // factors of the gradients of losses, by head; null: loss_scale of the

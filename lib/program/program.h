@@ -76,7 +76,7 @@ struct ProgramBuffer {
   Lifetime lifetime;        // first and last instruction that need it
   // Whether microbatches in flight share the buffer, which is then part of ArenaBytes::shared.
   bool is_shared = false;
-  size_t offset = 0;  // in the slot's frame memory or shared memory
+  size_t offset = 0;  // offset in the slot's frame memory or shared memory
 };
 
 /// A connection from one slot to another.

@@ -16,7 +16,7 @@ enum class GradientReduction {
   all_reduce,      // on the devices, in buckets; every replica gets the whole sum
   reduce_scatter,  // in one memory; every replica gets its share of the sum
   over_processes,  // in buckets, in one memory of each process; every replica gets a share of the whole sum
-  in_backward,     // the backward pass has instructions for it (sharded gradients)
+  in_backward,     // by instructions of the backward pass (sharded gradients)
 };
 
 /// Everything that determines the update of one slot in one replica. Ranges refer to the slot's layout.

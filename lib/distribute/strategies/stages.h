@@ -15,7 +15,7 @@ namespace dtrain {
 std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>& names,
                               Diagnostics& diagnostics);
 
-/// The inverse of named_stages(): returns the first layer of each stage after the first.
+/// Returns the first layer of each stage after the first, which is the inverse of named_stages().
 std::vector<std::string> stage_names(const Graph& graph, const std::vector<int>& stages);
 
 /// Moves each model input to the stage of its first reader, and each activation to the stage of its layer.

@@ -39,7 +39,7 @@ class R2Score : public CountedMetric {
     for (size_t c = 0; c < columns; ++c) {
       const double total = sums[c], squares = sums[columns + c], residual = sums[2 * columns + c];
       const double variance = squares - total * ratio(total, weight);
-      const bool varies = variance > 1e-12 * squares;  // equal targets give less, due to rounding
+      const bool varies = variance > 1e-12 * squares;  // rounding gives equal targets a smaller variance
       const double value = varies ? 1 - residual / variance : (residual == 0 ? 1 : 0);
       each.push(value);
       const double share = average_ == ColumnAverage::by_variance ? (varies ? variance : 0) : 1;
