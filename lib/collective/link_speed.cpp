@@ -61,7 +61,7 @@ std::vector<LinkSpeed> measure_links(World& world, const std::vector<std::string
   // Latency and bandwidth of the links that this process measures; 0 for other links.
   std::vector<double> mine;
   for (const auto& round : link_rounds(machines)) {
-    world.any(false);  // all processes start together
+    world.any(false);  // waits for all processes, so that they start together
     for (const auto& [first, second] : round) {
       LinkSpeed speed{first, second};
       if (world.rank() == first || world.rank() == second) measure(world, speed);
@@ -90,7 +90,7 @@ double measure_process_sum(World& world, size_t bytes) {
       world.background_sum_of_floats(world.replica_ranks(1), static_cast<int64_t>(values.size()));
   double best = std::numeric_limits<double>::infinity();
   for (int round = 0; round < kRounds; ++round) {
-    world.any(false);  // all processes start together
+    world.any(false);  // waits for all processes, so that they start together
     const auto start = std::chrono::steady_clock::now();
     sum->start(sums);
     sum->wait();

@@ -43,7 +43,7 @@ void Team::serve(Collective& member) try {
     finish_.arrive_and_wait();
   }
 } catch (const Aborted&) {
-  // another thread could not be started
+  // the constructor failed to start another thread
 }
 
 void Team::work_on(Collective& member) noexcept {

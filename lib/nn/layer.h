@@ -64,8 +64,9 @@ struct LayerRequest {
   std::span<const TensorSpec> outputs;    // the result of Layer::infer()
   std::span<const Layout> input_layouts;  // current layouts of the inputs; the layer may require others
   ActivationSpec activation;              // fused after the first output; linear unless can_fuse() is true
-  bool adds = false;  // forward adds args.addend to the first output before the activation (fused residual
-                      // add; the add layer's node handles the gradient); only if can_add() is true
+  /// Whether forward adds args.addend to the first output before the activation, which requires can_add().
+  /// The sum is that of an add layer, whose node handles the gradient.
+  bool adds = false;
   std::vector<bool> input_needs_gradient;
   std::vector<bool> masked = {};  // indexed by input: whether the layer gets a mask; empty: no input has one
   uint32_t stream = 0;            // random stream of this node

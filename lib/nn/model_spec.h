@@ -26,7 +26,7 @@ struct Name {
 
 /// One name, or a list of at least one.
 struct Names {
-  std::vector<ConfigNode> items;  // scalars
+  std::vector<ConfigNode> items;  // each is a scalar
 };
 
 template <>

@@ -13,7 +13,7 @@ namespace dtrain {
 /// Maps weight names of a file (left) to weight names of this model (right). A name may be a pattern: the `*`
 /// on the right becomes the text that the `*` on the left matched.
 struct Renames {
-  std::vector<std::pair<ConfigNode, ConfigNode>> items;  // scalars
+  std::vector<std::pair<ConfigNode, ConfigNode>> items;  // pairs of scalars
 
   /// Returns this model's name for a weight of the file, by the first pattern that matches; without a match,
   /// the name is unchanged.

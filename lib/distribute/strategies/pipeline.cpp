@@ -14,7 +14,7 @@ namespace dtrain {
 /// The `stages:` option: `auto`, or the first layer of each stage after the first.
 struct StageList {
   bool automatic = true;
-  std::vector<ConfigNode> names;  // scalars
+  std::vector<ConfigNode> names;  // each is a scalar
 };
 
 template <>

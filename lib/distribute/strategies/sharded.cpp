@@ -43,8 +43,8 @@ class Sharded final : public Strategy {
   }
 
  private:
-  /// Reports an error for mixed device types and for duplicate GPUs: parts are exchanged through host memory,
-  /// or by NCCL with one rank per GPU.
+  /// Reports an error for mixed device types and for duplicate GPUs, because parts are exchanged through host
+  /// memory, or by NCCL with one rank per GPU.
   bool check_kinds(Diagnostics& diagnostics) const {
     const size_t before = diagnostics.count();
     std::set<std::string> gpus;

@@ -55,8 +55,8 @@ ValueId addend_of(const CompileState& step, int sum) {
   return step.value_of(inputs[0].node == step.state(sum).summand ? inputs[1] : inputs[0]);
 }
 
-/// Returns the call of the layer of node `called` that computes the outputs of node i. They are the same node
-/// unless i is a sum that is fused into the layer.
+/// Returns the call that computes the outputs of node i. It calls the layer of node `called`, which is i
+/// unless i is a sum that is fused into that layer.
 LayerCall forward_call(CompileState& step, int i, int called) {
   const GraphNode& n = step.node(called);
   const LayerRequirements& requirements = step.state(called).requirements;
