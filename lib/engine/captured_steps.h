@@ -17,8 +17,8 @@ namespace dtrain {
 
 class Dataset;
 
-/// Batches that can share captured graphs: equal in purpose, size, length and data set. The data set matters
-/// because a captured step contains the GPU address of its rows.
+/// The batches that can share captured graphs: those with equal members. The data set matters because a
+/// captured step contains the GPU address of its rows.
 struct BatchKind {
   Plan::Purpose purpose = Plan::Purpose::training;
   int64_t size = 0;
@@ -52,7 +52,7 @@ class CapturedSteps {
   void drop();
   /// Destroys all graphs; every kind is captured again.
   void forget();
-  /// Returns a message about the last rejected capture, once; else "".
+  /// Returns the message about the last rejected capture and clears it; "" if there is none.
   std::string take_advice() { return std::exchange(advice_, ""); }
 
  private:

@@ -147,7 +147,7 @@ Engine::~Engine() {
   try {
     if (watchdog_) watchdog_->ask();
     if (watchdog_ && aborted_) deadline_.arm("the GPUs do not respond after an error");
-  } catch (const Error&) {  // already reported, and the deadline is running
+  } catch (const Error&) {  // the error was already reported, and the deadline is running
   }
   world_.release();  // the slots' memory may be in use after a failure of another process
 }

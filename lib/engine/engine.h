@@ -30,8 +30,8 @@
 
 namespace dtrain {
 
-/// Sums over a global batch: the accumulators of all heads, then the penalties of regularizers times the
-/// number of samples, if there are any (count_totals); and the number of samples.
+/// Sums over a global batch and its number of samples. The sums are the accumulators of all heads and, if the
+/// model has regularizers, their penalties times the number of samples (count_totals()).
 struct BatchTotals {
   std::vector<double> sums;
   int64_t samples = 0;
@@ -48,7 +48,7 @@ Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpos
 /// the gradients and updates the parameters (engine/update/slot_state.h).
 class Engine {
  public:
-  /// Keeps references to the plan.
+  /// Keeps a reference to the plan.
   explicit Engine(const RunPlan& plan);
   ~Engine();
 
@@ -95,8 +95,8 @@ class Engine {
   /// `outputs`: one view per output, of shape [batch.size(), ...].
   void predict(const Batch& batch, std::span<const View> outputs);
 
-  /// The update program of the first replica's first slot here, and where its gradients are summed, in words
-  /// for the user.
+  /// update_program() is the program of the first slot that this process has of its first replica.
+  /// reduction_place() says where that slot's gradients are summed, in words for the user.
   const UpdateProgram& update_program() const { return slots_[0]->program(0); }
   std::string_view reduction_place() const { return slots_[0]->reducer().where(); }
   /// Advice for the user, before the run, about how gradients are summed.
@@ -107,8 +107,8 @@ class Engine {
   /// Returns the allocated memory of each device, by replica and slot.
   std::vector<MemoryUse> memory_use() const;
   /// Returns the seconds of each node for `samples` samples, by slot. The first replica's devices measure all
-  /// layers in parallel (layer_times.h); slots of other processes count as fast as the first one here. Does
-  /// not need allocate().
+  /// layers in parallel (layer_times.h); slots of other processes get the times of this process's first slot.
+  /// Does not need allocate().
   std::vector<std::vector<double>> measure_layers(int64_t samples, double most_seconds);
 
  private:
@@ -133,13 +133,13 @@ class Engine {
   /// Like abort_all(), but ends the process with this error if GPU calls do not return. Thread-safe.
   void give_up(const std::string& why) noexcept;
 
-  ExitDeadline deadline_;  // the first member: its time limit covers the destruction of all others
+  ExitDeadline deadline_;  // the first member, because its time limit covers the destruction of all others
   const RunPlan& plan_;
   const bool on_gpu_;  // whether any device is a GPU
   World& world_;
   ModelLayout layout_;
-  // Destroyed in reverse order: captured graphs before the NCCL groups that they call, plans before the cuDNN
-  // handles with which they were made.
+  // The order of the members below matters, because they are destroyed in reverse: captured graphs before the
+  // NCCL groups that they call, and plans before the cuDNN handles with which they were made.
   SlotThreads threads_;
   std::unique_ptr<ProcessTotals> process_totals_;  // null if there is one process
   std::deque<Update> updates_;                     // indexed by slot, including those of other processes

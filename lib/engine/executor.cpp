@@ -206,10 +206,12 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   if (mode == StepMode::eager) {
     compute_gradients();
     if (!last) return;
-    worker_.context().synchronize();  // the previous step may be a graph, as in CapturedSteps::run()
+    // NCCL forbids other calls while a graph of the previous step runs, as in CapturedSteps::run().
+    worker_.context().synchronize();
     synchronize_slots(waiting_);
     state_.run(reduction, worker_);
-    worker_.context().synchronize();  // waits, also before the kernels of the update are loaded
+    // No reduction may be running while the kernels of the update are loaded.
+    worker_.context().synchronize();
     return update_on_device();
   }
   const auto work = [&] {

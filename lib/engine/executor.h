@@ -40,8 +40,9 @@ struct StepSeconds {
 
 /// Runs the plans of one slot. To be used by one thread, while the threads of the replica's other slots make
 /// the same calls. On a GPU, steps of training and evaluation are captured and replayed (CapturedSteps); all
-/// replicas capture the same steps. Never captured: predict(), replicas with several slots, the shard levels
-/// `gradients` and `parameters`, and training with synchronized layers.
+/// replicas capture the same steps. Some steps are never captured: those of predict(), of replicas with
+/// several slots and of the shard levels `gradients` and `parameters`, and training steps with synchronized
+/// layers.
 class Executor {
  public:
   /// `replicas`: the communicator that joins this slot's executors, one per replica of all processes.
@@ -99,13 +100,13 @@ class Executor {
   using Part = Plan::Part;
 
   StepMode next_mode(const BatchKind& kind);
-  /// Barrier over `slots`, required before any call in which one GPU waits for another: after it no thread
-  /// may allocate memory (collective.h). If a slot's memory has moved or a capture was rejected, all slots
-  /// drop their captured graphs.
+  /// Waits for the threads of all `slots`. This is required before any call in which one GPU waits for
+  /// another, because no thread may allocate memory while a GPU waits (collective.h). If a slot's memory has
+  /// moved or a capture was rejected, all slots drop their captured graphs.
   void synchronize_slots(Collective& slots);
 
-  /// Throws Error if other processes plan other transfers between slots than this one, which depends on the
-  /// devices and the number of cores.
+  /// Throws Error if other processes have planned other transfers between slots than this one. The transfers
+  /// depend on the devices and the number of cores.
   void compare_transfers(const BatchKind& kind, const Microbatches& microbatches);
   void begin(const StepNumbers& numbers, std::span<const float> loss_factors, const BatchKind& kind,
              const Microbatches& microbatches);

@@ -25,18 +25,19 @@ class Feed {
   /// gather() copies these.
   void load(const Batch& batch, Range range, const Frame& frame);
   /// Copies the columns that are kept on the device into the frame; to be called after load(). `first`:
-  /// device pointer to the index in the epoch's order at which the batch begins. If captured, the graph
-  /// serves every batch.
+  /// device pointer to the index in the epoch's order at which the batch begins. A captured graph of this
+  /// call serves every batch.
   void gather(const Batch& batch, Range range, const Frame& frame, const int64_t* first);
 
  private:
   /// How a column is uploaded to the device.
   struct Column {
     GatherSpec spec;  // how rows are converted; each batch sets row_elements, because it may be cut
-    // Elements of a whole row; 0: rows are read by other threads, with the positions of the batch.
+    // Number of elements of a row that is not cut; 0 if other threads have read the rows, already cut to the
+    // batch's length.
     int64_t elements = 0;
     Buffer scale, offset;  // device arrays to which the spec points
-    bool stored = false;   // true: in the data set's format; false: in the model's
+    bool stored = false;   // whether rows are uploaded in the data set's format; otherwise in the model's
     Buffer resident;       // all rows, if the column is kept on the device
     /// Returns the number of elements of an uploaded row, for a frame's column.
     int64_t row_elements(const View& view) const {
@@ -60,7 +61,7 @@ class Feed {
   struct Staging {
     Buffer host, device;
     std::unique_ptr<Event> uploaded,
-        consumed;  // `uploaded`: the copy to the device is done; `consumed`: the device has read it
+        consumed;  // `uploaded`: the copy to the device is done; `consumed`: the device has read that copy
   };
 
   Source& source_of(const Dataset* dataset, const Frame& frame);

@@ -27,7 +27,7 @@ struct MemoryPlan {
   size_t metrics = 0;    // accumulators of losses and metrics
   size_t transfers = 0;  // host memory for a GPU's values on their way to or from other processes; those of
                          // a CPU are part of `activations`
-  /// Without `transfers`.
+  /// Returns the sum of all parts except `transfers`.
   size_t total() const {
     return parameters + optimizer_slots + gradients + activations + staging + data + metrics;
   }
@@ -66,8 +66,8 @@ struct MemoryDemand {
   std::string parts() const;
 };
 
-/// Adds up the plans of each memory, and the transfers of GPUs to the needs of the host. Returns the host
-/// first, then each GPU in `gpus` (free memory by index).
+/// Adds up the plans of each memory, and adds the transfers of GPUs to the needs of the host. Returns the
+/// host first, then each GPU in `gpus` (free memory by index).
 std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const HostNeeds& needs,
                                       const FreeMemory& host, const std::map<int, FreeMemory>& gpus);
 
@@ -78,8 +78,8 @@ const MemoryDemand& scarcest(std::span<const MemoryDemand> demands);
 /// GB is available (...)".
 std::string shortage(const MemoryDemand& demand, int64_t batch_size);
 
-/// Returns a warning if the host's plan fits only by swapping or by displacing others' memory, because it
-/// needs more than `available` bytes; otherwise "".
+/// Returns a warning if the host's plan fits only by swapping or by displacing the memory of other programs,
+/// because it needs more than `available` bytes; otherwise "".
 std::string host_advice(const MemoryDemand& host, size_t available);
 
 }  // namespace dtrain

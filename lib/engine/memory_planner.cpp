@@ -37,7 +37,7 @@ MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, i
   if (training) plan.gradients = its.gradient_bytes() + state.gradients;
   plan.metrics = its.totals_bytes() + (worker.on_gpu() ? 0 : its.host_totals_bytes());
   if (plan.share == 0) return plan;
-  // The epoch's last, smaller batch, if the number of samples is known.
+  // `tail`: size of the epoch's last, smaller batch; 0 if there is none or the number of samples is unknown.
   const bool is_known = data_.most_samples != std::numeric_limits<int64_t>::max();
   const int64_t tail = is_known ? data_.most_samples % batch_size : 0;
   std::vector<Plan::Purpose> purposes{purpose};
@@ -76,12 +76,12 @@ std::vector<MemoryPlan> MemoryPlanner::plan(Plan::Purpose purpose, int64_t batch
 
 const Plan& MemoryPlanner::training_plan(int64_t batch_size) {
   const Microbatches microbatches = microbatches_of_(0, Plan::Purpose::training, limited(batch_size));
-  // If this process has no rows, the remarks of a plan for any batch size are shown.
+  // If the first replica here gets no rows, a plan for one row has the same warnings and notes.
   return replicas_[0]->plans().plan({Plan::Purpose::training, std::max<int64_t>(microbatches[0].size(), 1)});
 }
 
 /// State on GPUs or in several pieces is copied to the host for saving. (State on the host is also copied for
-/// saving, but only if there is memory for it; that is not counted.)
+/// saving, but only if there is memory for that copy, which is therefore not counted.)
 size_t MemoryPlanner::copy_bytes() const {
   size_t bytes = state_.is_copied_for_saving() ? state_.snapshot_bytes() : 0;
   for (int slot = threads_.first_slot(); slot < threads_.end_slot(); ++slot)

@@ -51,8 +51,8 @@ class MemoryPlanner {
   /// message states the planned and the available memory, where the latter comes from, and which batch would
   /// fit.
   void check(Plan::Purpose purpose, int64_t batch_size);
-  /// Returns a warning if the plan fits into host memory only by swapping or by displacing others' memory;
-  /// otherwise "".
+  /// Returns a warning if the plan fits into host memory only by swapping or by displacing the memory of
+  /// other programs; otherwise "".
   std::string advice(Plan::Purpose purpose, int64_t batch_size);
   /// Additional host memory for training: copies of the state and sums of gradients.
   size_t copy_bytes() const;

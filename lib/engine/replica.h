@@ -38,8 +38,8 @@ class Replica {
   ReplicaPlans& plans() { return plans_; }
 
  private:
-  /// Returns the slot itself, or one of this process if it is in another one: on the same kind of device, if
-  /// there is any.
+  /// Returns `slot` if this process has it. Otherwise returns a slot of this process, on the same kind of
+  /// device if there is such a slot.
   static int stand_in(const RunPlan& plan, const SlotThreads& threads, int rank, int slot) {
     if (slot >= threads.first_slot() && slot < threads.end_slot()) return slot;
     const std::vector<DeviceId>& devices = plan.placement.replicas[static_cast<size_t>(rank)];

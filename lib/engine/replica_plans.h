@@ -74,7 +74,7 @@ class ReplicaPlans {
   const int microbatches_;
   const Options options_;
   const std::vector<Ops*> ops_;
-  // Groups for collective calls of layers, indexed by slot; empty: no such calls.
+  // Groups for collective calls of layers, indexed by slot; empty if layers make no such calls.
   std::vector<Collective*> groups_;
   std::vector<int> in_flight_;  // indexed by slot
   Watchdog* watchdog_ = nullptr;

@@ -32,7 +32,7 @@ class SlotThreads {
   /// Returns true if each thread has its own core.
   bool spin() const { return spin_; }
 
-  /// The place of a slot among those of this process: replica by replica.
+  /// Returns the index of a slot among the slots of this process, which are ordered by replica.
   size_t index_of(int rank, int slot) const {
     return static_cast<size_t>(rank * here_.size() + slot - here_.begin);
   }
@@ -69,9 +69,9 @@ class SlotThreads {
   const Range here_;
   const bool spin_;
   Team team_;
-  // Indexed by slot of this process; empty with one slot.
+  // Indexed by slot of this process, then by replica; empty if replicas have one slot.
   std::vector<std::vector<std::unique_ptr<Collective>>> groups_;
-  // Indexed by slot; empty if all replicas are here.
+  // Indexed by slot, then by replica; empty if one process has all replicas of each slot.
   std::vector<std::vector<std::unique_ptr<Collective>>> all_;
   std::vector<std::unique_ptr<Collective>> everyone_of_all_;  // indexed by replica, then slot; may be empty
   std::vector<std::unique_ptr<Worker>> workers_;              // indexed by replica, then slot

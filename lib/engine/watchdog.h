@@ -49,9 +49,9 @@ class Watchdog {
     Watchdog* watchdog_;
     std::atomic<int> Watchdog::*count_;
   };
-  /// The thread enqueues work on devices or waits for them.
+  /// Marks that the calling thread enqueues work on devices or waits for them.
   static Scope waiting(Watchdog* watchdog) { return {watchdog, &Watchdog::waiting_}; }
-  /// The thread works on the host for an unlimited time: reads samples or makes a plan.
+  /// Marks that the calling thread works on the host for an unlimited time: it reads samples or makes a plan.
   static Scope working(Watchdog* watchdog) { return {watchdog, &Watchdog::working_}; }
 
  private:

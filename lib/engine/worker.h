@@ -29,7 +29,8 @@ class Worker {
   double* squares() { return static_cast<double*>(sums_.data()); }
   /// One double: the sum of the weights of all rows of the global batch.
   double* weights() { return squares() + 1; }
-  /// Where the plan writes the sum of the weights of this worker's rows; null if rows have no weights.
+  /// Returns where the plan writes the sum of the weights of this worker's rows; null if rows have no
+  /// weights.
   const double* row_weights() const { return row_weights_; }
   /// Memory for Update::find_directions(): one double for each term, for the largest number of terms in any
   /// range of the layout.

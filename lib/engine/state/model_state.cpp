@@ -85,7 +85,7 @@ PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) 
   return parts;
 }
 
-/// A model whose state is sharded has one slot.
+/// store(0) has all parts if the processes do not divide the replicas, because a sharded model has one slot.
 PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const {
   if (plan_.has_divided_replicas()) return parts_by_slot(array, range);
   PartsOfProcesses parts = store(0).parts_of(array);
@@ -97,7 +97,7 @@ PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const
   return parts;
 }
 
-/// Every level of sharding divides the gradient.
+/// Asks for the parts of the gradient only, because every level of sharding divides the gradient.
 bool ModelState::is_spread() const {
   return plan_.has_divided_replicas() || !store(0).parts_of(kGradient).empty();
 }

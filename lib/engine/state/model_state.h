@@ -26,10 +26,10 @@ struct HostArrays {
   std::vector<std::span<float>> slots;
 };
 
-/// Reads, writes and copies the state. Arrays are named kParameters, or like the optimizer's slots. Ranges
-/// refer to layout(), those of a slot to its SlotLayout of layout(). To be used between steps, by the thread
-/// that owns the engine. If the state is divided among processes (is_spread()), all processes must make the
-/// same calls, except of functions that are said to be local.
+/// Reads, writes and copies the state. Arrays are named kParameters, or like the optimizer's slots. Ranges of
+/// the parameters refer to layout(), and ranges of a slot to the SlotLayout that it has for layout(). To be
+/// used between steps, by the thread that owns the engine. If the state is divided among processes
+/// (is_spread()), all processes must make the same calls, except calls of the functions marked as local.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.

@@ -40,10 +40,12 @@ class ParameterStore {
   virtual size_t host_bytes() const = 0;
   /// Allocates a worker's part of the parameters, filled with zeros. May be called on any thread.
   virtual void allocate_parameters(Worker& worker) = 0;
-  /// Allocates a worker's part of the optimizer state, with initial values. On the worker's thread.
+  /// Allocates a worker's part of the optimizer state, with initial values. To be called on the worker's
+  /// thread.
   virtual void allocate_slots(Worker& worker) = 0;
 
-  /// Makes memory_of(worker) contain the current parameters. On the worker's thread, before each step.
+  /// Makes memory_of(worker) contain the current parameters. To be called on the worker's thread before each
+  /// step.
   virtual void load(Worker& worker) = 0;
   /// Returns true if the host cannot read the state without copying it.
   virtual bool on_gpu() const = 0;

@@ -14,10 +14,10 @@ namespace dtrain {
 /// Copies of the state, each owned by a worker. Writing changes all copies; reading uses the first.
 class ReplicatedStore final : public ParameterStore {
  public:
-  /// `workers`: the workers that compute, by replica. `owners`: the workers that update a copy: one worker,
-  /// whose copy all replicas use, or one per replica. They are computing workers, or CPU workers that update
-  /// for GPUs. A worker whose copy is in another memory has a mirror of the parameters. Keeps references to
-  /// all arguments.
+  /// `workers`: the workers that compute, by replica. `owners`: the workers that update a copy. There is one
+  /// owner, whose copy all replicas use, or one per replica. They are computing workers, or CPU workers that
+  /// update for GPUs. A worker whose copy is in another memory has a mirror of the parameters. Keeps
+  /// references to all arguments.
   ReplicatedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
                   std::span<Worker* const> workers, std::span<Worker* const> owners);
 

@@ -57,9 +57,9 @@ class ShardedStore final : public ParameterStore {
   /// Returns the parts that the replicas of a process have.
   Range trained_of(int process) const;
   Range frozen_of(int process) const;
-  /// Completes the whole copies of the parameters, which the replicas have, after each has updated its part
-  /// (levels `optimizer` and `gradients`). Each worker's thread calls this. For CPUs. `replicas`: the
-  /// worker's communicator.
+  /// Completes each replica's copy of the parameters after every replica has updated its part (levels
+  /// `optimizer` and `gradients`). Each worker's thread calls this. For CPUs. `replicas`: the worker's
+  /// communicator.
   void gather_updated(const Worker& worker, Collective& replicas) const;
   const Shard& shard_of(const Worker& worker) const { return shards_[static_cast<size_t>(worker.rank())]; }
 
@@ -82,7 +82,7 @@ class ShardedStore final : public ParameterStore {
   size_t frozen_bytes(const Shard& shard) const;
   size_t index_of(std::string_view array) const;
   /// Calls work(worker, place, part) for each part of `range` of an array where it is stored. If the array is
-  /// replicated: for all copies if `all_copies` is set, else for one.
+  /// replicated, calls it for all copies if `all_copies` is set, otherwise for one copy.
   template <class Work>
   void each_place(std::string_view array, Range range, bool all_copies, const Work& work) const;
 

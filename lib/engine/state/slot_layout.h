@@ -11,9 +11,9 @@
 
 namespace dtrain {
 
-/// Where an optimizer slot has the elements that belong to each trained parameter: in the order of the
-/// parameters, each aligned to 16 floats. If the slot has the weights' shapes, the offsets are those of the
-/// parameters.
+/// The offsets at which an optimizer slot has the elements of each trained parameter. The elements are in the
+/// order of the parameters, and those of each parameter are aligned to 16 floats. If the slot has the
+/// weights' shapes, the offsets are those of the parameters.
 class SlotLayout {
  public:
   SlotLayout(const ParameterLayout& layout, Optimizer::Slot slot);
@@ -40,7 +40,8 @@ class SlotLayout {
     int64_t parameter, at;
   };
   Optimizer::Slot slot_;
-  std::vector<Entry> entries_;  // sorted; of the parameters that have elements; empty if is_like_weights()
+  // One for each parameter that has elements, sorted; empty if is_like_weights().
+  std::vector<Entry> entries_;
   int64_t size_ = 0;
 };
 

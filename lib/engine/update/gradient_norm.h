@@ -34,7 +34,7 @@ class GradientNorm {
 
   std::vector<Run> runs_;
   int64_t grains_;            // number of grains in the whole layout
-  size_t most_terms_ = 0;     // upper bound for any worker on any slot
+  size_t most_terms_ = 0;     // upper bound of the number of terms of any worker on any slot
   std::vector<Buffer> sums_;  // a worker's partial sums, by rank
 };
 

@@ -42,7 +42,7 @@ class GradientReducer {
   virtual size_t host_bytes() const { return 0; }
   /// Allocates staging_bytes(). May be called on any thread.
   virtual void allocate_staging(Worker& /*worker*/) {}
-  /// Allocates gradient_bytes(). On the worker's thread.
+  /// Allocates gradient_bytes(). To be called on the worker's thread.
   virtual void allocate_gradients(Worker& /*worker*/) {}
 
   /// To be called before each training step.
@@ -131,8 +131,8 @@ std::unique_ptr<GradientReducer> make_process_sharded_reducer(const ParameterLay
                                                               ShardLevel level);
 
 /// Returns how many additional floats each GPU, or each process, needs as staging for other replicas'
-/// parameters or sums of gradients: a layer and a bucket of gradients, or all statistics. 0 for level
-/// `optimizer`, which gathers and reduces in place.
+/// parameters or sums of gradients. They have room for a layer and a bucket of gradients, or for all
+/// statistics if these are larger. Returns 0 for level `optimizer`, which gathers and reduces in place.
 int64_t staging_floats(const ParameterLayout& layout, ShardLevel level);
 
 }  // namespace dtrain

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kGrain = math::kSquaresGrain;
 
-/// A term as exchanged between ranks: kNumbers doubles, which represent these integers exactly.
+/// A term as ranks exchange it. It takes kNumbers doubles, which represent the integers exactly.
 struct ExchangedTerm {
   int64_t array, first;
   int level;
@@ -31,8 +31,8 @@ size_t most_terms(int64_t grains) {
   return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(grains)));  // two per level
 }
 
-/// Splits into the largest aligned powers of two, from left to right. Only the array's last term may extend
-/// beyond its end.
+/// Splits the grains, from left to right, into the largest terms: aligned powers of two of grains. Only the
+/// array's last term may extend beyond its end.
 void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains) {
   const int64_t end = first + grains_of(values.size());
   int64_t begin = values.begin;

@@ -21,8 +21,7 @@ struct PairwiseTerm {
 /// Returns the number of grains in `floats` floats.
 int64_t grains_of(int64_t floats);
 
-/// Appends the fewest terms that cover `values`, which are the floats from grain `first` on of an array of
-/// `grains` grains.
+/// Appends the fewest terms that cover `values`, which begin at grain `first` of an array of `grains` grains.
 void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains);
 
 /// Returns an upper bound of the terms of any part, `grains` grains long, of an array.

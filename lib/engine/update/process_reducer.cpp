@@ -16,11 +16,11 @@ namespace {
 /// other replicas may read.
 using Arrivals = std::atomic<int64_t>;
 
-/// A bucket that the replicas of this process have filled is added by them, each a share of it, and then by
-/// the processes, while backward continues. No replica waits for the others before join(): it adds its share
-/// when it next calls all_reduce(). Sums are in the gradients of the first replica of each subtree
-/// (sum_tree.h), and finally in those of replica 0: of all parameters or, if the state is sharded, of this
-/// process's shards.
+/// Sums gradients bucket by bucket while the backward pass continues. When the replicas of this process have
+/// filled a bucket, each adds a share of it over the replicas, and then the processes exchange the sums. No
+/// replica waits for the others before join(): it adds its share when it next calls all_reduce(). Sums are in
+/// the gradients of the first replica of each subtree (sum_tree.h), and the final sums in those of replica 0.
+/// The final sums are those of all parameters or, if the state is sharded, of this process's shards.
 class ProcessReducer final : public GradientReducer {
  public:
   explicit ProcessReducer(const ProcessReducerRequest& request)
@@ -79,7 +79,7 @@ class ProcessReducer final : public GradientReducer {
     replicas.barrier();  // all sums were started
     for (const auto& bucket : buckets_) bucket->sum->wait();
     totals_.wait();
-    // The row weights are one of the totals.
+    // The sum of the row weights is one of the totals.
     if (const double* const weights = worker.row_weights())
       *worker.weights() = totals_.sum_of(weights, worker.rank(), slot_);
   }
@@ -96,9 +96,9 @@ class ProcessReducer final : public GradientReducer {
     const std::unique_ptr<BackgroundSum<float>> sum;
     Arrivals filled{0}, added{0};  // counts of arrivals of the replicas of this process
   };
-  /// A subtree of the tree over all replicas that this process adds.
+  /// A subtree, which this process adds, of the tree over all replicas.
   struct Node {
-    size_t first, replicas;  // replicas of this process
+    size_t first, replicas;  // index of the first replica in this process, and number of replicas
     SumTree tree;
   };
   /// A replica's progress in the current step.

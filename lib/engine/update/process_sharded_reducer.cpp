@@ -28,7 +28,7 @@ class ProcessShardedReducer final : public ShardedReducer {
 
   std::string_view where() const override { return "in parts, over the processes"; }
 
-  /// A gathered layer, which replicas share, counts for the first one.
+  /// A gathered layer, which the replicas share, counts for the first worker.
   size_t staging_bytes(const Worker& worker) const override {
     return gathers() && worker.rank() == 0 ? staging_bytes_of_one() : 0;
   }
@@ -61,8 +61,8 @@ class ProcessShardedReducer final : public ShardedReducer {
   }
 
  private:
-  /// Sums of the gradients of a range. `nodes`: over the subtrees of this process; the first one is finally
-  /// the sum over all replicas.
+  /// Sums of the gradients of a range. `nodes` has a sum over each subtree of this process. Finally, the
+  /// first of them is the sum over all replicas.
   struct Bucket {
     Range range;
     std::vector<Buffer> nodes;
@@ -94,7 +94,7 @@ class ProcessShardedReducer final : public ShardedReducer {
     if (range.size() == 0) return;
     Context& context = shard.worker->context();
     float* const gathered = gathered_.f32();
-    replicas.barrier();  // no replica reads the previous range
+    replicas.barrier();  // after this, no replica reads the previous range
     if (shard.worker->rank() == 0) {
       for (const Shard& own : shards())
         own.each_part(range, [&](Range part, const float* place) {
@@ -118,7 +118,7 @@ class ProcessShardedReducer final : public ShardedReducer {
     Turn& turn = turns_[static_cast<size_t>(rank)];
     if (turn.filled - turn.added == buckets_.size()) add_sum(turn, shard);
     Bucket& bucket = buckets_[turn.filled++ % buckets_.size()];
-    // When all replicas have arrived, all have added the bucket's last sum.
+    // Waits for all replicas. Each of them has then added the previous sum of this bucket.
     const std::span<float* const> all = replicas.share_pointers(const_cast<float*>(gradient));
     const Range share = part_of(range.size(), rank, static_cast<int>(all.size()), 16);
     for (size_t node = 0; node < nodes_.size(); ++node) {

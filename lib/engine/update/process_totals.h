@@ -16,7 +16,7 @@ namespace dtrain {
 void sum_over_slots(std::span<const double* const> slots, std::span<double> sums);
 
 /// Sums the totals of a step over all slots of the replicas of all processes, while the processes exchange
-/// gradients. For replicas on CPUs; one object serves all of this process.
+/// gradients. For replicas on CPUs. One object serves all replicas of this process.
 class ProcessTotals {
  public:
   /// `ranks`: the ranks of the replicas. `slots`: number of slots of each replica. `totals`: number of totals
@@ -30,8 +30,8 @@ class ProcessTotals {
   void wait() { sum_->wait(); }
   /// The sums of the last step, valid until the next one.
   std::span<const double> sums() const { return nodes_[0].totals; }
-  /// The sum over all slots and replicas of the total at *mine, which is one of those that the slot has
-  /// handed over.
+  /// Returns the sum over all slots and replicas of the total at *mine, which is one of the totals that add()
+  /// received for this slot.
   double sum_of(const double* mine, int rank, int slot) const {
     return sums()[static_cast<size_t>(mine - parts_[index_of(rank, slot)])];
   }
@@ -39,9 +39,9 @@ class ProcessTotals {
   size_t bytes() const;
 
  private:
-  /// A subtree of the tree over all replicas that this process adds.
+  /// A subtree, which this process adds, of the tree over all replicas.
   struct Node {
-    size_t first, replicas;  // replicas of this process
+    size_t first, replicas;  // index of the first replica in this process, and number of replicas
     SumTree tree;
     // Totals of its replicas; finally, in the first node, the totals of all replicas.
     std::vector<double> totals;
@@ -54,9 +54,9 @@ class ProcessTotals {
 
   const int slots_;
   std::vector<const double*> parts_;             // indexed by replica of this process, then slot
-  std::vector<std::vector<double>> by_replica_;  // sums over the slots; used if there are several
+  std::vector<std::vector<double>> by_replica_;  // sums over the slots; used if replicas have several slots
   std::vector<Node> nodes_;
-  std::atomic<size_t> added_{0};  // number of additions since the first step, so that nothing is reset
+  std::atomic<size_t> added_{0};  // number of calls of add() since the first step; never reset
   std::unique_ptr<BackgroundSum<double>> sum_;
 };
 

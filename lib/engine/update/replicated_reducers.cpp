@@ -45,8 +45,8 @@ class SharedMemoryReducer final : public GradientReducer {
   }
 
  private:
-  /// Adds the elements `mine` of the gradients of the ranks `node`, in the order of the tree over ranks, to
-  /// those of the first of them.
+  /// Adds the elements `mine` of the gradients of all ranks in `node`, in the order of the tree over ranks.
+  /// The sums replace these elements in the gradient of the node's first rank.
   static void add_on_gpu(Ops& ops, std::span<float* const> gradients, Range mine, Range node) {
     if (node.size() == 1) return;
     const int64_t middle = middle_of(node);
@@ -74,8 +74,8 @@ class NcclReducer final : public GradientReducer {
   void all_reduce(Worker& worker, Range range) override {
     nccl(worker).all_reduce(worker.gradients() + range.begin, range.size());
   }
-  /// Must be enqueued with the other reductions, before the kernels of the update, because the first launch
-  /// of a kernel may wait for another GPU's reduction.
+  /// This reduction must be enqueued with the other ones, before the kernels of the update, because the first
+  /// launch of a kernel may wait for another GPU's reduction.
   void all_reduce_row_weights(Worker& worker) override {
     worker.context().enqueue_copy(worker.weights(), worker.row_weights(), sizeof(double));
     nccl(worker).all_reduce(worker.weights(), 1);
@@ -101,7 +101,7 @@ class StagedReducer final : public GradientReducer {
   float* sum_of(Worker& worker) override {
     return host_of(worker).gradients() + share_of(worker.rank()).begin;
   }
-  /// A gradient buffer per GPU.
+  /// Each GPU has a gradient buffer in host memory.
   size_t host_bytes() const override { return gpus_ * whole_bytes(); }
 
   void reduce_scatter(Worker& worker, Collective& replicas) override {

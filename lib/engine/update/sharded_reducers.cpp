@@ -12,8 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// For CPU replicas: each thread reads the other replicas' parts directly from memory, where they are
-/// unchanged while a step computes.
+/// The reducer for CPU replicas. Each thread reads the other replicas' parts directly from memory, where they
+/// are unchanged while a step computes.
 class HostShardedReducer final : public ShardedReducer {
  public:
   using ShardedReducer::ShardedReducer;
@@ -52,8 +52,8 @@ class HostShardedReducer final : public ShardedReducer {
   }
 };
 
-/// For one GPU per replica: the owner of a part broadcasts it, and parts of gradients are reduced to their
-/// owner.
+/// The reducer for one GPU per replica. The owner of a part of the parameters broadcasts it, and receives the
+/// sum of the gradients of that part.
 class NcclShardedReducer final : public ShardedReducer {
  public:
   NcclShardedReducer(const ParameterLayout& layout, const ShardedStore& store,
@@ -121,7 +121,7 @@ class NcclShardedReducer final : public ShardedReducer {
     together(worker, replicas, [&] {
       each_owner(range, [&](int root, Range part) {
         float* const gathered = target + (part.begin - range.begin);
-        const float* place = gathered;  // the memory is not read, except in the owner
+        const float* place = gathered;  // NCCL reads `place` in the owner only
         if (root == store_.ranks().first() + worker.rank())
           shard.each_part(part, [&](Range, const float* values) { place = values; });
         nccl(worker).broadcast(place, gathered, part.size(), root);

@@ -25,10 +25,12 @@ namespace dtrain {
 /// A slot's workers and parameters. All lists are by replica.
 struct SlotStateRequest {
   std::vector<Worker*> workers = {};
-  std::vector<Collective*> replicas = {};  // communicator of the slot's workers; of those of all processes if
-                                           // the state is sharded among GPUs
-  std::vector<Collective*> everyone = {};  // communicator of all slots of all replicas; if the state is
-                                           // sharded, or on GPUs, of those of all processes
+  // Communicator of the slot's workers in this process or, if the state is sharded among GPUs, in all
+  // processes.
+  std::vector<Collective*> replicas = {};
+  // Communicator of all slots of all replicas in this process or, if the state is sharded or on GPUs or if
+  // the processes divide the replicas, in all processes.
+  std::vector<Collective*> everyone = {};
   const ModelLayout& model;
   int slot = 0;
   const Update& update;  // update of the slot's parameters

@@ -21,8 +21,8 @@ void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
   add_trained(since);
 }
 
-/// Adjacent parameters with the same options form one group: a model without groups is then updated by one
-/// call.
+/// Adjacent parameters with the same options form one group, so that one call updates a model without
+/// train.groups.
 void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   for (const ParameterSlice* slice : layout_.by_offset({0, layout_.trained()})) {
     const ParameterTraining& training = slice->training;
@@ -84,8 +84,8 @@ std::vector<PairwiseTerm> Update::terms(Range range) const {
   return terms;
 }
 
-/// The slots of a weight with two or more axes are the means of rows and columns; those of others, the mean
-/// square of each element.
+/// A weight with two or more axes has slots for the means of its rows and columns. Other weights have a slot
+/// for the mean square of each element.
 void Update::find_factored_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
                                       float* gradient, Range range) const {
   for (const Parameter& parameter : parameters_) {

@@ -63,8 +63,8 @@ class Update {
   /// Returns the number of sums of squares that apply() reads if needs_directions(): two per trained
   /// parameter, for the parameter and for its direction.
   size_t squares() const { return 2 * parameters_.size(); }
-  /// Returns the terms of these sums of squares within `range`, in order: one term per sum if the range is
-  /// the whole layout. Indices of values are offsets in the layout.
+  /// Returns the terms of the sums of squares within `range`, in order. If the range is the whole layout,
+  /// there is one term per sum. Indices of values are offsets in the layout.
   std::vector<PairwiseTerm> terms(Range range) const;
   /// Enqueues the first phase of the update of `range`, which has whole parameters if
   /// needs_whole_parameters(): updates the slots, replaces `gradient` (of `range`) by the direction, and

@@ -22,16 +22,17 @@ class WeightRules {
   /// Returns whether a replica needs whole parameters to compute the penalties and constraints of its share.
   bool need_whole_parameters() const;
 
-  /// Enqueues the addition of the penalties of `range` to *total (device memory); those that need whole
-  /// parameters: of each parameter that begins in `range`, of which `memory` holds all elements.
+  /// Enqueues the addition of the penalties of `range` to *total (device memory); penalties that need whole
+  /// parameters are added for each parameter that begins in `range`, and `memory` must hold all its elements.
   void add_penalties(Ops& ops, const ParameterMemory& memory, Range range, double* total) const;
-  /// Enqueues the addition of their gradients to the summed gradient of `range`, before it is scaled.
-  /// `row_weights`: device memory, the sum of the weights of all rows; null if rows have no weights.
+  /// Enqueues the addition of the penalties' gradients to the summed gradient of `range`, before it is
+  /// scaled. `row_weights`: the sum of the weights of all rows, in device memory; null if rows have no
+  /// weights.
   void add_penalty_gradients(Ops& ops, const GradientRule& rule, const double* row_weights,
                              const StepState* state, const ParameterMemory& memory, float* gradient,
                              Range range) const;
-  /// Enqueues the constraints of each parameter that begins in `range`, of which `memory` holds all elements;
-  /// elementwise constraints: of the parameters' elements in `range`.
+  /// Enqueues the constraints of each parameter that begins in `range`; `memory` must hold all its elements.
+  /// Elementwise constraints are applied to the elements in `range`.
   void constrain(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
 
  private:

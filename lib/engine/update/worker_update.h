@@ -50,7 +50,8 @@ class WorkerUpdate final : public ParameterUpdate {
   void run(const GatherUpdated& work) override;
 
  private:
-  /// Returns the sum of the weights of all rows in the memory of the updating worker; null if rows have none.
+  /// Returns the address of the sum of row weights, in the memory of the updating worker; null for
+  /// RowWeightSum::none.
   const double* sum_of(RowWeightSum weights) const;
   /// Returns the address of element `begin` of the layout in the summed gradient.
   float* gradient_at(int64_t begin) const;
