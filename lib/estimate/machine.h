@@ -17,8 +17,8 @@ struct Machine {
   double link = 0;    // bytes per second between two devices
 };
 
-/// The user's description of the machine. Defaults: this host's GPUs and their free memory; without GPUs, the
-/// devices named by the strategy; the link of typical_speed().
+/// The user's description of the machine. The defaults are this host's GPUs and their free memory or, without
+/// GPUs, the devices named by the strategy, and the link of typical_speed().
 struct MachineRequest {
   std::optional<int64_t> bytes;  // memory of each GPU
   std::optional<int64_t> devices;

@@ -41,7 +41,8 @@ PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
   const std::vector<StageLoad> with_copies = stage_loads(problem, slots);
   problem.seconds_per_byte = 0;
   const std::vector<StageLoad> alone = stage_loads(problem, slots);
-  std::vector<double> again(alone.size(), 0.0);  // a quarter of the time: the second forward
+  // Seconds of the second forward, a quarter of a recomputed layer's time.
+  std::vector<double> again(alone.size(), 0.0);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (const auto stage = static_cast<size_t>(slots[i]); graph.nodes[i].recompute >= 0)
       again[stage] += problem.devices[stage].seconds[i] / 4;

@@ -14,8 +14,8 @@ namespace dtrain {
 /// placement's slots need not be known yet.
 std::vector<PipelineDevice> pipeline_devices(const Placement& placement);
 
-/// Returns the pipeline's work in a step of `batch_size` samples: the largest microbatch, how many are in the
-/// pipeline at a time, and how often.
+/// Returns the pipeline's work in a step of `batch_size` samples: the size of the largest microbatch, the
+/// number of microbatches in the pipeline at a time, and the number of rounds.
 PipelineWork pipeline_work(const RunConfig& config, const Placement& placement, int64_t batch_size);
 
 /// Returns how long each stage takes for a microbatch. `slots`: the stage of each node (empty: there is one

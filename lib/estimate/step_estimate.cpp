@@ -60,7 +60,7 @@ class StepEstimate {
            speed_.link;
   }
 
-  /// Seconds of an update: reads the gradient, reads and writes parameters and optimizer state.
+  /// Seconds of an update, which reads the gradient, and reads and writes parameters and optimizer state.
   double update(double numbers) const {
     const double bytes = 3 * sizeof(float) + 2 * static_cast<double>(slot_bytes_);
     return numbers * bytes / float32_bytes_;
@@ -82,7 +82,7 @@ class StepEstimate {
     const PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     const double times = work.rounds;
     const PipelineTimes::Stage computing = pipeline_times(config_.graph, {}, devices(work), work).stages[0];
-    double forward = computing.forward * times, backward = computing.backward * times, behind = 0;
+    double forward = computing.forward * times, backward = computing.backward * times, afterwards = 0;
     const ParameterLayout& whole = layout_.whole();
     const double sum = ring(whole.with_gradient(), sizeof(float));
     const double gather = ring(whole.size(), sizeof(float));
@@ -94,18 +94,18 @@ class StepEstimate {
         break;
       case ShardLevel::optimizer:
         backward = together(backward, sum);
-        behind = gather;
+        afterwards = gather;
         break;
       case ShardLevel::gradients:
         backward = together(backward, times * sum);
-        behind = gather;
+        afterwards = gather;
         break;
       case ShardLevel::parameters:
         forward = together(forward, times * gather);
         backward = together(backward, times * (gather + sum));
         break;
     }
-    return forward + backward + behind + update(static_cast<double>(whole.trained()) / parts);
+    return forward + backward + afterwards + update(static_cast<double>(whole.trained()) / parts);
   }
 
   /// Seconds in which the slowest slot reduces its gradients and updates its weights.

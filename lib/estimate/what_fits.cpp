@@ -46,9 +46,10 @@ int64_t sample_bytes(const RunConfig& config) {
   return bytes;
 }
 
-/// Converts a memory plan for the CPU to a GPU: with 16-bit types, half of the activations and an additional
-/// copy of the parameters; and the memory that only GPUs need: two staging areas, the libraries' workspace,
-/// and `passing` floats of staging for sharded state, whose gathered parameters are part of the activations.
+/// Returns the bytes that a GPU needs, from a memory plan for the CPU. With 16-bit types, activations take
+/// half the bytes, and parameters have an additional copy. The memory that only GPUs need is added: two
+/// staging areas, the libraries' workspace, and `passing` floats of staging for sharded state, whose gathered
+/// parameters are part of the activations.
 int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config, ShardLevel level, int64_t passing) {
   constexpr int64_t kWorkspace = int64_t{64} << 20;
   const auto element = static_cast<int64_t>(bytes_of(gpu_math(config.train).type));

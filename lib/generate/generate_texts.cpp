@@ -46,8 +46,8 @@ class Continuation {
   bool has_ended_ = false;
 };
 
-/// Returns the scores of one position by id, without ids beyond the vocabulary, and -inf for padding of
-/// words. `memory` holds the result if it is changed.
+/// Returns the scores of one position by id, without ids beyond the vocabulary. If tokens are words, the
+/// score of padding is -inf, and `memory` holds the result.
 std::span<const float> drawable(const LanguageModel& model, std::span<const float> scores,
                                 std::vector<float>& memory) {
   scores = scores.first(static_cast<size_t>(model.tokenizer->size()));
@@ -57,8 +57,8 @@ std::span<const float> drawable(const LanguageModel& model, std::span<const floa
   return memory;
 }
 
-/// Generates the texts [first, first + texts.size()). The batch is filled up with the last text. Returns
-/// false if the observer has ended them.
+/// Generates the texts [first, first + texts.size()). Copies of the last text fill the batch if it has fewer
+/// texts. Returns false if the observer has ended the texts.
 bool generate_batch(const LanguageModel& model, NextToken& next,
                     std::span<const std::vector<int32_t>> prompts, const GenerateOptions& options,
                     size_t first, std::span<GeneratedText> texts, int64_t at_once, TextObserver& observer) {

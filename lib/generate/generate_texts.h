@@ -18,7 +18,7 @@ struct GenerateOptions {
   SamplingOptions sampling;
   int64_t max_tokens = 200;             // maximum number of tokens in a text, without the prompt
   int64_t samples = 1;                  // texts for each prompt
-  std::vector<std::string> stops = {};  // texts that end a text; none is empty
+  std::vector<std::string> stops = {};  // stop texts: a text ends before the first of them; none is empty
 };
 
 enum class TextEnd { max_tokens, stop };

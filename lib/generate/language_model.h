@@ -17,15 +17,15 @@ struct LanguageModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   int64_t positions = 0;             // number of tokens in a window
   int64_t columns = 0;               // number of scores of a position: one for each id, possibly more
-  bool gives_probabilities = false;  // false: logits
+  bool gives_probabilities = false;  // whether the scores are probabilities; otherwise logits
 };
 
 /// Returns the language model of a saved run. Throws UserError if the run has no tokenizer, or if its model
 /// has other inputs or outputs than [positions] int32 and [positions, ids].
 LanguageModel language_model_of(const RunConfig& config);
 
-/// Returns the tokens of a prompt. Throws UserError if there are none, or if they do not represent the text:
-/// unknown words, or bytes that are not UTF-8. `name`: the prompt in messages.
+/// Returns the tokens of a prompt. Throws UserError if there are none, or if the text has unknown words or
+/// bytes that are not UTF-8. `name`: the prompt in messages.
 std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& text,
                                    const std::string& name);
 

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kToken = 0, kPosition = 1;  // nodes of the model's inputs
 
-/// Returns the index of a node after the positions were inserted; other numbers below 1 stay.
+/// Returns the index of a node after the input of positions was inserted. Numbers below kPosition stay the
+/// same.
 int moved(int node) {
   return node >= kPosition ? node + 1 : node;
 }

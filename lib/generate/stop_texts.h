@@ -19,7 +19,7 @@ class StopTexts {
   std::string add(std::string_view part);
   /// Returns whether a stop text was found. The stop text and later text are dropped.
   bool found() const { return found_; }
-  /// Returns the text that was held back, at the end of the text.
+  /// Ends the text, and returns the part of it that was held back.
   std::string finish();
 
  private:

@@ -6,7 +6,8 @@
 namespace dtrain {
 
 /// Measures this process except for the thread that calls it. A process whose threads all wait, such as for a
-/// lock or for a file on a machine that does not respond, is not active. A thread that spins is.
+/// lock or for a file on a machine that does not respond, is not active. A process with a thread that spins
+/// is active.
 class Activity {
  public:
   Activity();

@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-/// Waits between two polls: not at all for 50 us, because the answer to a small message takes microseconds;
-/// then yields the core; after 1 ms without progress, sleeps 50 us.
+/// Waits between two polls. For 50 us after the last progress, wait() returns at once, because the answer to
+/// a small message takes microseconds. Later it yields the core, and after 1 ms it sleeps 50 us.
 class Backoff {
  public:
   /// Restarts after progress.

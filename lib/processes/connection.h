@@ -10,19 +10,20 @@
 
 namespace dtrain {
 
-/// Messages in both directions, each a length of 4 bytes (big-endian) and a JSON document. One thread at a
-/// time.
+/// Sends and receives messages. Each consists of its length in 4 bytes (big-endian) and a JSON document. To
+/// be used by one thread at a time.
 class Connection {
  public:
   explicit Connection(Socket socket) : socket_(std::move(socket)) {}
 
-  /// Adds a message to the output, which flush() writes. Dropped if too much output is waiting already, as
-  /// the other side does not read.
+  /// Adds a message to the output, which flush() writes. Drops the message if too much output is waiting
+  /// already because the other side does not read.
   void send(const Json& message);
   /// Writes as much as the socket takes now.
   void flush();
   /// Reads the bytes that have arrived, and appends the complete messages to `messages`. Returns false after
-  /// the last message of a connection that the other side has closed or broken, or that sent no JSON.
+  /// the last message of a connection that the other side has closed or broken, or on which something else
+  /// than JSON arrived.
   bool receive(std::vector<Json>& messages);
   /// Announces that no more messages follow. Messages that still arrive can be received.
   void finish_sending();

@@ -21,13 +21,13 @@
 
 namespace dtrain {
 
-/// Returns "node2 (process 1 of 4)".
+/// Returns a name such as "node2 (process 1 of 4)".
 std::string process_name(const std::string& host, int rank, int size);
 
-/// A thread of each process sends heartbeats with the process's progress, and watches the connections:
-/// between process 0 and each other process. Process 0 tells the others about a failure. All functions may be
-/// called from any thread, and return at once unless stated otherwise. Handlers must neither wait for others
-/// nor destroy the channel.
+/// A thread of each process sends heartbeats with the process's progress, and watches the connections, of
+/// which there is one between process 0 and each other process. Process 0 tells the others about a failure.
+/// All functions may be called from any thread, and return at once unless stated otherwise. Handlers must
+/// neither wait for others nor destroy the channel.
 class ControlChannel {
  public:
   struct Timing {
@@ -63,7 +63,7 @@ class ControlChannel {
   /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
   /// first call of a process counts, and none after a failure of another process.
   void report_error(const std::string& message, int exit_code = 1);
-  /// Completes an error message of this process with its name, step and phase.
+  /// Returns an error message of this process with its name, step and phase added.
   std::string complete_own_error(const std::string& message);
   /// Sends a line to process 0, which passes it to its handler on_log().
   void log(const std::string& line);
@@ -79,7 +79,7 @@ class ControlChannel {
     bool noticed_here = false;
     bool silent = false;  // the process does not respond, and may never end by itself
   };
-  /// Returns whether another process has failed. Fast.
+  /// Returns whether another process has failed. Only reads an atomic variable.
   bool has_failure() const noexcept { return other_failed_; }
   /// Returns the first failure of another process; nullopt if there is none, or if this process failed first.
   std::optional<Failure> failure() const;

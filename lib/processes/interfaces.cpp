@@ -23,7 +23,7 @@ namespace dtrain {
 
 namespace {
 
-/// The bytes of an IP address: 4 or 16.
+/// Returns the 4 or 16 bytes of an IP address; none if the text is not an IP address.
 std::vector<unsigned char> bytes_of(const std::string& address) {
   std::vector<unsigned char> bytes(sizeof(in6_addr));
   if (::inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1) return bytes;
@@ -126,11 +126,11 @@ void set_network_environment(const ChosenNetwork& network, const std::vector<Int
   const auto set = [](const char* variable, const std::string& value) {
     ::setenv(variable, value.c_str(), 0);
   };
-  set("NCCL_SOCKET_IFNAME", "=" + all);  // "=": the whole name, not its beginning
-  // Open MPI refuses to have both lists.
+  set("NCCL_SOCKET_IFNAME", "=" + all);  // "=" makes NCCL compare whole names, not their beginnings
+  // Open MPI does not accept both lists.
   if (!std::getenv("OMPI_MCA_btl_tcp_if_exclude")) set("OMPI_MCA_btl_tcp_if_include", network.text);
   if (!std::getenv("MPICH_NETWORK_IFACE") && !std::getenv("MPIR_CVAR_CH3_NETWORK_IFACE"))
-    set("MPICH_INTERFACE_HOSTNAME", addresses[0].address);  // MPICH refuses to have both
+    set("MPICH_INTERFACE_HOSTNAME", addresses[0].address);  // MPICH does not accept both variables
   set("FI_TCP_IFACE", names[0]);
   set("FI_SOCKETS_IFACE", names[0]);
   if (!has_infiniband) set("UCX_NET_DEVICES", all);

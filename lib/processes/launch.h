@@ -19,7 +19,7 @@ struct Launch {
   enum class Launcher { none, open_mpi, hydra, slurm };
   Launcher launcher = Launcher::none;
   int rank = 0;
-  int size = 1;        // 0 if the launcher does not tell: only MPI knows it
+  int size = 1;        // 0 if the launcher does not set it, so that only MPI knows it
   int local_rank = 0;  // rank among the processes of this machine
   /// The implementations whose processes can find each other under this launcher, the most likely one first.
   std::vector<MpiFamily> families;

@@ -39,8 +39,8 @@ const std::vector<Interface>& interfaces() {
   return all;
 }
 
-/// Returns the shim's path: relative to the program in an installation and in a build folder, "" if it does
-/// not exist.
+/// Returns the shim's path, which is the same relative to the program in an installation and in a build
+/// folder; "" if it does not exist.
 std::string find_shim(const char* name) {
   std::error_code unknown;
   const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
@@ -73,7 +73,7 @@ std::optional<MpiLibrary> look_at(const std::string& name, const Interface& inte
   if (!library) return std::nullopt;
   const std::string text = version_text_of(library);
   const bool open_mpi = text.starts_with("Open MPI");
-  // Open MPI 1.10 under MPICH's file name, or no MPI at all.
+  // The library is Open MPI 1.10, which has MPICH's file name, or it is no MPI library.
   const bool wrong =
       text.empty() || (open_mpi && interface.shim == std::string_view("libdtrain_mpi_mpich.so"));
   if (wrong) return std::nullopt;
@@ -93,7 +93,7 @@ std::vector<std::string> candidates(const Interface& interface, const std::vecto
   return all;
 }
 
-/// A library with a shim is preferred to a library of the same family without one.
+/// Adds a library. Keeps one library of each family, if possible one with a shim.
 void add(std::vector<MpiLibrary>& libraries, MpiLibrary library) {
   const auto same = std::find_if(libraries.begin(), libraries.end(),
                                  [&](const MpiLibrary& other) { return other.family == library.family; });

@@ -1,4 +1,4 @@
-// Finding and opening an MPI library at run time. The program links no MPI.
+// Finds and opens an MPI library at run time. The program links no MPI.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ struct MpiLibrary {
   std::string shim;     // path of the shim that fits its binary interface; "" if this installation has none
 };
 
-/// Returns the libraries that can be opened: of the environment variable DTRAIN_MPI_LIBRARY (a path) alone if
-/// it is set, otherwise of the launcher's own installation, of the system's search path, and from the folders
-/// found at build time. Each family is listed once or not at all. With `only`, opens no more libraries than
-/// are needed to find one of this family.
+/// Returns the libraries that can be opened. If the environment variable DTRAIN_MPI_LIBRARY (a path) is set,
+/// this is its library alone. Otherwise searches the launcher's own installation, the system's search path,
+/// and the folders found at build time. Each family is listed once or not at all. With `only`, opens no more
+/// libraries than are needed to find one of this family.
 std::vector<MpiLibrary> find_mpi_libraries(std::optional<MpiFamily> only = std::nullopt);
 
 /// Describes the libraries that would be used, for users: "Open MPI 4.1.4 (/usr/lib/libmpi.so.40)", or
@@ -29,7 +29,8 @@ std::vector<MpiLibrary> find_mpi_libraries(std::optional<MpiFamily> only = std::
 std::string describe_mpi_libraries();
 
 /// Opens the library and the shim that suit the launcher, and keeps them open. `library` receives its
-/// description. Throws UserError if there is none: it names the launcher, the libraries found, and the cure.
+/// description. Throws UserError if there is none. The message names the launcher, the libraries found, and
+/// the cure.
 const MpiTable& open_mpi_for(const Launch& launch, MpiLibrary& library);
 
 /// Returns the first library, in the order of launch.families, that has a shim. Throws UserError as

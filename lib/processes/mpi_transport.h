@@ -19,7 +19,7 @@ void check_mpi(const MpiTable& mpi, int error, const char* what);
 /// in order, like messages with the same tag.
 class MpiTransport final : public Transport {
  public:
-  /// MPI is initialized, and must not be finalized before this object ends.
+  /// MPI must be initialized, and must not be finalized before this object is destroyed.
   explicit MpiTransport(const MpiTable& mpi);
 
   int rank() const override { return rank_; }

@@ -12,7 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether standard output or error blocks: a pager or a stopped terminal reads nothing.
+/// Returns whether standard output or error blocks, for example because a pager or a stopped terminal does
+/// not read it.
 bool output_blocks() {
   std::array<pollfd, 2> outputs = {{{STDOUT_FILENO, POLLOUT, 0}, {STDERR_FILENO, POLLOUT, 0}}};
   ::poll(outputs.data(), outputs.size(), 0);

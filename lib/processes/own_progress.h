@@ -19,7 +19,7 @@ struct ProcessProgress {
   bool operator==(const ProcessProgress&) const = default;
 };
 
-/// Not thread-safe.
+/// Holds the progress of this process, and detects that the process hangs. Not thread-safe.
 class OwnProgress {
  public:
   using Seconds = std::chrono::duration<double>;

@@ -71,7 +71,7 @@ class ConnectDeadline {
   std::thread thread_;
 };
 
-/// Ends the process if it has not ended by itself.
+/// Ends the process after this time, unless it has ended before.
 void end_after(std::chrono::seconds limit, int exit_code) {
   std::thread([limit, exit_code] {
     std::this_thread::sleep_for(limit);

@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-/// An error that all processes have found and that process 0 reports: thrown in the others.
+/// An error that all processes have found and that process 0 reports. It is thrown in the other processes.
 class ReportedByProcess0 : public UserError {
  public:
   using UserError::UserError;
@@ -32,21 +32,21 @@ class Processes {
   int size() const { return transport_.size(); }
   /// The names of all processes' machines, by rank.
   const std::vector<std::string>& hosts() const { return hosts_; }
-  /// Returns "node2 (process 1 of 4)".
+  /// Returns a name such as "node2 (process 1 of 4)".
   std::string name() const { return process_name(hosts_[static_cast<size_t>(rank())], rank(), size()); }
   /// This process's rank among the processes of its machine, and their number.
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
-  /// The MPI library: "Open MPI 4.1.4".
+  /// Returns the name and version of the MPI library, such as "Open MPI 4.1.4".
   const std::string& mpi_version() const { return mpi_version_; }
 
   Transport& transport() { return transport_; }
   ControlChannel& control() { return *control_; }
 
-  // Every process must make these calls, in the same order. They use tags from kFirstTag on of the transport.
+  // Every process must make these calls, in the same order. They use the transport's tags from kFirstTag on.
   // They throw Error after transport().abort().
   static constexpr int kFirstTag = 32000;
-  /// Returns the bytes that process 0 gave.
+  /// Returns the bytes that process 0 passed.
   std::string broadcast(const std::string& mine);
   /// Returns the bytes of all processes, by rank, in process 0; an empty list in the others.
   std::vector<std::string> gather(const std::string& mine);
@@ -63,8 +63,8 @@ class Processes {
   /// Ends the communication after success: waits for the others, and finalizes MPI. Returns false if another
   /// process failed meanwhile. If MPI does not return, ends the process with `exit_code` after 10 seconds.
   bool finish(int exit_code);
-  /// Ends this process, and makes the launcher end the others, also those that do not respond. Returns within
-  /// two seconds by ending the process.
+  /// Ends this process, and makes the launcher end the others, also those that do not respond. This process
+  /// ends within two seconds.
   [[noreturn]] void end_all(int exit_code);
   /// Ends the control channel after a failure; must be the last call.
   void close_control() { control_.reset(); }

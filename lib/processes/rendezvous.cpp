@@ -39,7 +39,7 @@ Json greeting(std::string_view type, const std::string& token) {
   return Json::object().set("type", type).set("token", token);
 }
 
-/// A deadline that poll() understands.
+/// A deadline for calls of poll().
 class Deadline {
  public:
   explicit Deadline(Seconds limit)

@@ -35,7 +35,7 @@ class ControlListener {
   std::string token_;
 };
 
-/// The side of the other processes: tries all addresses of the invitation at once, and returns the first
+/// Connects one of the other processes: tries all addresses of the invitation at once, and returns the first
 /// connection that process 0 answers. If there is none within the time, returns a closed one, and `problem`
 /// lists the addresses and why each failed.
 Connection connect_to_listener(const std::string& invitation, int rank, std::chrono::duration<double> limit,

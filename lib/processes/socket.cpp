@@ -26,7 +26,7 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-/// An address in the form of the system's calls.
+/// An address in the form that the system's calls take.
 struct Address {
   sockaddr_storage storage{};
   socklen_t size = 0;

@@ -48,8 +48,8 @@ Socket start_to_connect(const Endpoint& endpoint, std::string& problem);
 /// ready for writing.
 std::string connection_problem(const Socket& socket);
 
-/// Returns a text that is equal for two processes if they reach each other by loopback addresses: the same
-/// running system, and the same network namespace.
+/// Returns a text that is equal for two processes if they reach each other by loopback addresses: they run on
+/// the same booted system, in the same network namespace.
 std::string network_identity();
 
 }  // namespace dtrain

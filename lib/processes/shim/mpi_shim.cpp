@@ -1,6 +1,6 @@
-// Compiled once for each MPI whose header is found (third_party/mpi.cmake), and not part of the program. It
-// is not linked with libmpi: the program opens libmpi first, with RTLD_GLOBAL, as its file name differs
-// between distributions (libmpi.so.12, Debian's libmpich.so.12).
+// This file is compiled once for each MPI whose header is found (third_party/mpi.cmake), and is not part of
+// the program. It is not linked with libmpi: the program opens libmpi first, with RTLD_GLOBAL, because its
+// file name differs between distributions (libmpi.so.12, Debian's libmpich.so.12).
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include "processes/shim/mpi_shim.h"
