@@ -133,9 +133,10 @@ const Registry<Callback>& registry<Callback>() {
                       "step (`epoch`), in every step (`batch`), or once in this number of steps")
             .optional("histogram_freq", &TensorboardOptions::histogram_freq,
                       "epochs between histograms of every weight; 0: none", at_least<int64_t>(0))
-            .optional("write_grads", &TensorboardOptions::write_grads,
-                      "also write histograms of every weight's gradient in the epoch's last step, as the "
-                      "optimizer uses it (lamb, adafactor: of the update directions); needs histogram_freq")
+            .optional(
+                "write_grads", &TensorboardOptions::write_grads,
+                "also write histograms of every weight's gradient in the epoch's last step, as the "
+                "optimizer uses it (with lamb and adafactor, of the update directions); needs histogram_freq")
             .optional("write_graph", &TensorboardOptions::write_graph, "write the layers as a graph")
             .optional(
                 "input_images", &TensorboardOptions::input_images,

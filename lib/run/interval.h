@@ -23,7 +23,7 @@ struct Interval {
 struct TimeSpan {
   Interval length{1, Interval::Unit::hour};
   double seconds() const { return length.seconds(); }
-  /// "8 hours"
+  /// Returns a text such as "8 hours".
   std::string str() const;
 };
 

@@ -14,7 +14,7 @@ namespace dtrain {
 struct ParameterGroup {
   Patterns weights;
   double learning_rate_factor = 1;
-  std::optional<double> weight_decay;  // overrides the optimizer's
+  std::optional<double> weight_decay;  // overrides the optimizer's weight decay
   bool trainable = true;
   static const Schema<ParameterGroup>& schema();
 };

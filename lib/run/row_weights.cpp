@@ -76,8 +76,8 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
   return true;
 }
 
-/// Counts the rows of each class. A row's class is its target: an index, the largest of several columns, or 0
-/// or 1.
+/// Counts the rows of each class. A row's class is its target: a class index, the index of the largest of
+/// several columns, or 0 or 1.
 std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Classes& classes,
                                   size_t count) {
   std::vector<double> counts(count, 0.0);
@@ -181,7 +181,7 @@ std::vector<std::string> target_columns(const RunConfig& config, size_t head) {
       columns.push_back(0);
     else
       columns.push_back(rows_of_windows(train->windows, {one.target}, true).front().shape.elements());
-  // Otherwise each target was made from one column, for example by one_hot.
+  // If the counts do not add up, each target was made from one column, for example by one_hot.
   if (std::accumulate(columns.begin(), columns.end(), int64_t{0}) != static_cast<int64_t>(names.size()))
     for (int64_t& count : columns) count = std::min<int64_t>(count, 1);
   const auto before = static_cast<size_t>(

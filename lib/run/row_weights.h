@@ -24,11 +24,11 @@ std::vector<std::string> target_columns(const RunConfig& config, size_t head);
 void set_row_weights(RunConfig& config, Diagnostics& diagnostics);
 Json class_weight_json_schema();
 
-/// Returns a split in the form of the run's plans: if rows have weights, with a weight column after the
-/// targets. Class weights are used for training only: `counted` is then the training split without
-/// augmentation, whose classes determine balanced weights; otherwise null. Sample weights are the column
-/// after the targets in `data`, or 1 if there is none. Throws UserError, also when reading, if a weight is
-/// negative or not a number.
+/// Returns a split with the columns that the run's plans read: if rows have weights, a weight column follows
+/// the targets. `counted`: for training, the training split without augmentation, whose classes determine
+/// balanced weights; otherwise null, and class weights are not used. Sample weights are the column after the
+/// targets in `data`, or 1 if there is none. Throws UserError, also when reading, if a weight is negative or
+/// not a number.
 std::shared_ptr<const Dataset> with_weights(std::shared_ptr<const Dataset> data, const RunConfig& config,
                                             const Dataset* counted);
 

@@ -22,8 +22,8 @@
 
 namespace dtrain {
 
-/// tf32: matrix products on GPUs with 10 bits of mantissa. mixed: activations and products in 16 bits,
-/// parameters and their update in float32.
+/// With tf32, GPUs compute matrix products with 10 bits of mantissa. With mixed_*, activations and products
+/// have 16 bits, and parameters and their update are float32.
 enum class Precision { float32, tf32, mixed_bfloat16, mixed_float16 };
 template <>
 inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "float32"},
@@ -48,8 +48,8 @@ struct TrainOptions {
   std::optional<double> clip_value;  // maximum absolute value of each gradient element
   int64_t accumulate = 1;            // number of microbatches that each replica processes per step
   std::optional<TimeSpan> max_time;
-  TimeSpan step_timeout{{10, Interval::Unit::minute}};  // maximum time of a step, for stalled GPUs
-  TimeSpan peer_timeout{{30, Interval::Unit::second}};  // maximum silence of a process
+  TimeSpan step_timeout{{10, Interval::Unit::minute}};  // maximum time that GPUs may stall in a step
+  TimeSpan peer_timeout{{30, Interval::Unit::second}};  // maximum time without a message from a process
   std::vector<Configured<Callback>> callbacks;
   std::vector<ParameterGroup> groups;
 };
@@ -68,7 +68,7 @@ struct CheckpointOptions {
 /// Row weights by the class of the target, for training.
 struct ClassWeights {
   bool balanced = false;  // all classes have the same total weight in the training split
-  // Indexed by class name or index; 1 for other classes.
+  // Each class, by name or index, and its weight; other classes have the weight 1.
   std::vector<std::pair<std::string, double>> weights = {};
   Mark mark;
 };

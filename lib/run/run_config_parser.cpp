@@ -67,8 +67,8 @@ Schema<TopLevel> make_top_level_schema(bool is_run) {
   schema
       .optional(
           "base", &TopLevel::base,
-          "the path of a configuration to start from: mappings of this file are merged with its mappings, "
-          "anything else replaces its value")
+          "the path of a configuration to start from: mappings of this file are merged with the mappings of "
+          "that file, and other values replace those of that file")
       .optional("name", &TopLevel::name,
                 "name of the run, and of its folder under runs/; default: the file's name")
       .optional("seed", &TopLevel::seed, "seed of all random numbers", at_least<int64_t>(0))
@@ -106,9 +106,9 @@ const Schema<TrainOptions>& train_schema() {
                     "metrics like those of `metrics`, but with rows weighted as in the loss")
           .optional(
               "class_weight", &TrainOptions::class_weight,
-              "row weights in the training loss by the class of the target: a mapping from classes, or "
-              "'balanced', which gives all classes the same total weight. A batch's loss is its rows' mean "
-              "by these weights: they only matter within a batch, and have no effect with batch_size 1")
+              "row weights in the training loss by class: a mapping from classes to weights, or 'balanced', "
+              "which gives all classes the same total weight. A batch's loss is the weighted mean over its "
+              "rows, so weights only matter within a batch and have no effect with batch_size 1")
           .optional("threshold", &TrainOptions::threshold,
                     "the probability above which the second of two classes is predicted: a number, or chosen "
                     "on the validation split after each epoch: {maximize: f1_score}, {maximize: "
@@ -118,7 +118,7 @@ const Schema<TrainOptions>& train_schema() {
                     "the number format in which layers compute; only GPUs support formats other than float32")
           .optional("deterministic", &TrainOptions::deterministic,
                     "use only algorithms that give bit-identical results in every run, also on GPUs, where "
-                    "this is slower (several GPUs sum gradients in rings: NCCL_ALGO=Ring)")
+                    "this is slower (with several GPUs, dtrain sets NCCL_ALGO=Ring)")
           .optional("clip_norm", &TrainOptions::clip_norm,
                     "maximum L2 norm of the whole gradient; larger gradients are scaled down",
                     greater_than<std::optional<double>>(0.0))
@@ -126,8 +126,8 @@ const Schema<TrainOptions>& train_schema() {
                     "maximum absolute value of each element of the gradient; larger elements are clipped",
                     greater_than<std::optional<double>>(0.0))
           .optional("accumulate", &TrainOptions::accumulate,
-                    "number of microbatches into which each replica's share of a batch is divided: the same "
-                    "gradient in less memory",
+                    "number of microbatches into which each replica's share of a batch is divided; the "
+                    "gradient is the same and needs less memory",
                     between<int64_t>(1, 2147483647))
           .optional(
               "max_time", &TrainOptions::max_time,

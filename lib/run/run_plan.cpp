@@ -84,7 +84,7 @@ void check_processes(const RunConfig& config, const Placement& placement, const 
       return reject(fmt::format("several replicas or stages cannot share {}", devices[i].str()));
 }
 
-/// Returns "2 CPUs": the devices of each replica.
+/// Returns the devices of each replica as text, such as "2 CPUs".
 std::string devices_text(const Placement& placement) {
   const std::vector<DeviceId>& devices = placement.replicas[0];
   return fmt::format("{} {}{}", devices.size(), is_gpu(devices[0]) ? "GPU" : "CPU",

@@ -17,9 +17,10 @@ namespace dtrain {
 struct RunPlan {
   RunConfig config;
   Placement placement;
-  World& world;        // the processes of the run; must outlive the plan
-  ReplicaRanks ranks;  // ranks of the placement's replicas, which belong to this process; if the processes
-                       // divide the replicas (has_divided_replicas()), as if all were in this process
+  World& world;  // the processes of the run; must outlive the plan
+  // Ranks of the placement's replicas, which all belong to this process. If the processes divide the replicas
+  // (has_divided_replicas()), the ranks are those of a run of this process alone.
+  ReplicaRanks ranks;
   std::vector<std::string> warnings = {};  // warnings of the placement, as lines of Diagnostics::warnings()
   std::vector<int> cores = available_cores();  // cores for the replicas on CPUs
   /// Whether matrix products on CPUs have rows whose bits do not depend on the other rows (make_cpu_ops()),
@@ -30,7 +31,7 @@ struct RunPlan {
 
   /// Whether each process has some slots of every replica, instead of whole replicas.
   bool has_divided_replicas() const { return placement.divides_replicas && world.size() > 1; }
-  /// Number of slots of a replica, and those that are in a process.
+  /// The number of slots of a replica. slots_of() returns the slots that a process has.
   int slots() const { return static_cast<int>(placement.replicas.at(0).size()); }
   Range slots_of(int process) const {
     return has_divided_replicas() ? part_of(slots(), process, world.size()) : Range{0, slots()};
@@ -54,9 +55,10 @@ RunPlan plan_run(RunConfig config, World& world);
 /// threads.
 RunPlan plan_training(RunConfig config, World& world);
 
-/// Returns the configuration with the resolved options of a run that it continues, if it has the same
-/// strategy with the same other options and leaves these open. `saved_strategy`: the strategy in that run's
-/// configuration, {kind: options}.
+/// Returns `config` with the options that a saved run has chosen for its strategy, to continue that run: if
+/// both have the same strategy, `config` leaves these options open, and the other options are equal.
+/// Otherwise returns `config`. `saved_strategy`: the strategy in the saved run's configuration, {kind:
+/// options}.
 RunConfig keep_choices(RunConfig config, const ConfigNode& saved_strategy);
 
 }  // namespace dtrain

@@ -22,8 +22,8 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
   if (goal.kind != ThresholdGoal::Kind::fixed && !has_validation)
     diagnostics.error(
         mark,
-        "threshold: it is chosen on the validation split, which the data set does not have; give it "
-        "one (validation: {split: {of: train, fraction: 0.15}}), or a number here");
+        "threshold: it is chosen on the validation split, which the data set does not have; add "
+        "one (validation: {split: {of: train, fraction: 0.15}}), or give a number here");
   if (config.graph.nodes.empty()) return;
   bool found = false;
   for (size_t head = 0; head < config.heads.size(); ++head) {

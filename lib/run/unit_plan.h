@@ -10,8 +10,8 @@ namespace dtrain {
 /// without augmentations, using the facts of the run's training split. Throws UserError if these lack the
 /// numbers of a fitted transform.
 ColumnPlan unit_plan_of_input(const RunConfig& config, const TensorSpec& input);
-/// The same for a target; with windows, for the target of one row. A target that is one of the inputs
-/// (`target: {input: image}`) also has that input's transforms.
+/// Returns the same plan for a target. With windows, the plan is that of the target of one row. A target that
+/// is one of the inputs (`target: {input: image}`) also has that input's transforms.
 ColumnPlan unit_plan_of_target(const RunConfig& config, const TensorSpec& target);
 
 }  // namespace dtrain

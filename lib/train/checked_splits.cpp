@@ -29,7 +29,7 @@ void look_through(const RunConfig& config, const Dataset& data, const char* name
   }
 }
 
-/// Returns true if the split is drawn from one of these, directly or through other splits.
+/// Returns true if the split is drawn from one of the splits `names`, directly or through other splits.
 bool is_drawn_from(const DatasetSpec& dataset, const SplitSpec* split, const std::set<std::string>& names) {
   for (; split && split->drawn; split = dataset.find(split->drawn->of))
     if (names.contains(split->drawn->of)) return true;

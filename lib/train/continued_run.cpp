@@ -20,7 +20,7 @@ RunConfig config_to_continue(RunConfig config, const Checkpoint& checkpoint) {
 void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer) {
   for (const std::string& path : directory.set_aside_after(step))
     observer.on_note(
-        fmt::format("set aside {}: newer than step {}, from which the run continues", path, step));
+        fmt::format("set aside {}, which is newer than step {}, from which the run continues", path, step));
 }
 
 namespace {
@@ -49,7 +49,7 @@ void bring_checkpoints(const RunDirectory& directory, const Checkpoint& resumed,
 std::string explain_end(const TrainingState& state, const RunConfig& config) {
   if (state.stopped)
     return fmt::format(
-        "nothing left to train: a callback ended the run after {}{}; to continue, give another end (--epochs "
+        "nothing left to train: a callback ended the run after {}{}; to continue, set a new end (--epochs "
         "N) or other callbacks (--set 'train.callbacks=[terminate_on_nan]')",
         format_plural(state.epoch, "epoch"),
         state.stop_reason.empty() ? "" : fmt::format(" ({})", state.stop_reason));

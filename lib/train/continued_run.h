@@ -11,16 +11,17 @@
 
 namespace dtrain {
 
-/// Returns a configuration for training on from a checkpoint: with the facts of the checkpoint's training
-/// split, and with the choices of its run that the configuration leaves open (keep_choices()).
+/// Returns the configuration of a run that continues from a checkpoint. It has the facts of the checkpoint's
+/// training split and, for options that `config` leaves open, the choices of the checkpoint's run
+/// (keep_choices()).
 RunConfig config_to_continue(RunConfig config, const Checkpoint& checkpoint);
 
 /// Sets aside the checkpoints in the directory that are newer than `step`, from which the run continues.
 void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer);
 
 /// Makes the directory of a run start with the checkpoint from which it resumed and with the best checkpoint
-/// so far, which is next to that one. If the best one cannot be read, the trainer forgets the best value.
-/// `trainer`: restored from `resumed`.
+/// so far, which is in the same folder as `resumed`. If the best one cannot be read, the trainer forgets the
+/// best value. `trainer`: restored from `resumed`.
 void bring_checkpoints(const RunDirectory& directory, const Checkpoint& resumed, Trainer& trainer,
                        Observer& observer);
 

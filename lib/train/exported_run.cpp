@@ -52,7 +52,7 @@ class ProbeBatch : public Batch {
   const std::vector<std::vector<float>>& inputs_;
 };
 
-/// Returns random values between -1 and 1, or random indices; some are 0 if it marks padding.
+/// Returns random values between -1 and 1, or random indices; some indices are 0 if 0 marks padding.
 std::vector<float> draw_probe(const Graph& graph, size_t input) {
   const TensorSpec& spec = graph.spec({graph.inputs[input]});
   const Philox draw = Philox::of(0, 0x50524f42);  // "PROB"

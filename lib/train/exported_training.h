@@ -1,4 +1,4 @@
-// Converts the training state of a saved run to Keras 3's.
+// Converts the training state of a saved run to that of Keras 3.
 #pragma once
 
 #include <optional>

@@ -166,15 +166,15 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   for (const auto& [name, weight] : offers)
     if (!known.contains(name)) unused.push_back(weight->name);
   if (!missing.empty())
-    report(
-        fmt::format("has no {} (list weights that keep their initial value under skip, and weights with "
-                    "other names under rename)",
-                    list_some(missing)));
+    report(fmt::format(
+        "the file has no {} (list weights that keep their initial value under skip, and weights with "
+        "other names under rename)",
+        list_some(missing)));
   if (!unused.empty())
-    report(
-        fmt::format("this model has no weight for its {} (list weights that are not needed under unused, and "
-                    "weights with other names under rename)",
-                    list_some(unused)));
+    report(fmt::format(
+        "this model has no weight for the file's {} (list weights that are not needed under unused, and "
+        "weights with other names under rename)",
+        list_some(unused)));
   result.description =
       fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), result.path);
   if (!initial.empty()) result.description += "; with initial values: " + list_some(initial);

@@ -21,7 +21,7 @@ struct TorchArray {
 struct Pretrained {
   std::string path;
   WeightFile file;  // owns the arrays
-  // Indexed by the model's names; others keep their initial values.
+  // Indexed by the model's names; weights that are not listed keep their initial values.
   std::map<std::string, const ArrayRef*> weights;
   std::deque<TorchArray> of_torch;  // PyTorch weights converted to Keras's order of axes
   std::vector<std::string> warnings;

@@ -24,7 +24,8 @@ bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) 
   });
 }
 
-/// Writes the part of an array of the state that belongs to a parameter: `range`, of shape `shape`.
+/// Writes a checkpoint's array for a parameter to `range` of the array `state` of the engine's state. Throws
+/// UserError unless the array exists and has float32 values of the shape `shape`.
 void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
                    const Shape& shape, std::string_view state, Range range, Engine& engine) {
   const std::string name = slice.path();
@@ -112,8 +113,8 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
   }
   if (reset.empty()) return "";
   return fmt::format(
-      "the checkpoint has no optimizer state for {}, not trained before: {} with initial values",
-      list_some(reset), reset.size() == 1 ? "it starts" : "they start");
+      "the checkpoint has no optimizer state for {}, which {} not trained before: {} with initial values",
+      list_some(reset), reset.size() == 1 ? "was" : "were", reset.size() == 1 ? "it starts" : "they start");
 }
 
 }  // namespace

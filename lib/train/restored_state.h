@@ -13,9 +13,9 @@ namespace dtrain {
 
 /// Allocates parameters and optimizer state for training and loads them from a checkpoint. Optimizer state
 /// that the checkpoint lacks keeps its initial value: all of it if the checkpoint has another optimizer,
-/// otherwise that of weights that were not trained before. `state`: the checkpoint's; records these weights
-/// in slots_since. Returns a message for the user, or "" if nothing was reset. Throws UserError if a weight
-/// is missing or has another shape, or if there is too little memory.
+/// otherwise that of weights that were not trained before. `state`: the checkpoint's state, in which these
+/// weights are recorded as slots_since. Returns a message for the user, or "" if nothing was reset. Throws
+/// UserError if a weight is missing or has another shape, or if there is too little memory.
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
                                  TrainingState& state);
 
@@ -25,11 +25,11 @@ void restore_weights(const Checkpoint& checkpoint, Engine& engine);
 
 /// Puts a model with the weights of a checkpoint on the devices of the plan, for `purpose` (evaluation or
 /// prediction) with batches of at most `batch_size` samples. `data`: memory of the samples. Throws UserError
-/// like restore_weights(), or if there is too little memory. Keeps references to the plan.
+/// like restore_weights(), or if there is too little memory. Keeps a reference to the plan.
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                              Plan::Purpose purpose, int64_t batch_size,
                                              const DataMemory& data);
-/// The same for batches of the loader.
+/// Like the function above, but takes the memory of the samples from a loader.
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                              Plan::Purpose purpose, int64_t batch_size, const Loader& loader);
 

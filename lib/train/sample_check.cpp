@@ -38,8 +38,8 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
     std::string advice;
     if (const auto number = static_cast<int64_t>(*wrong); consumer.is_unit_a_class && number > 0)
       advice = fmt::format(
-          "; class {} needs an output of at least {} units, but it has {} (`units: auto`: one for each "
-          "class)",
+          "; class {} needs an output of at least {} units, but it has {} (`units: auto` gives one "
+          "for each class)",
           number, number + 1, consumer.units);
     const int64_t sample = first + (wrong - values.begin()) / elements;
     throw UserError(fmt::format("sample {} (from 0{}) of {} has {} for '{}', which takes {} to {}{}", sample,

@@ -75,7 +75,7 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
   const DirectoryLock lock(directory.checkpoint_directory(), DirectoryLock::Kind::shared);
   check_can_be_listed(directory.checkpoint_directory());
   // The lock prevents checkpoints from being removed meanwhile. On file systems without locks, listed files
-  // may be gone when they are opened, and newer ones may exist: then list again.
+  // may be gone when they are opened, and newer ones may exist. The loop then lists them again.
   std::set<std::string> damaged;
   for (int looks = 0; looks < 100; ++looks) {
     const std::vector<std::string> paths = directory.checkpoints();
@@ -146,7 +146,7 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
   if (!state.best) return newest->path();
   std::string best = directory.checkpoint_path(state.best->step);
   if (file_type(best) != FileType::nothing) return best;
-  warn(fmt::format("{}: the best checkpoint, named by {}, does not exist; using the latter", best,
+  warn(fmt::format("{}: the best checkpoint, named by {}, does not exist; using the newest one", best,
                    newest->path()));
   return newest->path();
 }

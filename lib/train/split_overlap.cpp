@@ -23,7 +23,7 @@ bool of_same_files(const DataIdentity& a, const DataIdentity& b) {
                     [](const auto& x, const auto& y) { return x.bytes == y.bytes && x.digest == y.digest; });
 }
 
-/// Returns how the splits were drawn together: "seed 1: validation 0.2"; "" if they were not.
+/// Returns how the splits were drawn together, such as " by seed 1: validation 0.2"; "" if they were not.
 std::string draw_of(const DataIdentity& identity) {
   const size_t at = identity.drawn.find(" by ");
   return at == std::string::npos ? "" : identity.drawn.substr(at);
@@ -37,7 +37,7 @@ int64_t count_common(std::vector<int64_t> a, std::vector<int64_t> b) {
   return static_cast<int64_t>(common.size());
 }
 
-/// Returns "; split: {seed: 1} ..." if the other run drew its splits.
+/// Returns advice such as "; split: {seed: 1} ..." if the other run drew its splits; else "".
 std::string advice(const RunConfig& other) {
   const auto& seed = other.dataset.facts.split_seed;
   return seed ? fmt::format("; split: {{seed: {}}} with that run's fractions gives this one the same splits",

@@ -84,7 +84,8 @@ class RunClock {
   Clock::time_point begin_, run_begin_, lap_;
   TimeSpent spent_;  // all categories except `computing` and `total`
   double step_seconds_ = 0, in_steps_ = 0;
-  double epoch_waited_ = 0, epoch_in_steps_ = 0;  // times when this process began the epoch
+  // Values of spent_.waiting and in_steps_ when this process began the epoch.
+  double epoch_waited_ = 0, epoch_in_steps_ = 0;
 };
 
 }  // namespace dtrain

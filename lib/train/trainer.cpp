@@ -85,7 +85,8 @@ void Trainer::run() {
     ended = train();
     finish_steps(0);
   } catch (const std::exception& error) {
-    // All processes find the same UserErrors, except of reading, and the caller reports them once.
+    // All processes find the same UserErrors, except errors of reading samples, and the caller reports them
+    // once.
     const bool is_user_error = dynamic_cast<const UserError*>(&error) != nullptr;
     if (!is_user_error || dynamic_cast<const ReadError*>(&error)) world_.abort(error.what(), is_user_error);
     save_after_failure(first_step);
@@ -99,7 +100,7 @@ void Trainer::run() {
   const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
   if (ended) return;
   if (stop_ != 0) throw Interrupted(stop_, fmt::format("stopped at step {}; saved {}", state_.step, where));
-  observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} continues",
+  observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} continues the run",
                                 config_.train.max_time->str(), state_.step,
                                 checkpointing_->directory().path()));
 }
@@ -199,7 +200,7 @@ bool Trainer::should_stop(bool may_save) {
   return stop_ != 0 || asked[2] != 0;
 }
 
-/// The processes agree without a message unless the interval is a time.
+/// The processes need no messages to agree unless the interval is a time.
 bool Trainer::is_save_due(int64_t step) {
   const bool due = checkpointing_->due_after_step(step);
   return config_.checkpoint.every.is_time() ? world_.any(due) : due;

@@ -1,4 +1,4 @@
-// The start of a trainer: with fresh weights, weights of a file, or the state of a checkpoint.
+// Starts a trainer with initial weights, with the weights of a file, or with the state of a checkpoint.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -24,8 +24,8 @@ std::string written_in(const ConfigNode& part, std::string_view key) {
   return text;
 }
 
-/// Throws UserError for changes because of which an unfinished epoch would use samples twice or never, or mix
-/// different kinds of sums.
+/// Throws UserError if options have changed so that an unfinished epoch would use samples twice or never, or
+/// would mix different kinds of sums.
 void check_epoch_continues(const std::string& path, const ConfigNode& saved, const ConfigNode& now) {
   const auto check = [&](const ConfigNode& before, const ConfigNode& after, std::string_view key) {
     if (written_in(before, key) == written_in(after, key)) return;
@@ -42,8 +42,8 @@ void check_epoch_continues(const std::string& path, const ConfigNode& saved, con
 
 }  // namespace
 
-/// If the data changed within an epoch, samples would be used twice or never: throws UserError. Between
-/// epochs, a change may be intended, and is only a warning.
+/// Throws UserError if the data changed within an epoch, because samples would be used twice or never.
+/// Between epochs, a change may be intended, and the user only gets a warning.
 void Trainer::check_data_unchanged(const std::string& path) {
   for (const auto& [split, before] : std::exchange(state_.data, data_)) {
     const auto now = data_.find(split);

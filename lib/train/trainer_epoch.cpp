@@ -34,7 +34,7 @@ std::optional<Measures> Trainer::validate() {
     engine_->state().swap_average();
     return measures;
   } catch (...) {
-    // A spread state cannot be saved after a failure.
+    // A spread state need not be swapped back, because it cannot be saved after a failure.
     if (!engine_->state().is_spread()) engine_->state().swap_average();
     throw;
   }

@@ -181,7 +181,7 @@ class Directories(Saving):
         self.wait_for(lambda: self.checkpoints("run-recovered"))
         process.send_signal(signal.SIGTERM)
         process = self.finish(process, 143)
-        self.assertIn("run: the directory was removed during the run; from now on it saves in", process.err)
+        self.assertIn("run: the directory was removed during the run, which now saves in", process.err)
         self.assertIn(f"run-recovered/checkpoints/{self.checkpoints('run-recovered')[-1].name}", process.err)
         epochs = [line["epoch"] for line in self.metrics("run-recovered")]
         self.assertEqual(epochs, list(range(1, len(epochs) + 1)))

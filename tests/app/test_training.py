@@ -263,7 +263,7 @@ class Resume(Case):
         self.fit("--epochs", 1, "--set", "model.layers.0.dense.trainable=false")
         frozen = self.arrays(self.checkpoints()[-1])
         resumed = self.dtrain("resume", "run", "--set", "model.layers.0.dense.trainable=true", "--epochs", 2)
-        self.assertIn("no optimizer state for 'dense/kernel', 'dense/bias', not trained before", resumed.err)
+        self.assertIn("no optimizer state for 'dense/kernel', 'dense/bias', which were not trained before", resumed.err)
         trained = self.arrays(self.checkpoints()[-1])
         self.assertNotIn(("momentum", "dense/kernel"), frozen)
         self.assertIn(("momentum", "dense/kernel"), trained)

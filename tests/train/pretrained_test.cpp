@@ -86,7 +86,7 @@ TEST_CASE("all weights that do not fit are reported at once, with names and both
   const std::string deeper =
       before.error({before.from(), "model.layers=[{dense: {units: 8}}, {dense: {units: 3, name: top}}]"});
   CHECK(has(deeper, "has no 'top/kernel', 'top/bias'"));
-  CHECK(has(deeper, "this model has no weight for its 'dense_1/kernel', 'dense_1/bias'"));
+  CHECK(has(deeper, "this model has no weight for the file's 'dense_1/kernel', 'dense_1/bias'"));
   const std::string patterns =
       before.error({before.from(", rename: {'base/*': 'dense/*'}, skip: 'tail/*', unused: 'predictions/*'")});
   CHECK(has(patterns, "weights.rename: the pattern 'base/*' matches no weight of the file"));

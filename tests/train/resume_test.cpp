@@ -409,8 +409,8 @@ TEST_CASE("an unfrozen layer starts with new slots, with a warning") {
   trainer.restore(checkpoint);
   REQUIRE(recorder.warnings.size() == 1);
   CHECK(recorder.warnings[0] ==
-        "the checkpoint has no optimizer state for 'conv2d/kernel', not trained before: it starts with "
-        "initial values");
+        "the checkpoint has no optimizer state for 'conv2d/kernel', which was not trained before: it starts "
+        "with initial values");
   // The other slots continue unchanged.
   const HostArrays arrays = trainer.engine().state().download();
   for (const ParameterSlice& slice : trainer.engine().layout().slices()) {

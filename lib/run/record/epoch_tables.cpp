@@ -28,9 +28,10 @@ TableLine table_line(const Json& record) {
 }
 
 TableBytes table_bytes(const RunConfig& config) {
-  constexpr size_t kText = 8;   // bytes of a count of up to six digits, with its separator
-  constexpr size_t kLines = 7;  // lines in memory: of the newest epoch, of the best one and of the best one
-                                // on disk, and of two checkpoints that are being written
+  constexpr size_t kText = 8;  // bytes of a count of up to six digits, with its separator
+  // Lines in memory: those of the newest epoch, of the best epoch and of the best epoch on disk, and two for
+  // each of two checkpoints that are being written.
+  constexpr size_t kLines = 7;
   size_t elements = 0;
   for (const Head& head : config.heads)
     for (const HeadMetric& metric : head.metrics)

@@ -11,7 +11,8 @@ namespace dtrain {
 /// UserError.
 void make_directories(const std::filesystem::path& path, std::vector<std::string>& made);
 
-/// An open, locked directory, which may be renamed meanwhile; before open(), only its path.
+/// An open, locked directory, which may be renamed while it is open. Before open(), the object has only its
+/// path.
 struct HeldDirectory {
   explicit HeldDirectory(std::string given);
   HeldDirectory(const HeldDirectory&) = delete;
@@ -30,9 +31,10 @@ struct HeldDirectory {
   bool is_gone() const;
 
   std::string path;
-  std::filesystem::path absolute;  // absolute form of `path`: the working directory may be removed, too
-  int fd = -1;                     // -1 until the directory is open
-  std::vector<std::string> made;   // directories that open() created
+  // Absolute form of `path`, found at the start because the working directory may be removed, too.
+  std::filesystem::path absolute;
+  int fd = -1;                    // -1 until the directory is open
+  std::vector<std::string> made;  // directories that open() created
 };
 
 }  // namespace dtrain

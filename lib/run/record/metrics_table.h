@@ -11,8 +11,8 @@
 namespace dtrain {
 
 /// One row per epoch, with the records' keys as header in the order of first occurrence; a cell is empty if
-/// its record lacks the key. Numbers parse back to the same double (nan, inf and -inf are written like that).
-/// Stored as text, to which each epoch appends a row.
+/// its record lacks the key. Numbers parse back to the same double, and non-finite numbers are written as
+/// nan, inf and -inf. Stored as text, to which each epoch appends a row.
 class MetricsTable {
  public:
   /// Adds the lines that were appended to `history` since the previous call.

@@ -4,7 +4,7 @@ namespace dtrain {
 
 namespace {
 
-/// Events from before `outcome` was recorded.
+/// Returns the outcome of an event of dtrain 0.1, which has no `outcome`.
 Outcome outcome_from_words(const Json& end_event) {
   if (end_event.find("failed")) return Outcome::failed;
   const Json* how = end_event.find("how");

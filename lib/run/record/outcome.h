@@ -21,11 +21,11 @@ inline const EnumNames<Outcome> names_of<Outcome> = {{Outcome::done, "done"},
                                                      {Outcome::interrupted, "interrupted"},
                                                      {Outcome::failed, "failed"}};
 
-/// The name in run.jsonl: "out_of_time".
+/// Returns the outcome's name in run.jsonl, such as "out_of_time".
 const char* name_of(Outcome outcome);
 
-/// Returns the outcome that an "end" event records. Events of dtrain 0.1 have no `outcome`; theirs follows
-/// from `failed` and from the words of `how`.
+/// Returns the outcome that an "end" event records. Events of dtrain 0.1 have no `outcome`; the outcome then
+/// follows from `failed` and from the words of `how`.
 Outcome outcome_of(const Json& end_event);
 
 }  // namespace dtrain

@@ -235,7 +235,7 @@ std::string RunDirectory::ensure() {
       held_->path = free_name(parent, removed.filename().string()).string();
       held_->open();
       held_->make_checkpoints();
-      return fmt::format("{}: the directory was removed during the run; from now on it saves in {}",
+      return fmt::format("{}: the directory was removed during the run, which now saves in {}",
                          removed.string(), held_->path);
     } catch (const Error& error) {
       why = error.what();
@@ -315,7 +315,7 @@ void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
   const std::vector<int64_t> all = steps();
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {
     if (best == all[i]) continue;
-    remove(checkpoint_at(all[i]));  // a failure is harmless: one checkpoint too many
+    remove(checkpoint_at(all[i]));  // a failure is harmless, because it only leaves one checkpoint too many
   }
 }
 

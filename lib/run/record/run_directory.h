@@ -35,7 +35,7 @@ class RunDirectory {
   /// Returns the paths of the checkpoints, by ascending step.
   std::vector<std::string> checkpoints() const;
   bool has_checkpoint(int64_t step) const;
-  /// Returns whether a configuration was written, as every run does at its start.
+  /// Returns whether the directory has a config.yaml, which every run writes at its start.
   bool has_begun() const;
 
   /// Returns whether dtrain (this or an earlier version) created the directory: it has a run.jsonl that
@@ -49,7 +49,7 @@ class RunDirectory {
   /// holds the lock. Throws UserError if the directories cannot be created, or if they contain files with a
   /// run's file names that no run wrote. Does nothing if the directory is already held.
   bool try_hold();
-  /// The same, but throws UserError if another process holds the directory.
+  /// Like try_hold(), but throws UserError if another process holds the directory.
   void hold();
   /// Undoes hold() for a run that failed to start, unless there are checkpoints or metrics of finished
   /// epochs: removes the directories and run files that did not exist before.
@@ -73,7 +73,7 @@ class RunDirectory {
   /// Writes tables.jsonl; removes it if `lines` is empty.
   void write_tables(const std::string& lines) const;
   void write_report(const std::string& html) const;
-  /// Append a line without syncing to disk; checkpoints contain all lines.
+  /// Append lines without syncing them to disk, because checkpoints contain all lines.
   void append_metrics(std::string_view line) const;
   void append_table(std::string_view rows) const;
   /// Appends a line to run.jsonl, which records when and with which software the run was started, resumed and
@@ -92,8 +92,8 @@ class RunDirectory {
   /// remove after writing it, but never the newest existing one nor those of the steps in `kept`. Returns
   /// false if there is none to remove.
   bool make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const;
-  /// Renames checkpoints after `step` (appends ".set-aside", and a number if that name is taken), so that
-  /// they are not resumed from but not lost either. Returns their paths.
+  /// Renames checkpoints after `step` (appends ".set-aside", and a number if that name is taken), so that no
+  /// run resumes from them, and none is lost. Returns their paths.
   std::vector<std::string> set_aside_after(int64_t step) const;
   /// Removes the files of a run that will be overwritten.
   void clear() const;

@@ -16,7 +16,8 @@
 namespace dtrain {
 
 struct TrainingState {
-  /// Upper limit of the sums of a run's metrics, because they are copied in every step.
+  /// Upper limit of the number of sums of a run's metrics. There is a limit because every step copies the
+  /// sums.
   static constexpr int64_t kMostSums = int64_t{1} << 24;
   static constexpr int64_t kSumsVersion = 2;  // the largest Metric::sums_version()
 
@@ -53,7 +54,8 @@ struct TrainingState {
   std::optional<Best> best;
   std::map<std::string, DataIdentity> data;  // identity of the data, by split; empty in older checkpoints
   History history;                           // a separate part of a checkpoint
-  // Tables of the newest epoch; with those of the best epoch, a separate part of a checkpoint.
+  // Tables of the newest epoch. Together with those of the best epoch, they are a separate part of a
+  // checkpoint.
   TableLine tables;
   bool stopped = false;     // whether a callback stopped the run
   std::string stop_reason;  // the callback's message, if stopped

@@ -15,8 +15,8 @@
 
 namespace dtrain {
 
-/// Returns whether a loss is not finite, or is negative although no loss of the run can be: samples may be
-/// invalid.
+/// Returns whether a loss is not finite, or is negative although no loss of the run can be. Invalid samples
+/// may be the cause.
 bool is_suspect(const RunConfig& config, double loss);
 
 /// Opens a split as a data set for the run's plans. `training`: the split is trained on, so it is augmented
@@ -26,7 +26,7 @@ std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const Split
 /// Returns the lengths of a split's samples; null unless batches are made by length.
 std::shared_ptr<const SampleLengths> lengths_of(const RunConfig& config, const Dataset& data);
 
-/// Opens a split as a loader of the run's batches. `rows`: those that are read (LoaderOptions::rows).
+/// Opens a split as a loader of the run's batches. `rows`: the rows that are read (LoaderOptions::rows).
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
                                     bool training, RowsOfBatch rows = nullptr);
 /// Returns the rows of a batch that the replicas of this process compute; null if there are no other
@@ -39,7 +39,7 @@ struct Measures {
   struct Uncertain {
     std::string name;
     double by = 0;
-    /// Returns a warning for the user. `prefix`: that of the split, "val_" or "".
+    /// Returns a warning for the user. `prefix`: the split's prefix, "val_" or "".
     std::string describe(const std::string& prefix = "") const;
   };
   static constexpr double kStatedAccuracy = 0.005;

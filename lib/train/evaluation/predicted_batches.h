@@ -13,7 +13,8 @@
 
 namespace dtrain {
 
-/// One output's rows of a batch: the elements of its samples, contiguous.
+/// One output of the model for the samples of a batch. `output` has the elements of all samples,
+/// contiguously.
 struct HeadBatch {
   std::span<float> output;
   View target;                     // shape [samples, ...], in the form that the loss takes

@@ -68,7 +68,7 @@ class WorstSamples::HeadErrors {
     const auto best = [](const std::vector<double>& values) {
       return Json(std::max_element(values.begin(), values.end()) - values.begin());
     };
-    // One row per sample, whose largest column is the class.
+    // The output has one row per sample, and the class is the index of the row's largest column.
     const bool is_class =
         head_.loss->tells_classes() && !head_.loss->is_of_columns() && output_.shape.rank() == 1;
     Json described = Json::object();
