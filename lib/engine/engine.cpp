@@ -149,7 +149,7 @@ Engine::~Engine() {
     if (watchdog_ && aborted_) deadline_.arm("the GPUs do not respond after an error");
   } catch (const Error&) {  // the error was already reported, and the deadline is running
   }
-  world_.release();  // the slots' memory may be in use after a failure of another process
+  world_.release();  // exchanges may still use the slots' memory after a failure of another process
 }
 
 void Engine::allocate(Plan::Purpose purpose, int64_t batch_size) {
@@ -239,9 +239,9 @@ void Engine::run(const SlotWork& work) {
 }
 
 /// Runs a step and updates intact_. After a failure to read samples, or of another process, the state is
-/// intact, because no replica has updated its parameters. The exception: with several replicas, devices that
-/// update without waiting for the host, or for the slots of other processes, may have used an incomplete
-/// reduction.
+/// intact, because no replica has updated its parameters. But with several replicas, it is not intact if
+/// devices update without waiting for the host, or for the slots of other processes, because they may have
+/// used an incomplete reduction.
 void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   const auto note_unfinished = [&] {
     const bool on_devices = slots_[0]->runs_ahead() || (world_.size() > 1 && threads_.slots() > 1 && on_gpu_);

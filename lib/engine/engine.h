@@ -30,8 +30,8 @@
 
 namespace dtrain {
 
-/// Sums over a global batch and its number of samples. The sums are the accumulators of all heads and, if the
-/// model has regularizers, their penalties times the number of samples (count_totals()).
+/// Sums over a global batch, and the batch's number of samples. The sums are the accumulators of all heads
+/// and, if the model has regularizers, their penalties times the number of samples (count_totals()).
 struct BatchTotals {
   std::vector<double> sums;
   int64_t samples = 0;
@@ -83,8 +83,8 @@ class Engine {
   int most_pending() const { return slots_[0]->runs_ahead() ? 1 : 0; }
   /// Returns the seconds that the calling thread has spent in the steps of this run, by activity.
   const StepSeconds& step_seconds() const { return replicas_.front()->executors().front()->step_seconds(); }
-  /// Whether parameters and optimizer state are those of the last finished step; false after any failure
-  /// except of reading samples.
+  /// Whether parameters and optimizer state are those of the last finished step. False after a failure,
+  /// unless reading samples or another process failed before any replica updated its parameters.
   bool intact() const { return intact_; }
 
   // The functions below must not be called while steps are running, unless stated otherwise.

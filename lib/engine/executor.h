@@ -72,7 +72,7 @@ class Executor {
   bool launched() const { return launched_; }
   /// `watchdog` is notified while samples are read.
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
-  /// Steps end between two instructions when another process fails.
+  /// Lets steps end between two instructions when `world` reports that another process has failed.
   void set_world(const World& world) { world_ = &world; }
 
   const StepSeconds& step_seconds() const { return step_seconds_; }
@@ -85,7 +85,8 @@ class Executor {
   /// slot, in steps of `microbatches` microbatches.
   size_t arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, const std::set<int64_t>& lengths,
                      int microbatches);
-  /// Host memory, in bytes, for the values that these plans send to and receive from other processes.
+  /// Host memory, in bytes, for the values that the plans of arena_bytes() send to and receive from other
+  /// processes.
   size_t transfer_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes,
                         const std::set<int64_t>& lengths);
   /// Bytes of the totals of steps, on the device and on the host.
@@ -113,8 +114,8 @@ class Executor {
   /// Gathers samples that are kept on the device into the frame, unless it is null. Part of the captured
   /// graph.
   void gather(const Batch& batch, Range samples, const Frame* frame);
-  /// Adds the penalties of regularizers to the totals, and copies them to the host. Part of the captured
-  /// graph.
+  /// Adds the penalties of regularizers to the totals, and copies the totals to the host. Part of the
+  /// captured graph.
   void fetch_totals();
   void update_on_device();
   void update_on_host();
@@ -128,7 +129,7 @@ class Executor {
   /// contributes zeros and takes part in the collective calls of other replicas' layers.
   void compute(Frame* frame, const StepInfo& info, bool accumulates);
   void train_microbatch(const StepRequest& request, Range samples, int index, int count, StepMode mode);
-  /// Runs the slot's tasks of one step; for replicas with several slots.
+  /// Runs the microbatches of one step: by the schedule if the replica has several slots, otherwise in order.
   void train_microbatches(const StepRequest& request, const Microbatches& microbatches);
   void train_by_schedule(const StepRequest& request, const Microbatches& microbatches);
   /// Runs forward for a frame; without one, takes part in the collective calls of a microbatch of which only

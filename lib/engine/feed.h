@@ -32,7 +32,7 @@ class Feed {
  private:
   /// How a column is uploaded to the device.
   struct Column {
-    GatherSpec spec;  // how rows are converted; each batch sets row_elements, because it may be cut
+    GatherSpec spec;  // how rows are converted; each batch sets row_elements, because its rows may be cut
     // Number of elements of a row that is not cut; 0 if other threads have read the rows, already cut to the
     // batch's length.
     int64_t elements = 0;

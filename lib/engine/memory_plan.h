@@ -45,14 +45,14 @@ struct HostNeeds {
 /// Memory that is available.
 struct FreeMemory {
   size_t bytes = 0;
-  std::string limit;  // where this number comes from: "the machine's free memory"
+  std::string limit;  // where this number comes from, such as "the machine's free memory"
 };
 
 /// Planned use of one memory (the host's or a GPU's).
 struct MemoryDemand {
   std::optional<int> gpu = {};  // nullopt: the host
   FreeMemory free = {};
-  MemoryPlan sum = {};                     // over the replicas that use this memory
+  MemoryPlan sum = {};                     // sum of the plans that use this memory
   HostNeeds host = {};                     // zero for a GPU
   std::optional<MemoryPlan> largest = {};  // largest plan that was added
 
@@ -61,7 +61,7 @@ struct MemoryDemand {
   }
   /// Missing bytes; negative if memory is left.
   double excess() const { return static_cast<double>(total()) - static_cast<double>(free.bytes); }
-  std::string name() const;  // "cpu", "gpu:1"
+  std::string name() const;  // such as "cpu" or "gpu:1"
   /// Returns a text such as "1.2 GB of parameters, 3.4 GB of activations".
   std::string parts() const;
 };
@@ -74,8 +74,8 @@ std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const H
 /// Returns the memory with the least bytes left after its planned use.
 const MemoryDemand& scarcest(std::span<const MemoryDemand> demands);
 
-/// Returns the error message if batches of this size do not fit: "gpu:0: batches of 64 need 3 GB (...), but 2
-/// GB is available (...)".
+/// Returns the error message if batches of this size do not fit, such as "gpu:0: batches of 64 need 3 GB
+/// (...), but 2 GB is available (...)".
 std::string shortage(const MemoryDemand& demand, int64_t batch_size);
 
 /// Returns a warning if the host's plan fits only by swapping or by displacing the memory of other programs,

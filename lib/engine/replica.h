@@ -74,8 +74,8 @@ class Replica {
   }
 
   const int first_slot_;
-  std::unique_ptr<RemoteSlots> remote_;               // null if all slots are in this process
-  ReplicaPlans plans_;                                // destroyed after the executors' frames
+  std::unique_ptr<RemoteSlots> remote_;  // null if all slots are in this process
+  ReplicaPlans plans_;                   // before the executors, so that it is destroyed after their frames
   std::vector<std::unique_ptr<Executor>> executors_;  // indexed by slot of this process
 };
 

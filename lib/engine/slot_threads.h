@@ -48,8 +48,8 @@ class SlotThreads {
     return *all_[static_cast<size_t>(slot)][static_cast<size_t>(rank)];
   }
   /// Returns the communicator of all slots whose devices may wait for each other. It has the slots of all
-  /// processes, except if the replicas are on CPUs, have several slots and are not divided among processes:
-  /// then it has those of this process, and only the host waits for other processes.
+  /// processes, except if the replicas are on CPUs, have several slots and are not divided among processes.
+  /// In that case, it has the slots of this process, and only the host waits for other processes.
   Collective& waiting_slots(int rank, int slot) {
     if (slots_ == 1) return replicas_of_all(rank, slot);
     return everyone_of_all_.empty() ? everyone(rank, slot) : *everyone_of_all_[index_of(rank, slot)];

@@ -36,7 +36,7 @@ std::string list_ranks(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "process " : "processes ") + text;
 }
 
-/// Returns "node1 (process 0), node2 (processes 1 to 3)".
+/// Returns a text such as "node1 (process 0), node2 (processes 1 to 3)".
 std::string describe_processes(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
   std::vector<std::pair<std::string, std::vector<int>>> by_host;
   for (const int rank : ranks) {

@@ -10,7 +10,7 @@ namespace dtrain {
 /// a small message takes microseconds. Later it yields the core, and after 1 ms it sleeps 50 us.
 class Backoff {
  public:
-  /// Restarts after progress.
+  /// Restarts the waiting; to be called after progress.
   void reset() { since_ = Clock::now(); }
   void wait() const {
     using std::chrono::microseconds;

@@ -92,11 +92,11 @@ class ControlChannel {
   // Handlers run on the channel's thread, and must not throw.
   /// `handler` is called once, at the first failure of another process; at once if it has happened already.
   void on_failure(const std::function<void(const std::string& message)>& handler);
-  /// Also calls `interrupt` with the message of the first failure; null: calls nothing. For objects that are
-  /// destroyed before the channel.
+  /// Sets another function that is called with the message of the first failure; null: none. It suits objects
+  /// that are destroyed before the channel.
   void set_interrupt(std::function<void(const std::string& message)> interrupt);
-  /// Sets the function to call when this process hangs, with the completed error. The other processes have
-  /// been informed before.
+  /// Sets the function that is called with the completed error when this process hangs. The other processes
+  /// have been informed before the call.
   void on_hang(std::function<void(const std::string& message)> handler);
   /// Sets the function that process 0 calls for a line that another process logs. Only for process 0.
   void on_log(std::function<void(int rank, const std::string& line)> handler);

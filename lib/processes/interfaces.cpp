@@ -58,7 +58,7 @@ std::optional<AddressRange> parse_range(const std::string& text) {
   return range.bytes.empty() || !is_number || !fits ? std::nullopt : std::optional(range);
 }
 
-/// Returns "eth0 (10.77.0.1, fd00::2), lo (127.0.0.1)".
+/// Returns a text such as "eth0 (10.77.0.1, fd00::2), lo (127.0.0.1)".
 std::string list(const std::vector<InterfaceAddress>& addresses) {
   std::map<std::string, std::vector<std::string>> interfaces;
   for (const InterfaceAddress& one : addresses) interfaces[one.interface].push_back(one.address);

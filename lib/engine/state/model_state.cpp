@@ -200,7 +200,7 @@ HostArrays ModelState::download() {
   });
 }
 
-/// Processes other than process 0 need memory for one block.
+/// Processes other than process 0 need memory for one block only.
 std::span<float> ModelState::collect(Array& array) {
   const bool sends = world_.rank() > 0;
   const std::span<float> all = sends ? std::span<float>() : copy_of(array);

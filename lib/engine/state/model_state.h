@@ -56,7 +56,7 @@ class ModelState {
   void read(std::string_view array, Range range, float* to) const;
   /// Writes the elements that this process stores. Call finish_writing() once after the last call. Local.
   void write(std::string_view array, Range range, const float* from);
-  /// Local.
+  /// See ParameterStore::finish_writing(). Local.
   void finish_writing();
   /// Copies the state of process 0 to all processes, except for parts that one process stores alone.
   void broadcast();

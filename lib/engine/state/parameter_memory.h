@@ -21,9 +21,9 @@ struct HeldRanges {
   Range slots;   // range of the trained parameters whose optimizer state is in this memory
 };
 
-/// The parameters in host or GPU memory, with a copy in the compute type unless that is float32 and, for
-/// training, the optimizer state; the whole layout or a part. Shared by all replicas that use this memory;
-/// their threads must not access overlapping ranges concurrently.
+/// The parameters of a layout, or of a part of it, in host or GPU memory. There is a copy in the compute type
+/// unless that is float32 and, for training, the optimizer state. Shared by all replicas that use this
+/// memory; their threads must not access overlapping ranges concurrently.
 class ParameterMemory {
  public:
   /// Holds the whole layout.

@@ -20,8 +20,8 @@ inline constexpr std::string_view kParameters = "parameters";
 inline constexpr std::string_view kGradient = "gradient";
 
 /// Stores the state of one slot, for every replica: as whole copies (ReplicatedStore) or as shards
-/// (ShardedStore). Between steps it is read and written by array name and range: of the layout for
-/// parameters, of the SlotLayout for an optimizer slot.
+/// (ShardedStore). Between steps, the state is read and written by array name and range. The range refers to
+/// the layout for parameters, and to the SlotLayout for an optimizer slot.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;

@@ -31,7 +31,7 @@ ParameterStore::Bytes ReplicatedStore::bytes(const Worker& worker) const {
   return {};
 }
 
-/// Mirrors of the parameters exist only if there is a single copy, in host memory.
+/// If GPUs have mirrors of the parameters, there is a single copy, and it is in host memory.
 size_t ReplicatedStore::host_bytes() const {
   const Copy& copy = copies_[0];
   if (!mirror_of(*copy.owner)) return 0;

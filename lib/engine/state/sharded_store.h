@@ -19,7 +19,7 @@ struct Shard {
   Worker* worker = nullptr;
   Range trained;  // the part of parameters with a gradient, including statistics
   Range frozen;
-  // Memory of `trained`; of the whole layout unless parameters are sharded.
+  // Memory of `trained` if parameters are sharded, otherwise of the whole layout.
   std::unique_ptr<ParameterMemory> memory;
   Buffer frozen_values;  // allocated if parameters are sharded
 

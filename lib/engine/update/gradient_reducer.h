@@ -26,7 +26,7 @@ class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
 
-  /// Returns a phrase for the user that says where gradients are summed: "in one memory".
+  /// Returns a phrase for the user that says where gradients are summed, such as "in one memory".
   virtual std::string_view where() const = 0;
   virtual GradientReduction reduction() const = 0;
   /// Returns the range of gradients whose sum a replica gets.

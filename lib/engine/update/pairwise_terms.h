@@ -1,5 +1,5 @@
-// Sums of squares over ranks, of arrays divided among the ranks. The result is bit-identical for any division
-// (ops/math/pairwise.h).
+// Adds up the sums of squares of arrays that are divided among ranks. The result is bit-identical for any
+// division (ops/math/pairwise.h).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ int64_t grains_of(int64_t floats);
 /// Appends the fewest terms that cover `values`, which begin at grain `first` of an array of `grains` grains.
 void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains);
 
-/// Returns an upper bound of the terms of any part, `grains` grains long, of an array.
+/// Returns an upper bound of the number of terms for any part of an array that is `grains` grains long.
 size_t most_terms(int64_t grains);
 
 /// Returns the sums of all arrays. sums[i] is the sum of terms[i]; each grain of each array must be in the

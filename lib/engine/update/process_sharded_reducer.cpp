@@ -155,7 +155,7 @@ class ProcessShardedReducer final : public ShardedReducer {
   }
 
   World& world_;
-  const std::vector<Range> nodes_;  // subtrees of the tree over all replicas that this process adds
+  const std::vector<Range> nodes_;  // subtrees, which this process adds, of the tree over all replicas
   Buffer gathered_;                 // memory for a gathered layer (level `parameters`)
   std::array<Bucket, 2> buckets_;
   std::vector<Turn> turns_;  // indexed by replica; each is used by its own thread

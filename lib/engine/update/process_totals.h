@@ -43,7 +43,7 @@ class ProcessTotals {
   struct Node {
     size_t first, replicas;  // index of the first replica in this process, and number of replicas
     SumTree tree;
-    // Totals of its replicas; finally, in the first node, the totals of all replicas.
+    // Sums over its replicas. In the first node, these are finally the sums over all replicas.
     std::vector<double> totals;
   };
 

@@ -44,10 +44,11 @@ struct SlotStateRequest {
   bool has_other_slots() const { return model.slots() > 1; }
 };
 
-/// Stores a slot's state and updates it. Chooses the store and the reducer for the workers' devices: sharded
-/// if requested; otherwise without communication (one replica with one slot), in shared memory, by NCCL (one
-/// GPU per worker), in the memories of several processes, or in host memory. In a step, each worker's thread
-/// calls begin(), runs its plans, and then runs the parts of its update program.
+/// Stores a slot's state and updates it. The constructor chooses the store and the reducer. If sharding is
+/// requested, they are those for sharded state. Otherwise, gradients are summed without communication (one
+/// replica with one slot), in shared memory, by NCCL (one GPU per worker), over several processes, or in host
+/// memory, depending on the devices. In a step, each worker's thread calls begin(), runs its plans, and then
+/// runs the parts of its update program.
 class SlotState {
  public:
   explicit SlotState(const SlotStateRequest& request);

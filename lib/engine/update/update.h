@@ -115,7 +115,7 @@ class Update {
   std::vector<SlotLayout> slots_;
   std::vector<Group> groups_;  // runs of parameters with the same training options, in the layout's order
   std::vector<Parameter> parameters_;   // each trained parameter, if norms are needed
-  std::vector<Statistics> statistics_;  // runs of moving averages
+  std::vector<Statistics> statistics_;  // runs of statistics with the same momentum
 };
 
 }  // namespace dtrain
