@@ -76,7 +76,7 @@ class Ema final : public Callback {
   double decay_;
 };
 
-/// Only holds options: report/tensorboard.h observes the run and writes the numbers.
+/// Holds the options only. report/tensorboard.h observes the run and writes the numbers.
 class TensorboardCallback final : public Callback {
  public:
   explicit TensorboardCallback(const TensorboardOptions& options) : options_(options) {}

@@ -118,7 +118,7 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
 
 /// A metric as written in the configuration.
 struct WrittenMetric {
-  Configured<Metric> kind;  // empty if it had an error
+  Configured<Metric> kind;  // empty if the metric had an error
   Mark mark, name_mark;     // locations of the metric, and of its option `name` if it has one
 };
 using WrittenMetrics = std::vector<WrittenMetric>;  // metrics of one output
@@ -267,7 +267,7 @@ class HeadBuilder {
       return std::find(config_.total_names.begin(), config_.total_names.end(), prefix_ + metric.name) !=
              config_.total_names.end();
     };
-    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // Keras's name
+    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // as Keras names it
     if (is_there()) {
       const std::vector<std::string> options = registry<Metric>().fields(written.name);
       const bool takes_name = std::find(options.begin(), options.end(), "name") != options.end();
@@ -367,7 +367,7 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
 std::optional<MetricOfHead> find_metric(const RunConfig& config, const std::string& name) {
   size_t total = 0;
   for (const Head& head : config.heads) {
-    ++total;  // the loss
+    ++total;  // skips the loss
     for (const HeadMetric& metric : head.metrics)
       if (config.total_names[total++] == name) return MetricOfHead{&head, &metric};
   }

@@ -6,7 +6,7 @@
 namespace dtrain {
 
 struct ParsedHeads {
-  ConfigNode losses, metrics, weighted_metrics;  // with all defaults written
+  ConfigNode losses, metrics, weighted_metrics;  // with all defaults written out
   bool complete = true;  // RunConfig::total_names has all names, even if there were other errors
 };
 

@@ -8,8 +8,8 @@
 namespace dtrain {
 
 struct Interval {
-  /// automatic: every epoch, but less often if epochs are so short that saving would take a large part of the
-  /// time.
+  /// `automatic` means every epoch, but less often if epochs are so short that saving would take a large part
+  /// of the time.
   enum class Unit { epoch, step, second, minute, hour, day, automatic };
   double count = 1;  // positive; an integer for epochs and steps
   Unit unit = Unit::automatic;

@@ -50,7 +50,8 @@ class MeasuredDevices {
  public:
   explicit MeasuredDevices(const RunConfig& config) : config_(config) {}
 
-  /// A GPU that only another process has counts as a typical one.
+  /// If only another process has the GPU, returns it without measurements, so that it counts as a typical
+  /// GPU.
   PipelineDevice measure(DeviceId device, int64_t samples, int sharing) {
     const bool on_gpu = device.kind == DeviceId::Kind::gpu;
     if (on_gpu && device.index >= gpu_presence().count) return {.device = device, .bytes = {}};

@@ -58,7 +58,7 @@ struct TopLevel {
   Configured<Strategy> strategy = registry<Strategy>().make("mirrored");
 };
 
-/// `is_run`: `dataset` and `train` are required, unlike for a model alone.
+/// If `is_run`, `dataset` and `train` are required; a model alone needs neither.
 Schema<TopLevel> make_top_level_schema(bool is_run) {
   Schema<TopLevel> schema("A run of dtrain.");
   const auto add_part = [&](const char* key, ConfigNode TopLevel::*member, const char* doc) {
@@ -127,7 +127,7 @@ const Schema<TrainOptions>& train_schema() {
                     greater_than<std::optional<double>>(0.0))
           .optional("accumulate", &TrainOptions::accumulate,
                     "number of microbatches into which each replica's share of a batch is divided; the "
-                    "gradient is the same and needs less memory",
+                    "gradient is the same and takes less memory",
                     between<int64_t>(1, 2147483647))
           .optional(
               "max_time", &TrainOptions::max_time,
@@ -206,8 +206,8 @@ void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Di
                         fmt::format("callbacks: '{}' is given twice, expected at most one", callback.name));
 }
 
-/// Reports masks with more classes than the output can tell apart: classes that a reader lists, or that an
-/// augmentation fills in.
+/// Reports masks with more classes than the output can tell apart. Their classes are those that a reader
+/// lists or that an augmentation fills in.
 void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
   if (config.graph.nodes.empty() || config.heads.size() != 1) return;
   const Head& head = config.heads[0];

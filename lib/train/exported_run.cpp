@@ -20,7 +20,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kProbes = 2;  // samples
+constexpr int64_t kProbes = 2;  // number of samples
 
 ExportedScale exported_scale(const TargetScale& scale, bool are_logits) {
   if (are_logits) return {};

@@ -25,7 +25,7 @@ struct Pretrained {
   std::map<std::string, const ArrayRef*> weights;
   std::deque<TorchArray> of_torch;  // PyTorch weights converted to Keras's order of axes
   std::vector<std::string> warnings;
-  std::string description;  // "12 of 14 weights from base.h5; with initial values: 'head/kernel'"
+  std::string description;  // such as "12 of 14 weights from base.h5; with initial values: 'head/kernel'"
 };
 
 /// Reads the file of graph.pretrained, which must be set. Throws UserError that lists, with their locations,

@@ -38,7 +38,7 @@ void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const Pa
   engine.state().write(state, range, static_cast<const float*>(array->data));
 }
 
-/// Writes a parameter.
+/// Writes a checkpoint's array to the values of a parameter.
 void restore_parameter(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
                        Engine& engine) {
   restore_array(checkpoint, array, slice, slice.shape, kParameters,
@@ -73,8 +73,8 @@ std::string optimizer_of(const Checkpoint& checkpoint) {
   return optimizer->is_mapping() && !optimizer->entries().empty() ? optimizer->entries()[0].first.text() : "";
 }
 
-/// Returns whether optimizer `a` can continue with the state of `b`: equally named slots have the same
-/// meaning.
+/// Returns whether optimizer `a` can continue with the state of `b`, because equally named slots have the
+/// same meaning.
 bool same_slots(std::string a, std::string b) {
   for (std::string* name : {&a, &b})
     if (*name == "adamw" || *name == "lamb" || *name == "nadam") *name = "adam";

@@ -17,7 +17,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the entry `key` of a part of a configuration as text: "shuffle: true".
+/// Returns the entry `key` of a part of a configuration as text, such as "shuffle: true".
 std::string written_in(const ConfigNode& part, std::string_view key) {
   std::string text = ConfigNode::mapping({ConfigNode::entry(key, *part.find(key))}).to_yaml();
   text.pop_back();  // the newline

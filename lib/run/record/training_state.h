@@ -61,7 +61,8 @@ struct TrainingState {
   std::string stop_reason;  // the callback's message, if stopped
   int64_t epochs = 0;       // train.epochs when this state was saved
 
-  /// The lines of tables.jsonl: the best epoch's, and the newest epoch's if that is a different one.
+  /// Returns the lines of tables.jsonl: that of the best epoch and, if the newest epoch is another one, also
+  /// that of the newest epoch.
   std::string table_lines() const;
 
   /// Returns everything except the history and the tables. Doubles round-trip exactly.
