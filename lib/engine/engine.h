@@ -99,7 +99,7 @@ class Engine {
   /// reduction_place() says where that slot's gradients are summed, in words for the user.
   const UpdateProgram& update_program() const { return slots_[0]->program(0); }
   std::string_view reduction_place() const { return slots_[0]->reducer().where(); }
-  /// Advice for the user, before the run, about how gradients are summed.
+  /// Returns advice for the user, before the run, about how gradients are summed.
   std::vector<std::string> advice() const;
   /// Returns messages for the user about the steps since the last call, such as devices that continue without
   /// CUDA graphs; "" if none. May be called while steps are running.

@@ -79,21 +79,21 @@ class Executor {
   /// See CapturedSteps::take_advice(). May be called on any thread while no other call runs.
   std::string take_advice() { return captured_.take_advice(); }
 
-  /// Bytes of the slot's gradients.
+  /// Returns the bytes of the slot's gradients.
   size_t gradient_bytes() const;
-  /// Device memory, in bytes, that plans for microbatches of each of these sizes and lengths take on this
-  /// slot, in steps of `microbatches` microbatches.
+  /// Returns the bytes of device memory that plans for microbatches of each of these sizes and lengths take
+  /// on this slot, in steps of `microbatches` microbatches.
   size_t arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, const std::set<int64_t>& lengths,
                      int microbatches);
-  /// Host memory, in bytes, for the values that the plans of arena_bytes() send to and receive from other
-  /// processes.
+  /// Returns the bytes of host memory for the values that the plans of arena_bytes() send to and receive from
+  /// other processes.
   size_t transfer_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes,
                         const std::set<int64_t>& lengths);
-  /// Bytes of the totals of steps, on the device and on the host.
+  /// Return the bytes of the totals of steps, on the device and on the host.
   size_t totals_bytes() const { return buffers_.bytes(); }
   size_t host_totals_bytes() const { return buffers_.host_bytes(); }
-  /// Bytes that a GPU needs in addition for batches of this size: two staging areas (upper bound: samples as
-  /// float32) and the libraries' workspace.
+  /// Returns the bytes that a GPU needs in addition for the batches of `plan`: two staging areas (upper
+  /// bound: samples as float32) and the libraries' workspace.
   size_t staging_bytes(const Plan& plan);
 
  private:

@@ -59,7 +59,7 @@ struct MemoryDemand {
   size_t total() const {
     return sum.total() + host.metrics + host.data + host.read_ahead + host.copies + host.transfers;
   }
-  /// Missing bytes; negative if memory is left.
+  /// Returns the number of missing bytes; negative if memory is left.
   double excess() const { return static_cast<double>(total()) - static_cast<double>(free.bytes); }
   std::string name() const;  // such as "cpu" or "gpu:1"
   /// Returns a text such as "1.2 GB of parameters, 3.4 GB of activations".

@@ -54,7 +54,7 @@ class MemoryPlanner {
   /// Returns a warning if the plan fits into host memory only by swapping or by displacing the memory of
   /// other programs; otherwise "".
   std::string advice(Plan::Purpose purpose, int64_t batch_size);
-  /// Additional host memory for training: copies of the state and sums of gradients.
+  /// Returns the bytes of additional host memory for training: copies of the state and sums of gradients.
   size_t copy_bytes() const;
   /// Returns the first replica's plan of its first microbatch in a training step.
   const Plan& training_plan(int64_t batch_size);

@@ -44,7 +44,7 @@ class StepBuffers {
   std::span<const double> totals(int back);
 
   double* device_totals() const { return static_cast<double*>(totals_.data()); }
-  /// On the device: each factor times GradientScale::loss_scale; null if there are no factors.
+  /// Returns a device array of each factor times GradientScale::loss_scale; null if there are no factors.
   const float* loss_scales() const { return loss_scales_.f32(); }
   size_t count() const { return count_; }
   size_t bytes() const { return totals_bytes() + loss_scales_.bytes() + device_factors_.bytes(); }

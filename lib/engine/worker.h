@@ -25,15 +25,15 @@ class Worker {
   /// Returns layout.with_gradient() floats; allocated on first use.
   float* gradients();
   StepState* state() { return static_cast<StepState*>(state_.data()); }
-  /// One double: the sum of squares of the gradient.
+  /// Returns the address, in device memory, of the sum of squares of the gradient.
   double* squares() { return static_cast<double*>(sums_.data()); }
-  /// One double: the sum of the weights of all rows of the global batch.
+  /// Returns the address, in device memory, of the sum of the weights of all rows of the global batch.
   double* weights() { return squares() + 1; }
   /// Returns where the plan writes the sum of the weights of this worker's rows; null if rows have no
   /// weights.
   const double* row_weights() const { return row_weights_; }
-  /// Memory for Update::find_directions(): one double for each term, for the largest number of terms in any
-  /// range of the layout.
+  /// Returns device memory for Update::find_directions(): one double for each term, as many as any range of
+  /// the layout has.
   double* parameter_squares() { return squares() + 2; }
   size_t most_parameter_squares() const { return most_parameter_squares_; }
   void set_row_weights(const double* weights) { row_weights_ = weights; }

@@ -15,7 +15,7 @@ struct Interval {
   Unit unit = Unit::automatic;
 
   bool is_time() const { return unit >= Unit::second && unit <= Unit::day; }
-  /// Length in seconds if is_time(); 0 for epochs and steps. Not defined for `automatic`.
+  /// Returns the length in seconds if is_time(); 0 for epochs and steps. Not defined for `automatic`.
   double seconds() const;
 };
 

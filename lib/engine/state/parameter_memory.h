@@ -31,7 +31,7 @@ class ParameterMemory {
       : ParameterMemory(type, {{0, layout.size()}, {0, layout.trained()}}) {}
   ParameterMemory(DType type, const HeldRanges& held) : type_(type), held_(held) {}
   const HeldRanges& held() const { return held_; }
-  /// Bytes that allocate() allocates, and bytes that allocate_slots() allocates.
+  /// Return the bytes that allocate() allocates, and those that allocate_slots() allocates.
   size_t bytes() const;
   size_t slot_bytes(std::span<const SlotLayout> slots) const;
   /// Allocate the memory through `ops`, which belongs to one of the replicas that share this object.

@@ -34,11 +34,11 @@ class GradientReducer {
   /// Returns the first element of a worker's share of the summed gradient, after the reduction.
   virtual float* sum_of(Worker& worker) = 0;
 
-  /// Bytes in the worker's memory, in addition to its own gradients.
+  /// Returns the bytes of gradients in the worker's memory, in addition to its own gradients.
   virtual size_t gradient_bytes(const Worker& /*worker*/) const { return 0; }
-  /// Bytes in the worker's memory for arrays in transfer.
+  /// Returns the bytes in the worker's memory for arrays in transfer.
   virtual size_t staging_bytes(const Worker& /*worker*/) const { return 0; }
-  /// Bytes of host memory, in addition to the memory of CPU workers.
+  /// Returns the bytes of host memory that it needs in addition to the memory of CPU workers.
   virtual size_t host_bytes() const { return 0; }
   /// Allocates staging_bytes(). May be called on any thread.
   virtual void allocate_staging(Worker& /*worker*/) {}

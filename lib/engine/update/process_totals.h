@@ -35,7 +35,7 @@ class ProcessTotals {
   double sum_of(const double* mine, int rank, int slot) const {
     return sums()[static_cast<size_t>(mine - parts_[index_of(rank, slot)])];
   }
-  /// Bytes of host memory.
+  /// Returns the bytes of host memory that the sums take.
   size_t bytes() const;
 
  private:

@@ -61,10 +61,11 @@ class SlotState {
   const UpdateProgram& program(int rank) const { return programs_[static_cast<size_t>(rank)]; }
   /// The interface for the all-reduces of a backward pass (SlotArrays::update).
   ParameterUpdate& worker_update(int rank) { return updates_[static_cast<size_t>(rank)]; }
-  /// Floats per bucket that the backward pass may all-reduce; 0 if it must not.
+  /// Returns the number of floats in a bucket that the backward pass may all-reduce; 0 if it must not
+  /// all-reduce any.
   int64_t overlapped_bucket() const;
 
-  /// Advice for the user before the run; "" if none.
+  /// Returns advice for the user before the run; "" if none.
   std::string advice() const;
   /// Whether a step ends without the host, so that the next step can be enqueued while this one computes.
   bool runs_ahead() const;
@@ -74,7 +75,7 @@ class SlotState {
     size_t gradients = 0;  // bytes of gradients in addition to the worker's own
   };
   Bytes bytes(const Worker& worker) const;
-  /// Bytes of host memory in addition to the memory of CPU workers.
+  /// Returns the bytes of host memory that the slot needs in addition to the memory of CPU workers.
   size_t host_bytes() const { return store_->host_bytes() + reducer_->host_bytes(); }
   void allocate_parameters(Worker& worker);
   void allocate_slots(Worker& worker);
