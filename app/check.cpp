@@ -62,7 +62,7 @@ struct CheckedRun {
   size_t read_ahead = 0;              // bytes of host memory for reading ahead
   TableBytes tables;                  // bytes of the tables of metrics
   std::vector<int64_t> lengths;       // lengths to which training batches are cut; empty if they are not cut
-  double computed = 1;                // fraction of all positions that the first epoch's batches have
+  double computed = 1;                // positions in the first epoch's batches / positions of uncut samples
   std::vector<int64_t> last_shares;   // samples of the last batch, by replica
   std::optional<StepTime> step_time;  // time of a step, if requested
   std::optional<ScheduleView> schedule;  // schedule of a pipeline, if requested
@@ -72,7 +72,7 @@ struct CheckedRun {
   int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
 };
 
-/// Takes the lengths of the training split.
+/// Stores in `run` the lengths to which training batches are cut, and the positions that remain.
 void take_lengths(const RunConfig& config, const SampleLengths& lengths, CheckedRun& run) {
   if (const std::string warning = lengths.warning(); !warning.empty()) print_warning(warning);
   const int64_t batch = config.train.batch_size;
@@ -85,7 +85,8 @@ void take_lengths(const RunConfig& config, const SampleLengths& lengths, Checked
                  static_cast<double>(samples * lengths.positions);
 }
 
-/// `cache` is the configured cache; it is not filled here. Stores the facts of the data in the configuration.
+/// Checks the data and plans the memory of the run. Stores the facts of the data in the plan's configuration.
+/// `cache` is the configured cache, which is not filled.
 CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckOptions& options) {
   const RunConfig& config = plan.config;
   CheckedRun run;
@@ -181,7 +182,7 @@ MemoryOfProcesses gather_memory(const RunPlan& plan, const CheckedRun& run) {
   return all;
 }
 
-/// Returns "sharded, 4 replicas, each with a part of the optimizer state, (2 processes)".
+/// Returns e.g. "sharded, 4 replicas, each with a part of the optimizer's slots (2 processes)".
 std::string strategy_text(const RunPlan& plan) {
   std::string text =
       fmt::format("{}, {}", plan.config.strategy.name, placement_text(plan.placement_of_all()));
@@ -350,9 +351,10 @@ void add_check(CommandLine& line, World& world) {
   command.add_flag("--plan", options->plan,
                    "Also show the first replica's training step: its instructions, and the place and "
                    "lifetime of every buffer");
-  command.add_flag("--schedule", options->schedule,
-                   "Also show a pipeline's schedule as a table of time by stage, with the bubble, from "
-                   "estimated times, or with --measure from measured ones");
+  command.add_flag(
+      "--schedule", options->schedule,
+      "Also show a pipeline's schedule as a table of stages over time, and its bubble; the times "
+      "are estimates, or measurements with --measure");
   const Option fit =
       command
           .add_flag("--fit", options->fit,

@@ -33,7 +33,7 @@ struct DiffOptions {
   bool arrays_only = false;
 };
 
-/// A fact with different values on the two sides; "" if a side lacks it.
+/// A fact with different values on the two sides; the value is "" on a side that lacks the fact.
 struct ChangedFact {
   std::string name, a, b;
 };
@@ -81,7 +81,7 @@ Side load_side(const std::string& given) {
 }
 
 /// If a checkpoint is compared with a file that has other names and axis orders, replaces it by its export to
-/// that format. Returns the run, to which the weights refer.
+/// that format, and returns the run, which owns the weights. Returns null otherwise.
 std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())

@@ -67,7 +67,8 @@ std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptio
   throw UserError(fmt::format("{}: --per-class requires a classification loss", options.path));
 }
 
-/// Adds the report at the threshold of each output of two classes.
+/// Adds a report of the scores at the saved threshold to every output that has one. Returns the reports'
+/// names.
 std::vector<std::string> add_threshold_reports(SavedRun& run) {
   std::vector<std::string> names;
   for (size_t head = 0; head < run.config.heads.size(); ++head)
@@ -88,8 +89,8 @@ void drop_thresholds(const RunConfig& config, Measures& measures) {
                   [&](const auto& number) { return number.first == name_of_threshold(config, head); });
 }
 
-/// Adds results that need each sample's prediction: errors in the data's units, and those of --errors. Only
-/// process 0 calls it, and computes the predictions alone.
+/// Adds results that need each sample's prediction: errors in the data's units, and the samples of --errors.
+/// Only process 0 calls this function; it computes the predictions alone.
 void inspect_predictions(const RunConfig& config, const Checkpoint& checkpoint,
                          const std::shared_ptr<const Dataset>& data, const Loader& loader,
                          const std::optional<int64_t>& worst_count, const std::atomic<int>& stop,
@@ -188,7 +189,7 @@ void check_same_data(World& world, const Dataset& data, const Findings& found) {
   check_data_agree(world, {{"--input", std::move(identity)}});
 }
 
-/// Returns the first stop signal of any process; 0 if there is none. To be called by all processes.
+/// Returns a stop signal that any process has received; 0 if none has. Must be called by all processes.
 int agree_on_stop(World& world, const std::atomic<int>& stop) {
   int64_t signal = stop;
   world.all_reduce_max({&signal, 1});

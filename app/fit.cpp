@@ -70,8 +70,8 @@ void fit(const FitOptions& options, World& world) {
       checkpoint = load_newest(directory, print_warning);
     } else if (!options.overwrite && !directory.checkpoints().empty()) {
       throw UserError(fmt::format(
-          "{}: already contains checkpoints, the newest {}; --resume continues from it, --overwrite replaces "
-          "the run (or give another directory: --output)",
+          "{}: already contains checkpoints (the newest is {}); --resume continues from it, --overwrite "
+          "replaces the run (or give another directory: --output)",
           directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
     }
     if (checkpoint) config = config_to_continue(std::move(config), *checkpoint);

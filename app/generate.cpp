@@ -83,14 +83,16 @@ void check_generate_options(const GenerateOptions& options) {
                                 kMostSamples, options.samples));
   for (const std::string& stop : options.stops)
     if (stop.empty())
-      throw UserError("--stop: the text is empty; give the text that ends a text, or leave the option out");
+      throw UserError(
+          "--stop: the text is empty; give the text before which a generated text ends, or leave the option "
+          "out");
 }
 
 /// Prints the texts with their prompts, in order, while they are generated. The parts of a text are kept
 /// until all texts before it have ended.
 class TextPrinter final : public TextObserver {
  public:
-  /// `prints`: false leaves all output out.
+  /// `prints`: false if nothing is to be printed.
   TextPrinter(const std::vector<Prompt>& prompts, int64_t samples, bool prints)
       : prompts_(prompts),
         samples_(static_cast<size_t>(samples)),
@@ -177,7 +179,8 @@ Json texts_as_json(const std::vector<Prompt>& prompts, const std::vector<Generat
 void print_start(const SavedRun& run, const Decoder& decoder) {
   print_note(without_line_end(checkpoint_as_text(run)));
   if (!decoder.why_no_cache().empty())
-    print_note(fmt::format("no cache: {}, so each token takes the whole window", decoder.why_no_cache()));
+    print_note(
+        fmt::format("no cache: {}, so the whole window is computed for each token", decoder.why_no_cache()));
 }
 
 void generate(GenerateCommandOptions options, World& world) {
@@ -211,10 +214,12 @@ void generate(GenerateCommandOptions options, World& world) {
 void add_sampling_options(Command& command, GenerateCommandOptions& options) {
   SamplingOptions& sampling = options.generate.sampling;
   command
-      .add_option("--temperature", sampling.temperature,
-                  "Divides the scores (logits) before they become probabilities: below 1 probable tokens are "
-                  "preferred more, above 1 less; 0 always takes the most probable token, of equal ones that "
-                  "with the smallest id (default: 1). The order is temperature, --top-k, --top-p")
+      .add_option(
+          "--temperature", sampling.temperature,
+          "Divide the scores (logits) by T before they become probabilities: with T below 1, probable "
+          "tokens are drawn more often, above 1 less often; 0 always takes the most probable token, "
+          "with the smallest id if several are equal (default: 1). --top-k and then --top-p are "
+          "applied after it")
       .type_name("T");
   command
       .add_option("--top-k", sampling.top_k, "Draw from the K most probable tokens only (default: from all)")
@@ -222,13 +227,13 @@ void add_sampling_options(Command& command, GenerateCommandOptions& options) {
       .type_name("K");
   command
       .add_option("--top-p", sampling.top_p,
-                  "Draw from the most probable tokens only, as few as have at least the probability P "
-                  "together (default: 1, from all)")
+                  "Draw only from the most probable tokens: the fewest whose probabilities sum to at least P "
+                  "(default: 1, from all)")
       .type_name("P");
   command
       .add_option("--seed", options.seed,
-                  "Seed of the random numbers (default: 0); those of a text depend on the seed and on the "
-                  "numbers of its prompt and sample, not on other texts or devices")
+                  "Seed of the random numbers (default: 0); the random numbers of a text depend on the seed "
+                  "and on the numbers of its prompt and sample, not on other texts or devices")
       .at_least(0)
       .type_name("N");
 }
@@ -262,9 +267,10 @@ void add_generate(CommandLine& line, World& world) {
                   "Number of texts to generate at the same time (default: the batch size of the training)")
       .at_least(1)
       .type_name("N");
-  command.add_flag("--no-cache", options->no_cache,
-                   "Compute the whole window for each token instead of keeping the keys and values of the "
-                   "earlier ones; slower, and the same text on CPUs");
+  command.add_flag(
+      "--no-cache", options->no_cache,
+      "Compute the whole window for each token instead of keeping the keys and values of earlier "
+      "tokens; this is slower, and gives the same text on CPUs");
   add_output_options(command, options->output);
   command.callback([options, &world] { generate(*options, world); });
 }

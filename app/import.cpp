@@ -188,8 +188,8 @@ Json as_json(const Report& report, const std::string& folder) {
       .set("folder", folder);
 }
 
-/// Returns the optimizer's slots, in its order. Arrays that the file lacks have their initial values, which
-/// are stored in `initial`.
+/// Returns the optimizer's slots, in the optimizer's order. Arrays that the file lacks get their initial
+/// values, which are stored in `initial`.
 std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& layout,
                               const KerasImport& imported, std::vector<std::vector<float>>& initial) {
   std::vector<ArrayOf> slots;
@@ -215,8 +215,9 @@ std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& la
 
 void import_file(const ImportOptions& options) {
   if (file_type(options.path) != FileType::file)
-    throw UserError(fmt::format("{}: expected a Keras model file, found {}", options.path,
-                                file_type(options.path) == FileType::nothing ? "nothing" : "no file"));
+    throw UserError(fmt::format(
+        "{}: expected a Keras model file, found {}", options.path,
+        file_type(options.path) == FileType::nothing ? "nothing" : "something other than a file"));
   if (!begins_as_hdf5(options.path) && !is_keras_archive(options.path))
     throw UserError(fmt::format(
         "{}: expected a Keras model file (.keras, .h5), found {}", options.path,

@@ -99,8 +99,8 @@ void make_new(NewOptions options, const OutputOptions& output) {
     for (const std::string& warning : config.warnings) print_warning(one_line(warning));
     return;
   }
-  // The schema is first: if the disk is full, no configuration is left that the next try would refuse to
-  // replace.
+  // The schema is written first. If the disk is full then, no configuration exists yet that would make the
+  // next call fail.
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
   if (file_type(schema_path) == FileType::nothing)
     write_new_file(schema_path, run_config_json_schema().dump(2) + "\n");

@@ -72,7 +72,8 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
 /// Converts the model's outputs to the numbers that are written.
 class Predictions {
  public:
-  /// `are_of_layers`: the outputs are those of inner layers, not those with heads in the configuration.
+  /// `are_of_layers`: true if the graph's outputs are those of --layer; false if they are the model's own,
+  /// which have heads in the configuration.
   Predictions(const SavedRun& run, bool are_of_layers, bool are_probabilities)
       : are_of_layers_(are_of_layers), are_probabilities_(are_probabilities) {
     const RunConfig& config = run.config;
@@ -139,10 +140,11 @@ class Predictions {
                : "the model's outputs";
   }
 
-  /// Returns a warning if the loss expects probabilities but the outputs are not, else "".
+  /// Returns a warning if the loss expects probabilities but some output was not a probability, else "".
   const std::string& no_probability() const { return no_probability_; }
 
  private:
+  /// Sets the warning if one of the values is not a probability.
   void look_for_others(size_t index, std::span<const float> values) {
     const PredictedOutput& output = outputs_[index];
     const char* const advice = can_take_logits_[index] ? ", or train with the loss's from_logits: true" : "";
@@ -228,8 +230,8 @@ void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64
   writer.finish();
 }
 
-/// Returns the format of a text file: from --format, else from the file's name, else on standard output that
-/// of the inputs; nullopt for array files.
+/// Returns the format of a text file: the one of --format, else the one of the file's extension. On standard
+/// output, the default is the format of the inputs. Returns nullopt for array files.
 std::optional<TextFormat> text_format_of(const PredictOptions& options, bool reads_json_lines) {
   const std::string ending = std::filesystem::path(options.output_file).extension();
   if (!options.format.empty() && is_array_file(options.output_file))
@@ -246,7 +248,7 @@ std::optional<TextFormat> text_format_of(const PredictOptions& options, bool rea
 void check_picture_options(const PredictOptions& options) {
   const auto refuse = [&](const char* option) {
     throw UserError(
-        fmt::format("{}: {} is for files of numbers, but a folder gets images; leave it out, or "
+        fmt::format("{}: {} is for files of numbers, but the files in a folder are images; leave it out, or "
                     "give a file (.h5, .npy, .csv or .jsonl)",
                     options.output_file, option));
   };

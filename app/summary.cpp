@@ -27,8 +27,8 @@ struct SummaryOptions {
   std::vector<std::string> sets;
 };
 
-/// Decides by content: for files of other programs, the message names the program, which a YAML parser could
-/// not do.
+/// Returns true if the file is a model, by its content, or its name for .h5. A file of another program also
+/// counts as a model, because the error message of the model reader names the program.
 bool is_model_file(const std::string& path) {
   return path.ends_with(".h5") || begins_as_checkpoint(path) || is_foreign_model(path);
 }

@@ -48,7 +48,7 @@ struct Sweep {
   std::vector<PlannedRun> runs;
 };
 
-/// Returns the seed in the configuration as written. It draws the settings of --random.
+/// Returns the seed in the configuration as written, which determines the settings that --random draws.
 int64_t written_seed(const ConfigNode& written) {
   const ConfigNode* node = written.find(kSeed);
   int64_t seed = 0;
@@ -89,7 +89,7 @@ std::string note_on_splits(const RunConfig& config) {
   const SplitSpec* split = config.dataset.find("validation");
   if (!split || !split->drawn || split->drawn->seed) return "";
   return "each seed draws a different validation split, so the deviation includes the differences between "
-         "splits; with `split: {seed: 1}` all runs use the same";
+         "splits; with `split: {seed: 1}` all runs use the same split";
 }
 
 /// Reads the configuration of every setting. Throws UserError with the errors of all settings, without

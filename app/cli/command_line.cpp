@@ -112,7 +112,7 @@ Option& Option::at_least(int64_t least) {
 
 Option& Option::one_of(const std::vector<std::string>& values) {
   const CLI::Validator member = CLI::IsMember(values);
-  option_->transform(CLI::Validator(  // before the check for an empty value
+  option_->transform(CLI::Validator(  // CLI11 runs transforms before the check for an empty value
       [member, values](std::string& text) -> std::string {
         if (member(text).empty()) return "";
         return fmt::format("expected one of {}, found '{}'", fmt::join(values, ", "), text);
@@ -122,7 +122,7 @@ Option& Option::one_of(const std::vector<std::string>& values) {
 }
 
 Option& Option::matches(const std::string& expected, std::function<bool(const std::string&)> fits) {
-  option_->transform(CLI::Validator(  // before the check for an empty value
+  option_->transform(CLI::Validator(  // CLI11 runs transforms before the check for an empty value
       [expected, fits = std::move(fits)](std::string& text) -> std::string {
         if (fits(text)) return "";
         return fmt::format("expected {}, found '{}'", expected, text);
@@ -253,7 +253,7 @@ std::string CommandLine::advice_for(const std::string& unknown_command) const {
 
 std::string CommandLine::help(const std::string& command) const {
   if (!command.empty()) check_command(command);
-  // CLI11's --help is an option of the selected command; here the command may be another one.
+  // CLI11's own --help describes only the command that runs, which may be `help` here.
   const CLI::App* app = command.empty() ? app_.get() : app_->get_subcommand(command);
   const std::string name = command.empty() ? app_->get_name() : app_->get_name() + " " + command;
   return app->get_formatter()->make_help(app, name, CLI::AppFormatMode::Normal);

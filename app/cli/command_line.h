@@ -57,7 +57,7 @@ class Command {
   Option add_option(const std::string& names, std::vector<std::string>& values, const std::string& help);
   /// Returns an option added earlier.
   Option option(const std::string& name);
-  /// Runs after the whole command line is parsed.
+  /// Sets the function that runs the command after the whole command line is parsed.
   void callback(std::function<void()> run);
 
  private:

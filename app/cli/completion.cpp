@@ -64,7 +64,7 @@ _dtrain() {{
     COMPREPLY=($(compgen -W "$values" -- "$current"))
   fi
 }}
-# Files where nothing else fits.
+# Completes file names if nothing else matches.
 complete -o bashdefault -o default -F _dtrain dtrain
 )",
                      command_names(commands), options, values);

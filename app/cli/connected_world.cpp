@@ -24,7 +24,8 @@ std::string failure_of_other(const ControlChannel& control, bool transport_faile
   return failure ? failure->message : "";
 }
 
-/// The message of another process's failure names that process already.
+/// Adds the name, step and phase of this process to its own error. The message of another process's failure
+/// already names that process.
 std::string complete_error(ControlChannel& control, const std::string& message) {
   const auto failure = control.failure();
   return failure && failure->message == message ? message : control.complete_own_error(message);

@@ -6,8 +6,9 @@
 
 namespace dtrain {
 
-/// Joins the messages among processes with the control channel, which learns about this process's failure and
-/// progress. The processes must outlive it; until it is destroyed, it alone may use their transport.
+/// Owns the World over the transport of `processes`, and connects it with their control channel: reports
+/// this process's failure and progress there, and learns of other processes' failures. `processes` must
+/// outlive it; until it is destroyed, only it may use their transport.
 class ConnectedWorld {
  public:
   explicit ConnectedWorld(Processes& processes);

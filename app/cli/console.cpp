@@ -20,7 +20,7 @@ namespace dtrain {
 
 namespace {
 
-/// Receives warnings while the console is muted. Set before other threads print.
+/// Receives warnings while the console is muted. Must be set before other threads print.
 std::function<void(std::string_view)> warning_of_muted;
 std::atomic<bool> muted{false};
 

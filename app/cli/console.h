@@ -18,7 +18,7 @@ bool print_text(std::string_view text);
 bool print_bytes(std::string_view bytes);
 void print_json(const Json& document);
 
-/// Messages may come from any thread. Their control characters are escaped. On a lively terminal a message
+/// Messages may come from any thread. Their control characters are escaped. If stderr_is_lively(), a message
 /// erases the current line.
 void print_note(std::string_view message);
 void print_warning(std::string_view message);

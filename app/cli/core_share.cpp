@@ -16,14 +16,14 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the running system's identifier: containers on one machine have the same.
+/// Returns an identifier of the running system, which is the same in all containers on one machine.
 std::string boot_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
   return id;
 }
 
-/// This process's place among the processes that have equal texts, and their number.
+/// This process's index among the processes that pass equal texts to place_among_equals(), and their number.
 struct Place {
   size_t index = 0, sharing = 0;
 
@@ -65,7 +65,8 @@ void share_cores(const Processes& processes, World& world) {
   cpu::bind_thread(place.share_of(cores));
 }
 
-/// Containers on one machine may have different GPUs with the same numbers, so their names count, too.
+/// Containers on one machine may have different GPUs with the same numbers, so the host names are compared,
+/// too.
 void share_gpus(World& world) {
   const std::vector<std::string> gpus = visible_gpus();
   const Place place =

@@ -8,7 +8,7 @@ namespace dtrain {
 
 /// Divides the cores of each machine among its processes that are allowed to use the same ones; processes
 /// that a launcher has bound to different cores keep theirs. Applies to the calling thread and to threads
-/// that it starts later. To be called before available_cores() (device.h), which keeps its first result.
+/// that it starts later. Must be called before available_cores() (device.h), which keeps its first result.
 /// Warns if a launcher has bound the processes of a machine to few of its cores. All processes must call it.
 void share_cores(const Processes& processes, World& world);
 /// Divides the GPUs of each machine among its processes that see the same ones, unless there are fewer GPUs

@@ -28,7 +28,8 @@ constexpr std::string_view kNoMapping =
     "error: out of memory: the system refuses another memory mapping; if memory is free, the limit of "
     "mappings is reached (cat /proc/sys/vm/max_map_count; raise it with sysctl vm.max_map_count)\n";
 
-/// Allocates nothing and runs no destructors: other threads may be in any state.
+/// Prints the message and ends the process. Allocates nothing and runs no destructors, because other threads
+/// may be in any state.
 [[noreturn]] void end_of_memory(std::string_view message = kNoMemory) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message.data(), message.size());
   ::_exit(1);
@@ -61,7 +62,7 @@ void install_last_resort() {
 
 namespace {
 
-/// Larger allocations may fail: the caller handles or reports it.
+/// Allocations of at least this many bytes may fail: the caller handles or reports it.
 constexpr size_t kSmall = size_t{1} << 20;
 
 /// Returns the function that this name would have without this file: the C library's, or a preloaded
@@ -71,12 +72,13 @@ Function next(std::atomic<Function>& known, const char* name) {
   Function function = known.load(std::memory_order_relaxed);
   if (!function) {
     function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-    if (!function) std::abort();  // every C library has them
+    if (!function) std::abort();  // every C library has these functions
     known.store(function, std::memory_order_relaxed);
   }
   return function;
 }
 
+/// Returns the memory, or ends the process if a small allocation failed.
 void* granted(void* memory, size_t bytes) {
   if (!memory && bytes > 0 && bytes < kSmall) dtrain::end_of_memory();
   return memory;

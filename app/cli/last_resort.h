@@ -16,7 +16,7 @@ namespace dtrain {
 /// - oneDNN 2.6 uses null pointers in dnnl_primitive_desc_iterator_create and dnnl_sgemm (SIGSEGV);
 /// - libhdf5 1.10 does so in H5_init_library (SIGSEGV), and the process ends with exit code 255 and without a
 ///   message if a request within H5Acreate2 fails.
-/// Memory that is counted before a run cannot prevent this: other processes take memory, too.
+/// Counting the free memory before a run cannot prevent this: other processes take memory, too.
 void install_last_resort();
 
 }  // namespace dtrain

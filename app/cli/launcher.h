@@ -1,4 +1,4 @@
-// Detects launchers whose tasks dtrain does not connect (processes/launch.h has those that it does).
+// Detects launchers whose tasks dtrain does not connect (processes/launch.h has the supported launchers).
 #pragma once
 
 namespace dtrain {

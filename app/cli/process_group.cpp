@@ -77,7 +77,7 @@ void print_warning_of(const Processes& processes, int rank, const std::string& w
 
 bool runs_together(int argc, const char* const* argv) {
   constexpr std::array<std::string_view, 5> kCommands = {"fit", "resume", "evaluate", "check", "gpus"};
-  // `check --fit`, `gpus --watch`
+  // With these words (`check --fit`, `gpus --watch`), process 0 runs a command alone.
   constexpr std::array<std::string_view, 4> kAlone = {"--help", "-h", "--fit", "--watch"};
   if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return false;
   return std::none_of(argv + 2, argv + argc, [&](std::string_view word) {
@@ -98,7 +98,7 @@ ChosenNetwork chosen_network(int argc, const char* const* argv) {
 }
 
 void add_interface_option(Command& command) {
-  static std::string parsed;  // chosen_network() has read it
+  static std::string parsed;  // unused: chosen_network() has already read the option
   command
       .add_option("--interface", parsed,
                   "Connect several processes over this network interface (its name, or a range of addresses "
@@ -128,7 +128,7 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
   // This World exists only here: its thread may use all cores of the process, so it must end before the run.
   ConnectedWorld connection(processes);
   World& world = connection.world();
-  share_cores(processes, world);  // first, because the facts look at the cores that this process may use
+  share_cores(processes, world);  // first, because program_facts() counts the cores of this process
   share_gpus(world);
   processes.check_agreement(world.all_gather_texts(program_facts(processes).dump()));
 }

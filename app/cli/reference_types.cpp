@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns true if the unquoted text reads back as this string.
+/// Returns true if the string can be written in YAML without quotes.
 bool is_plain(const std::string& text) {
   return plain_is_safe(text) && !reads_as_null(text) && to_json(ConfigNode::scalar(text)).is_string();
 }
@@ -92,8 +92,8 @@ std::string mapping_text(const Json& schema) {
   return values && values->is_object() ? "mapping of names to " + value_type(*values) : "mapping";
 }
 
-/// Describes a value by "type": a name, or for numbers, which may be quotients, a list that starts with
-/// "number".
+/// Describes a value by the keyword "type" of its schema: one name, or a list of names. Only numbers have a
+/// list, which starts with "number", because a number may also be written as a quotient (a string).
 std::string named_type(const Json& schema, const Json& type) {
   const std::string name = type.is_array() ? type.items().front().as_string() : type.as_string();
   if (name == "boolean") return "`true` or `false`";

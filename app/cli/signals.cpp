@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 Requests signal_requests;
 std::atomic<bool> requests_wanted{false}, requests_ignored{false};
 
-/// Returns the signals for the signal thread.
+/// Returns the signals that the signal thread handles; signals that the process ignores stay ignored.
 sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);

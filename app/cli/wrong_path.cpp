@@ -23,7 +23,8 @@ namespace {
 std::vector<std::string> runs_in(const std::string& path) {
   if (file_type(path) != FileType::directory || RunDirectory(path).is_run()) return {};
   std::vector<std::string> runs = find_runs(path);
-  std::erase(runs, fs::path(path).lexically_normal().string());  // files of another program, named as a run's
+  // The folder itself is found if another program's files have the names of a run's files.
+  std::erase(runs, fs::path(path).lexically_normal().string());
   return runs;
 }
 

@@ -13,8 +13,8 @@ void reject_wrong_configuration(const std::string& path);
 /// is the command that needs a run: "evaluate".
 void reject_wrong_run(const std::string& path, const std::string& command);
 
-/// Throws UserError if `path` is a file that a run wrote in its directory, such as metrics.csv. To be called
-/// for files that a command is about to write.
+/// Throws UserError if `path` is a file that a run wrote in its directory, such as metrics.csv. Must be
+/// called for files that a command is about to write.
 void reject_file_of_run(const std::string& path);
 
 }  // namespace dtrain

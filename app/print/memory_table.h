@@ -30,7 +30,7 @@ std::string memory_text(const MemoryView& view);
 /// Returns [{replica, slot, device, layers, threads, share, last_share, transfers, memory: {parameters, ...,
 /// total}}].
 Json replicas_json(const MemoryView& view);
-/// Sets the parts of a plan, by name, and `total`.
+/// Sets the bytes of each part of a plan under the part's name, and their sum under "total".
 Json& set_bytes(Json& json, const MemoryPlan& plan);
 
 }  // namespace dtrain

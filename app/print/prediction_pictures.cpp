@@ -91,8 +91,8 @@ class PredictionPictures final : public ArrayWriter {
   }
 
  private:
-  /// Existing files may be masks of the data set, which nothing could restore. What is no file cannot be
-  /// replaced.
+  /// Throws UserError if a file to be written exists, because it may be a mask of the data set. With
+  /// `overwrite`, throws only if something other than a file is there, which cannot be replaced.
   void reject_existing(const std::string& folder, bool overwrite) const {
     for (const std::string& name : names_) {
       const std::string path = (fs::path(folder) / (name + ".png")).string();

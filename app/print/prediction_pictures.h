@@ -23,7 +23,7 @@ struct PictureOutput {
   MaskClasses classes = {};  // gray levels or colors to write for the classes; empty: class numbers
 };
 
-/// Returns whether --output names a folder, for PNG files: it ends in a slash, or is one.
+/// Returns true if the path of --output is a folder for PNG files: it ends in a slash, or the folder exists.
 bool is_picture_folder(const std::string& path);
 
 /// Returns how an output of the configuration is written. Throws UserError if it is not an image.

@@ -165,8 +165,8 @@ class PredictionTable final : public ArrayWriter {
       fmt::format_to(std::back_inserter(text), ", {}: {}", Json(title).dump(), value);
   }
 
-  /// Returns the shortest text that reads back as the same float32, or as the same float64 if the number is
-  /// not a float32. JSON has no NaN.
+  /// Returns the shortest text that is parsed as the same float32, or as the same float64 if the number is
+  /// not a float32. In JSON, which has no NaN, other texts replace numbers that are not finite.
   std::string text_of(double number) const {
     if (format_ == TextFormat::json_lines && !std::isfinite(number)) return Json(number).dump();
     const auto single = static_cast<float>(number);
@@ -205,7 +205,7 @@ class PredictionTable final : public ArrayWriter {
   std::vector<PredictedOutput> outputs_;
   std::vector<Titles> titles_;  // titles of each output
   const Dataset& inputs_;
-  int64_t steps_ = 0;  // lines for each sample that are the steps of a forecast; 0: one line
+  int64_t steps_ = 0;  // lines for each sample, one per step of a forecast; 0 if a sample has one line
   int64_t line_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Writes predictions as a CSV table or JSON lines, with the names that the run knows.
+// Writes predictions as a CSV table or JSON lines, with the names of the run's targets and classes.
 #pragma once
 
 #include <memory>
@@ -30,9 +30,9 @@ std::unique_ptr<TextSink> open_standard_output();
 
 /// One of the model's outputs, for display.
 struct PredictedOutput {
-  TensorSpec spec;                        // form of one sample; has the layer's name
-  std::vector<std::string> targets = {};  // names of its columns in the training file; empty if none
-  // Indexed by column; a single column may have two classes: its number belongs to the second.
+  TensorSpec spec;                        // shape and type for one sample; has the layer's name
+  std::vector<std::string> targets = {};  // names of the target's columns in the training file; may be empty
+  // The class of each column. An output with a single column may have two: its number belongs to the second.
   std::vector<std::string> classes = {};
   double sum = 1;  // sum of the two classes' numbers, for an output with a single column
   std::optional<double> threshold = {};  // above this, the second of two classes is predicted

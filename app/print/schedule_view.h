@@ -18,8 +18,8 @@ struct ScheduleView {
   bool measured = false;
 };
 
-/// Returns the schedule of a plan. If `replicas` is not null, measures the layers' times on them for a
-/// second or two; else estimates them. Throws UserError if the strategy is not a pipeline.
+/// Returns the schedule of a plan. If `engine` is not null, measures the layers' times with it for a second
+/// or two; else estimates them. Throws UserError if the strategy is not a pipeline.
 ScheduleView view_schedule(const RunPlan& plan, Engine* engine);
 
 /// Returns the schedule as a table at most `columns` characters wide.

@@ -84,7 +84,7 @@ void RunRecorder::end(bool complete) {
   write_report(false);
 }
 
-/// Other processes do not take part, so the samples are left out if these have parts of the weights.
+/// Evaluates samples in this process alone, so it omits them if other processes have parts of the weights.
 void RunRecorder::write_samples() {
   if (!trainer_->engine().state().has_all_weights()) return;
   try {

@@ -23,8 +23,8 @@ class RunRecorder final : public Observer {
 
   /// Call before the trainer runs. The trainer must outlive the recorder.
   void begin(Trainer& trainer);
-  /// Call after the run has ended and run.jsonl has its end event. `complete`: not ended by a signal or a
-  /// failure, so that there is time to evaluate samples.
+  /// Call after the run has ended and run.jsonl has its end event. `complete`: true if neither a signal nor a
+  /// failure ended the run, so that there is time to evaluate samples.
   void end(bool complete);
 
   void on_step(const Progress& progress) override;

@@ -40,7 +40,7 @@ TextOptions InputOptions::text() const {
 void add_text_options(Command& command, InputOptions& options) {
   command.add_flag(
       "--header,!--no-header", [&options](bool given) { options.header = given; },
-      "The first line of text contains names, or does not (default: as in the run's own csv)");
+      "Whether the first line of text contains names (default: as in the run's own csv)");
   command
       .add_option(
           "--delimiter", options.delimiter,

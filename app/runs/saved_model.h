@@ -44,11 +44,11 @@ SavedRun load_saved_model(const ModelOptions& options);
 /// which need no file. All processes must call it.
 SavedRun share_saved_model(const ModelOptions& options, World& world);
 
-/// Describes the checkpoint's path and place in its run in a line: "checkpoint: PATH, the best by val_loss
-/// (0.1234)".
+/// Returns a line with the checkpoint's path, its step and why it was chosen: "checkpoint: PATH, step 500,
+/// the best by val_loss (0.1234)".
 std::string checkpoint_as_text(const SavedRun& run);
-/// Returns "in the units of 'price'", with the targets that the dataset's transforms changed, or "in the
-/// units of the data" if targets have no names.
+/// Returns "in the units of 'price'", with the names of the targets that the dataset's transforms change, or
+/// "in the units of the data" if such targets have no names.
 std::string in_units_of_targets(const RunConfig& config);
 /// Returns {path, step, epoch, chosen}; `chosen` is "best", "newest", or "given" if the user named the file.
 Json checkpoint_as_json(const SavedRun& run);

@@ -39,8 +39,8 @@ void in_run_directory(RunDirectory directory, const std::function<void()>& work)
 /// Runs `work`. If it fails, reports that to the other processes of the run, which then end, too.
 void in_world(World& world, const std::function<void()>& work);
 
-/// Trains to the configured end the run that process 0 trains. To be called by all other processes instead of
-/// train().
+/// Trains to the configured end the run that process 0 trains. Must be called by all other processes instead
+/// of train().
 void train_along(World& world);
 
 /// Sends the run to the other processes, which call train_along(), and plans it. If there is a checkpoint,

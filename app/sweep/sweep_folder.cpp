@@ -40,7 +40,7 @@ Json read_sweep(const std::string& folder) {
   return {};
 }
 
-/// Returns existing names in a folder that a sweep would use and that no sweep created.
+/// Returns the names of a sweep's files and folders that exist in a folder.
 std::vector<std::string> names_in_the_way(const std::string& folder) {
   std::vector<std::string> names;
   for (const char* name : kNames)

@@ -148,7 +148,7 @@ class Generate(Case):
                 reason = f"the layer '{name}' cannot compute one position at a time"
                 self.assertEqual(document["cache"], {"used": False, "reason": reason})
                 self.assertEqual(self.json(*draw, "--batch-size", "1")["samples"], document["samples"])
-                self.assertIn(f"no cache: {reason}, so each token takes the whole window", self.dtrain(*draw).err)
+                self.assertIn(f"no cache: {reason}, so the whole window is computed for each token", self.dtrain(*draw).err)
 
     def test_mistakes(self):
         self.train(MODEL + REST.replace("epochs: 6", "epochs: 1"))
