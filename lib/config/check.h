@@ -30,7 +30,7 @@ Check<V> between(V low, V high);
 template <class V>
 Check<V> between_excluding_high(V low, V high);
 
-/// Names that are all different and not empty.
+/// Requires names that are all different and not empty.
 Check<std::vector<std::string>> distinct_names();
 
 }  // namespace dtrain

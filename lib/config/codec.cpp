@@ -170,8 +170,8 @@ bool parse_extents(const ConfigNode& node, const std::string& where, std::string
   if (!node.is_sequence())
     return report_unexpected(node, where, fmt::format("an integer or {}", form), diagnostics);
   if (node.items().size() != extents.size()) {
-    diagnostics.error(node,
-                      fmt::format("{}: expected {}, found a list of {}", where, form, node.items().size()));
+    diagnostics.error(
+        node, fmt::format("{}: expected {}, found a list of length {}", where, form, node.items().size()));
     return false;
   }
   bool good = true;

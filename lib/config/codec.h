@@ -81,7 +81,7 @@ bool report_unknown_value(const ConfigNode& node, const std::string& where,
 inline constexpr std::string_view kDivisionPattern = "^[-+.0-9eE]+ */ *[-+.0-9eE]+$";
 /// Returns {"type": name}.
 Json json_type(std::string_view name);
-/// Returns a scalar that reads back as this string, quoted if plain text would have another meaning.
+/// Returns a scalar that is parsed as this string; it is quoted if plain text would have another meaning.
 ConfigNode string_node(std::string text);
 
 }  // namespace dtrain

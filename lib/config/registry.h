@@ -25,7 +25,7 @@ struct Configured {
   const Base& operator*() const { return *value; }
 };
 
-/// A Configured whose object is a `const Base` of a type unknown here.
+/// Configured<Base> with the type Base erased: `value` points to a `const Base`.
 struct AnyConfigured {
   std::string name;
   std::shared_ptr<const void> value;

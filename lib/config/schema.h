@@ -118,7 +118,7 @@ class Schema : public SchemaBase {
   /// details(), and write() leaves out those that are null.
   template <class V>
   Schema& part(const std::string& prefix, V T::*member, const Schema<V>& schema);
-  /// Makes this the field of options that are not a mapping of fields: `images: flowers`, `activation:
+  /// Makes options that are not a mapping of fields set this field: `images: flowers`, `activation:
   /// {leaky_relu: {negative_slope: 0.1}}` (a mapping with one key that is not a field). Without this call, a
   /// scalar or list sets the required field if there is exactly one: `dense: 2`, `rescale: 1/255`.
   Schema& positional(std::string name);
@@ -175,7 +175,7 @@ class SchemaDefinitions {
   Json definitions_ = Json::object();
 };
 
-/// Returns the value as JSON. Plain scalars become booleans or numbers if they read as such.
+/// Returns the value as JSON. Plain scalars that have the form of booleans or numbers become these.
 Json to_json(const ConfigNode& node);
 
 }  // namespace dtrain

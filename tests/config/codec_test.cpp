@@ -161,7 +161,7 @@ TEST_CASE("sizes are one integer or a list of extents") {
   CHECK(read<Size2>("[3, 5]") == Size2{3, 5});
   check_same(Size2{3, 5});
   check_same(Size2{2, 2});
-  CHECK(errors<Size2>("[3]") == "x: expected [height, width], found a list of 1");
+  CHECK(errors<Size2>("[3]") == "x: expected [height, width], found a list of length 1");
   CHECK(errors<Size2>("4294967297") == "x: expected an integer from 1 to 2147483647, found '4294967297'");
   CHECK(errors<Size2>("[1, 2147483648]")
             .starts_with("f:1:5: error: x: expected an integer from 1 to 2147483647"));
@@ -170,7 +170,7 @@ TEST_CASE("sizes are one integer or a list of extents") {
   CHECK(read<Size3>("[3, 5, 7]") == Size3{3, 5, 7});
   check_same(Size3{3, 5, 7});
   check_same(Size3{2, 2, 2});
-  CHECK(errors<Size3>("[3, 5]") == "x: expected [depth, height, width], found a list of 2");
+  CHECK(errors<Size3>("[3, 5]") == "x: expected [depth, height, width], found a list of length 2");
   CHECK(errors<Size3>("{}") == "x: expected an integer or [depth, height, width], found an empty mapping");
   CHECK(errors<Size2>("{}") == "x: expected an integer or [height, width], found an empty mapping");
 }

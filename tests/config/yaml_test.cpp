@@ -60,7 +60,7 @@ TEST_CASE("every syntax error has a location") {
       {"", "f:1:1: error: expected a YAML document, found nothing"},
       {"# nothing\n", "f:1:1: error: expected a YAML document, found nothing"},
       {"a: 1\nb: 2\na: 3\n", "f:3:1: error: duplicate key 'a'"},
-      {"a: 1\n---\nb: 2\n", "f:2:1: error: expected one document, found another"},
+      {"a: 1\n---\nb: 2\n", "f:2:1: error: expected one document, found two"},
       {"a: !!binary aGk=\n", "f:1:4: error: tags are not supported, found 'tag:yaml.org,2002:binary'"},
       {"a: !mine [1]\n", "f:1:4: error: tags are not supported, found '!mine'"},
       {"a:\n  <<: x\n",

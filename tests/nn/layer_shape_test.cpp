@@ -133,7 +133,7 @@ TEST_CASE("errors of volume layers name expected and found shapes") {
       "conv3d: {filters: 1, kernel_size: 3, padding: same, dilation_rate: 600000}", {volume},
       "kernel_size 3x3x3 with dilation_rate 600000x600000x600000 reaches over 1200001x1200001x1200001");
   check_error("conv3d: {filters: 1, kernel_size: [3, 3]}", {volume},
-              "kernel_size: expected [depth, height, width], found a list of 2");
+              "kernel_size: expected [depth, height, width], found a list of length 2");
   check_error("cropping3d: [[2, 3], 0, 0]", {volume},
               "cropping [[2, 3], [0, 0], [0, 0]] removes all of its input 5x6x7x2");
   check_error(

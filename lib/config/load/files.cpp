@@ -45,7 +45,8 @@ std::string_view rejected_kind(mode_t mode) {
 }
 
 /// Reads a nonblocking descriptor of a pipe or file until its end or the size of `bytes`. Waits without limit
-/// for a pipe's writer (a process substitution may take long), but only briefly for one to open the pipe.
+/// for data from a pipe's writer (a process substitution may take long), but only briefly for the first
+/// writer to open the pipe.
 /// Returns an error message, or "" on success.
 std::string read_all(int file, std::string& bytes) {
   constexpr int kPollMilliseconds = 20, kMostPolls = 50;
@@ -74,8 +75,8 @@ std::string read_all(int file, std::string& bytes) {
   return "";
 }
 
-/// Returns the file's bytes, at most one more than allowed. Reports the reason and returns nullopt if it
-/// cannot be read.
+/// Returns the file's bytes, but at most kMaxConfigBytes + 1. If the file cannot be read, reports why and
+/// returns nullopt.
 std::optional<std::string> read_bytes(const std::string& path, const Mark& named_at,
                                       Diagnostics& diagnostics) {
   const auto fail = [&](std::string_view why) {

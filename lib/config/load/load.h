@@ -14,9 +14,9 @@ namespace dtrain {
 /// from the environment. Then merges it over the configuration that `base` names (merge.h), recursively, and
 /// includes the files that `model`, `dataset` and `strategy` may name; all paths are relative to the file
 /// that contains them. Finally applies each `--set` "a.b.0.c=VALUE" or "a.b[0].c=VALUE" (VALUE is YAML).
-/// Missing keys are added; the schema checks them later. Errors: an index out of range, a key below a scalar,
-/// and a missing key before the last that looks like a misspelling of an existing one. A missing file is
-/// reported at the place that names it (`path` itself: without a location).
+/// Missing keys are added; the schema checks them later. Reports an index out of range, a key below a scalar,
+/// and a missing key, other than the last one, that looks like a misspelling of an existing key. Reports a
+/// missing file at the place that names it, or without a location if it is `path` itself.
 ConfigNode load_config(const std::string& path, const std::vector<std::string>& sets,
                        Diagnostics& diagnostics);
 

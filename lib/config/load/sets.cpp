@@ -79,14 +79,14 @@ class Assignment {
       }
       known.push_back(key.text());
     }
-    // The schema knows the valid keys, so it checks a new last key. It also checks a new key before the last
-    // one, except if that key resembles an existing one: `checkpoint.keep=2` works if nothing was written
-    // under checkpoint.
+    // New keys are accepted here, because the schema checks them later: `checkpoint.keep=2` works if nothing
+    // was written under checkpoint. Only a new key that resembles an existing key, and has further keys after
+    // it, is rejected.
     if (const std::string near = suggestion(keys_[level], known); level + 1 < keys_.size() && !near.empty()) {
       fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
       return node;
     }
-    // As with keys from a base, a new type `sgd` replaces an existing `adam`.
+    // The existing keys become inherited, so that a new type `sgd` replaces an existing `adam`.
     for (auto& [key, value] : entries) key = key.as_inherited();
     entries.emplace_back(ConfigNode::scalar(keys_[level], false, mark_),
                          descend(ConfigNode::null(mark_), level + 1));
@@ -107,7 +107,7 @@ class Assignment {
   Diagnostics& diagnostics_;
 };
 
-/// Parses the value after the equals sign; an empty one is null.
+/// Parses the value after the equals sign. An empty value is null.
 std::optional<ConfigNode> parse_value(std::string_view text, bool may_be_path, const Mark& mark,
                                       Diagnostics& diagnostics) {
   if (text.find_first_not_of(' ') == std::string_view::npos) return ConfigNode::null(mark);

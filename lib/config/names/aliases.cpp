@@ -300,7 +300,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"batchsize", "prefetch", kUnderTrain},
     {"restorebestweights", "patience",
      "the best checkpoint is kept by checkpoint: {best: {monitor: val_loss}}"},
-    {"savebestonly", "keep", "keep: 1 and best: {monitor: val_loss}"},
+    {"savebestonly", "keep", "write keep: 1 and best: {monitor: val_loss}"},
     {"minlr", "min"},
     {"modelcheckpoint", "early_stopping", "saving is configured under the top-level key checkpoint"},
     {"backupandrestore", "early_stopping", kSavedAlways},

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kEscape = 6;  // the length of "\udc80"
 
-/// Returns true if the text starts with the escape of a byte, or, given another `page` than "dc", with a
-/// stand-in's escape.
+/// Returns true if the text starts with the escape of a byte, or of a character that stands in for one.
+/// `page`: the first two hexadecimal digits of the escape, which are "dc" for a byte.
 bool is_escape(std::string_view text, std::string_view page = "dc") {
   const auto lower = [&](size_t i) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
@@ -28,7 +28,7 @@ std::string page_of(unsigned stand_ins) {
   return fmt::format("{:02x}", stand_ins);
 }
 
-/// Returns true if the text contains any of these characters, literally or as an escape.
+/// Returns true if the text may contain stand-in characters with this upper byte, literally or as an escape.
 bool uses(std::string_view text, unsigned stand_ins) {
   std::string first, last;
   append_utf8(first, stand_ins << 8 | 0x80);
@@ -73,7 +73,7 @@ std::string ByteEscapes::restore(std::string scalar) const {
   std::string lead;  // the common first byte of all stand-ins
   append_utf8(lead, stand_ins_ << 8);
   while (!rest.empty()) {
-    // The original has no escape here: it is outside double quotes or after a backslash.
+    // The parser did not decode this escape, because it is outside double quotes or after a backslash.
     if (is_escape(rest, page)) {
       out += "\\udc";
       rest.remove_prefix(4);

@@ -103,8 +103,8 @@ void write_block(std::string& out, const ConfigNode& node, size_t indent) {
     for (const ConfigNode& item : node.items()) {
       start_line();
       out += "- ";
-      const bool is_choice =
-          item.is_mapping() && item.entries().size() == 1;  // `- dense: {...}`: braces only for the options
+      const bool is_choice = item.is_mapping() &&
+                             item.entries().size() == 1;  // `- dense: {...}` has braces only for the options
       if (const auto line = one_line(item, indent + 2); line && !is_choice) {
         out += *line + '\n';
       } else {

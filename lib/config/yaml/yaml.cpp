@@ -69,8 +69,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (std::exchange(started_, true))
-      throw YAML::ParserException(mark, "expected one document, found another");
+    if (std::exchange(started_, true)) throw YAML::ParserException(mark, "expected one document, found two");
   }
   void OnDocumentEnd() override {}
 
@@ -152,7 +151,8 @@ class Builder final : public YAML::EventHandler {
     add(std::move(tree), frame.mark, frame.anchor);
   }
 
-  /// `cost` is the number of values added beyond those already counted for the subtree's parts.
+  /// Adds a finished value to the collection that contains it. `cost` is the number of its values that are
+  /// not counted in `nodes_` yet.
   void add(Subtree tree, const YAML::Mark& mark, YAML::anchor_t anchor, size_t cost = 1) {
     nodes_ += cost;
     if (nodes_ > kMaxNodes)
