@@ -17,7 +17,7 @@ class Cursor {
   /// `what` names the parsed structure in messages; it must outlive the cursor.
   Cursor(std::span<const std::byte> bytes, std::string_view what) : bytes_(bytes), what_(what) {}
 
-  /// Number of bytes that have not been taken.
+  /// Returns the number of bytes that have not been taken.
   size_t left() const { return bytes_.size(); }
   /// Returns the next `size` bytes, without copying them.
   std::span<const std::byte> take(uint64_t size);

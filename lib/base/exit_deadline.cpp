@@ -14,8 +14,9 @@ namespace {
 
 std::atomic<int> holds{0};
 
-/// Calls no destructor and allocates nothing: other threads may be in any state. Skips the message if
-/// standard error cannot accept it now (e.g. a stopped terminal), so that writing cannot block the exit.
+/// Prints the message and ends the process. Calls no destructor and allocates nothing, because other threads
+/// may be in any state. Skips the message if standard error cannot accept it now (e.g. a stopped terminal),
+/// so that writing cannot block the exit.
 [[noreturn]] void end_process(const std::string& message) {
   pollfd output{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&output, 1, 0) == 1 && (output.revents & POLLOUT)) {

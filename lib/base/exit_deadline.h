@@ -24,7 +24,7 @@ class ExitDeadline {
   ExitDeadline& operator=(const ExitDeadline&) = delete;
 
   /// If this object still exists after cleanup_limit(), writes `why` to standard error and ends the process
-  /// with exit code 1. Only the first call counts. Any thread; returns at once.
+  /// with exit code 1. Only the first call counts. May be called from any thread; returns at once.
   void arm(const std::string& why) noexcept;
 
   /// Returns whether a Hold exists.

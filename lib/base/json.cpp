@@ -114,7 +114,7 @@ void write_double(std::string& out, double value) {
   } else if (std::isinf(value)) {
     out += value > 0 ? "\"inf\"" : "\"-inf\"";
   } else {
-    const std::string text = fmt::format("{}", value);  // the shortest text that reads back the same
+    const std::string text = fmt::format("{}", value);  // the shortest text that is parsed as this number
     out += text;
     if (text.find_first_of(".en") == std::string::npos) out += ".0";
   }
@@ -313,7 +313,7 @@ class Parser {
     return true;
   }
 
-  /// A number as RFC 8259 has it: no plus sign, no leading zeros, digits on both sides of a point.
+  /// Parses a number by RFC 8259: no plus sign, no leading zeros, digits on both sides of a point.
   Json number() {
     const size_t first = at_;
     const bool is_negative = skip_one_of("-");

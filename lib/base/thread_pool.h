@@ -13,7 +13,7 @@
 
 namespace dtrain {
 
-/// Threads that run tasks, started in the order of submit(). Used by one thread. A pool of one thread runs
+/// Threads that run tasks, started in the order of submit(). For use by one thread. A pool of one thread runs
 /// one task after the other in the background. The threads inherit the core binding of the thread that
 /// constructs the pool. (Threads that wait for each other, such as those of the replicas, need a Team:
 /// collective/team.h.)
@@ -27,7 +27,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Number of threads.
+  /// Returns the number of threads.
   int64_t size() const { return static_cast<int64_t>(threads_.size()); }
   /// Adds a task. The pool must have a thread.
   void submit(std::function<void()> task);
@@ -50,7 +50,7 @@ class ThreadPool {
   int64_t running_ = 0;
   std::exception_ptr error_;
   bool stop_ = false;
-  std::vector<std::thread> threads_;  // the last member: they use all the others
+  std::vector<std::thread> threads_;  // the last member, because the threads use all other members
 };
 
 }  // namespace dtrain

@@ -16,7 +16,7 @@ enum class ColumnMeaning {
   date,
   odd_numbers,  // numbers with a few texts or commas
   free_text,    // sentences
-  many_texts,   // too many different texts for one feature each
+  many_texts,   // short texts, too many different ones for one feature each
   categories,
   number,
   amount,  // numbers with a currency, a percent sign or thousands separators

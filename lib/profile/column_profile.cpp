@@ -81,14 +81,14 @@ void ColumnProfiler::add(std::string_view text, const char* at) {
   ++rows_;
 }
 
-/// Returns the value's entry in the sample.
+/// Adds the value to the statistics. Returns its entry for the sample.
 double ColumnProfiler::add_value(std::string_view text, const char* at) {
   double value = std::numeric_limits<double>::quiet_NaN();
   if (values_->is_missing_name(text)) {
     ++column_.missing;
     return value;
   }
-  // A missing value among numbers, but an ordinary name among texts.
+  // Such a text is a missing value among numbers, but an ordinary name among texts.
   if (values_->is_gap(text)) {
     ++missing_numbers_;
     value = hash_of(text);
@@ -153,7 +153,7 @@ double ColumnProfiler::add_text(std::string_view text, const char* at) {
   return hash_of(text);
 }
 
-/// Counts dates and amounts while every text so far was one.
+/// Counts the text as a date or an amount if it is one and all texts before it were, too.
 void ColumnProfiler::add_date_or_amount(std::string_view text) {
   const int64_t before = column_.texts - named_missing_ - 1;
   if (column_.amounts == before && values_->amount(text)) ++column_.amounts;

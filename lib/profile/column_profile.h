@@ -43,7 +43,7 @@ struct ColumnProfile {
   bool counts_up = true;  // whether the numbers count up by one, from 0 or 1, from the first row to the last
   double least = 0, most = 0, mean = 0, deviation = 0;  // statistics of the numbers
   int64_t numbers = 0;                                  // rows with a number
-  int64_t texts = 0;                                    // rows with neither a number nor a gap
+  int64_t texts = 0;                                    // rows with neither a number nor a missing value
   int64_t comma_numbers = 0;                            // texts like "5,1" or "1,234"
   int64_t amounts = 0;                                  // texts like "$62,199" or "4.2%"
   bool are_amounts = false;                             // whether all texts are amounts
@@ -97,7 +97,7 @@ class ColumnProfiler {
   void add_to_sample(double value);
   void count(std::string_view text);
   ColumnProfile::Kind kind() const;
-  /// Returns true if a text that is repeated among numbers must mark missing values, whatever it is.
+  /// Returns true if a text that is repeated among numbers must mark missing values, whatever it says.
   bool has_marker() const;
 
   const CsvValues* values_;
@@ -112,7 +112,7 @@ class ColumnProfiler {
   Cell text_, comma_;  // the first text, and the first one with a comma
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
   std::unordered_set<size_t> hashes_;
-  std::set<double> gaps_;  // hashes of missing-value names that are names among texts
+  std::set<double> gaps_;  // hashes of texts that are missing values among numbers, but names among texts
 };
 
 }  // namespace dtrain

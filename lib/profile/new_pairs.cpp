@@ -42,7 +42,8 @@ UNet net_for(const PictureLook& look) {
   return net;
 }
 
-/// Returns by how much targets are larger than images: a whole number from 1 to 4; 0 for other ratios.
+/// Returns how many times as high and wide as images the targets are: a whole number from 1 to 4; 0 for other
+/// ratios.
 int64_t enlargement(const InspectedPairs& pairs) {
   constexpr int64_t kMost = 4;
   for (int64_t factor = 1; factor <= kMost; ++factor)
@@ -109,7 +110,7 @@ std::string image_layers(int64_t factor, int channels, bool has_same_channels) {
                             factor > 1 ? "enlarged" : "image");
 }
 
-/// Returns the classes as the reader's option has them: `numbers` or a list.
+/// Returns the classes as written in the reader's option: `numbers` or a list.
 std::string classes_text(const MaskClasses& classes) {
   const ConfigNode node = Codec<MaskClasses>::write(classes);
   if (node.is_scalar()) return node.text();
@@ -195,18 +196,18 @@ void describe(const InspectedPairs& pairs, const UNet& net, int64_t factor, NewC
                      describe_bad(pairs.targets, "in " + pairs.train.targets)};
   if (net.height != pairs.images.height || net.width != pairs.images.width)
     config.warnings.push_back(fmt::format(
-        "images are resized to {} x {}{}; change it in the model's input and in 'size' (multiples of {})",
+        "images are resized to {} x {}{}; change the size in the model's input and in 'size' (multiples of "
+        "{})",
         net.height, net.width, pairs.has_masks() ? "" : ", which loses details", int64_t{1} << net.poolings));
   if (!pairs.has_masks() && pairs.are_called_masks)
     config.warnings.push_back(
-        fmt::format("files in {} do not have the values of 2 to 64 classes, as masks have: they are taken "
-                    "for images to be computed",
+        fmt::format("files in {} are not masks with the values of 2 to 64 classes, so they are taken for "
+                    "images to be computed",
                     pairs.train.targets));
   if (!pairs.has_masks() && factor == 0)
     config.warnings.push_back(
-        fmt::format("targets have {} pixels and images {}, not a whole multiple up to 4: targets are resized "
-                    "to the size of "
-                    "the images",
+        fmt::format("targets have {} pixels and images {}; this is not a whole multiple up to 4, so targets "
+                    "are resized to the size of the images",
                     describe_size(pairs.targets), describe_size(pairs.images)));
   std::erase(config.warnings, "");
 }

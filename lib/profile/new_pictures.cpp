@@ -64,7 +64,8 @@ std::string picture_options(int64_t side, int channels, const PictureLook& look)
                      look.bad > 0 && look.has_pictures() ? ", on_error: skip" : "");
 }
 
-/// Small gray images are often digits or letters, which mirroring would change into others.
+/// Returns the transforms and augmentations. Small gray images are not mirrored, because they are often
+/// digits or letters.
 std::string picture_transforms(int64_t side, int channels) {
   constexpr int64_t kSmall = 32;
   std::string text =
@@ -78,7 +79,7 @@ std::string picture_transforms(int64_t side, int channels) {
   return text + "\n";
 }
 
-/// Splits without a folder are drawn from the training split.
+/// Returns the section `dataset`, in which splits without a folder are drawn from the training split.
 std::string picture_dataset(const NewOptions& options, const InspectedPictures& looked, int64_t side,
                             int channels) {
   const auto split = [&](const char* name, const InspectedPictures::Split& found) {

@@ -99,8 +99,8 @@ std::string csv_reader(const TableProfile& table, const TablePlan& plan, const s
                         yaml_columns(table, categories));
   if (has_categories)
     text +=
-        "      unknown: other                    # a value that this file lacks counts as none of them; "
-        "error: rejected\n";
+        "      unknown: other                    # a value that is not in this file belongs to no category; "
+        "'error' would reject it\n";
   return text + columns_text(table, plan);
 }
 
@@ -167,7 +167,7 @@ std::string transforms_text(const TablePlan& plan) {
 std::string series_dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
   return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
          windows_text(table, *plan.series) +
-         "  # The last rows of each series in time: first train, then validation, then test.\n"
+         "  # Each series is split in time: its first rows are train, then validation, then test.\n"
          "  validation: {split: {of: train, fraction: 0.15}}\n"
          "  test:       {split: {of: train, fraction: 0.15}}\n"
          "  transforms:\n"
@@ -180,7 +180,8 @@ std::string dataset_text(const NewOptions& options, const TableProfile& table, c
   if (plan.series) return series_dataset_text(options, table, plan);
   return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
          fmt::format(
-             "  # Disjoint splits, drawn with their own seed, so that runs with other seeds use the same.\n"
+             "  # The splits are disjoint. They have their own seed, so that runs with other seeds use the "
+             "same.\n"
              "  validation: {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
              "  test:       {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n",
              plan.target.stratify ? ", stratify: true" : "") +

@@ -49,7 +49,7 @@ enum class Targets { masks, images, unknown };
 struct Candidate {
   PairedFolders folders;
   Targets targets = Targets::unknown;
-  bool could_be_classes = false;  // the names do not exclude it
+  bool could_be_classes = false;  // whether the names could also be those of two classes
 };
 
 bool is_among(std::span<const std::string_view> known, const std::string& name) {
@@ -116,7 +116,7 @@ std::optional<Values> values_of_masks(const PictureSource& source, int channels,
     try {
       exact = header_of_picture(source, i).exact;
     } catch (const UserError&) {
-      return;  // PictureLook counts it
+      return;  // PictureLook::bad counts this file
     }
     try {
       found[place] = values_of(source, i, channels);
@@ -149,8 +149,8 @@ std::optional<MaskClasses> classes_of(const PictureSource& source, int64_t most,
   return MaskClasses{{colours->begin(), colours->end()}};
 }
 
-/// Returns true if the targets are masks of few classes and the images are not. Reads some of the files.
-/// Small gray images, such as digits, have few values each, but together many.
+/// Returns true if the targets are masks of few classes and the images are not. Reads several files, because
+/// small gray images, such as digits, have few values each, but many values together.
 bool look_like_masks(const PairedFolders& folders) {
   constexpr int64_t kTries = 20;
   const NameCounts names = compare_names(folders);
@@ -236,7 +236,7 @@ void reject_jpeg_masks(const PictureSource& masks) {
     bool exact = true;
     try {
       exact = header_of_picture(masks, i).exact;
-    } catch (const UserError&) {  // PictureLook counts it
+    } catch (const UserError&) {  // PictureLook::bad counts this file
     }
     if (!exact) reject_jpeg(masks.name(i));
   }

@@ -59,7 +59,8 @@ bool has_value(const std::vector<TableRow>& rows, size_t column, const std::stri
                      [&](const TableRow& row) { return column < row.size() && row[column].text == text; });
 }
 
-/// Names may be numbers such as years, but then they are integers and all different.
+/// Returns true if the row may contain column names. Names may be numbers such as years, but then they are
+/// integers and all different.
 bool may_be_names(const TableRow& row) {
   return std::all_of(row.begin(), row.end(),
                      [](const TableCell& cell) {

@@ -23,7 +23,7 @@ struct TablePlan {
   TargetPlan target;
   std::vector<ColumnRole> columns;    // in the order of the table's columns
   std::vector<std::string> warnings;  // problems in the data
-  std::optional<TableSeries> series;  // if windows of time series are proposed
+  std::optional<TableSeries> series;  // set if windows of time series are proposed
 
   std::vector<size_t> places(ColumnRole::Use use) const;
   /// Returns the features with this meaning.

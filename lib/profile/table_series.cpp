@@ -27,8 +27,8 @@ CsvColumns read_order(const TableProfile& table, const std::string& path, size_t
   });
 }
 
-/// Returns the interval of rows if at least 9 of 10 rows of all series follow the one before after about the
-/// same time: months may differ by a tenth.
+/// Returns the median interval between consecutive rows of a series, in days, if at least 9 of 10 intervals
+/// differ from it by at most a tenth, as months do; else nullopt.
 std::optional<double> even_interval(const SeriesRows& series, const Column& times) {
   std::vector<double> days(series.rows.size()), steps;
   times.read(series.rows, days.data());

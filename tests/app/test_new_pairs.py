@@ -103,8 +103,8 @@ class NewPairs(NewCase):
     def test_masks_of_one_value_are_taken_for_images(self):
         self.pairs("data/images", "data/masks", [7, 7])
         output = self.json("new", "data")
-        self.assertEqual(output["warnings"], ["files in data/masks do not have the values of 2 to 64 classes, as masks have: they are "
-                                              "taken for images to be computed"])
+        self.assertEqual(output["warnings"], ["files in data/masks are not masks with the values of 2 to 64 classes, so they are taken "
+                                              "for images to be computed"])
         self.assertIn("loss: mean_squared_error", (self.dir / "data.yaml").read_text())
 
     def test_files_without_a_partner_are_an_error(self):

@@ -62,7 +62,7 @@ std::string absolute_path(const std::string& path) {
 std::string without_dots(const std::string& path) {
   const fs::path written(path), plain = written.lexically_normal();
   std::error_code error;
-  // Compares folders: pipes and missing files cannot be compared.
+  // Compares folders, because pipes and missing files cannot be compared.
   const bool is_folder = fs::is_directory(written, error);
   const fs::path from = is_folder ? written : written.parent_path(),
                  to = is_folder ? plain : plain.parent_path();
