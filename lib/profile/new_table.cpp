@@ -181,7 +181,7 @@ std::string dataset_text(const NewOptions& options, const TableProfile& table, c
   return "dataset:\n" + csv_reader(table, plan, path_from_config(options, options.data)) +
          fmt::format(
              "  # The splits are disjoint. They have their own seed, so that runs with other seeds use the "
-             "same.\n"
+             "same splits.\n"
              "  validation: {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n"
              "  test:       {{split: {{of: train, fraction: 0.15{0}, seed: 1}}}}\n",
              plan.target.stratify ? ", stratify: true" : "") +

@@ -40,8 +40,8 @@ function metricGroups() {
   return groups;
 }
 
-/// lines: [{run, label, epochs, values, thin}]. `axis`: label of the horizontal axis if it does not show
-/// epochs; both axes then go from 0 to 1.
+/// Makes a chart of `lines`: [{run, label, epochs, values, thin}]. `axis`: label of the horizontal axis if it
+/// does not show epochs; both axes then go from 0 to 1.
 function chart(title, lines, unit, axis) {
   const holder = element("div"), value = element("span", {class: "value"});
   const caption = element("figcaption", {}, element("span", {}, title));

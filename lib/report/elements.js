@@ -58,7 +58,7 @@ const plain = name => name.replace(/_/g, " ");
 
 // ---- tables
 
-/// columns: [{title, of(row), text(value), number, sortable}]; rows may be of any type.
+/// Makes a table. `columns`: [{title, of(row), text(value), number, sortable}]; rows may be of any type.
 function table(columns, rows, sortable) {
   const body = element("tbody");
   const fill = list => body.replaceChildren(...list.map(row => element("tr", {}, ...columns.map(column => {

@@ -19,7 +19,8 @@ std::string tf_record(std::string_view data);
 
 /// Returns the first event of a file, which contains the file version.
 std::string version_event(double time);
-/// Tells readers to discard data of steps from `step` on: the run continues from an earlier step.
+/// Returns an event that tells readers to discard data of steps from `step` on, because the run continues
+/// from an earlier step.
 std::string session_start_event(double time, int64_t step);
 /// Returns one summary with a value (as a float) for each tag.
 std::string scalars_event(double time, int64_t step, std::span<const std::pair<std::string, double>> scalars);

@@ -24,7 +24,7 @@ function classTables(run) {
   const made = [];
   const label = (names, index) => names && names[index] !== undefined ? names[index] : String(index);
   const named = (name, count) => { const names = run.classes[name]; return names && names.length === count ? names : null; };
-  const lists = new Map();  // of the metrics that are of the same classes
+  const lists = new Map();  // metrics with a value for each class, grouped by their classes
   for (const [name, value] of Object.entries(run.tables)) {
     if (value.classes) made.push(...largeMatrixTables(name, value, named(name, value.classes.length), label));
     if (!Array.isArray(value) || !value.length) continue;
@@ -42,7 +42,7 @@ function classTables(run) {
   if (made.length && run.tables_epoch) made.unshift(element("p", {class: "soft"}, `At epoch ${number(run.tables_epoch)}${run.kept_best && run.kept_best.epoch === run.tables_epoch ? ", the best one" : ""}.`));
   return made;
 }
-/// Rows are true classes, columns predicted classes.
+/// Shows a confusion matrix; its rows are true classes, its columns predicted classes.
 function matrixTables(name, matrix, names, label) {
   const size = matrix.length, sum = list => list.reduce((a, b) => a + b, 0);
   if (matrix.some(row => row.length !== size)) return [];
@@ -64,7 +64,8 @@ function largeMatrixTables(name, {classes, confusions}, names, label) {
       {title: "share of the class", number: true, of: share, text: value => (100 * value).toFixed(1) + " %"}], confusions, true),
     ...measuresByClass(name, classes, names, label)];
 }
-/// classes: [true rows, predicted rows, correct rows] for each class.
+/// Shows precision, recall and F1 score by class. `classes` has [true rows, predicted rows, correct rows] for
+/// each class.
 function measuresByClass(name, classes, names, label) {
   const measures = classes.map(([support, predicted, hit], i) => {
     const precision = predicted ? hit / predicted : 0, recall = support ? hit / support : 0;

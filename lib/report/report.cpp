@@ -70,7 +70,7 @@ Json value_of(const Json* event, const char* key, const Json& otherwise = {}) {
   return value ? *value : otherwise;
 }
 
-/// Returns the events for the page. Of a machine, it shows only the name.
+/// Returns the events for the page, which shows only the names of machines.
 Json history_of(const RunFiles& run) {
   Json rows = Json::array();
   for (const Json& event : run.events) {

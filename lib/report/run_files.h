@@ -24,14 +24,13 @@ inline constexpr const char* kSweepFile = "sweep.json";
 struct MetricFacts {
   bool known = false;
   std::set<std::string> larger_is_better;
-  // Indexed by metric: the target that it compares an output with.
-  std::map<std::string, std::string> targets;
-  std::map<std::string, std::string> computes;  // indexed by metric: equal for one metric under two names
+  std::map<std::string, std::string> targets;   // by metric, the target that it compares an output with
+  std::map<std::string, std::string> computes;  // by metric, what it computes, under whichever name
 
   /// `known` is false if this version of dtrain does not accept the configuration.
   static MetricFacts of(const ConfigNode& config);
   bool is_larger_better(const std::string& name) const;
-  /// Returns "" if unknown.
+  /// Returns the target that a metric compares an output with; "" if unknown.
   std::string target_of(const std::string& name) const;
 };
 
@@ -99,7 +98,7 @@ struct BestRecord {
   int64_t epoch = 0;
   bool larger_is_better = false;
 };
-/// Returns nullopt if no record has the number.
+/// Returns the best value of the number `monitor`; nullopt if no record has the number.
 std::optional<BestRecord> best_record(const RunFiles& run, const std::string& monitor,
                                       MonitorMode mode = MonitorMode::automatic);
 /// Returns the best value of the number that checkpoint.best monitors, else of val_loss, else of the loss.

@@ -98,7 +98,8 @@ Json describe(const RunConfig& config, const Dataset& data, const SpreadRows& ro
       .set("pictures", std::move(pictures));
 }
 
-/// Returns the `count` worst of `rows` evenly spaced samples, or null if `should_stop` returned true.
+/// Returns the `count` samples with the largest losses among `rows` evenly spaced samples, in the order of
+/// their rows if `by_row`. Returns null if `should_stop` returned true.
 Json worst_of(const RunConfig& config, Engine& engine, const Dataset& data, int64_t rows, int64_t count,
               bool by_row, const std::function<bool()>& should_stop) {
   const auto spread = std::make_shared<const SpreadRows>(data, rows);
