@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws measured speed and memory beside other frameworks as an SVG: time of a step and peak memory, PyTorch's being 1.
+"""Draws the step time and the peak memory of dtrain and other frameworks, relative to PyTorch's, as an SVG.
 
     bench/chart.py [RESULTS.json] [--output docs/images/speed.svg]
 
@@ -28,7 +28,7 @@ STYLE = """
 """
 
 def frameworks(row):
-    """(name, seconds of a step in ms, peak memory in MiB) of each framework that a row of results has."""
+    """Returns (name, step time in ms, peak memory in MiB) of each framework in a row of results."""
     found = [("dtrain", row["dtrain_ms"], row["dtrain_peak_mib"]), ("PyTorch", row["torch_ms"], row["torch_peak_mib"])]
     if "keras_ms" in row:
         found.append(("Keras", row["keras_ms"], row["keras_peak_mib"]))
@@ -45,7 +45,7 @@ def number(value, unit):
 
 
 def draw(rows, caption):
-    """The picture of rows of results, as text."""
+    """Returns the SVG of rows of results."""
     names = [name for name, _, _ in frameworks(max(rows, key=lambda row: len(frameworks(row))))]
     lines, y = [], TOP
     longest = [max(values[1 + k] / frameworks(row)[1][1 + k] for row in rows for values in frameworks(row)) for k in (0, 1)]
@@ -80,7 +80,7 @@ def draw(rows, caption):
 
 
 def caption_of(results):
-    """Returns the machine and the date of results, from the table beside the numbers: 'Intel(R) Xeon(R) Processor, torch 1.13.'"""
+    """Returns the caption: the machine and the frameworks, from the table beside the results, and the date of the results."""
     date = results.stem.removesuffix("-cpu")
     table = results.with_suffix(".md")
     machine = table.read_text(encoding="utf-8").splitlines()[2].split(". `")[0] if table.exists() else ""

@@ -4,7 +4,7 @@
     bench/processes.py [WORKLOAD ...] [--rounds 5] [--steps 40] [--mpirun mpirun.openmpi]
 
 Each round trains a workload in both ways in turn, with the same weights and batches. The time is the median of all steps but those
-of the first epoch; the ratio is the median of the rounds' ratios, two processes over one. The losses must be equal to the bit.
+of the first epoch; the ratio is the median of the rounds' ratios, two processes over one. The losses must be bitwise equal.
 The difference is the cost of exchanging gradients between the processes.
 """
 import argparse
@@ -22,7 +22,7 @@ from scaling_measure import STEPS_OF_EPOCH
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# batch, number of classes, maximum ratio; None only reports the cost for a step that is shorter than a few exchanges
+# batch, number of classes, maximum ratio (None if the ratio is only reported, because the step is shorter than a few exchanges)
 WORKLOADS = {"mnist-mlp": (64, 10, None), "resnet20": (128, 10, 1.10), "wide-mlp": (1024, 2, 1.10)}
 
 

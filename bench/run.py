@@ -52,7 +52,7 @@ for number in range(int(sys.argv[5])):
 numpy.save(directory + "/y.npy", random.integers(0, classes, samples, dtype=numpy.int32))
 """
 
-# Words of a small vocabulary, so that the model learns something.
+# The text consists of words of a small vocabulary, so that the model learns something.
 MAKE_TEXT = """
 import numpy, sys
 directory, samples, length = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -64,7 +64,7 @@ open(directory + "/text.txt", "w").write(text)
 
 
 def peer_environment(threads):
-    """The fastest setup for PyTorch: OpenMP BLAS, a better malloc, bound threads."""
+    """Returns the environment in which PyTorch is fastest: OpenMP BLAS, a better malloc, bound threads."""
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true", ATEN_CPU_CAPABILITY="avx512")
     env.pop("OPENBLAS_CORETYPE", None)
     if "avx512" not in open("/proc/cpuinfo").read():
@@ -110,7 +110,7 @@ class Peer:
         self.framework, self.ms, self.starts, self.memory, self.ratios, self.difference = "", [], [], [], [], None
 
     def steps(self, name, work, checkpoint, threads, steps, *options):
-        """Step ends, losses and peak memory of one run."""
+        """Trains once and returns the end times of the steps, the losses and the peak memory."""
         command = [self.python, HERE / self.script, name, work, checkpoint, threads, WORKLOADS[name]["batch"], steps, *options]
         output, memory = run([str(c) for c in command], self.environment(threads))
         result = json.loads(output.splitlines()[-1])

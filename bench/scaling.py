@@ -115,7 +115,7 @@ class Timeline:
 
 
 def step_seconds(timeline, buckets, seconds_of, core_share, control):
-    """Runs the buckets through the link, one after the other. `seconds_of(bytes)`: seconds of an exchange."""
+    """Returns the seconds of a step that exchanges the buckets one after the other. `seconds_of(bytes)`: seconds of an exchange."""
     now = computed = 0.0  # computed: seconds of forward and backward that are done
     for ready, size in buckets:
         if computed < ready:  # the link is idle until the bucket is full

@@ -53,7 +53,7 @@ SPECIES = {  # for each species, the mean length and width of petals, and the us
 
 
 def write_table(path, rows, seed, labelled=True):
-    """A table of flowers: numbers, of which some are missing, a category, an id and the species."""
+    """Writes a table of flowers: numbers, of which some are missing, a category, an id and the species."""
     draw = random.Random(seed)
     with open(path, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
@@ -69,7 +69,7 @@ def write_table(path, rows, seed, labelled=True):
 
 
 def in_terminal(command, folder, dtrain):
-    """The bytes that a command line prints to a terminal of COLUMNS columns."""
+    """Runs a command line in a terminal of COLUMNS columns. Returns the text that it prints, and its exit code."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
@@ -127,7 +127,7 @@ STYLE = """
 
 
 def draw(lines):
-    """The picture of lines of (characters, style), as text."""
+    """Returns the SVG of lines of (characters, style)."""
     width = COLUMNS * CHARACTER + 2 * MARGIN
     height = BAR + len(lines) * LINE + 2 * MARGIN
     picture = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" '

@@ -174,7 +174,7 @@ MODULES = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Embedding, nn.
 
 
 def as_in_torch(module, values):
-    """A layer's arrays in PyTorch's order of axes, one for each of the module's parameters; None if the shapes differ."""
+    """Returns a layer's arrays in PyTorch's order of axes, one for each of the module's parameters; None if the shapes differ."""
     if isinstance(module, nn.BatchNorm2d):
         arrays = values[:2] if len(values) == 4 else []
     elif isinstance(module, (nn.LayerNorm, nn.Embedding)):

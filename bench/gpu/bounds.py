@@ -20,13 +20,13 @@ def seconds(passes, operations_per_second, bytes_per_second):
 
 
 def stored_samples(elements, size):
-    """Converts bytes to the compute type."""
+    """The pass that converts samples from bytes to the compute type."""
     return Pass("samples", 0, elements * (1 + size))
 
 
 def update(parameters, slots, size):
-    """Reads weights, gradient and the optimizer's slots, and writes all but the gradient; 16-bit types also get a copy
-    of the weights."""
+    """The pass that updates the parameters. It reads weights, gradient and the optimizer's slots, and writes all but the
+    gradient; with a 16-bit type it also writes a copy of the weights."""
     return Pass("update", 0, parameters * (12 + 8 * slots + (size if size < 4 else 0)))
 
 
@@ -91,7 +91,7 @@ class Images:
 
 
 def resnet50(batch, precision):
-    """The passes of ResNet-50 at 224x224 with momentum. The first convolution of a stage has its stride."""
+    """The passes of ResNet-50 at 224x224 with momentum. The first convolution of a stage has the stage's stride."""
     images = Images(batch, 224, 3, precision)
     images.convolution(64, 7, 2, first=True)
     images.max_pooling(2)
@@ -110,7 +110,7 @@ def resnet50(batch, precision):
 
 
 def transformer(batch, positions, vocabulary, width, hidden, blocks, precision):
-    """The passes of a GPT with AdamW, as bench/workloads/gpt-small.yaml has it. Attention computes all scores."""
+    """The passes of a GPT with AdamW, such as bench/workloads/gpt-small.yaml. Attention computes all scores."""
     size, rows = SIZE[precision], batch * positions
     passes = [stored_samples(rows, size)]
 

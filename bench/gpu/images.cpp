@@ -62,7 +62,7 @@ void measure_normalization(Json& rows, const Images& images) {
                     .scratch = scratch.data()});
   });
   const double once = static_cast<double>(src.bytes());
-  // One pass for the statistics, another for the results.
+  // Each direction makes two passes: one for the statistics, another for the results.
   rows.push(row("batch norm and relu " + images.name() + " forward", forward, 3 * once, 0));
   rows.push(row("batch norm and relu " + images.name() + " backward", backward, 5 * once, 0));
 }

@@ -83,7 +83,7 @@ class Training:
 
     def read(self, data):
         stored = npy(data / "x.npy", torch.uint8)
-        # Converts in pieces, since all of it as float32 would be large.
+        # Converts in pieces, because all samples as float32 would need much memory.
         self.inputs = torch.cat([(piece.to(self.device).float() * 0.00392156862745098).to(
             torch.bfloat16 if self.bf16 else torch.float32) for piece in stored.split(4096)])
         self.targets = npy(data / "y.npy", torch.int32).to(self.device)

@@ -18,7 +18,7 @@ class DenseProducts {
   bool has_by_input() const { return by_input_ != nullptr; }
 
   const Buffer& diff_kernel() const { return diff_kernel_; }
-  /// Operations of each of the three products.
+  /// Returns the number of operations of each of the three products.
   double operations() const;
 
  private:

@@ -132,7 +132,7 @@ class Workload:
         log.unlink(missing_ok=True)
         if self.name == "resnet50":
             # Blocks start as identities (gamma is zero): with ones, rounding alone would change the first losses by
-            # percents.
+            # several percent.
             sets = ["model.blocks.body.parameters.gamma=zeros", *sets]
         sets = [f"train.batch_size={self.spec['batch']}", "dataset.transforms=[{rescale: {scale: 0.00392156862745098}}]", *sets]
         if self.bench.smoke:
@@ -207,7 +207,7 @@ def write_data(directory, spec):
 
 def sample(source, noise, shape):
     """Returns a random sample. Images consist of squares of one color: per-pixel noise looks uniform to a deep network,
-    whose normalizations would then amplify little but rounding errors."""
+    whose normalizations would then mainly amplify rounding errors."""
     if len(shape) == 1:
         first = source.randrange(len(noise) - shape[0])
         return noise[first : first + shape[0]]
@@ -258,7 +258,7 @@ def measure_training(workload, precision, peers, measure):
 
 
 def faster_than(mode, label, unit, amount, must=None):
-    """Makes a row of the report. `amount`: units per step."""
+    """Returns a function that makes a row of the report. `amount`: units per step."""
     def row(name, result):
         peer, reason = seconds_or_reason(result["peers"], mode)
         ours = result.get("seconds")
