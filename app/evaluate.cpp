@@ -41,7 +41,7 @@ struct EvaluateOptions : ModelOptions, InputOptions {
   std::optional<int64_t> errors;
 };
 
-/// Returns the requested split, else test, else validation.
+/// Returns the split of --split. By default, returns test, or validation if there is no test split.
 std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& options) {
   std::string name = options.split;
   if (name.empty()) name = dataset.test ? "test" : "validation";
@@ -80,7 +80,7 @@ std::vector<std::string> add_threshold_reports(SavedRun& run) {
   return names;
 }
 
-/// Removes the thresholds that would be best for these samples; the model uses the saved ones.
+/// Removes the thresholds that would be best for these samples, because the model uses the saved thresholds.
 void drop_thresholds(const RunConfig& config, Measures& measures) {
   const auto& goal = config.train.threshold;
   if (!goal || goal->kind == ThresholdGoal::Kind::fixed) return;

@@ -205,7 +205,8 @@ void measure_devices(Found& found) {
     found.all_reduce = measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, single_process());
 }
 
-/// `machines`: the machines of all processes, by rank. Processes of one machine measure one after the other.
+/// Describes the devices of this process, and measures them if `measure` is set. `machines`: the machines of
+/// all processes, by rank. Processes of one machine measure one after the other.
 Found find_devices(World& world, const std::vector<std::string>& machines, bool measure) {
   Found found;
   found.cpu = cpu_info();

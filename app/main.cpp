@@ -48,7 +48,7 @@ void run(int argc, char** argv, World& world) {
 /// How a part of the program ended.
 struct Attempt {
   int exit_code = kDone;
-  std::string error;  // empty if there is none
+  std::string error;  // the message to print; empty if there is none
 };
 
 Attempt attempt(const std::function<void()>& work) {

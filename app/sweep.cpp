@@ -135,7 +135,7 @@ std::string describe_sweep(const Sweep& sweep, const SweepFolder& folder, size_t
       format_plural(count(sweep.runs.size()), "run"), format_count(count(to_train)), folder.path());
 }
 
-/// Returns e.g. "learning_rate=0.003,seed=2: val_loss 0.3121 at epoch 7".
+/// Returns e.g. "learning_rate=0.003,seed=2: best val_loss 0.3121 at epoch 7".
 std::string describe_result(const std::string& name, const SweepRun& result) {
   std::string text = name + ": ";
   if (result.failed) return text + "failed: " + result.note;

@@ -45,7 +45,8 @@ bool is_assignment(std::string_view text) {
   });
 }
 
-/// Returns the arguments with a --set before each further assignment after a --set.
+/// Returns the arguments with a --set inserted before each assignment that follows the value of a --set:
+/// `--set a=1 b=2` becomes `--set a=1 --set b=2`.
 std::vector<const char*> with_every_set(int argc, const char* const* argv) {
   static constexpr const char* kSet = "--set";
   std::vector<const char*> all;
@@ -61,7 +62,7 @@ std::vector<const char*> with_every_set(int argc, const char* const* argv) {
   return all;
 }
 
-/// Returns the values of one_of(), which CLI11 stores in the option's type: "TEXT:{bash,zsh}".
+/// Returns the values that one_of() accepts. CLI11 stores them in the option's type: "TEXT:{bash,zsh}".
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{'), close = type.find('}');

@@ -28,9 +28,9 @@ class Option {
   Option& one_of(const std::vector<std::string>& values);
   /// Requires a value for which `fits` returns true. `expected` describes such values in the error message.
   Option& matches(const std::string& expected, std::function<bool(const std::string&)> fits);
-  /// Rejects both options in one command line.
+  /// Rejects a command line with both this option and the other one.
   Option& excludes(const Option& other);
-  /// Rejects this option without the other one.
+  /// Rejects a command line with this option but without the other one.
   Option& needs(const Option& other);
   /// Accepts one value per occurrence of the option. --set accepts more (see CommandLine::run).
   Option& one_value_each();

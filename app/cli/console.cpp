@@ -40,8 +40,8 @@ void remember(std::string_view warning) {
 
 constexpr const char *kRed = "31", *kYellow = "33";
 
-/// Prints with one call and no memory allocation, because the message may be about lack of memory. On a
-/// lively terminal the message replaces a progress bar on the current line (progress.cpp). Ignores write
+/// Prints with one call and no memory allocation, because the message may be about lack of memory. If
+/// stderr_is_lively(), the message replaces a progress bar on the current line (progress.cpp). Ignores write
 /// errors: a lost message must not end a run.
 void print_message(std::string_view kind, const char* colour, std::string_view message) {
   if (muted) return;

@@ -16,7 +16,7 @@ struct OutputOptions {
 };
 
 void add_output_options(Command& command, OutputOptions& options);
-/// Adds --best: the best checkpoint of a run directory.
+/// Adds --best, which selects the best checkpoint of a run directory.
 void add_best_option(Command& command, bool& best);
 /// Adds --set KEY=VALUE, which may be given several times, and may have several values.
 void add_set_option(Command& command, std::vector<std::string>& sets);

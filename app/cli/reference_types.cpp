@@ -92,8 +92,8 @@ std::string mapping_text(const Json& schema) {
   return values && values->is_object() ? "mapping of names to " + value_type(*values) : "mapping";
 }
 
-/// Describes a value by the keyword "type" of its schema: one name, or a list of names. Only numbers have a
-/// list, which starts with "number", because a number may also be written as a quotient (a string).
+/// Describes a value by the keyword "type" of its schema: one name, or a list of names of which the first
+/// describes the value. A number, for example, may also be written as a quotient, which is a string.
 std::string named_type(const Json& schema, const Json& type) {
   const std::string name = type.is_array() ? type.items().front().as_string() : type.as_string();
   if (name == "boolean") return "`true` or `false`";

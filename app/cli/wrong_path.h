@@ -1,4 +1,4 @@
-// Detects paths meant for another command, with messages that name it.
+// Detects paths meant for another command, with messages that name that command.
 #pragma once
 
 #include <string>

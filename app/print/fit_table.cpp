@@ -26,7 +26,7 @@ std::string machine_text(const Machine& machine) {
                      bytes_text(machine.bytes), link);
 }
 
-/// Returns the configuration's changes for a candidate, as YAML with comments.
+/// Returns the changes of the configuration that a candidate requires, as YAML with comments.
 std::string yaml_of(const RunConfig& config, const Candidate& candidate) {
   std::string yaml = ConfigNode::mapping({ConfigNode::entry("strategy", candidate.strategy)}).to_yaml();
   if (yaml.back() != '\n') yaml += '\n';

@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// A part of a plan; kParts has the display order.
+/// A part of the memory in a plan. kParts has all parts in the order in which they are shown.
 struct MemoryPart {
   const char* name;
   size_t MemoryPlan::*bytes;

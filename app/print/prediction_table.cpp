@@ -134,8 +134,8 @@ class PredictionTable final : public ArrayWriter {
     return line + "\n";
   }
 
-  /// Returns the number of steps if each step of a forecast has its own line: in CSV, if all outputs have one
-  /// row for each step. Returns 0 if each sample has one line.
+  /// Returns the number of steps if each step of a forecast has its own line, which requires CSV and outputs
+  /// with one row for each step. Returns 0 if each sample has one line.
   int64_t steps_of_lines() const {
     const int64_t steps = inputs_.forecast_steps();
     const bool have_steps = std::all_of(outputs_.begin(), outputs_.end(), [&](const PredictedOutput& output) {

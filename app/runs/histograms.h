@@ -14,13 +14,13 @@ namespace dtrain {
 /// Returns the options of the run's `tensorboard` callback; the defaults if there is none.
 TensorboardOptions tensorboard_options(const RunConfig& config);
 
-/// Calls add(name, values) with the weights of each layer and, if `gradients` is set, with the gradients of
-/// the trained ones ("name_grad"). All processes must call it if the state is divided among them.
+/// Calls add(name, values) with each weight and, if `gradients` is set, with the gradient of each trained
+/// weight ("name_grad"). All processes must call it if the state is divided among them.
 void read_histograms(Engine& engine, bool gradients,
                      const std::function<void(const std::string& name, std::span<const float> values)>& add);
 
-/// The observer of a process that writes no files: sends its parts of the weights to process 0, which writes
-/// the histograms.
+/// The observer of a process that writes no files. It sends the process's parts of the weights to process 0,
+/// which writes the histograms.
 class HistogramSender final : public Observer {
  public:
   /// Call before the trainer runs. The trainer must outlive this object.

@@ -15,8 +15,8 @@ namespace dtrain {
 /// each replica's memory. Returns the event.
 Json& describe_run(Json& event, Trainer& trainer);
 
-/// Forwards all events to `next`. Writes the report after the first epoch, then whenever the time for it is
-/// negligible, and at the end. A write failure causes one warning and does not end the run.
+/// Forwards all events to `next`. Writes the report after the first epoch, then whenever the time to write it
+/// is negligible, and at the end. A write failure causes one warning and does not end the run.
 class RunRecorder final : public Observer {
  public:
   RunRecorder(RunDirectory directory, Observer& next) : directory_(std::move(directory)), next_(next) {}
@@ -48,7 +48,7 @@ class RunRecorder final : public Observer {
   std::unique_ptr<TensorBoard> tensorboard_;
   Clock::time_point reported_;
   Clock::duration between_{};  // time between two reports
-  int64_t first_step_ = 0;     // the step after which this process starts
+  int64_t first_step_ = 0;     // number of steps that were done before this process
   bool report_failed_ = false;
 };
 

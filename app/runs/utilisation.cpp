@@ -25,7 +25,7 @@ std::optional<double> mean_of_own(const GpuWatch& watch) {
   return sum / count;
 }
 
-/// Returns the mean in percent.
+/// Returns the mean utilization of the cores in percent.
 double mean_of(const CpuLoad& load) {
   double sum = 0;
   for (const auto& [core, busy] : load.cores) sum += busy;

@@ -38,7 +38,7 @@ class SweepFolder {
   std::string config_path(const PlannedRun& run) const { return path_ + "/configs/" + run.name + ".yaml"; }
   std::string log_path(const PlannedRun& run) const { return path_ + "/logs/" + run.name + ".log"; }
 
-  /// Creates and locks the folder, and writes sweep.json, which lists all runs, and their configurations.
+  /// Creates and locks the folder. Writes sweep.json, which lists all runs, and a configuration for each run.
   /// Throws UserError if another process is training the sweep.
   void begin(const std::vector<PlannedRun>& runs);
   /// Writes a file of the folder atomically.

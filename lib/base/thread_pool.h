@@ -45,8 +45,9 @@ class ThreadPool {
   bool has_finished() const { return tasks_.empty() && running_ == 0; }
 
   std::mutex mutex_;
-  std::condition_variable changed_, finished_;  // wake the pool; wake the thread in wait() or cancel()
-  std::queue<std::function<void()>> tasks_;     // tasks that have not started yet
+  /// changed_ wakes the threads of the pool, finished_ the thread in wait() or cancel().
+  std::condition_variable changed_, finished_;
+  std::queue<std::function<void()>> tasks_;  // tasks that have not started yet
   int64_t running_ = 0;
   std::exception_ptr error_;
   bool stop_ = false;

@@ -71,7 +71,7 @@ std::string shortened(std::string text, size_t most) {
 
 namespace {
 
-/// The length of the control character at the front, or 0.
+/// Returns the length of the control character at the front, or 0 if there is none.
 size_t control_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x20 || first == 0x7F) return 1;

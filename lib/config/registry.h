@@ -17,8 +17,9 @@ template <class Base>
 struct Configured {
   std::string name;
   std::shared_ptr<const Base> value;
-  ConfigNode resolved;  // {name: {all options}}, or the bare name if the type has no options; keeps the mark
-                        // of the original
+  /// {name: {all options}}, or the bare name if the type has no options; keeps the mark of the written
+  /// choice.
+  ConfigNode resolved;
 
   explicit operator bool() const { return value != nullptr; }
   const Base* operator->() const { return value.get(); }

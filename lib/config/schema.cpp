@@ -106,7 +106,7 @@ bool SchemaBase::is_detail(std::string_view name) const {
          std::find(details_->begin(), details_->end(), name) != details_->end();
 }
 
-/// Returns true if an unknown key does not look like a field outside details().
+/// Returns false if an unknown key looks like a misspelling of a field outside details().
 bool SchemaBase::is_harmless(const std::string& unknown_key) const {
   const std::string meant = suggestion(unknown_key, field_names());
   return std::none_of(fields_.begin(), fields_.end(), [&](const auto& field) {

@@ -70,7 +70,7 @@ bool is_comma_number(std::string_view text) {
   const std::string_view whole = text.substr(0, comma), fraction = text.substr(comma + 1);
   if (!std::all_of(fraction.begin(), fraction.end(), is_digit)) return false;
   if (std::all_of(whole.begin(), whole.end(), is_digit)) return true;
-  // Points as thousands separators: "1.234.567".
+  // The part before the comma may have points as thousands separators: "1.234.567".
   for (size_t i = 0; i < whole.size(); ++i)
     if ((whole.size() - i) % 4 == 0 ? whole[i] != '.' : !is_digit(whole[i])) return false;
   return is_digit(whole.front());

@@ -197,7 +197,7 @@ InspectedPictures inspect_pictures(const std::string& folder) {
   if (!train.empty()) {
     looked.validation = inspect_split(split_called(folder, kValidationFolders));
     looked.test = inspect_split(split_called(folder, kTestFolders));
-  } else {  // a class may be called "train", next to "bus"
+  } else {  // the folder has no folders of splits; a class may be called "train", next to "bus"
     if (has_flat_splits(folder))
       throw UserError(fmt::format(
           "{}: expected a folder of images for each class, found folders of splits without class folders",

@@ -34,8 +34,8 @@ struct NamedPictures {
 };
 
 /// Returns the first column whose values name images in the table's folder or a subfolder. If there is none,
-/// returns a column of values with image file extensions whose files are missing, if the table has little
-/// else. Otherwise returns nullopt.
+/// returns a column of values with image file extensions, whose files are missing, unless several other
+/// columns could describe the images. Otherwise returns nullopt.
 std::optional<NamedPictures> find_named_pictures(const TableProfile& table, const std::string& path);
 
 /// Reads the headers of all files, or of a sample if there are very many. If `is_bad` is given, sets it to

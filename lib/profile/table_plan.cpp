@@ -208,7 +208,7 @@ TablePlan plan_table(const TableProfile& table, const std::string& path, const s
   choose_id(table, plan);
   choose_series(table, path, plan);
   warn_of_odd_numbers(table, plan);
-  if (plan.series) return plan;  // the past of the target is a feature
+  if (plan.series) return plan;  // past values of the target are features, so other features may depend on it
   settle_giveaways(table, plan);
   if (plan.places(Use::feature).empty()) choose_text(table, plan);
   if (!plan.places(Use::feature).empty()) return plan;

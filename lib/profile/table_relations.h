@@ -8,8 +8,8 @@ namespace dtrain {
 /// How two columns depend on each other, ignoring missing values.
 struct ColumnRelation {
   bool determines = false;     // equal values in the first column imply equal values in the second
-  bool is_determined = false;  // the reverse
-  /// Each determines the other, or each is a linear function of the other: two names for the same thing.
+  bool is_determined = false;  // equal values in the second column imply equal values in the first
+  /// Each column determines the other, or is a linear function of it, so that both mean the same.
   bool is_same = false;
 };
 

@@ -15,7 +15,7 @@ uint32_t crc32c(std::string_view bytes);
 /// Returns a record as stored in a file: length, masked CRC, data, masked CRC.
 std::string tf_record(std::string_view data);
 
-// Encoded events. Times are in seconds since 1970.
+// The functions below return encoded events. Times are in seconds since 1970.
 
 /// Returns the first event of a file, which contains the file version.
 std::string version_event(double time);

@@ -101,7 +101,7 @@ std::vector<std::pair<std::string, std::string>> read_varied(const std::string& 
 
 namespace {
 
-/// Returns true if this is a table with as many rows as columns.
+/// Returns true if the JSON value is a table with as many rows as columns.
 bool is_square(const Json& table) {
   if (!table.is_array()) return false;
   const Json::Array& rows = table.items();

@@ -24,8 +24,9 @@ inline constexpr const char* kSweepFile = "sweep.json";
 struct MetricFacts {
   bool known = false;
   std::set<std::string> larger_is_better;
-  std::map<std::string, std::string> targets;   // by metric, the target that it compares an output with
-  std::map<std::string, std::string> computes;  // by metric, what it computes, under whichever name
+  std::map<std::string, std::string> targets;  // by metric, the target that it compares an output with
+  /// By metric, what it computes: equal for one metric under two names.
+  std::map<std::string, std::string> computes;
 
   /// `known` is false if this version of dtrain does not accept the configuration.
   static MetricFacts of(const ConfigNode& config);
@@ -69,9 +70,9 @@ struct RunFiles {
   std::string how() const;
 };
 
-/// Reads as much as exists: a run that is still running, or was killed in the middle of a line, is read up to
-/// there. Throws UserError if `path` is not a run directory: one with config.yaml, and metrics.jsonl or
-/// run.jsonl.
+/// Reads as much as exists: of a run that is still running, or was killed in the middle of a line, all
+/// complete lines. Throws UserError if `path` is not a run directory: one with config.yaml, and metrics.jsonl
+/// or run.jsonl.
 RunFiles read_run_files(const std::string& path);
 /// Returns the run directories in a folder (or the folder itself), sorted by path. Also searches subfolders
 /// that are not run directories (`runs/tuning/a`).

@@ -68,8 +68,8 @@ void remove(const Location& file) {
 bool sync_directory(const Location& directory) {
   const int fd = ::openat(directory.directory, directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno == EACCES;
-  const bool synced =
-      ::fsync(fd) == 0 || errno == EINVAL;  // some file systems do not support it and do not need it
+  const bool synced = ::fsync(fd) == 0 ||
+                      errno == EINVAL;  // some file systems neither support nor need syncing of directories
   const int code = errno;
   ::close(fd);
   errno = code;
@@ -132,8 +132,8 @@ void NewFile::finish() {
     fail("be renamed");
   finished_ = true;
   ::close(std::exchange(fd_, -1));  // fsync has reported every failed write
-  // Not NoSpace: the file has already replaced the old one, so freeing space and writing again would not
-  // help.
+  // Throws Error instead of NoSpace: the file has already replaced the old one, so freeing space and writing
+  // again would not help.
   if (!sync_directory(beside(location_, ".")))
     throw Error(
         fmt::format("{}: could not be synced to the disk under its name: {}", location_.shown(), reason()));
@@ -150,7 +150,7 @@ void remove_leftovers(const Location& file) {
   for (const std::string& name : names_in(beside(file, "."))) {
     const pid_t writer = writer_of(name);
     if (writer == 0) continue;
-    // A dead process may have had our process id; files that we are writing are locked.
+    // A dead process may have had the id of this process. Files that this process is writing are locked.
     const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
     const Location leftover = beside(file, name);
     if (gone && is_unlocked(leftover)) remove(leftover);  // failing to remove a leftover is harmless

@@ -18,7 +18,8 @@ class NoSpace : public Error {
 };
 
 /// Whether the constructor of NewFile calls remove_leftovers(), which lists the folder. A writer of many
-/// files calls it once instead, so that its time does not grow with the square of their number.
+/// files calls remove_leftovers() once instead, so that its time does not grow with the square of their
+/// number.
 enum class Leftovers { removed, kept };
 
 /// Writes a file under a temporary name next to the final one. finish() renames it; an unfinished file is

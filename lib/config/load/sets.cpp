@@ -1,4 +1,4 @@
-// apply_sets: --set assignments.
+// Defines apply_sets(), which applies --set assignments.
 #include <algorithm>
 #include <optional>
 

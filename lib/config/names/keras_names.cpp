@@ -1,4 +1,4 @@
-// find_keras_name(): Keras names, which are accepted in addition to dtrain's.
+// Defines find_keras_name(): Keras's names are accepted in addition to dtrain's.
 #include <array>
 #include <cctype>
 #include <string>

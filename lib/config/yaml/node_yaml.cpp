@@ -1,4 +1,4 @@
-// ConfigNode::to_yaml.
+// Defines ConfigNode::to_yaml().
 #include <algorithm>
 #include <optional>
 

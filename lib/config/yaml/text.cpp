@@ -10,7 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// yaml-cpp buffers the tokens of a whole flow collection before it returns the first one.
+/// Maximum number of brackets and commas in a text: yaml-cpp buffers the tokens of a whole flow collection
+/// before it returns the first one.
 constexpr size_t kMaxFlowMarks = 1'000'000;
 constexpr size_t kShownCharacters = 60;  // maximum length of a text in a message
 
