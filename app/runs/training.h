@@ -8,6 +8,7 @@
 
 #include "cli/command_line.h"
 #include "cli/options.h"
+#include "run/run_plan.h"
 #include "train/saved_run.h"
 
 namespace dtrain {

@@ -4,8 +4,8 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Returns whether this CPU has the instructions of an x86-64 level. Only the extensions that the kernels need are
-/// asked for: every CPU with them also has the others of the level.
+/// Returns whether this CPU has the instructions of an x86-64 level. Only the extensions that the kernels
+/// need are asked for: every CPU with them also has the others of the level.
 bool has_level(int level) {
   switch (level) {
     case 4:
@@ -31,7 +31,8 @@ std::vector<const Kernels*> supported_kernels() {
 #undef LEVEL
   if (tables.empty())
     throw Error(
-        "This CPU lacks instructions that this program was built for. Build it on this machine, or configure it with "
+        "This CPU lacks instructions that this program was built for. Build it on this machine, or configure "
+        "it with "
         "-DDTRAIN_CPU_KERNELS=all for every x86-64 CPU since 2009");
   return tables;
 }
