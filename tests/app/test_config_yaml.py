@@ -1,4 +1,4 @@
-"""A run's config.yaml means the same to other YAML readers, especially PyYAML, as to dtrain; and the JSON schema."""
+"""A run's config.yaml means the same to other YAML readers, especially PyYAML, as to dtrain. Also tests the JSON schema."""
 import json
 import random
 import re

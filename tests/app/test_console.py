@@ -64,7 +64,7 @@ class CommandLine(Case):
                 self.assertEqual(process.out, "")
 
     def test_empty_values_are_errors(self):
-        """As an unset variable of the shell gives them."""
+        """An unset variable of the shell gives an empty value."""
         self.write("config.yaml", CONFIG)
         for line, option in ((["fit", "config.yaml", "--output"], "--output"), (["fit", "config.yaml", "--step-log"], "--step-log"),
                              (["new", "config.yaml", "--target"], "--target"), (["report", ".", "--output"], "--output"),
@@ -179,7 +179,7 @@ class CommandLine(Case):
         os.close(write)
 
     def test_one_of_several_tasks_of_an_unsupported_launcher_is_an_error(self):
-        """The other launchers: test_processes.py."""
+        """test_processes.py tests the supported launchers."""
         for variables in ({"WORLD_SIZE": "2", "RANK": "1"}, {"MV2_COMM_WORLD_SIZE": "3"}):
             with self.subTest(variables):
                 message = self.fit(env=variables, expect=2).err

@@ -146,7 +146,7 @@ class Data(Case):
         self.assertNotIn("warning", moved.err)
         self.assertEqual(self.arrays(end), self.arrays(self.checkpoints("moved")[-1]))
 
-    # Reads data in the same way as the run reads them.
+    # Commands read other data in the same way as the run reads its data.
 
     def test_columns_are_found_by_name(self):
         lines = [line.split(",") for line in rows(100).splitlines()]

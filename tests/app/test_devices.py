@@ -23,7 +23,7 @@ def config_with(strategy):
 
 class Devices(Case):
     def test_every_strategy_gives_the_results_of_one_device(self):
-        """Metrics and the output of evaluate, predict and summary."""
+        """The metrics and the output of evaluate, predict and summary must be the same."""
         self.fit(config=config_with("single"), output="single")
         expected = self.metrics("single")
         self.write("x.csv", "".join(f"{','.join(str((i * j) % 7 - 3) for j in range(1, 13))}\n" for i in range(20)))

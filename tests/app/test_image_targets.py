@@ -157,7 +157,7 @@ class ImageTargets(Case):
         self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "again", expect=2).err)
 
     def test_a_damaged_image_or_mask_is_an_error(self):
-        """Its header is intact, so that reading finds the damage only in a step. The last step is saved."""
+        """The header of the file is intact, so the damage is found only when a step reads the pixels. The last step is saved."""
         tables = "{csv: {file: pairs.csv, path: noisy, target_image: clean}, target_images: {classes: [0, 100, 200]}}"
         folders = "{directory: images, target_images: {directory: masks, classes: [0, 100, 200]}}"
         self.fit("--epochs", 1, config=SEGMENTATION)

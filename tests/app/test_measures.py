@@ -85,7 +85,7 @@ class Measures(Case):
             self.assertIsInstance(error["ink"]["prediction"], float)
 
     def test_tables_of_many_classes_do_not_grow_with_the_epochs(self):
-        """The value must be the one that `check` predicted."""
+        """The files with tables must not be larger than `check` predicts."""
         config = """\
 model: {inputs: {x: [4]}, layers: [{dense: {units: 300}}]}
 dataset: {train: {synthetic: {samples: 300, target: {classes: 300}}}, validation: {synthetic: {samples: 300, seed: 2, target: {classes: 300}}}}

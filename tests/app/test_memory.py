@@ -81,9 +81,10 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         process.returncode = os.waitstatus_to_exitcode(status)
         self.assertEqual(process.returncode, 0)
         if "sanitizers" in self.dtrain("--version").out:
-            self.skipTest("sanitizers keep what was freed")
+            self.skipTest("sanitizers keep freed memory")
         threads = len(os.sched_getaffinity(0))
-        # Memory for the data that each thread works on; a list of every block would take 24 bytes per element, 600 MB.
+        # The limit allows memory for the data that each thread works on. A list of all blocks would take 24 bytes per element,
+        # 600 MB in total.
         self.assertLess(usage.ru_maxrss, (200 + 30 * min(threads, 8)) * 1024)
 
     def test_a_batch_larger_than_the_data_takes_no_more_memory(self):

@@ -44,7 +44,7 @@ checkpoint: {every: 1 epoch, keep: 2, best: {monitor: val_loss}}
 """
 
 # (text replaced in GOOD, replacement, part of the message). The @ marks the location that the message must name. If
-# that is not in the replacement, a text of GOOD with the @ precedes the message.
+# the location is not in the replacement, a text of GOOD with the @ precedes the message.
 MISTAKES = [
     # Keys.
     ("seed: 1", "@sead: 1", "unknown key 'sead' in the configuration; did you mean 'seed'?"),

@@ -5,7 +5,7 @@ from new_case import NewCase
 
 class NewColumns(NewCase):
     def columns(self, header, row, rows=60, arguments=(), stem="data"):
-        """Returns the use of each column by name; `output` keeps the program's full output."""
+        """Returns the use of each column by name. The attribute `output` keeps the program's full output."""
         lines = [",".join(str(value) for value in row(i)) for i in range(rows)]
         self.write(f"{stem}.csv", "\n".join(([header] if header else []) + lines) + "\n")
         (self.dir / f"{stem}.yaml").unlink(missing_ok=True)
@@ -48,7 +48,7 @@ class NewColumns(NewCase):
         # A text column is not a coordinate.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, "ab"[i % 2]))
         self.assertEqual(found["z"], "categories: target: 2 classes")
-        # Tables with no other columns, or without x.
+        # Tables that have no other columns, or no column x.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, i % 17 + 0.5))
         self.assertEqual(found["z"], "number: target: a number")
         for header in ("x,y", "x1,y", "y,x"):

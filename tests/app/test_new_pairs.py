@@ -69,7 +69,7 @@ class NewPairs(NewCase):
     def test_other_names_are_recognized_by_masks(self):
         self.pairs("data/regions", "data/photos", [0, 90])  # noisy images in `regions`
         self.assertIn("directory: data/regions\n      target_images: {directory: data/photos, classes: [0, 90]}", self.new("data"))
-        # Two classes whose files have the same names.
+        # The folders are two classes, although their files have the same names.
         for name in ("cat", "dog"):
             for i in range(3):
                 path = self.dir / "classes" / name / f"{i}.png"
@@ -124,7 +124,7 @@ class NewPairs(NewCase):
         (self.dir / "data/noisy").rename(self.dir / "data/static")
         self.assertEqual(self.json("new", "data")["warnings"], [])
         self.assertIn("clean (12), static (12)", (self.dir / "data.yaml").read_text())
-        # Half of the names: two classes.
+        # If only half of the file names are in both folders, the folders are two classes.
         (self.dir / "data.yaml").unlink()
         (self.dir / "data/static").rename(self.dir / "data/noisy")
         for i in range(4, 7):

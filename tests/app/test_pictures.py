@@ -121,7 +121,7 @@ class Pictures(Case):
         self.fit(config=config)
         self.assertGreater(self.metrics()[-1]["val_sparse_categorical_accuracy"], 0.9)
         self.assertIn("/0", self.dtrain("evaluate", "run", "--errors", "2").out)  # paths
-        # Other images, next to a table without targets and with another column order.
+        # The new table has other images, no targets and another column order, and is in the images' folder.
         rows = self.labels("validation")
         self.table("validation/new.csv", [(row[1], row[0]) for row in rows])
         self.dtrain("predict", "run", "--input", "validation/new.csv", "--output", "out.csv")
@@ -162,7 +162,7 @@ class Pictures(Case):
         for number in range(count):
             with tarfile.open(self.dir / f"{split}-{number:02}.tar", "w", format=form) as archive:
                 for path in paths[number::count]:
-                    # Longer than the header field, so that each tar format uses its own extension.
+                    # The name is longer than the header field, so each tar format uses its own extension.
                     key = f"{'long/' * 30}{path.parent.name}/{path.stem}"
                     for ending, data in (("png", path.read_bytes()), ("cls", path.parent.name.encode()), ("json", b"{}")):
                         member = tarfile.TarInfo(f"{key}.{ending}")

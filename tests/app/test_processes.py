@@ -24,7 +24,7 @@ from patience import shared  # noqa: E402
 # Open MPI refuses to run as root, and to start more processes than cores, unless these variables are set.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-               # MPI libraries are not instrumented, and free little at the end.
+               # MPI libraries are not instrumented, and do not free all memory at the end.
                "ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "report_bugs=0"}
 NO_LAUNCHER = ("OMPI_", "PMI", "PRTE_", "SLURM_", "MPI_LOCAL", "HYDI_")
 
@@ -74,7 +74,7 @@ train: {epochs: 2, batch_size: 4, loss: {sparse_categorical_crossentropy: {from_
 """
 
 
-# Starts a process of a run, and records its PID and its exit code. Does not end when that ends.
+# A shell that starts a process of a run, and records its PID and its exit code. It does not end when the process ends.
 PARENT = """\
 rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 env LD_PRELOAD="$LIBRARY" "$@" &
@@ -207,7 +207,7 @@ class Processes(Case):
                         self.assertTrue((run / f"checkpoints/ckpt-{end['step']:08}.h5").exists())
 
     def test_processes_that_are_not_connected_end(self):
-        """MPI_Test never returns, from the beginning."""
+        """MPI_Test never returns, not even at the beginning."""
         self.write("config.yaml", support.CONFIG)
         stuck = self.write("stuck", "")
         launcher = next(iter(self.usable().values()))  # one launcher is enough: the test takes long, and the MPI does not matter
@@ -250,7 +250,7 @@ class Processes(Case):
             self.assertIn("of gradients over all processes in ", done.stdout)
 
     def test_two_processes_give_the_bits_of_one(self):
-        """Each device of each replica has one core."""
+        """Each device of each replica has one core, because results may depend on the number of cores."""
         cores = os.sched_getaffinity(0)
         self.addCleanup(os.sched_setaffinity, 0, cores)
         os.sched_setaffinity(0, sorted(cores)[:2])
@@ -411,7 +411,7 @@ class Processes(Case):
             self.assertIn("The schedule of a batch in microbatches of 4 samples", done.stdout)
 
     def test_processes_that_do_not_see_each_other_are_an_error(self):
-        """srun without --mpi, a launcher without MPI support, and a library that does not belong to the launcher."""
+        """The causes are srun without --mpi, a launcher without MPI support, and a library of another MPI."""
         self.write("config.yaml", support.CONFIG)
         for variables, expected in (
                 ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "srun started "),
@@ -443,7 +443,7 @@ class Processes(Case):
         pairs = [(LAUNCHERS[name], name, other) for name, other in (("Open MPI", "MPICH"), ("MPICH", "Open MPI"))
                  if name in LAUNCHERS and paths[other]]
         if not pairs:
-            self.skipTest("no two MPIs")
+            self.skipTest("needs two MPIs")
         for launcher, name, other in pairs:
             with self.subTest(name):
                 done = self.launch(launcher, 2, support.BINARY, "fit", "config.yaml", "--output", "run", DTRAIN_MPI_LIBRARY=paths[other][1])

@@ -101,7 +101,7 @@ class Paths(Case):
 
     def test_an_unreadable_folder_is_an_error(self):
         if os.geteuid() == 0:
-            self.skipTest("root may")
+            self.skipTest("root can read every folder")
         self.fit("--epochs", 1)
         (self.dir / "run").chmod(0)
         self.addCleanup((self.dir / "run").chmod, 0o755)

@@ -71,7 +71,7 @@ class Signals(Saving):
         self.assertIn("found a run that has ended", self.dtrain("stop", "run/checkpoints", expect=2).err)
         self.assertIn("missing: expected a run directory", self.dtrain("stop", "missing", expect=2).err)
         self.assertIn("config.yaml: expected a run, found a configuration", self.dtrain("stop", "config.yaml", expect=2).err)
-        # Files of another program that have the names of a run's.
+        # Files of another program, with the names of a run's files.
         self.write("other/config.yaml", "a: 1\n")
         self.write("other/metrics.jsonl", "{}\n")
         self.assertIn("other: expected a run directory of dtrain", self.dtrain("stop", "other", expect=2).err)

@@ -114,7 +114,7 @@ class Series(Case):
         self.assertRegex(err, r"power.csv: windows: the series '(north|south)' has 20 rows, expected at least 30 \(length \+ horizon\)")
 
     def test_a_missing_column_of_windows_has_its_place(self):
-        """Also if `auto` makes dtrain read the file before the model is complete."""
+        """The error has a location even if `auto` makes dtrain read the file before the model is complete."""
         complete = CONFIG.replace("x: auto", "x: [24, 2]").replace("units: auto", "units: 6")
         for config in (CONFIG, complete):
             for wrong, right, column in (("by: metre", "by: meter", 43), ("time: hour", "time: time", 56)):

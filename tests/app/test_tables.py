@@ -125,7 +125,7 @@ class Tables(Case):
         self.assertEqual((measured["split"], measured["classes"]), ("test", SPECIES))
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 60)
         self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 180)
-        # Extra columns, another order, no target.
+        # The table has extra columns, another order and no target.
         self.table("new.csv", self.rows, ["width", "colour", "more", "name", "weight", "length"])
         self.dtrain("predict", "run", "-i", "new.csv", "-o", "named.csv")
         named = self.read("named.csv")

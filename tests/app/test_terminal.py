@@ -30,10 +30,10 @@ class Terminal(Case):
         seen = b""
         while True:
             if not select.select([ours], [], [], 60)[0]:
-                self.fail("nothing to see for a minute")
+                self.fail("no output for a minute")
             try:
                 chunk = os.read(ours, 65536)
-            except OSError:  # on Linux: the other side is closed
+            except OSError:  # Linux's error if the other side is closed
                 break
             if not chunk:
                 break
@@ -56,7 +56,7 @@ class Terminal(Case):
             self.assertTrue(bars, seen)
             for bar in bars:
                 self.assertLess(len(bar), columns, bar)
-                # Complete parts only: a step, optionally with a bar, metrics, speed and time.
+                # The line has only complete parts: a step, optionally with a bar, metrics, speed and time.
                 self.assertRegex(bar, r"^epoch \d/4 (\[[= ]+\])? \d+/32(  \w+ [\d.]+)*(  [\d,]+ samples/s)?(  cpu \d+ %)?"
                                       r"(  \d+ % waiting for samples)?(  \d+:\d\d left(, \d+:\d\d of the run)?)?$")
             self.assertIn("[====", seen) if columns >= 40 else None

@@ -123,7 +123,7 @@ class Fit(Case):
     def test_a_nan_loss_ends_the_run(self):
         process = self.fit("--set", "train.optimizer={sgd: {learning_rate: 1.0e30}}", expect=1)
         self.assertRegex(process.err, r"error: the loss is -?(nan|inf) at step \d+")
-        self.assertEqual(process.err.count("error: "), 1, process.err)  # although the error is printed before the shutdown of the run
+        self.assertEqual(process.err.count("error: "), 1, process.err)  # the shutdown does not print it again
 
 
 class Resume(Case):

@@ -87,7 +87,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
         self.write("c.yaml", config.replace("TARGET", "target: x.npy").replace(
             "mean_squared_error", "{binary_crossentropy: {from_logits: true}}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [1], "dense": [1]})
-        # An autoencoder: as wide as its input.
+        # The output of an autoencoder is as wide as its input.
         self.write("c.yaml", config.replace("x.npy, TARGET", "y.npy, target: {input: x}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [3], "dense": [3]})
 
