@@ -141,7 +141,8 @@ double rounded_to(Number type, double value) {
   return read_number(place, type, 0);
 }
 
-/// `parts`: type of the two halves of a split sum.
+/// Computes d = alpha * a * b + beta * c and the epilogue. If `parts` is set, each element is the sum of two
+/// halves that are rounded to this type, as with a split reduction.
 void multiply(const Product& p, std::optional<Number> parts, float alpha, const void* a, const void* b,
               float beta, const void* c, void* d) {
   const bool tf32 = p.desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
@@ -163,7 +164,7 @@ void multiply(const Product& p, std::optional<Number> parts, float alpha, const 
       const int64_t at = j * p.d.stride + i;
       if (beta != 0) sum += static_cast<double>(beta) * read_number(c, out, at);
       if (has_bias(p.desc)) sum += read_number(p.desc.bias, out, i);
-      if (has_relu(p.desc)) sum = std::fmax(sum, 0.0);  // as documented by NVIDIA: NaN becomes 0
+      if (has_relu(p.desc)) sum = std::fmax(sum, 0.0);  // NaN becomes 0, as NVIDIA documents
       write_number(d, out, at, sum);
     }
   }
@@ -316,8 +317,8 @@ uint64_t reduction_of(const Preference& preference) {
   return CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-/// Has an algorithm for every product except some with epilogues, to test the path without epilogues. Reports
-/// this in either of the ways that cuBLASLt uses.
+/// Returns an algorithm for every product except some with epilogues, to test the path without epilogues.
+/// Says that there is none in either of the ways that cuBLASLt uses.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

@@ -8,7 +8,7 @@
 
 namespace dtrain::emulation {
 
-/// Five dimensions: samples or filters, channels, depth (1 for images), height, width.
+/// A tensor with five dimensions: samples or filters, channels, depth (1 for images), height, width.
 struct Tensor {
   int64_t name = 0;
   Number type = Number::float32;
@@ -23,7 +23,7 @@ struct Tensor {
   }
 };
 
-/// Depth, height, width.
+/// Padding, strides and dilations along depth, height and width.
 struct Convolution {
   std::array<int64_t, 3> before{}, after{}, strides{}, dilations{};
 };
@@ -37,7 +37,8 @@ struct Operation {
   Tensor x, w, y;
 };
 
-/// `arrays`: x, w, y. Sums are in double precision. Every result is multiplied by 1 + error.
+/// Computes the tensor that the direction determines. `arrays` are those of x, w and y. Sums are in double
+/// precision. Every result is multiplied by 1 + error.
 void convolve(const Operation& operation, double error, const std::array<void*, 3>& arrays);
 
 }  // namespace dtrain::emulation

@@ -104,7 +104,7 @@ class GivenArrays {
     require(found != names_.end());
     return arrays_[static_cast<size_t>(found - names_.begin())];
   }
-  /// Requires `elements` elements of device memory.
+  /// Returns the array of a tensor, which must have `elements` elements in device memory.
   void* find(int64_t name, int64_t elements, Number type) const {
     void* const array = find(name);
     require(is_device_memory(array, static_cast<size_t>(elements) * bytes_of(type)));

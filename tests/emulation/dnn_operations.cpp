@@ -64,7 +64,7 @@ void finish_tensor(Descriptor& d) {
 
 namespace {
 
-/// Returns the tensor of a convolution: channels last, densely packed.
+/// Returns a tensor as an operand of a convolution, which must have channels last and be densely packed.
 Tensor image_of(const GraphTensor& any) {
   require(!any.is_virtual && !any.is_by_value && !any.is_integer, CUDNN_STATUS_NOT_SUPPORTED);
   Tensor t;
@@ -162,7 +162,8 @@ const GraphTensor& tensor(const Descriptor& d, cudnnBackendAttributeName_t name)
   return part(d, name, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
 }
 
-/// The type in which a matrix product, a reduction or an elementwise operation computes.
+/// Requires that the attribute, the type in which an operation computes, is float32, or suits an integer
+/// result.
 void require_type(const Descriptor& d, cudnnBackendAttributeName_t name, const GraphTensor& result) {
   const auto type = value<cudnnDataType_t>(d, name, CUDNN_TYPE_DATA_TYPE);
   require(result.is_integer ? type == CUDNN_DATA_INT32 || type == CUDNN_DATA_BOOLEAN

@@ -26,9 +26,9 @@ struct Thread {
   bool may_go_on() const { return (*word & mask) != value; }
 };
 
-/// The value that a lane contributes to a warp operation, and what it reads: the value of a lane (0 or more),
-/// or one of these constants.
+/// Values of Lane::from if the lane reads a word with a bit of each lane's value, or nothing.
 constexpr int kAllValues = -1, kNothing = -2;
+/// A lane in a warp operation. It contributes `value`, and reads the value of lane `from`.
 struct Lane {
   uint32_t mask;
   int from;
@@ -108,7 +108,7 @@ Block* block = nullptr;
 void poison_shared_memory() {
   for (const std::span<std::byte> piece : shared_memory()) std::memset(piece.data(), 0xff, piece.size());
 }
-/// Reuses one allocation, since blocks switch often.
+/// Copies shared memory to `all`, whose allocation is reused, since blocks switch often.
 void save_shared_memory(std::vector<std::byte>& all) {
   size_t at = 0;
   for (const std::span<std::byte> piece : shared_memory()) {
@@ -127,8 +127,7 @@ void restore_shared_memory(const std::vector<std::byte>& all) {
 
 void Block::fiber_main(void* self) {
   Block& b = *static_cast<Block*>(self);
-  // A fiber runs as many threads as possible to their ends: threads that never wait need no fiber of their
-  // own.
+  // A fiber runs as many threads as possible to their ends: threads that never wait need no separate fiber.
   for (;;) {
     while (b.started_ < b.threads_) {
       const unsigned next = b.started_++;
@@ -199,8 +198,8 @@ void Block::release_warp(Warp& w, uint32_t mask) {
   const int purpose = std::min(w.lanes[static_cast<size_t>(std::countr_zero(expected))].from, 0);
   for_each_lane(expected, [&](size_t i) {
     const auto& [own_mask, from, value] = w.lanes[i];
-    if (own_mask != mask) fail("lanes of a warp meet with different masks");
-    if (std::min(from, 0) != purpose) fail("lanes of a warp meet for different things");
+    if (own_mask != mask) fail("lanes of a warp call an operation with different masks");
+    if (std::min(from, 0) != purpose) fail("lanes of a warp call different operations");
     const bool given = from >= 0 && (expected >> from & 1) != 0;
     w.taken[i] = from == kAllValues ? bits : given ? w.lanes[static_cast<size_t>(from)].value : ~0ull;
   });

@@ -131,7 +131,7 @@ TEST_CASE("emulated kernels: lanes in different warp operations are an error") {
   const Stream stream;
   disagree(stream);
   CHECK(cudaStreamSynchronize(stream) == cudaErrorLaunchFailure);
-  CHECK(take_failure() == "lanes of a warp meet for different things");
+  CHECK(take_failure() == "lanes of a warp call different operations");
 }
 
 TEST_CASE("emulated kernels: impossible grids are errors") {

@@ -77,7 +77,8 @@ bool guard_is_whole(const std::byte* data, size_t bytes) {
   return whole;
 }
 
-/// Releases pages that hold nothing else, so that freed memory need not be unlocked any more.
+/// Returns the huge pages that lie completely within freed memory to the system, so that they need not be
+/// unlocked any more.
 void give_back_pages(std::byte* data, size_t bytes) {
   const auto begin = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
   const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kHugePage * kHugePage;
@@ -108,8 +109,9 @@ void start_memory(int devices, size_t bytes_each) {
     const size_t bytes = 2 * bytes_each + (size_t{1} << 20);
     void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
-    madvise(data, bytes, MADV_HUGEPAGE);  // protection is changed per page, several times per launch
-    // Without huge pages, changing the protection takes longer than most kernels.
+    madvise(data, bytes, MADV_HUGEPAGE);
+    // The protection of every page changes several times per launch. Without huge pages, this takes longer
+    // than most kernels.
     madvise(data, bytes, MADV_HUGEPAGE);
     ASAN_POISON_MEMORY_REGION(data, bytes);
     regions.push_back({static_cast<std::byte*>(data), bytes, 0, 0, {}, {}});
@@ -151,7 +153,7 @@ void* allocate_memory(int device, size_t bytes) {
 std::string free_memory(void* data) {
   Region* region = region_of(data);
   const auto at = static_cast<std::byte*>(data);
-  if (!region || !region->pieces.contains(at)) return "freed what was never allocated";
+  if (!region || !region->pieces.contains(at)) return "freed memory that was never allocated";
   const size_t bytes = region->pieces.at(at);
   const Unlocked unlocked;
   const bool whole = guard_is_whole(at, bytes);
@@ -160,7 +162,7 @@ std::string free_memory(void* data) {
   give_back_pages(at, bytes);
   region->pieces.erase(at);
   region->used -= bytes;
-  return whole ? "" : fmt::format("something wrote behind {} bytes of device memory", bytes);
+  return whole ? "" : fmt::format("something wrote past the end of {} bytes of device memory", bytes);
 }
 
 size_t free_bytes(int device) {
@@ -212,7 +214,7 @@ std::string damaged_memory() {
   for (const Region& region : regions) {
     for (const auto& [data, bytes] : region.pieces) {
       if (!guard_is_whole(data, bytes)) {
-        return fmt::format("something wrote behind {} bytes of device memory", bytes);
+        return fmt::format("something wrote past the end of {} bytes of device memory", bytes);
       }
     }
   }

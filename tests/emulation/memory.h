@@ -7,7 +7,7 @@
 
 namespace dtrain::emulation {
 
-/// All functions require the machine's lock.
+/// Creates empty memory of this size for each device. All functions here require the machine's lock.
 void start_memory(int devices, size_t bytes_each);
 /// Returns a description of leaked memory.
 std::string stop_memory();

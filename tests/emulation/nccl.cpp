@@ -59,7 +59,8 @@ thread_local int groups = 0;
 // Communicators that this thread begins and ends in the open group.
 thread_local std::vector<ncclComm_t> begun, ended;
 
-/// The library chooses algorithms, and thus summation orders, freely unless configured.
+/// Returns the rank with which a sum begins. The library chooses the algorithm, and thus the order of the
+/// sum, freely unless NCCL_ALGO is set.
 size_t first_rank(size_t ranks) {
   const char* algorithm = std::getenv("NCCL_ALGO");
   return algorithm && std::strcmp(algorithm, "Ring") == 0 ? 0 : random_number() % ranks;
@@ -91,9 +92,9 @@ void meet(Clique& clique) {
   for (const auto& call : clique.met) {
     if (call->count != first.count || call->type != first.type || call->what != first.what ||
         call->root != first.root)
-      return fail_device("members of an NCCL communicator sum different things");
+      return fail_device("members of an NCCL communicator make different calls");
     if (call->captured != first.captured)
-      return fail_device("members of an NCCL communicator capture a sum, and others do not");
+      return fail_device("some members of an NCCL communicator capture a sum, and others do not");
   }
   if (first.what == What::broadcast) {
     broadcast(clique.met);
@@ -213,7 +214,7 @@ void end_communicators(std::unique_lock<std::mutex>& lock) {
   for (const ncclComm_t comm : ended) {
     const auto all_leave = [&] { return comm->clique->leaving >= comm->clique->size; };
     if (!met_others.wait_for(lock, kPatience, all_leave))
-      fail_device("an NCCL communicator is ended, and waits for others that are not");
+      fail_device("an NCCL communicator is ended, and waits for members that are not");
   }
   const auto held = [](ncclComm_t comm) {
     return comm->clique->aborted && (aborts_blocked || comm->graph_uses.use_count() > 1);
@@ -287,7 +288,7 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   auto lock = lock_machine();
-  // ncclCommDestroy of the real library would wait for the member for ever.
+  // The real ncclCommDestroy would never return while work or a graph uses the communicator.
   if (comm->uses.use_count() > 1) fail_device("an NCCL communicator is destroyed that work or a graph uses");
   ended.push_back(comm);
   if (groups == 0) end_communicators(lock);

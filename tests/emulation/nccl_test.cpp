@@ -71,7 +71,7 @@ TEST_CASE("emulated NCCL: communicators of one thread are destroyed together") {
   destroy(connect(2));
   CHECK(take_failure() == "");
   for (const ncclComm_t communicator : connect(2)) ncclCommDestroy(communicator);
-  CHECK(take_failure() == "an NCCL communicator is ended, and waits for others that are not");
+  CHECK(take_failure() == "an NCCL communicator is ended, and waits for members that are not");
 }
 
 namespace {

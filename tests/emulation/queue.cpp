@@ -131,7 +131,7 @@ cudaError_t run_until_done(const WorkPtr& work, int device, std::unique_lock<std
     // Also polls, since work may become ready through events outside the queue.
     state().changed.wait_for(lock, 10ms);
     if (!any_broken() && std::chrono::steady_clock::now() > deadline) {
-      fail_device("nothing that is queued can begin, and a thread waits for it");
+      fail_device("a thread waits, but no queued work can begin");
       break;
     }
   }

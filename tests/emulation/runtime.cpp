@@ -22,14 +22,15 @@ cudaError_t check_copy(const void* dst, const void* src, size_t bytes, cudaMemcp
 void copy_now(void* dst, const void* src, size_t bytes) {
   if ((device_of(dst) >= 0 && !is_device_memory(dst, bytes)) ||
       (device_of(src) >= 0 && !is_device_memory(src, bytes))) {
-    return fail_device("a copy of memory that has been freed meanwhile");
+    return fail_device("memory was copied that has been freed meanwhile");
   }
   std::memmove(dst, src, bytes);
   if (bytes > 0 && peer_copy_is_corrupted(device_of(dst), device_of(src)))
     *static_cast<unsigned char*>(dst) ^= 0xff;
 }
 
-/// Pageable host memory is copied during the call, after the stream's earlier work.
+/// Returns whether this is pageable host memory. It is copied during the call, after the stream's earlier
+/// work.
 bool is_pageable(const void* data) {
   return device_of(data) < 0 && !is_pinned(data);
 }

@@ -197,7 +197,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (!stream) return answer(cudaErrorInvalidResourceHandle);
   if (const cudaError_t status = may_wait(stream); status != cudaSuccess) return answer(status);
   for (const WorkPtr& work : tails(stream)) {
-    // A blocking stream waits for the null stream only through its own work.
+    // Waiting for a blocking stream waits for the null stream only if the stream's own work does.
     if (!stream->legacy && work != stream->tail) continue;
     const cudaError_t status = run_until_done(work, stream->device, lock);
     if (status != cudaSuccess) return answer(status);

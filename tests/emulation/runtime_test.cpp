@@ -186,7 +186,7 @@ TEST_CASE("emulated memory: freeing twice is an error") {
   CHECK(cudaMalloc(&memory, 64) == cudaSuccess);
   CHECK(cudaFree(memory) == cudaSuccess);
   CHECK(cudaFree(memory) == cudaErrorInvalidValue);
-  CHECK(take_failure() == "freed what was never allocated");
+  CHECK(take_failure() == "freed memory that was never allocated");
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // AddressSanitizer would report the write first
@@ -197,7 +197,7 @@ TEST_CASE("emulated memory: writing past the end is an error") {
     const Array<float> data(zeros());
     scale_add(data.data, 0, 1, 5, stream);
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
-    CHECK(take_failure() == "something wrote behind 16 bytes of device memory");
+    CHECK(take_failure() == "something wrote past the end of 16 bytes of device memory");
     scale_add(data.data + 4, 0, 0, 1, stream);
     std::vector<unsigned char> guard(4, 0xa5);
     float was = 0;

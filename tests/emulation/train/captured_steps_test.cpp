@@ -20,7 +20,7 @@ struct Run {
   emulation::Counts counts;
 };
 
-/// A few epochs with different tail batches in training and validation.
+/// Trains a few epochs. The last batches of training and validation have different sizes.
 Run run_on_two_gpus(const std::string& set) {
   emulation::take_counts();
   const TempDir directory;

@@ -82,7 +82,7 @@ TEST_SUITE("gpu") {
           for (const DeviceId& device : replica) its.push_back(device.str());
         }
         resolved[rank] = plan.config.strategy.resolved.to_yaml();
-        // The recorded choices make the same placement, in one process, too.
+        // The recorded choices give the same placement when the run is planned again.
         CHECK(plan_run(plan.config, world).placement.replicas == plan.placement.replicas);
       });
       for (size_t rank = 1; rank < replicas.size(); ++rank) {

@@ -29,8 +29,8 @@ class Accident final : public Recorder {
   std::function<void()> happens_;
 };
 
-/// Trains in two processes with a GPU each. Something happens in process 1. Checks that both runs end, each
-/// with an error that contains its text, and that nothing is saved.
+/// Trains in two processes with a GPU each, and calls `happens` in process 1. Checks that each process ends
+/// with an error that contains the given text, and that nothing is saved.
 void check_end(const std::function<void()>& happens, const std::string& error_of_0,
                const std::string& error_of_1) {
   const TempDir directory;

@@ -1,4 +1,4 @@
-// Pipelines with several replicas on GPUs, in one process or in two: when they load kernels.
+// Tests when pipelines with several replicas on GPUs load kernels, in one process or in two.
 #include <cuda_runtime.h>
 
 #include "emulation/emulation.h"

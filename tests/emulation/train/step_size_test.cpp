@@ -48,7 +48,7 @@ Counts counts_of(const std::string& name, std::vector<std::string> sets) {
   const Counts counts = counts_of(*config);
   CHECK(emulation::restart({}) == "");
   cudaSetDevice(0);
-  MESSAGE(name, ": ", counts.nodes, " nodes of a graph, ", counts.calls, " calls beside it");
+  MESSAGE(name, ": ", counts.nodes, " nodes of a graph, ", counts.calls, " calls outside it");
   return counts;
 }
 
@@ -58,7 +58,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("a step runs few kernels") {
     const Counts mlp = counts_of(
         "mnist-mlp", {"dataset={train: {synthetic: {samples: 640, target: {classes: 10}}}, cache: device}"});
-    CHECK(mlp.nodes <= 21);  // two are relu, which cuBLASLt could fuse but maps NaN to 0
+    CHECK(mlp.nodes <= 21);  // two are relu: cuBLASLt's fused relu maps NaN to 0
     CHECK(mlp.calls == 0);
     const Counts small = counts_of(
         "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",

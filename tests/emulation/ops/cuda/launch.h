@@ -1,5 +1,5 @@
-// Replaces lib/ops/cuda/launch.h: found first in the include path, and includes everything but launch() from
-// it. Kernels are plain functions here.
+// Replaces lib/ops/cuda/launch.h, because it comes first in the include path. It includes everything but
+// launch() from that file. Kernels are plain functions here.
 #pragma once
 
 #define launch launch_on_a_device
@@ -15,7 +15,7 @@ namespace dtrain::emulation {
 
 /// Loads the kernel on its first launch on a device, which may wait for all devices.
 void load_kernel(const void* kernel);
-/// Makes the checks of a device and enqueues the grid.
+/// Checks the launch as a device does, and enqueues the grid.
 cudaError_t enqueue_grid(dim3 blocks, dim3 threads, cudaStream_t stream, size_t argument_bytes,
                          std::function<void(Grid)> run);
 void run_checked(const Grid& grid);
