@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Changes checkpoints and corrects their checksums, as an attacker could, and checks that `inspect`, `evaluate` and `resume`
-end without a signal, within five seconds, with exit code 0, 1 or 2, and with error messages of dtrain's own.
+end without a signal, within five seconds, with exit code 0, 1 or 2, and print only dtrain's own error messages.
 
     fuzz_checkpoint.py --program DTRAIN [--count N] [--seed S] [--only I] [--long]
 
@@ -21,7 +21,7 @@ import tempfile
 
 from patience import patiently
 
-SECONDS = 5  # a hang
+SECONDS = 5  # a command that takes longer hangs
 SHORT, LONG = 60, 10_000
 HEADER = 512
 MASK = (1 << 64) - 1
@@ -77,7 +77,7 @@ checkpoint: {every: 2 steps, keep: 10}
 
 
 def checksum(image):
-    """The checksum of lib/checkpoint/hash.h."""
+    """Returns the checksum that lib/checkpoint/hash.h computes."""
     def step(lane, word):
         x = lane ^ word
         x = ((x ^ (x >> 32)) * ODD) & MASK
@@ -109,7 +109,7 @@ class Base:
         self.format = int(re.search(rb"\nformat (\d+)\n", data[:HEADER]).group(1))
         self.image = data[HEADER:]
         if with_header(self.image, self.format) != data:
-            sys.exit("fuzz_checkpoint: its checksum is not the program's")
+            sys.exit("fuzz_checkpoint: this script computes another checksum than the program")
         signatures = re.finditer(rb"\x89HDF|OHDR|OCHK|FRHP|FHDB|FHIB|BTHD|BTLF|BTIN", self.image)
         self.places = sorted({i for found in signatures for i in range(found.start(), min(found.start() + 250, len(self.image)))})
         self.objects = [found.start() for found in re.finditer(rb"OHDR|FRHP|BTHD", self.image)]
@@ -245,14 +245,14 @@ class Fuzzer:
             if done.returncode not in (0, 1, 2):
                 return f"{line}: exit code {done.returncode}\n{errors[-2000:]}"
             if RAW.search(errors):
-                return f"{line}: a library's words\n{errors[-2000:]}"
+                return f"{line}: a library's text\n{errors[-2000:]}"
             if done.returncode and not errors.strip():
-                return f"{line}: exit code {done.returncode} without a word"
+                return f"{line}: exit code {done.returncode} without a message"
             if "--json" in command and done.returncode == 0:
                 try:
                     json.loads(done.stdout.decode("utf-8"))
                 except ValueError as error:
-                    return f"{line}: no JSON: {error}"
+                    return f"{line}: the output is not JSON: {error}"
         return None
 
     def try_one(self, number, keep=None):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random configurations: mutations of those in configs/ and of some that contain every kind, and configurations generated
-from the JSON schema. Each is passed to `dtrain check`; accepted ones are trained for an epoch and evaluated.
+"""Random configurations: mutations of those in configs/ and of EVERYTHING, which has every layer, and configurations
+generated from the JSON schema. Each is passed to `dtrain check`; accepted ones are trained for an epoch and evaluated.
 
 A finding is a signal, a hang, an exit code of check other than 0 and 2, a message without a source location or with a
 library's text, and a configuration that check accepts but fit rejects. Findings are minimized and printed."""
@@ -240,7 +240,7 @@ train:
   optimizer: {adam: {learning_rate: 0.01}}
 """]
 
-# The base of the configurations that start from one.
+# The content of base.yaml, which the following configurations name as their base.
 BASE = EVERYTHING[2]
 EVERYTHING += ["""\
 base: base.yaml
@@ -292,7 +292,7 @@ class Program:
             start = time.monotonic()
             code, _, err = self.run(folder, "check", text)
             if code != 0:
-                sys.exit(f"not even a good configuration passes: exit {code}\n{err}")
+                sys.exit(f"a valid configuration fails: exit {code}\n{err}")
             self.hang_seconds = max(HANG_SECONDS, 30 * (time.monotonic() - start))
 
     def limit(self):
@@ -347,10 +347,10 @@ def find_fault(program, text):
         if code not in (0, 2):
             return f"check exits with {code}: {err.strip()[-300:]}"
         if LIBRARIES_WORDS.search(err):
-            return f"check speaks a library's language: {err.strip()[:300]}"
+            return f"check prints a library's text: {err.strip()[:300]}"
         if code == 2:
             unplaced = [line for line in err.splitlines() if not PLACED.match(line)]
-            return f"no place: {unplaced[0][:300]}" if unplaced else None
+            return f"a message without a location: {unplaced[0][:300]}" if unplaced else None
         if not is_cheap(json.loads(out)):
             return None
         # --overwrite, because a run that was killed as hanging may have left checkpoints.
@@ -705,10 +705,10 @@ def made_small(program, text, fault):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True)
-    parser.add_argument("--count", type=int, help="mutated configurations, and half as many generated ones")
+    parser.add_argument("--count", type=int, help="number of mutated configurations; half as many are generated")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--keep-going", action="store_true", help="print every finding, in few words")
+    parser.add_argument("--keep-going", action="store_true", help="print all findings without their configurations")
     arguments = parser.parse_args()
     counts = LONG if arguments.long else SHORT
     if arguments.count is not None:
@@ -745,7 +745,7 @@ def main():
     print(f"{counts['mutated']} mutated and {counts['generated']} generated configurations, {program.trained} of them "
           f"trained: {findings or 'nothing'} found")
     if program.trained * 20 < len(todo):
-        print("hardly any was trained: nothing is tried like this")
+        print("too few configurations were trained to test anything")
         return 1
     return 1 if findings else 0
 

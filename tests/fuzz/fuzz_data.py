@@ -313,7 +313,7 @@ def finding(program, folder, form, content, also):
         noise = next((word for word in NOISE if word in err), None)
         if code not in allowed:
             return code, f"{' '.join(arguments)}: exit {code}, expected one of {allowed}: {err[-400:]}"
-        return code, noise and f"{' '.join(arguments)}: says '{noise}': {err[-400:]}"
+        return code, noise and f"{' '.join(arguments)}: prints '{noise}': {err[-400:]}"
 
     checked, wrong = look((0, 2), "check", "c.yaml", "-q")
     if wrong:
@@ -325,9 +325,9 @@ def finding(program, folder, form, content, also):
     if checked == 0 and trained != 0:
         code, err = run(program, folder, "fit", "c.yaml", "-o", "run", "--overwrite", "-q", *sets)
         if code != 1 or not any(words in err for words in LOSS_FAILS):
-            return f"check accepts what fit ends with {code}: {err[-400:]}"
+            return f"check accepts the file, but fit ends with {code}: {err[-400:]}"
     if checked == 2 and trained == 0:
-        return "check refuses what fit takes"
+        return "check rejects a file that fit accepts"
     if trained == 0 and also % 4 == 0:
         return look((0, 2), "predict", "run", "-i", form.target, "-o", "out.npy", "-q")[1]
     return None

@@ -270,7 +270,7 @@ class Fuzzer:
 
     def compare(self, what, found, expected):
         if len(found) != len(expected):
-            raise Found(f"{what}: {len(found)} instead of {len(expected)}")
+            raise Found(f"{what}: {len(found)} values instead of {len(expected)}")
         for number, (one, other) in enumerate(zip(found, expected), 1):
             if not close(one, other):
                 raise Found(f"{what} {number}: {one} instead of {other}")
@@ -291,9 +291,9 @@ class Fuzzer:
         shutil.copytree(self.dir / "stopped", self.dir / "other")
         self.fit(config, first, "stopped", "--resume")
         if self.arrays("stopped") != self.arrays("whole0"):
-            raise Found("gone on with under the same strategy, a run ends with other bits")
+            raise Found("a run resumed under the same strategy ends with other bits")
         self.fit(config, second, "other", "--resume")
-        self.compare("the metrics under another strategy, of epoch", self.metrics("other"), expected)
+        self.compare("the metrics, under another strategy, of epoch", self.metrics("other"), expected)
 
     def finds(self, config, chosen):
         try:
@@ -375,7 +375,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True)
     parser.add_argument("--count", type=int, help=f"models to try ({COUNT})")
-    parser.add_argument("--seed", type=int, default=1, help="of the first; the next ones follow")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first model; the next models have the next seeds")
     parser.add_argument("--long", action="store_true", help=f"{LONG_COUNT} models")
     options = parser.parse_args()
     count = options.count or (LONG_COUNT if options.long else COUNT)

@@ -108,17 +108,17 @@ class Fuzzer:
                         environment=self.faults({"FAULT_AT": str(number), **ACTIONS[name]}),
                         codes=(0, -signal.SIGKILL) if killed else (0, 1, 2))
         if done.returncode > 0 and "error: " not in done.stderr:
-            raise Found(f"exit {done.returncode} without a word\n{done.stderr}")
+            raise Found(f"exit {done.returncode} without a message\n{done.stderr}")
         self.run("fit", "config.yaml", "--output", "run", "--resume")
         if self.outcome("run") != self.whole:
-            raise Found(f"going on gave other arrays or metrics\n{done.stderr}")
+            raise Found(f"the resumed run has other arrays or metrics\n{done.stderr}")
         for folder in ("run", "run/checkpoints"):
             left = [entry for entry in os.listdir(self.dir / folder) if ".tmp-" in entry]
             if left:
-                raise Found(f"left behind in {folder}: {left}")
+                raise Found(f"temporary files are left in {folder}: {left}")
         recovered = list(self.dir.glob("run-recovered*"))
         if recovered:
-            raise Found(f"the run directory was given up: {recovered}\n{done.stderr}")
+            raise Found(f"the run saved to another directory: {recovered}\n{done.stderr}")
 
     def describe(self, number, name):
         """Names a call from this run's log: two threads make calls, so the order differs between runs."""
@@ -132,8 +132,8 @@ def main():
     parser.add_argument("--count", type=int, help="faults to try under each strategy (12)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--long", action="store_true", help="250 faults under each")
-    parser.add_argument("--strategy", choices=STRATEGIES, help="only this one")
-    parser.add_argument("--call", type=int, help="only this call")
+    parser.add_argument("--strategy", choices=STRATEGIES, help="try only this strategy")
+    parser.add_argument("--call", type=int, help="try only this call")
     options = parser.parse_args()
     strategies = [options.strategy] if options.strategy else list(STRATEGIES)
     with tempfile.TemporaryDirectory() as folder:

@@ -101,7 +101,7 @@ class Killer:
         if process.returncode == 0:
             return False
         if process.returncode != -9:
-            raise Found(f"gone on with after a kill, it ends: exit {process.returncode}\n{err.decode('utf-8', 'replace')}")
+            raise Found(f"a run resumed after a kill ends with exit code {process.returncode}\n{err.decode('utf-8', 'replace')}")
         self.kills += 1
         return True
 
@@ -133,7 +133,7 @@ class Killer:
     def compare(self, run, expected):
         for what, found, wanted in zip(("the last checkpoint", "weights", "slots", "metrics"), self.outcome(run), expected):
             if found != wanted:
-                raise Found(f"{what} of the run that was killed: {found}\nof the whole run: {wanted}")
+                raise Found(f"{what} of the killed run: {found}\nof the undisturbed run: {wanted}")
 
 
 def main():

@@ -24,7 +24,7 @@ import tempfile
 from patience import shared
 
 HERE = pathlib.Path(__file__).resolve().parent
-SECONDS = 5  # a hang
+SECONDS = 5  # a run that takes longer hangs
 SHORT = 60
 
 # Arrays larger than 1 MiB: requests of this size may fail without ending the process (app/cli/last_resort.h).
@@ -153,7 +153,7 @@ class Fuzzer:
         code, err, folder = self.run(case, report=report)
         shutil.rmtree(folder)
         if code != 0:
-            sys.exit(f"fuzz_malloc.py: {case} fails with all the memory that it wants:\n{err}")
+            sys.exit(f"fuzz_malloc.py: {case} fails although no memory request fails:\n{err}")
         total, *firsts = map(int, report.read_text().split())
         return range(1, total + 1) if every else firsts
 
@@ -178,7 +178,7 @@ class Fuzzer:
             if code not in (0, 1):
                 return f"exit {code}: {err[-300:]}"
             if code == 1 and not err.strip():
-                return "exit 1 without a word"
+                return "exit 1 without a message"
             if damaged := self.damaged(folder):
                 return f"exit {code}, and {damaged} is damaged"
             there = [path.name for path in (folder / "saved/checkpoints").glob("ckpt-*")]

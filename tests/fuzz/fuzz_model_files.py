@@ -146,11 +146,11 @@ def problem_of(program, folder, name):
         if code not in (0, 2):
             return f"dtrain {' '.join(arguments)}: exit code {code}\n{output}"
         if RAW.search(output):
-            return f"dtrain {' '.join(arguments)}: a library's words\n{output}"
+            return f"dtrain {' '.join(arguments)}: a library's text\n{output}"
         if memory > 4 * size + 200e6:
             return f"dtrain {' '.join(arguments)}: {memory / 1e6:.0f} MB of memory for a file of {size} bytes\n{output}"
         if arguments[0] == "import" and code == 2 and (folder / "imported").exists():
-            return f"dtrain {' '.join(arguments)}: left a folder\n{output}"
+            return f"dtrain {' '.join(arguments)}: the rejected import left a folder\n{output}"
     return ""
 
 
@@ -160,7 +160,7 @@ def main():
     parser.add_argument("--count", type=int)
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=pathlib.Path, help="where files that were taken wrongly are put")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the file that causes a finding")
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
     count = arguments.count or (LONG if arguments.long else SHORT)

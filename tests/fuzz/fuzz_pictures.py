@@ -207,7 +207,7 @@ def main():
         fails(program, folder, files)
         sys.exit(f"{', '.join(name for name, _ in files[:3])} in {folder}: {wrong}")
     shutil.rmtree(folder)
-    print(f"{count} pictures: no crash, no hang")
+    print(f"{count} images: no crash, no hang")
 
 
 if __name__ == "__main__":

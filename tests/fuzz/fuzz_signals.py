@@ -78,14 +78,14 @@ class Signaller(Killer):
             _, err = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise Found(f"after {stop} it hangs: {process.communicate()[1]}")
+            raise Found(f"the run hangs after signal {stop}: {process.communicate()[1]}")
         if process.returncode == 0:
             return stop is None
         if stop is None or process.returncode != 128 + stop:
-            raise Found(f"after {stop}: exit {process.returncode}\n{err.decode('utf-8', 'replace')}")
+            raise Found(f"after signal {stop}: exit {process.returncode}\n{err.decode('utf-8', 'replace')}")
         path = err.decode().split("; saved ")[-1].strip()
         if not (self.dir / path).is_file():
-            raise Found(f"after {stop} there is no checkpoint: {err.decode('utf-8', 'replace')}")
+            raise Found(f"after signal {stop} there is no checkpoint: {err.decode('utf-8', 'replace')}")
         self.dtrain(*self.fit(run))
         return True
 
