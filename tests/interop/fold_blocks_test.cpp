@@ -85,14 +85,14 @@ TEST_CASE("structure that a block cannot express is unchanged") {
   CHECK(is_flat(three + "  - add: {name: s, inputs: [a_norm, b_norm]}\n" +
                 "  - add: {name: t, inputs: [s, c_sum]}\n"));
   CHECK(is_flat(three + "  - add: {name: s, inputs: [a_sum, b_sum, c_sum]}\n"));
-  // Values of copies are outputs of the model.
+  // Some values within the copies are outputs of the model.
   CHECK(is_flat(three + dense("head"), "outputs: [a_norm, b_norm, c_norm, head]\n"));
   // Layers share weights.
   CHECK(is_flat(three +
                 "  - dense: {shared_with: a_wide, name: s}\n  - dense: {shared_with: b_wide, name: t}\n"
                 "  - dense: {shared_with: c_wide, name: u}\n" +
                 dense("head")));
-  // Too few layers to be worth a block.
+  // There are too few layers for a block.
   CHECK(is_flat(dense("dense") + dense("dense_1") + dense("dense_2") + dense("head")));
 }
 

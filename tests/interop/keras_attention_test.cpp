@@ -1,5 +1,5 @@
-// Attention that Keras lacks: its model of Keras's layers, and the import of that model. tests/keras computes
-// with both.
+// Attention that Keras lacks is exported as a model of Keras's layers, and imported from it. tests/keras
+// compares what both compute.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -114,9 +114,9 @@ TEST_CASE("a model that computes something else is no attention") {
   CHECK(error(changed(model, "key_repeated", "interpolation", "bilinear")).find(other) != std::string::npos);
   CHECK(error(changed(model, "scores", "subscripts", "abde,acde->adcb")).find(other) != std::string::npos);
   CHECK(error(changed(model, "value_product", "kernel_regularizer", "l2")).find(other) != std::string::npos);
-  for (const char* layer : {"query_product", "attention_output"})  // which the layer of dtrain cannot have
+  for (const char* layer : {"query_product", "attention_output"})  // dtrain's layer has no such option
     CHECK(error(changed(model, layer, "activity_regularizer", "l2")).find(other) != std::string::npos);
-  // Sizes for which the file has no lists of numbers.
+  // The file's lists of positions do not have the length that this size requires.
   CHECK(error(changed(model, "query_input", "batch_shape",
                       Json::array().push(Json()).push(2'000'000'000).push(4)))
             .find(other) != std::string::npos);

@@ -221,7 +221,7 @@ TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
                      "2.2.4") ==
         "{sgd: {learning_rate: {inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}}, "
         "momentum: 0.9}}");
-  // This version adds epsilon to the root, dtrain adds it under the root: its square is imported.
+  // This version adds epsilon to the root, and dtrain adds it under the root. So the import squares it.
   CHECK(optimizer_of(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 0.125, "rho": 0.9}})",
                      "1.2.2") == "{rmsprop: {learning_rate: 0.5, epsilon: 0.015625}}");
   CHECK(optimizer_of(
@@ -310,7 +310,7 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
   CHECK(first_of(rms, "momentum", "kind/kernel") == 3);
   CHECK(first_of(rms, "average_gradient", "kind/bias") == 6);
 
-  // Keras 2.10 stores the momenta's product of Nadam, too, which follows from the number of steps.
+  // Keras 2.10 also stores Nadam's product of momenta, which follows from the number of steps.
   const ImportedTraining nadam = state(R"({"class_name": "Nadam", "config": {"lr": 0.5, "decay": 1.0}})",
                                        {scalar, scalar, kernel, bias, kernel, bias}, "2.10.0");
   CHECK(nadam.state.iteration == 7);
@@ -368,7 +368,7 @@ TEST_CASE("Adafactor's state is read without the arrays that follow from its mea
 TEST_CASE("the squares that Keras stores for Adafactor are products of the means of rows and columns") {
   const float rows[] = {1, 3, 0, 0}, columns[] = {2, 4, 6, 8, 1, 1};
   CHECK(factored_squares({2, 3}, rows, columns) == std::vector<float>{1, 2, 3, 3, 6, 9});
-  // before the first step, the means are 0
+  // Before the first step, the means are 0.
   CHECK(factored_squares({2, 2, 3}, rows, columns) == std::vector<float>{1, 2, 3, 3, 6, 9, 0, 0, 0, 0, 0, 0});
 }
 

@@ -106,7 +106,7 @@ TEST_CASE("masked steps keep the state of recurrent layers") {
     REQUIRE(others.size() == 6);
     CHECK(std::all_of(others.begin(), others.begin() + 3, [](float x) { return x == 0; }));
     CHECK(std::none_of(others.begin() + 3, others.end(),
-                       [](float x) { return x == 0; }));  // the state of step 1
+                       [](float x) { return x == 0; }));  // the masked step has the state of step 1
   }
   for (const char* const mode : {"concat", "mul", "ave"}) {
     const std::string options = fmt::format("merge_mode: {}, layer: {{gru: {{units: 2", mode);

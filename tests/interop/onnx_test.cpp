@@ -1,6 +1,6 @@
-// Conversion to ONNX operators. onnx_sequences_test.cpp tests recurrent layers, attention and masks,
-// onnx_interpreter_test.cpp the interpreter that checks exported models. tests/keras tests them with ONNX
-// Runtime.
+// Conversion to ONNX operators. onnx_sequences_test.cpp tests recurrent layers, attention and masks, and
+// onnx_interpreter_test.cpp tests the interpreter that checks exported models. tests/keras runs exported
+// models in ONNX Runtime.
 #include <algorithm>
 #include <cmath>
 

@@ -155,7 +155,7 @@ def main():
                 with tempfile.TemporaryDirectory() as folder:
                     difference = check_import(program, keras, pathlib.Path(folder), optimizer, ending)
             except open_in_keras.Passed as reason:
-                print(f"{keras_name}, {name} from a {ending} file: passed over: {reason}", flush=True)
+                print(f"{keras_name}, {name} from a {ending} file: skipped: {reason}", flush=True)
                 continue
             good = difference < open_in_keras.TOLERANCE
             failed = failed or not good

@@ -1,4 +1,4 @@
-"""Shared by the tests of exported models: models, `dtrain export`, and predictions to compare with."""
+"""Shared code of the tests of exported models: models, `dtrain export`, and predictions to compare with."""
 import json
 import pathlib
 import random

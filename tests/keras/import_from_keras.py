@@ -55,7 +55,7 @@ def every_layer(keras):
 
 
 def normalizations(keras):
-    """RMSNormalization is new in Keras 3."""
+    """A model with normalization layers. RMSNormalization is new in Keras 3."""
     layers = keras.layers
     image = keras.Input((6, 5, 4), name="image")
     x = layers.Rescaling(0.5, offset=-0.25)(image)
@@ -122,7 +122,7 @@ def indices(keras):
 
 
 def tied(keras):
-    """An embedding that is also the output projection; a plain one in a Keras without ReversibleEmbedding."""
+    """A model whose embedding is also the output projection; a plain embedding if Keras has no ReversibleEmbedding."""
     layers = keras.layers
     words = keras.Input((7,), dtype="int32")
     if not hasattr(layers, "ReversibleEmbedding"):
@@ -146,7 +146,7 @@ def sequences(keras):
 
 
 def positions(keras):
-    """Layers in TimeDistributed."""
+    """A model with layers in TimeDistributed."""
     layers = keras.layers
     each = layers.TimeDistributed
     video = keras.Input((3, 6, 5, 2))
@@ -203,7 +203,7 @@ def volumes(keras):
 
 
 def masks(keras):
-    """Masks that layers read, that they lose, and that nothing reads."""
+    """A model with masks that layers read, masks that layers drop, and masks that no layer reads."""
     layers = keras.layers
     words = keras.Input((7,), dtype="int32")
     embedded = layers.Embedding(20, 4, mask_zero=True)(words)
@@ -219,7 +219,7 @@ def masks(keras):
 
 
 def arguments(keras):
-    """Inputs that are keyword arguments, states, and masks that Keras 3 passes as arguments."""
+    """A model whose layers get inputs as keyword arguments, states, and masks that Keras 3 passes as arguments."""
     layers = keras.layers
     words = keras.Input((7,), dtype="int32")
     embedded = layers.Embedding(20, 4, mask_zero=True)(words)
@@ -359,7 +359,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         count = int(sys.argv[sys.argv.index("--graphs") + 1]) if "--graphs" in sys.argv else 20
         check_random_graphs(Case(program, None, pathlib.Path(folder)), count)
-        print(f"{count} random graphs, out as .keras and back")
+        print(f"{count} random graphs, exported as .keras and imported again")
     for name, keras in kerases.items():
         with tempfile.TemporaryDirectory() as folder:
             case = Case(program, keras, pathlib.Path(folder))

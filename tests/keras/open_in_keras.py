@@ -95,7 +95,7 @@ def program_and_kerases():
     go_to_named_python()
     kerases = find_kerases()
     if not kerases:
-        print("neither keras nor tf_keras is here: skipped")
+        print("skipped: neither keras nor tf_keras is installed")
         sys.exit(SKIPPED)
     return pathlib.Path(sys.argv[1]).resolve(), kerases
 
@@ -114,8 +114,8 @@ def sets_for(dtrain, config):
     if not left:
         return sets
     if any("no such file" in line.lower() for line in left):
-        raise Passed(f"its data is not here: {min(left)}")
-    raise (Mistake if PROJECT in pathlib.Path(config).parents else Passed)(f"check refuses it: {min(left)}")
+        raise Passed(f"its data is missing: {min(left)}")
+    raise (Mistake if PROJECT in pathlib.Path(config).parents else Passed)(f"check rejects it: {min(left)}")
 
 
 class Opened:
@@ -215,7 +215,7 @@ def check_features(keras, config, training=None):
     training_config, None for a model that is not compiled."""
     has_ops = hasattr(keras, "ops")  # Keras 3
     if not has_ops and '"hard_sigmoid"' in config:
-        raise Passed("its hard_sigmoid has another slope")
+        raise Passed("the hard_sigmoid of this Keras has another slope")
     if not has_ops and '"__keras_tensor__"' in config:
         raise Passed("it has calls that only Keras 3's form of a model can express")
     if not hasattr(keras.layers, "ReversibleEmbedding") and '"ReversibleEmbedding"' in config:
@@ -244,10 +244,10 @@ def open_in(keras, opened, expected, eager):
             model = keras.models.load_model(opened.path)
         except TypeError as mistake:
             if "function is not JSON serializable" in str(mistake):
-                raise Passed("this Keras takes no functions with such files") from None
+                raise Passed("this Keras cannot load activations that are functions") from None
             raise
     if any(model.get_layer(name).axis != axis for name, axis in opened.axes.items()):
-        raise Passed("this Keras forgets the axis that such a file says")
+        raise Passed("this Keras does not restore the axis of Concatenate")
     close(np, listed(model(inputs, training=False)), expected, "load_model")
     for by_name in (False, True):
         for weight in model.weights:
@@ -265,7 +265,7 @@ def open_in(keras, opened, expected, eager):
     if not all(np.isfinite(value[-1]) for value in history.values()):
         raise Mistake(f"fit: {history}")
     if before and not any(np.any(a != np.array(b)) for a, b in zip(before, model.trainable_weights)):
-        raise Mistake("fit moved no weight")
+        raise Mistake("fit changed no weight")
 
 
 def check_training(keras, model, training):
@@ -299,7 +299,7 @@ class Tally:
             expected = opened.predictions(self.dtrain)
         except Passed as reason:
             self.passed += 1
-            print(f"passed over  {name}: {reason}", flush=True)
+            print(f"skipped      {name}: {reason}", flush=True)
             return
         except Mistake as mistake:
             self.failed.append(name)
@@ -311,7 +311,7 @@ class Tally:
                 self.done += 1
             except Passed as reason:
                 self.passed += 1
-                print(f"passed over  {name}, {which}: {reason}", flush=True)
+                print(f"skipped      {name}, {which}: {reason}", flush=True)
             except Exception as mistake:  # users would see any exception of Keras
                 self.failed.append(name)
                 message = mistake if isinstance(mistake, Mistake) else f"{type(mistake).__name__}: {mistake}"
@@ -331,15 +331,15 @@ class Tally:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="DTRAIN")
-    parser.add_argument("--configs", action="append", default=[], metavar="FOLDER", help="more configurations")
-    parser.add_argument("--graphs", type=int, default=5, metavar="N", help="how many random graphs (5)")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first of them (0)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name holds it")
+    parser.add_argument("--configs", action="append", default=[], metavar="FOLDER", help="folder with more configurations")
+    parser.add_argument("--graphs", type=int, default=5, metavar="N", help="number of random graphs (5)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the first random graph (0)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="run only cases whose names contain this text")
     options = parser.parse_args()
     go_to_named_python()
     kerases = find_kerases()
     if not kerases:
-        print("neither keras nor tf_keras is here: skipped")
+        print("skipped: neither keras nor tf_keras is installed")
         return SKIPPED
     print(", ".join(kerases), flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -360,7 +360,7 @@ def main():
         for name, case in cases.items():
             if options.only in name:
                 case(name)
-        print(f"{tally.done} opened, {tally.passed} passed over, {len(tally.failed)} failed")
+        print(f"{tally.done} opened, {tally.passed} skipped, {len(tally.failed)} failed")
         return 1 if tally.failed or not tally.done else 0
 
 

@@ -296,7 +296,7 @@ def main():
                     else:
                         difference = check(program, keras, pathlib.Path(folder), **options)
                 except open_in_keras.Passed as reason:
-                    print(f"passed over  {keras_name}, {name}: {reason}", flush=True)
+                    print(f"skipped      {keras_name}, {name}: {reason}", flush=True)
                     continue
             good = difference < open_in_keras.TOLERANCE
             failed = failed or not good

@@ -11,7 +11,7 @@ Two network namespaces are the hosts; both MPIs start the processes. A round sta
     launcher ends,
   - that exactly one message was printed, which names host, process, step and phase,
   - what run.jsonl says about the end, and that process 0, if it lives, has saved the last finished step,
-  - that one process with two replicas continues the run to the weights of an undisturbed run, to the byte.
+  - that one process with two replicas continues the run, and its weights are bitwise equal to those of an undisturbed run.
 
 It prints a row for each failure; --log appends a JSON line for each round. Exits with 1 if a round finds something, and with 77,
 after a line that says why, if this machine does not let it make network namespaces or has no launcher."""
@@ -213,7 +213,7 @@ class Round:
                 self.launcher.kill()
                 raise AssertionError("the run does not start:\n" + "".join(self.lines))
             if self.steps() > 0 and not self.found:
-                self.process(0)  # takes long: not between the start of a save and its failure
+                self.process(0)  # takes long, so it must not delay the failure of a save
             time.sleep(0.005)
         time.sleep(self.draw.uniform(0, 0.03 if failure.moment == "a save" else 0.1))
         if self.launcher.poll() is not None:
@@ -275,9 +275,9 @@ class Round:
     def check_continued(self):
         command = self.hosts.on("all", self.program, "fit", "config.yaml", "--output", "runs/run", "--resume", "--quiet", "--set", ALONE)
         done = subprocess.run(command, cwd=self.hosts.work, env=hosts.environment(), capture_output=True, text=True)
-        self.check(done.returncode == 0, f"it does not continue: {done.stderr[-300:]}")
+        self.check(done.returncode == 0, f"the run does not continue: {done.stderr[-300:]}")
         if done.returncode == 0:
-            self.check(arrays(self.program, self.run) == self.whole, "it continues to other weights")
+            self.check(arrays(self.program, self.run) == self.whole, "the continued run has other weights")
 
     def play(self, name, failure):
         mounted = name == DISK
@@ -390,8 +390,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?")
     parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--mpi", choices=("openmpi", "mpich"), help="only this one")
-    parser.add_argument("--failure", choices=FAILURES, nargs="+", help="only these")
+    parser.add_argument("--mpi", choices=("openmpi", "mpich"), help="run only with this MPI")
+    parser.add_argument("--failure", choices=FAILURES, nargs="+", help="cause only these failures")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--log", type=pathlib.Path, help="a file for a JSON line about each round")
     parser.add_argument("--summary", type=pathlib.Path, help="only print the rows of such a file")

@@ -116,7 +116,7 @@ def check_binary(binary, directory, cut):
 
 
 def check_one_hot(binary, directory, cut):
-    """Softmax probabilities and logits (from_logits) give the same results."""
+    """Checks that softmax probabilities and logits (from_logits) give the same results."""
     from sklearn import metrics as sk
     import numpy
     rows = table(best_class)
