@@ -265,7 +265,7 @@ TEST_CASE("the JSON schema knows the layers, their common keys and the top level
     return kind.find("properties") && kind.find("properties")->find("dense");
   });
   REQUIRE(dense != kinds.items().end());
-  // Either a mapping, or only the value of its one required option.
+  // The schema accepts either a mapping or only the value of the one required option.
   const Json& choices = *dense->find("properties")->find("dense")->find("anyOf");
   REQUIRE(choices.items().size() == 2);
   const Json& options = *choices.items()[0].find("properties");

@@ -12,7 +12,7 @@ TEST_CASE("multi_head_attention has its formula's values") {
   LayerRun run(
       {.yaml = "multi_head_attention: {num_heads: 1, causal: true}", .inputs = {{"x", {2, 1}}}, .batch = 1});
   run.inputs = {{0.5f, -0.75f}};
-  // Kernel and bias of queries, keys, values and the output.
+  // The parameters are kernel and bias of queries, keys, values and the output.
   run.parameters = {{2}, {0.1f}, {-1}, {0.2f}, {3}, {-0.5f}, {0.5f}, {1}};
   const auto value = [](double x) { return 3 * x - 0.5; };
   const double query = 2 * -0.75 + 0.1;

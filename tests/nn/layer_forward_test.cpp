@@ -1,5 +1,5 @@
-// Layers' values against plain double-precision formulas. Normalization, regularization (dropout and noise),
-// attention, recurrent layers and layers with windows have their own files layer_*_test.cpp.
+// Compares the outputs of layers with plain double-precision formulas. Normalization, regularization (dropout
+// and noise), attention, recurrent layers and layers with windows have their own files layer_*_test.cpp.
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -32,7 +32,7 @@ bool agrees(LayerRun& run, float& value, float gradient, const Values& weights, 
   return near(both) || near(above) || near(below);
 }
 
-/// Checks at most `most` elements.
+/// Checks the gradients of at most `most` elements of an array.
 void check_array(LayerRun& run, Values& values, const Values& gradient, const Values& weights, size_t most,
                  const std::string& what) {
   REQUIRE(gradient.size() == values.size());
@@ -104,7 +104,7 @@ const std::vector<NamedCase>& named_cases() {
   return all;
 }
 
-/// Every layer with every activation that it fuses.
+/// Returns every layer with every activation that it fuses.
 const std::vector<NamedCase>& fused_cases() {
   using A = Activation;
   static const std::vector<std::pair<std::string, ActivationSpec>> activations = {
@@ -187,7 +187,8 @@ TEST_CASE("on a GPU: values and gradients of every layer equal the CPU's in ever
   on_every_gpu([](Device& device) {
     for (LayerCase c : layer_cases()) {
       check_as_on_cpu(c, device);
-      // Smooth activations, because at a kink slightly different numbers may have different gradients.
+      // The activations are smooth, because at a kink slightly different numbers may have different
+      // gradients.
       for (const Activation kind : {Activation::tanh, Activation::sigmoid}) {
         c.fused = {kind};
         if (layer_of(c.yaml)->can_fuse(c.fused)) check_as_on_cpu(c, device);

@@ -1,4 +1,4 @@
-// The values of normalization layers against plain double-precision formulas.
+// Compares the outputs of normalization layers with plain double-precision formulas.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -95,7 +95,7 @@ TEST_CASE("group normalization has its formula's values") {
     Doubles expected(run.inputs[0].begin(), run.inputs[0].end());
     for (size_t sample = 0; sample < 2; ++sample)
       for (size_t group = 0; group < 2; ++group) {
-        // The group's channels of all pixels, one after the other.
+        // The values of the group's channels in all pixels, one after the other.
         Doubles values;
         const auto place = [&](size_t i) { return sample * 12 + i / 2 * 4 + group * 2 + i % 2; };
         for (size_t i = 0; i < 6; ++i) values.push_back(expected[place(i)]);

@@ -1,4 +1,4 @@
-// Dropout and noise: their rates and distributions in training, and none at inference.
+// Dropout and noise: their rates and distributions in training, and that inference has neither.
 #include <cmath>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// The values of convolutions and poolings against plain double-precision formulas.
+// Compares the outputs of convolutions and poolings with plain double-precision formulas.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -155,8 +155,8 @@ TEST_CASE("convolutions match a plain loop with TensorFlow's padding") {
                     {.size_y = 3, .size_x = 2, .dilation = 2});
   check_convolution("conv2d: {filters: 2, kernel_size: 4, padding: same}",
                     {.size_y = 4, .size_x = 4, .top = 1, .left = 1});
-  // 7 rows with stride 2: one row of padding at the top and at the bottom. 6 columns: one column of padding
-  // on the right.
+  // With stride 2, 7 rows get one row of padding at the top and one at the bottom. 6 columns get one column
+  // of padding on the right.
   check_convolution("conv2d: {filters: 2, kernel_size: 3, strides: 2, padding: same}",
                     {.size_y = 3, .size_x = 3, .stride = 2, .top = 1});
   check_convolution("depthwise_conv2d: {kernel_size: 2}", {.size_y = 2, .size_x = 2}, true);

@@ -208,7 +208,7 @@ DEVICE_TEST_CASE("dice and tversky give Keras's numbers for samples of several r
                                                      .positions = 2,
                                                      .diff_prediction = diff.data(),
                                                      .scale = 0.25f});
-    // The mean over the two samples, which is that over all rows.
+    // The mean over the two samples equals the mean over all rows.
     CHECK((total.read()[0] - 100) / 4 == doctest::Approx(expected).epsilon(device.tolerance(1e-5)));
     const Values gradient = diff.read();
     for (size_t i = 0; i < gradient.size(); ++i) {

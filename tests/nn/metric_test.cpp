@@ -1,5 +1,5 @@
 // Metrics from their formulas and from sums. metric_logits_test.cpp tests scores that are probabilities or
-// logits, metric_buckets_test.cpp auc and precision_at_recall.
+// logits, and metric_buckets_test.cpp tests auc and precision_at_recall.
 #include <cmath>
 #include <map>
 #include <string>

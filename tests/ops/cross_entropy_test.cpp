@@ -34,7 +34,7 @@ CrossEntropyCase case_of(const Device& device, const CrossEntropySpec& spec, con
   return c;
 }
 
-constexpr int64_t kMostColumns = 40;  // whose gradients are checked
+constexpr int64_t kMostColumns = 40;  // number of columns whose gradients are checked
 
 struct Expected {
   double total = 0;

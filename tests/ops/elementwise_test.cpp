@@ -10,7 +10,7 @@
 namespace dtrain::test {
 namespace {
 
-// Empty, one element, odd sizes, and one that is large enough for several threads.
+// No element, one element, odd numbers, and a number that is large enough for several threads.
 constexpr int64_t kSizes[] = {0, 1, 7, 16, 1025, 20011};
 
 struct ActivationCase {

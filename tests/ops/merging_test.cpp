@@ -40,7 +40,7 @@ float gradient(MergeKind kind, const std::array<float, 3>& values, size_t which)
 DEVICE_TEST_CASE("merging and its gradients match the reference") {
   for (const MergeKind kind :
        {MergeKind::subtract, MergeKind::average, MergeKind::maximum, MergeKind::minimum}) {
-    // Sizes with and without a partial vector; few distinct values, so that some are equal.
+    // The sizes have a partial vector or not. The values are few distinct numbers, so that some are equal.
     for (const int64_t n : {64, 1003}) {
       CAPTURE(static_cast<int>(kind));
       CAPTURE(n);

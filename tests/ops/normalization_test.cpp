@@ -51,8 +51,8 @@ struct GroupExtent {
   int64_t samples, pixels, channels, groups;
   int64_t elements() const { return samples * pixels * channels; }
 };
-// Groups of one channel, groups that share a pass over the pixels, and groups of more channels than a pass
-// has.
+// The cases have groups of one channel, groups that share a pass over the pixels, and groups of more channels
+// than a pass has.
 constexpr GroupExtent kGroupExtents[] = {{1, 1, 2, 1},   {3, 5, 6, 3},   {2, 7, 6, 6},    {2, 40, 96, 32},
                                          {3, 1, 150, 2}, {2, 9, 300, 3}, {1, 3000, 4, 2}, {5, 2, 64, 1},
                                          {2, 3, 70, 35}, {70, 6, 40, 10}};

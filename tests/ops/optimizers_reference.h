@@ -36,7 +36,8 @@ inline void move_slots_of_adam(Element& e, double g) {
   e.s[1] = 0.99 * e.s[1] + 0.01 * g * g;
 }
 
-/// The bias corrections count the steps since the slots were created.
+/// Returns a case of Adam whose slots were created after `slots_since` steps. The bias corrections count only
+/// the steps since then.
 inline Case adam(const char* name, int slots_since) {
   return {.name = name,
           .rule = math::Adam{.beta_1 = 0.9, .beta_2 = 0.99, .epsilon = 1e-4f},
@@ -52,7 +53,8 @@ inline Case adam(const char* name, int slots_since) {
           .slots_since = static_cast<uint64_t>(slots_since)};
 }
 
-/// The momenta count the steps since the slots were created.
+/// Returns a case of Nadam whose slots were created after `slots_since` steps. The momenta count only the
+/// steps since then.
 inline Case nadam(const char* name, int slots_since) {
   return {.name = name,
           .rule = math::Nadam{.beta_1 = 0.9, .beta_2 = 0.99, .epsilon = 1e-4f},
@@ -72,7 +74,7 @@ inline Case nadam(const char* name, int slots_since) {
           .slots_since = static_cast<uint64_t>(slots_since)};
 }
 
-/// The last slot holds the direction.
+/// Returns a case of LAMB. The last slot holds the direction.
 inline Case lamb(const char* name, int slots_since) {
   return {.name = name,
           .rule = math::Lamb{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},

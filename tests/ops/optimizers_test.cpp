@@ -28,7 +28,8 @@ struct Trained {
     }
   }
 
-  /// The copy in the compute type is a separate array only if that type is not float32.
+  /// Updates the weights. Their copy in the compute type is a separate array only if that type is not
+  /// float32.
   void step(const StepState& state, const Floats& gradient, const GroupRule& group = {}) {
     run(state, gradient, group,
         [&](const UpdateArguments& args) { device.ops().update(optimizer.rule, args); });

@@ -26,7 +26,7 @@ AttentionSpec spec_of(int64_t positions, int64_t dim) {
           .masked = false};
 }
 
-/// A block of a language model whose queries, keys and values are columns of one array.
+/// Returns the attention of a language model. Queries, keys and values are columns of one array.
 AttentionSpec language_model() {
   AttentionSpec spec = spec_of(1024, 64);
   spec.causal = true;
@@ -34,7 +34,8 @@ AttentionSpec language_model() {
   return spec;
 }
 
-/// Several heads share keys and values; padding; sizes that fill no tile.
+/// Returns an attention in which several heads share keys and values, with padding, and with sizes that fill
+/// no tile.
 AttentionSpec padded() {
   AttentionSpec spec = spec_of(100, 32);
   spec.kv_heads = 2;
@@ -50,7 +51,7 @@ AttentionSpec crossed() {
   return spec;
 }
 
-/// A step of text generation.
+/// Returns the attention of a step of text generation.
 AttentionSpec one_query() {
   AttentionSpec spec = spec_of(300, 64);
   spec.queries = 1;

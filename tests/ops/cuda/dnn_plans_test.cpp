@@ -18,7 +18,7 @@ namespace {
 using cuda::DnnConvolution;
 using cuda::DnnDevice;
 
-/// Square images and kernels.
+/// Returns a convolution of square images with square kernels, without padding.
 ConvolutionSpec valid(int64_t batch, int64_t size, int64_t channels, int64_t filters, int64_t kernel,
                       int64_t stride = 1, int64_t dilation = 1) {
   ConvolutionSpec spec;
@@ -32,7 +32,7 @@ ConvolutionSpec valid(int64_t batch, int64_t size, int64_t channels, int64_t fil
   return spec;
 }
 
-/// Keras's padding "same": an odd row of padding is at the end.
+/// Returns the same with Keras's padding "same": an odd row of padding is at the end.
 ConvolutionSpec same(int64_t batch, int64_t size, int64_t channels, int64_t filters, int64_t kernel,
                      int64_t stride = 1, int64_t dilation = 1) {
   ConvolutionSpec spec = valid(batch, size, channels, filters, kernel, stride, dilation);
