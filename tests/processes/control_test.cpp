@@ -116,7 +116,7 @@ TEST_CASE("an error that is reported just before the end of a process is not los
 TEST_CASE("the death of a process is noticed at once") {
   Group group(3);
   group[1].set_progress(1203, "summing gradients");
-  std::this_thread::sleep_for(milliseconds(200));  // a heartbeat
+  std::this_thread::sleep_for(milliseconds(200));  // a heartbeat is sent in this time
   group.channels[1].reset();
   const std::string expected =
       "node2 (process 1 of 3): the process ended without a message (it crashed or was killed); it was last "

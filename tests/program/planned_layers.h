@@ -122,7 +122,7 @@ inline PlannedLayer in_blocks() {
   return layer;
 }
 
-/// x - a - b - c
+/// Returns the graph of a chain: x, a, b, c.
 inline Graph chain(const PlannedLayer& a, const PlannedLayer& b, const PlannedLayer& c) {
   PlannedGraph made;
   made.add("c", {made.add("b", {made.add("a", {0}, a)}, b)}, c);

@@ -85,7 +85,7 @@ TEST_CASE("names in a report cannot end the script") {
   };
   RunFiles harmless = run_of(1);
   const std::string plain = report_page({&harmless, 1}, "dtrain 0", "now");
-  CHECK(count("</script>") == 2);  // the page's own scripts
+  CHECK(count("</script>") == 2);  // only the scripts of the page
   CHECK(count("<script") == 2);
   CHECK(page.find("alert(1)") != std::string::npos);
   CHECK(plain.find("@DATA@") == std::string::npos);

@@ -21,7 +21,7 @@ struct Format {
   float greatest;      // greatest finite number
 };
 
-/// For floating-point types only.
+/// Returns the format of a floating-point type.
 constexpr Format format_of(DType type) {
   switch (type) {
     case DType::bfloat16:

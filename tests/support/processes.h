@@ -97,7 +97,7 @@ class QueueTransport final : public Transport {
     receives_[++last_] = {from, tag, bytes};
     return {last_};
   }
-  /// Receives in the order of the calls of receive(), as MPI does.
+  /// Completes receives in the order of the calls of receive(), as MPI does.
   bool test(Request request) override {
     wait_while_blocked();
     check();

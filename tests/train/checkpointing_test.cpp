@@ -1,4 +1,4 @@
-// When and where a run saves, and its behavior if that, or anything except a device, fails.
+// When and where a run saves, and what it does if saving or anything else except a device fails.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -285,7 +285,7 @@ TEST_CASE("a run whose data becomes unreadable fails, with the last finished ste
     try {
       trainer.run();
     } catch (const UserError&) {
-      FAIL("not what the user wrote is wrong");
+      FAIL("the error counts as a mistake of the user");
     } catch (const Error& error) {
       message = error.what();
     }

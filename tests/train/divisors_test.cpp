@@ -1,4 +1,4 @@
-// Outputs with different masks, and penalties on layers' outputs together with weights: each loss is divided
+// Outputs with different masks, and penalties on layers' outputs together with weights. Each loss is divided
 // by the sum of its output's weights, and a penalty by the number of samples.
 #include <cmath>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Weights trained differently from the rest: train.groups, model.freeze, clip_value.
+// Weights that are trained differently from the rest, by train.groups, model.freeze or clip_value.
 #include <map>
 
 #include <doctest/doctest.h>

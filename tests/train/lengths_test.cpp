@@ -1,4 +1,4 @@
-// dataset.batches: {bucket_by_length: true}: batches that are cut to their longest sample have the same
+// The option bucket_by_length of dataset.batches: batches that are cut to their longest sample have the same
 // losses and gradients as whole batches, and models that need all positions are errors.
 #include <algorithm>
 
@@ -20,7 +20,7 @@ std::vector<Row> ragged_rows() {
   return rows_of({4, 7, 0, 3, 12, 9, 5, 16, 1, 20, 8, 16, 2, 3});
 }
 
-/// A run in the order of the rows, in which differences of gradients by rounding do not grow.
+/// Returns the outcome of a run over the rows in their order. Rounding errors of gradients do not grow in it.
 Outcome outcome_of_rows(const std::vector<Row>& rows, std::vector<std::string> sets, bool weighted = false) {
   const TempDir directory;
   sets.insert(sets.begin(),

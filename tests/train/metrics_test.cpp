@@ -230,7 +230,7 @@ TEST_CASE("only the tables of the newest and the best epoch are kept") {
     CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == state.table_lines());
     return state.table_lines().size();
   };
-  // Two epochs at most; in a short run the newest may also be the best.
+  // Tables of at most two epochs are stored: the newest and the best, which may be one epoch in a short run.
   CHECK(size_after(40) < 2.5 * static_cast<double>(size_after(4)));
 }
 

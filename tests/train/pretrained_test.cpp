@@ -11,7 +11,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// The checkpoint of a run of three steps.
+/// A run of three steps, whose checkpoint initializes models.
 struct Before {
   TempDir directory;
   Recorder recorder{3};

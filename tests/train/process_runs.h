@@ -14,7 +14,7 @@
 
 namespace dtrain::test {
 
-/// The last batch has two samples: some of four replicas have none.
+/// A run whose last batch has two samples, so that some of four replicas have none.
 inline constexpr auto kRun = R"(
 seed: 3
 model:
@@ -37,7 +37,7 @@ train:
   metrics: [sparse_categorical_accuracy, f1_score, confusion_matrix]
 )";
 
-/// Rows have masked steps.
+/// A run over rows with masked steps.
 inline constexpr auto kMasked = R"(
 seed: 3
 model:
@@ -55,7 +55,7 @@ train:
   optimizer: {adam: {learning_rate: 0.05}}
 )";
 
-/// One output has the mask of the tokens, the other has no mask.
+/// A run with two outputs: one has the mask of the tokens, the other has no mask.
 inline constexpr auto kTagger = R"(
 seed: 3
 model:
@@ -130,8 +130,9 @@ inline std::string divided(int replicas, int stages, const std::string& starts, 
   return pipeline_of(replicas, stages, starts, microbatches, ", across: processes");
 }
 
-/// With `mirrored`, gradients are summed in two buckets: the first is divided among the processes, the second
-/// is so short that it is sent whole.
+/// Returns the strategy of this name as an override of a configuration. With `mirrored`, gradients are summed
+/// in two buckets: the first is divided among the processes, and the second is so short that it is sent
+/// whole.
 inline std::string strategy_of(const std::string& name, int replicas) {
   if (name == "mirrored")
     return fmt::format("strategy={{mirrored: {{devices: [cpu:0], replicas: {}, bucket_megabytes: 0.005}}}}",

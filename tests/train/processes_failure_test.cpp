@@ -10,7 +10,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Process 1 fails at step 4. Returns the warnings of process 0.
+/// Trains in two processes, of which process 1 fails at step 4. Returns the warnings of process 0.
 std::vector<std::string> check_failure(const std::string& strategy) {
   const TempDir directory;
   std::vector<std::string> warnings;

@@ -13,12 +13,13 @@ using namespace dtrain::test;
 
 namespace {
 
-/// One GPU is enough; a second one is used if there is one.
+/// Returns the second GPU, or the first one if the machine has only one.
 std::string second_gpu() {
   return gpu_presence().count > 1 ? "gpu:1" : "gpu:0";
 }
 
-/// Batches of 35 samples, the last of 33. `devices`: of all stages, separated by commas.
+/// Returns the overrides for a pipeline whose stages are divided among processes. `devices` lists the devices
+/// of all stages. Batches have 35 samples, the last one 33.
 Sets divided_on(const std::string& devices, const std::string& starts, int microbatches, int replicas = 1) {
   return {fmt::format("strategy={{pipeline: {{devices: [{}], stages: [{}], microbatches: {}, replicas: {}, "
                       "across: processes}}}}",

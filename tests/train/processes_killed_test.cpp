@@ -18,7 +18,7 @@ constexpr auto kMessage = "another process: it was killed";
 
 const std::vector<std::string> kSpread{"optimizer", "gradients", "parameters", "divided stages"};
 
-/// Process 1 is killed at step 4. Returns the warnings of process 0.
+/// Trains in two processes, of which process 1 is killed at step 4. Returns the warnings of process 0.
 std::vector<std::string> kill_in_step(const std::string& strategy) {
   const TempDir directory;
   std::vector<std::string> warnings;

@@ -74,7 +74,8 @@ TEST_CASE("training options give the same bits with stages in several processes"
 }
 
 TEST_CASE("values pass over processes between the stages that exchange them") {
-  // A skip connection, outputs of two stages, weights of rows, shared parameters; and masks.
+  // The models have a skip connection, outputs on two stages, shared parameters and masks, and rows have
+  // weights.
   const TempDir directory;
   {
     std::ofstream file(directory / "rows.csv");

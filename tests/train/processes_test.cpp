@@ -168,7 +168,8 @@ TEST_CASE("evaluation gives the same bits however its replicas are divided among
 
 namespace {
 
-/// With shards of the optimizer state, the second half of the bytes are the updated parameters.
+/// Checks the number of bytes that the processes send. If the optimizer state is sharded, half of the bytes
+/// of gradients are updated parameters instead.
 void check_sent_bytes(const std::string& strategy) {
   for (const int size : {2, 4}) {
     CAPTURE(size);
@@ -186,7 +187,7 @@ void check_sent_bytes(const std::string& strategy) {
       int64_t before = 0;
       for (int step = 0; step < 5; ++step) {
         if (step == 2)
-          before = processes.queues().sent_by(world.rank());  // the first two steps agree on more
+          before = processes.queues().sent_by(world.rank());  // the first two steps also exchange agreements
         engine.launch(*loader->next(), step, 0.01);
         engine.finish();
       }

@@ -11,7 +11,7 @@ using namespace dtrain::test;
 
 namespace {
 
-// Smooth activations: with relu, a difference in the last bit can grow, in any float32 program.
+// The activations are smooth: with relu, a difference in the last bit can grow, in any float32 program.
 constexpr auto kDense = R"(
 seed: 3
 model:

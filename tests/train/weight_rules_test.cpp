@@ -12,7 +12,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// The parameters are the kernel, eight times 0.5, and the bias, twice 2.
+/// A run of one step. The elements of the kernel are eight times 0.5, and those of the bias twice 2.
 std::string one_step(const std::string& options, const std::string& train = "") {
   return fmt::format(R"(
 seed: 3
@@ -134,7 +134,7 @@ TEST_CASE("weights that are not trained have no penalty") {
   const Outcome plain = outcome_of(one_step("")),
                 frozen =
                     outcome_of(one_step(kPenalties, "  groups: [{weights: '*/kernel', trainable: false}]"));
-  CHECK(frozen.losses[0] - plain.losses[0] == doctest::Approx(0.8));  // the bias
+  CHECK(frozen.losses[0] - plain.losses[0] == doctest::Approx(0.8));  // the penalty of the bias
 }
 
 TEST_CASE("penalties are the same under every strategy") {
@@ -157,7 +157,8 @@ TEST_CASE("the penalty on a layer's output is part of the loss and of the gradie
     CHECK(penalized.losses[0] > plain.losses[0]);
     CHECK(penalized.history[0].at("loss").as_double() == doctest::Approx(penalized.losses[0]));
     REQUIRE(penalized.values.size() == 10);
-    // The bias of each unit: the mean over samples of 0.5 times the sign of the output, times 0.1.
+    // The penalty moves the bias of each unit by 0.1 times the mean over the samples of 0.5 times the
+    // output's sign.
     const double step = static_cast<double>(plain.values[8] - penalized.values[8]);
     CHECK(static_cast<double>(plain.values[9] - penalized.values[9]) == doctest::Approx(step).epsilon(1e-4));
     const double signs = step / (0.1 * 0.5) * 8;  // sum of the signs of 8 samples

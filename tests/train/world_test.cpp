@@ -48,7 +48,7 @@ class OneWorld : public World {
   }
   std::string failure() const override { return ""; }
 
-  std::vector<std::pair<std::string, bool>> failures;  // each with whether it is a UserError
+  std::vector<std::pair<std::string, bool>> failures;  // the message, and true if it is a UserError
 };
 
 /// Receives slots of layers, as from process 0.

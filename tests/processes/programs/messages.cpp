@@ -1,9 +1,8 @@
-// Started by mpirun in tests/app/test_processes.py: sends messages around a ring, and fails in the way that
-// the first argument names.
+// A program that mpirun starts in tests/app/test_processes.py. The first argument says what the processes do:
 //
-//     process_messages ring              messages of several sizes; of 2.2 GiB, too, if DTRAIN_LARGE_MESSAGES
-//     is set process_messages facts             processes with different facts process_messages
-//     error|exit|stop   process 1 reports an error, exits, or stops itself (SIGSTOP)
+// - ring: they send messages of several sizes around a ring, also of 2.2 GiB if DTRAIN_LARGE_MESSAGES is set;
+// - facts: they have different facts, which is an error;
+// - error, exit or stop: process 1 reports an error, exits, or stops itself (SIGSTOP).
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -75,7 +74,7 @@ void ring(Processes& processes) {
 void fail(Processes& processes, std::string_view how) {
   processes.control().set_peer_timeout(std::chrono::seconds(3));
   processes.control().set_progress(12, "reading data");
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // a heartbeat
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // a heartbeat is sent in this time
   if (processes.rank() == 1) {
     if (how == "error") throw Error("the disk is on fire");
     if (how == "exit") ::_exit(3);
