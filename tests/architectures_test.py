@@ -43,7 +43,7 @@ def main():
         print(f"skipped: no cuobjdump ({cuobjdump})")
         sys.exit(77)
     if not re.fullmatch(r"\d+[a-z]?(-real|-virtual)?(,\d+[a-z]?(-real|-virtual)?)*", architectures):
-        print(f"skipped: DTRAIN_CUDA_ARCHITECTURES are no numbers ({architectures})")
+        print(f"skipped: DTRAIN_CUDA_ARCHITECTURES is not a list of numbers ({architectures})")
         sys.exit(77)
     listing = "".join(subprocess.run([cuobjdump, option, program], capture_output=True, text=True, check=True).stdout
                       for option in ("--list-elf", "--list-ptx"))

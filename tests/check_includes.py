@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails on an #include that violates the architecture (docs/architecture.md): of a folder that is not on a lower level, or
-of an outside library's header in a folder that may not use it; on include cycles; and on a header without #pragma once.
+"""Fails if an #include violates the architecture (docs/architecture.md): it names a folder that is not on a lower level, or
+an outside library's header in a folder that may not use it. Also fails on include cycles and headers without #pragma once.
 
     check_includes.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
     check_includes.py --self-test  checks this script
@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 
-# From the bottom up. A folder may include itself and every folder on a lower level, but not its neighbors.
+# The levels from the bottom up. A folder may include itself and all folders on lower levels, but not others on its level.
 LEVELS = [
     {"base"},
     {"config", "hdf5", "image", "processes"},
@@ -202,7 +202,7 @@ def self_test():
     same = len(found) == len(expected) and all(a.startswith(b) for a, b in zip(found, expected))
     if not same or files != len(tree):
         sys.exit("\n".join(["self-test: expected", *expected, "found", *found]))
-    print(f"self-test: {len(found)} mistakes found where {len(expected)} were made")
+    print(f"self-test: found {len(found)} of {len(expected)} mistakes")
 
 
 def main():
@@ -212,7 +212,7 @@ def main():
     mistakes, files = check(root)
     if mistakes or not files:
         sys.exit("\n".join(mistakes) or f"{root}: no source files under lib/ and app/")
-    print(f"{files} files, every include as the architecture has it")
+    print(f"{files} files, all includes follow the architecture")
 
 
 if __name__ == "__main__":

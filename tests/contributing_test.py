@@ -67,7 +67,7 @@ class Contributing(unittest.TestCase):
     def test_the_operation_compiles_for_the_cpu(self):
         blocks = dict(re.findall(r"(?s)```cpp\n// ([\w/.]+)\n(.*?)```", TEXT))
         with tempfile.TemporaryDirectory() as folder:
-            # Copies of the files with the example's parts, which the compiler finds before the originals.
+            # Writes copies of the files with the example's parts. The compiler finds them before the originals.
             for name, before in (("lib/ops/ops.inc", "#undef DTRAIN_OP"), ("lib/ops/cpu/kernels/kernels.inc", "#undef DTRAIN_KERNEL"),
                                  ("lib/ops/math/functions.h", "}  // namespace dtrain::math"),
                                  ("lib/ops/cpu/kernels/elementwise.h", "}  // namespace\n")):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/gpu/first_hour.py with a program that pretends to have two GPUs: dtrain accepts all commands, and failures, timeouts
-and differences are reported.
+"""Runs bench/gpu/first_hour.py with a program that pretends to have two GPUs: dtrain accepts all commands, and failures,
+timeouts and differences are reported.
 
     first_hour_test.py DTRAIN
 """

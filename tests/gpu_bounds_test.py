@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/gpu/bounds.py: operations and bytes of the workloads' steps, and the resulting times."""
+"""Tests bench/gpu/bounds.py: operations and bytes of the workloads' steps, and the resulting times."""
 import pathlib
 import sys
 import unittest

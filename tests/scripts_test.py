@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev and third_party/install.sh, with fakes for apt, cmake and the program: their messages and output streams."""
+"""Messages and output streams of ./dev and third_party/install.sh, with fakes for apt, cmake and the program."""
 
 import os
 import pathlib
@@ -120,7 +120,7 @@ class Scripts(ScriptCase):
         self.assertEqual(cuda(), "AUTO" if has_driver else "OFF")
         self.run_script(dev, "build")
         self.assertEqual(cuda(), "AUTO")
-        self.run_script(dev, "run")  # what is there already is kept
+        self.run_script(dev, "run")  # keeps the setting of the existing build
         self.assertEqual(cuda(), "AUTO")
         self.run_script(dev, "run", DTRAIN_CUDA="ON")
         self.assertEqual(cuda(), "ON")

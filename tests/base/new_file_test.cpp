@@ -69,7 +69,7 @@ TEST_CASE("temporary files of ended processes are removed, other files stay") {
   NewFile(folder / "h", Leftovers::kept).finish();
   for (const std::string& path : {left, older, own}) CHECK(fs::exists(path));
   NewFile writing(folder / "g");
-  NewFile beside(folder / "g");  // same file name, written at the same time
+  NewFile beside(folder / "g");  // writes the same file at the same time
   CHECK(fs::exists(writing.temporary()));
   CHECK(fs::exists(beside.temporary()));
   for (const std::string& path : {left, older, own}) CHECK_FALSE(fs::exists(path));
@@ -80,7 +80,7 @@ TEST_CASE("temporary files of ended processes are removed, other files stay") {
 TEST_CASE("a file that a process of another container writes is not a leftover") {
   const TempDir folder;
   NewFile writing(folder / "file");
-  // In another PID namespace, no process has this PID.
+  // The PID in the file's name is from another PID namespace: no process has it in this one.
   const std::string foreign = folder / fmt::format(".file.tmp-{}-1", dead_process());
   fs::create_hard_link(writing.temporary(), foreign);
   remove_leftovers(folder / "file");

@@ -1,5 +1,4 @@
-// The ends of calls among processes, which are threads here, after failures of processes and of the
-// transport.
+// How calls among processes end after a process or the transport has failed. The processes are threads here.
 #include <chrono>
 #include <cstddef>
 #include <functional>

@@ -331,7 +331,7 @@ TEST_CASE("a message begins after its event, and later ones of its channel after
     received[0]->receive(bytes(found[0]), &read);
     received[1]->receive(bytes(found[1]), nullptr);
     received[2]->receive(bytes(found[2]), nullptr);
-    received[2]->wait();  // another channel
+    received[2]->wait();  // its channel does not wait for the others
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     numbers[0] = 1;
     written.complete();

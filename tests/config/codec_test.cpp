@@ -40,7 +40,7 @@ V read(const std::string& text) {
   return value;
 }
 
-/// Writing and reading back returns the same value.
+/// Checks that writing a value and reading it back returns the same value.
 template <class V>
 void check_same(const V& value) {
   CHECK(read<V>(Codec<V>::write(value).to_yaml()) == value);

@@ -1,5 +1,5 @@
-// Malicious texts: a located error within a short time, never a crash. The time limits are generous enough
-// for sanitizers and busy machines, but far below the time of a successful attack.
+// Malicious texts end with an error and its location within a short time, never with a crash. The time limits
+// are generous enough for sanitizers and busy machines, but far below the time of a successful attack.
 #include <chrono>
 
 #include "support.h"

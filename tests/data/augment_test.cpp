@@ -70,7 +70,7 @@ std::vector<T> seen(const Augmentation& augmentation, const TensorSpec& spec, co
   return out;
 }
 
-/// Returns the random draws of that sample.
+/// Returns the random draws of sample `index` of epoch `epoch`.
 Draws draws_of(int64_t index, int64_t epoch = 0) {
   return {SampleKey{kSeed, epoch, index}, 1};
 }

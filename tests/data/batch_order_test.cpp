@@ -23,8 +23,8 @@ std::vector<int64_t> made_up_lengths(int64_t count, int64_t most) {
   return lengths;
 }
 
-/// A data set whose samples have tokens of the given lengths, padded to `steps`, `steps` vectors, and a
-/// label.
+/// A data set whose samples have three columns: as many tokens as their length, padded to `steps`; `steps`
+/// vectors; and a label.
 class Tokens final : public Dataset {
  public:
   Tokens(std::vector<int64_t> lengths, int64_t steps, bool in_memory)

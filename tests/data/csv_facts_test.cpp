@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(Run, "ids and weights given by index are found by name in othe
   CHECK(other->sample_id(0) == "q");
   CHECK(read_all(*other, 0) == Values{7});
   CHECK(read_all(*other, 2) == Values{6});
-  // Facts of checkpoints without names.
+  // If the facts of a checkpoint do not have the name of the id column, ids are not read.
   spec.facts.source.fields.id.clear();
   CHECK(!predict("a,n\n5,z\n")->has_ids());
 }
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(Run, "gaps in predict are filled only with values from trainin
   CHECK(error_of([&] {
           predict("a\n\"\"\n", kHeader);
         }).ends_with("; set 'fill' to a number to replace missing values"));
-  // Text is reported without training advice.
+  // The error about text does not suggest options for training.
   CHECK(error_of([&] {
           predict("a\nu\n", kHeader);
         }).ends_with("expected a finite number in the column 'a', found 'u'"));

@@ -37,7 +37,7 @@ class File {
     H5Dclose(set);
     H5Sclose(space);
   }
-  /// Writes them like h5py.vlen_dtype(numpy.uint8).
+  /// Writes the images as h5py writes rows of the type vlen_dtype(numpy.uint8).
   void add_variable(const char* name, std::vector<Bytes> pictures, hid_t element = H5T_NATIVE_UINT8,
                     hid_t properties = H5P_DEFAULT) {
     std::vector<hvl_t> rows;
@@ -182,7 +182,7 @@ namespace {
 struct Damaged {
   TempDir folder;
   std::string bytes;
-  size_t collection = 0, second = 0;  // their offsets
+  size_t collection = 0, second = 0;  // offsets of the collection and of the second entry
 
   Damaged() {
     const std::vector<int64_t> labels{2, 0, 1};

@@ -181,7 +181,7 @@ TEST_CASE("hdf5: a chunk of the wrong size is an error") {
     H5Pclose(properties);
     CHECK(read_all(*open(folder, "input: x", input), 0).size() == 2000);
 
-    // The chunk's extent, followed by the element size.
+    // The file stores the chunk's extent, followed by the element size. Damages the extent.
     std::string damaged = read_file(folder / "a.h5");
     const size_t at = damaged.find(std::string("\x23\x01\0\0\x04\0\0\0", 8));
     REQUIRE(at != std::string::npos);

@@ -195,7 +195,7 @@ TEST_CASE("read_seconds() counts only the time of the read-ahead threads") {
     rest_of_epoch(loader);
     const bool ahead = !way.in_memory && way.prefetch > 0;
     CHECK((loader.read_seconds().rest > 0) == ahead);
-    CHECK(loader.read_seconds().total() == loader.read_seconds().rest);  // neither files nor images
+    CHECK(loader.read_seconds().total() == loader.read_seconds().rest);  // no time for files and images
   }
 }
 

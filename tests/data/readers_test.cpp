@@ -103,7 +103,7 @@ TEST_CASE("gzip: several members are read, and damage is an error") {
   REQUIRE(packed.size() < text.size());
   CHECK(unpacked(packed) == text);
   CHECK(unpacked(packed + gzip_of("") + gzip_of("the end")) == text + "the end");
-  CHECK(unpacked(packed + std::string(512, '\0')) == text);  // padding of some tapes and tools
+  CHECK(unpacked(packed + std::string(512, '\0')) == text);  // some tapes and tools add such padding
   // A gzip member that starts near the border of a read buffer.
   std::string noise;
   for (uint32_t i = 0, x = 1; i < (1u << 18); ++i)

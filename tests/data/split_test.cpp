@@ -39,7 +39,7 @@ struct Fixture {
   TempDir folder;
 };
 
-/// approximately equal, element by element
+/// Returns true if the values are approximately equal, element by element.
 bool close(const Values& found, const Values& expected) {
   if (found.size() != expected.size()) return false;
   for (size_t i = 0; i < found.size(); ++i)
@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(Fixture, "a cache file is rebuilt if the data, the options or 
   std::filesystem::last_write_time(folder / "y",
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   CHECK(labels() == Values{5, 6, 7, 8});
-  // Other labels, same size, same modification time.
+  // The file now has other labels, but the same size and modification time.
   const auto time = std::filesystem::last_write_time(folder / "y");
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the file system's clock is coarse
   write_file(folder / "y", idx_bytes({4}, "\x05\x06\x08\x07"));

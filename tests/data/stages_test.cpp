@@ -216,7 +216,7 @@ TEST_CASE("affine maps are fused with gathering until another stage follows") {
   CHECK_FALSE(plan.is_costly());
   CHECK(plan.working_bytes() == 0);
   CHECK_FALSE(noisy_plan().map());
-  CHECK(noisy_plan().working_bytes() == 16);  // one float, and three
+  CHECK(noisy_plan().working_bytes() == 16);  // one float before the noise, three after it
 }
 
 TEST_CASE("a cast from float64 to integers saturates, and NaN becomes 0") {

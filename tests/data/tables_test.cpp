@@ -95,7 +95,7 @@ TEST_CASE_FIXTURE(Tables, "every cache keeps names, weights and facts") {
     CHECK(read_all(*data, 2) == Values{2, 0.5});
     CHECK(data->sample_id(1) == "b");
     CHECK(data->facts().source.class_names.at("target") == Names{"u", "v"});
-    // The same file, read with its own facts, shares one copy.
+    // Reading the same file again with its own facts gives the same columns.
     CHECK(read_all(*open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}), 1) == Values{0, 1});
   }
   CHECK(contains(error("w,x,c\n-1,1,0\n", "target: c, weight: w", {{"x", {1}}}),
@@ -312,7 +312,8 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
     CHECK(y[i] == doctest::Approx(expected).epsilon(1e-6));
   }
   CHECK_FALSE(data->stored_form(0));
-  // Columns that do not need double are stored as before; a cache keeps those that do.
+  // Columns that do not need double are stored as float32. A cache file keeps the values of the other
+  // columns.
   write_file(folder / "b.csv", "a,y\n0.1,1\n0.2,2\n16777216,3\n");
   const DatasetSpec small = parse(folder, "train: {csv: {file: b.csv, header: true, target: y}}");
   REQUIRE(open_split(small, *small.train, {{"x", {1}}}, targets)->stored_form(0));

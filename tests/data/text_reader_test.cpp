@@ -153,7 +153,7 @@ TEST_CASE("text: the end of a text is held out") {
   CHECK(contains(open(folder, plain)->identity().drawn,
                  "left of 'train' by position: validation 0.2, test 0.1"));
 
-  // Windows that overlap: no target is in two splits.
+  // Even if windows overlap, no target is in two splits.
   const std::string dense = "train: {text: {file: a.txt, sequence_length: 4, stride: 1}}\n" + drawn;
   CHECK(open(folder, dense)->size() == 77 - 8 - 15 - 3 - 3);
   CHECK(open(folder, dense, "validation")->rows_in_files().front() == 77 - 8 - 3 - 15);
@@ -203,7 +203,7 @@ TEST_CASE("text: a folder per class") {
   CHECK(read_all(*named, 1) == Values{1, 0, 0});
   CHECK(read_all(*named, 0) == Values{3, 0, 0, 0, 2, 0, 0, 0, 2, 4, 0, 0});
 
-  // Raw texts for predictions: a line each, or a file each.
+  // Texts for predictions come from the lines of a file, or from the files of a folder.
   DatasetSpec spec = parse(folder, yaml);
   spec.facts = data->facts();
   const auto input = folder.write("new.txt", "maybe\r\n\nno");

@@ -210,7 +210,7 @@ TEST_CASE("names of every length and format are read") {
   CHECK(names_in(member("pax", "10 size=3\n", 'x') + member("a", "123", '0', "", "00000000000") +
                  member("b", "") + kEnd) == std::vector<std::string>{"a", "b"});
   CHECK(names_in(member("pax", "20 comment=anything\n", 'g') + member("a", "") + kEnd).size() == 1);
-  // A GNU base-256 number.
+  // The size may be a GNU base-256 number.
   CHECK(
       names_in(member("a", "123", '0', "", std::string("\x80\0\0\0\0\0\0\0\0\0\0\x03", 12)) + kEnd).size() ==
       1);

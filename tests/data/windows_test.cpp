@@ -168,7 +168,7 @@ TEST_CASE("splits by time do not leak") {
     const DatasetSpec spec = table.spec(
         "", fmt::format("length: {}, horizon: {}, stride: {}, by: site, time: t", length, horizon, stride),
         "\nvalidation: {split: {of: train, fraction: 0.2}}\ntest: {split: {of: train, fraction: 0.1}}");
-    // Indexed by split and series: first, last.
+    // The first and the last target, indexed by split and series.
     std::map<std::string, std::map<int, std::pair<double, double>>> targets;
     for (const char* name : kSplitNames) {
       const auto data = open_split(spec, *spec.find(name), {{"x", {length, 1}}}, {{"", {horizon}}});

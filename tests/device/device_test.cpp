@@ -40,7 +40,7 @@ TEST_CASE("buffers are zeroed, aligned and moved") {
     std::memset(first, 1, bytes);
     Buffer moved = std::move(buffer);
     CHECK(moved.data() == first);
-    // NOLINTNEXTLINE(bugprone-use-after-move): that nothing is left there is what is checked.
+    // NOLINTNEXTLINE(bugprone-use-after-move): the test checks that the moved-from buffer is empty.
     CHECK(buffer.data() == nullptr);
     moved = context->allocate(64);
     CHECK(moved.data() != nullptr);

@@ -59,7 +59,8 @@ size_t stages_within(const StageProblem& problem, double seconds) {
   return stages;
 }
 
-/// `seconds`: time of each node; empty: estimated.
+/// Compares auto_stages() with the best of all cuts. `seconds` is the time of each node; empty: it is
+/// estimated.
 void check_all_cuts(const Graph& graph, const std::vector<size_t>& counts,
                     const std::vector<double>& seconds = {}) {
   const PipelineWork work{.samples = 8, .microbatches = 8, .seconds_per_byte = 1e-10};

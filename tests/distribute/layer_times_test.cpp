@@ -133,7 +133,8 @@ outputs: [up, words, solid]
     return estimate_layer_seconds(graph, 7, speed)[node_named(graph, name)];
   };
   constexpr double kNever = 1e300;
-  // Forward and the kernel gradient; for the second layer also the input gradient.
+  // Each layer computes its output and its kernel gradient; the second layer also computes its input
+  // gradient.
   const DeviceSpeed multiply_adds{1, kNever, 0};
   CHECK(by(multiply_adds, "conv") == doctest::Approx(2 * 7 * (4 * 4 * 8) * (3 * 3 * 4)));
   CHECK(by(multiply_adds, "up") == doctest::Approx(3 * 7 * (4 * 4 * 8) * (2 * 2 * 5)));

@@ -118,7 +118,7 @@ TEST_CASE("a task begins only when its stage is free and its input is ready") {
         if (forward && stage > 0) ready = end[0][stage - 1][task.microbatch] + times.transfers[stage - 1];
         if (!forward && stage < 2)
           ready = std::max(ready, end[1][stage + 1][task.microbatch] + times.transfers[stage]);
-        CHECK(begin == std::max(free_at, ready));  // no later either
+        CHECK(begin == std::max(free_at, ready));  // tasks begin as early as possible
         CHECK(ended == begin + (forward ? times.stages[stage].forward : times.stages[stage].backward));
         free_at = ended;
       }
@@ -154,7 +154,7 @@ TEST_CASE("a schedule is drawn as text") {
   CHECK(picture(PipelineSchedule::one_f_one_b, 0.002, 80) ==
         "F0 F1 ..... B0--- F2 B1--- .. B2---\n"
         ".. F0 B0--- F1 B1--- F2 B2--- .....\n");
-  // Fits the given width: first drops the spaces, then the numbers.
+  // To fit the given width, the diagram omits first the spaces, then the numbers.
   CHECK(picture(PipelineSchedule::gpipe, 0.001, 16) ==
         "F0F1F2... B0B1B2\n"
         ". F0F1F2B0B1B2.\n");

@@ -1,4 +1,4 @@
-// Memory plans, which depend on nothing but numbers.
+// Memory plans, which depend only on numbers.
 #include "engine/memory_plan.h"
 
 #include <doctest/doctest.h>

@@ -26,7 +26,7 @@ std::vector<double> totals_of(int step, int replica, int slot) {
   return totals;
 }
 
-/// Returns the sums as Engine adds those of an evaluation in one process.
+/// Returns the sums of all replicas, added in the order in which Engine adds them if one process evaluates.
 std::vector<double> sums_of(int step) {
   std::vector<std::vector<double>> replicas;
   std::vector<const double*> parts;

@@ -53,7 +53,7 @@ TEST_CASE("means of rows and columns, and squares of vectors, follow the order o
   CHECK(vectors.size() == 48 + 16);
   CHECK((vectors.of(b_bias) == Range{0, 40}));
   CHECK((vectors.of(a_bias) == Range{48, 51}));
-  // The elements that belong to a share of whole parameters
+  // Shares consist of whole parameters. These are the slot's elements for some shares.
   CHECK((rows.of(Range{0, a_bias.offset}) == Range{0, 16}));
   CHECK((rows.of(Range{a_bias.offset, layout.trained()}) == Range{16, 48}));
   CHECK((vectors.of(Range{b_kernel.offset, layout.trained()}) == Range{48, 64}));

@@ -14,7 +14,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Eight identical blocks.
+/// Returns a run of a model with eight identical blocks of two dense layers, and a dense layer.
 RunConfig blocks(const std::vector<std::string>& sets = {}) {
   return config_from(R"(
 model:
@@ -79,8 +79,8 @@ TEST_CASE("a stage's time is the sum of its layers, plus copies to the next stag
   REQUIRE(devices.size() == 2);
   for (PipelineDevice& device : devices) device.seconds.assign(config.graph.nodes.size(), 3);
   const PipelineTimes times = pipeline_times(config.graph, placement.slots, devices, work);
-  // Sixteen layers and sixteen activations of three seconds each, in each half; plus one dense layer and the
-  // input.
+  // Each stage has eight dense layers and eight activations of three seconds, one of them in forward. The
+  // second stage also has the last dense layer.
   CHECK(times.stages[0].forward == doctest::Approx(16));
   CHECK(times.stages[0].backward == doctest::Approx(32));
   CHECK(times.stages[1].forward == doctest::Approx(17));
