@@ -50,7 +50,7 @@ class Kernel:
 
 
 def short_name(symbol):
-    """'void dtrain::cuda::(anonymous namespace)::f<8, true>(int)' -> 'f<8, true>'."""
+    """Returns 'f<8, true>' for 'void dtrain::cuda::(anonymous namespace)::f<8, true>(int)'."""
     name = re.sub(r"^void |\(anonymous namespace\)::|dtrain::cuda::", "", symbol)
     depth = 0
     for i, letter in enumerate(name):

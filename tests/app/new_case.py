@@ -6,7 +6,7 @@ from support import Case
 
 
 def png(height, width, colour=(10, 200, 30)):
-    """An image of a single color; grayscale if `colour` is one number."""
+    """Returns a PNG image of a single color. It is grayscale if `colour` is one number."""
     colour = (colour,) if isinstance(colour, int) else colour
     return png_of_rows([list(colour) * width] * height, len(colour))
 

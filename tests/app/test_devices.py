@@ -97,7 +97,7 @@ class Devices(Case):
                 self.assertRegex(process.err, r"error: the loss is -?(nan|inf) at step \d+")
 
     def test_truncated_data_ends_the_run_with_one_message(self):
-        """The last finished step is saved, with one message."""
+        """The last finished step is saved, and one message is printed."""
         header = "{'descr': '<f4', 'fortran_order': False, 'shape': (20000, 12), }".ljust(117) + "\n"
         npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + b"\0\0\x80\x3f" * 240000
         for strategy in STRATEGIES:

@@ -52,7 +52,7 @@ class LayerLists(Case):
         self.assert_all(with_parameters, kinds_in(read_from_keras.CONFIG), "CONFIG in tests/keras/read_from_keras.py")
 
     def has_parameters(self, kind):
-        """The only layer whose parameters have no initializer in Keras is rms_normalization."""
+        """Returns whether a layer has parameters: these have initializers, except in rms_normalization."""
         return kind == "rms_normalization" or \
             '_initializer"' in json.dumps(self.maker.resolve(self.maker.kind("layer", kind)))
 

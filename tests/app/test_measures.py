@@ -113,7 +113,6 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.assertRegex(text, r"\ndigit_per_class\n +class +support +precision")
 
     def test_the_direction_of_the_best_follows_from_the_metric(self):
-        """The direction follows from the metric, not from its name."""
         self.write("train.csv", "".join("%g,%g,%g,%g,%d\n" % (i % 7 / 3 - 1, i % 5 / 2 - 1, 0, 1, i % 7 + i % 5 > 5) for i in range(100)))
         self.write("test.csv", "0,0,0,0,1\n")
         self.write("run.yaml", BINARY.replace("auc]", "{auc: {name: roc}}]").replace("monitor: auc", "monitor: roc"))

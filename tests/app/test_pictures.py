@@ -42,7 +42,7 @@ checkpoint: {every: 2 steps, keep: 100}
 
 
 def png(height, width, colour, draw):
-    """An image of a single color with some noise."""
+    """Returns a PNG image of a single color with some noise."""
     rows = b""
     for _ in range(height):
         rows += b"\0" + bytes(min(255, max(0, c + draw.randrange(-40, 41))) for _ in range(width) for c in colour)

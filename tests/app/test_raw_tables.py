@@ -19,7 +19,7 @@ train: {epochs: 8, batch_size: 16, loss: mean_squared_error, optimizer: {adam: {
 
 
 def rooms(count):
-    """The price rises with the month and the size."""
+    """Yields the rows of a table of rooms, whose price rises with the month and the size."""
     draw = random.Random(1)
     for number in range(count):
         month, size = draw.randrange(1, 13), draw.randrange(10, 60)

@@ -107,8 +107,8 @@ void check_steps(int count, bool replayed) {
   }
 }
 
-/// One member fails in round `when`; steps are replayed from the third on. The other members wait for sums
-/// that never complete.
+/// Checks that all members end after one fails in round `when`. The other members wait for sums that never
+/// complete. From the third round on, steps are replayed.
 void check_failure(int failing, int when) {
   std::vector<Replica> replicas = make_replicas(2);
   Team team(2, false);

@@ -7,8 +7,8 @@ using namespace dtrain;
 
 namespace {
 
-/// Node 0 is the model's input; the other nodes read from `inputs` and take 3 seconds each. A value has one
-/// byte.
+/// Returns a problem in which node 0 is the model's input, and each other node reads the nodes in `inputs`
+/// and takes 3 seconds. Each value has one byte.
 StageProblem problem_of(const std::vector<std::vector<int>>& inputs, int devices, double seconds_per_byte) {
   StageProblem problem;
   problem.seconds_per_byte = seconds_per_byte;

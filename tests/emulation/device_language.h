@@ -57,8 +57,7 @@ inline unsigned __activemask() {
 
 namespace dtrain::emulation {
 
-/// The lanes are divided into groups of `width`; a lane outside the caller's group stands for the caller's
-/// lane.
+/// Returns the value that lane `from` passes.
 template <class T>
 T shuffle(unsigned mask, T value, int from) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t));
@@ -71,6 +70,8 @@ T shuffle(unsigned mask, T value, int from) {
 
 }  // namespace dtrain::emulation
 
+// These functions divide the warp into groups of `width` lanes. If the lane to read from is outside the
+// caller's group, __shfl_sync wraps around, and the other functions return the caller's value.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
   const int lane = dtrain::emulation::lane(), group = lane & ~(width - 1);

@@ -15,7 +15,7 @@ class Fiber {
   ~Fiber();
 
   void resume();
-  /// Called on the running fiber: switches back to the code that resumed it.
+  /// Switches from the running fiber, which must be this one, back to the code that resumed it.
   void pause();
 
  private:

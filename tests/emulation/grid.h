@@ -30,7 +30,7 @@ void sync_warp(uint32_t mask);
 uint64_t exchange(uint32_t mask, uint64_t value, int from);
 /// Returns a bit for each lane of `mask` whose predicate holds.
 uint32_t ballot(uint32_t mask, bool predicate);
-/// Index of this thread in its warp.
+/// Returns the index of this thread in its warp.
 int lane();
 uint32_t active_lanes();
 

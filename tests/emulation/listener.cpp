@@ -26,7 +26,8 @@ struct Listener final : doctest::IReporter {
   void test_run_start() override {}
   void test_case_start(const doctest::TestCaseData&) override { unload_kernels(); }
   void test_case_reenter(const doctest::TestCaseData&) override {}
-  /// The signal may have interrupted a kernel, in which case the device's lock is never released.
+  /// Remembers a crash: the signal may have interrupted a kernel, and then the device's lock is never
+  /// released.
   void test_case_exception(const doctest::TestCaseException& what) override { crashed_ |= what.is_crash; }
   void subcase_start(const doctest::SubcaseSignature&) override {}
   void subcase_end() override {}

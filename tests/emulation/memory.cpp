@@ -48,7 +48,7 @@ size_t room_for(size_t bytes) {
   return (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Only prints a message: a test that touches device memory still ends with a segmentation fault.
+/// Prints a message if the fault is in device memory. The test still ends with a segmentation fault.
 void explain_fault(int, siginfo_t* info, void*) {
   for (const Region& region : regions) {
     if (!region.holds(info->si_addr)) continue;

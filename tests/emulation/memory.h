@@ -25,7 +25,7 @@ size_t unasked_bytes(int device);
 bool load_kernels(int device, const char* library);
 /// Returns the device that owns this memory, or -1.
 int device_of(const void* data);
-/// Whether these bytes lie within one allocation of device memory.
+/// Returns whether these bytes lie within one allocation of device memory.
 bool is_device_memory(const void* data, size_t bytes);
 /// Describes allocations whose guards were overwritten.
 std::string damaged_memory();

@@ -45,7 +45,7 @@ struct Capture {
 /// Locks the state of the emulated machine that threads share; device work runs under this lock too.
 std::unique_lock<std::mutex> lock_machine();
 const Machine& machine();
-/// Random number for decisions that must not affect results.
+/// Returns a random number for decisions that must not affect results.
 uint64_t random_number();
 
 /// Queues work; calls `queued` immediately.
@@ -54,7 +54,7 @@ WorkPtr queue_work(int device, std::function<void()> run, const std::vector<Work
 /// Runs ready work in random order until `work` is done (null: already done). Waits, without the lock, while
 /// nothing is ready but other threads may enqueue more. Returns the device's status.
 cudaError_t run_until_done(const WorkPtr& work, int device, std::unique_lock<std::mutex>& lock);
-/// Occasionally runs some ready work.
+/// Runs some ready work, with the probability Machine::eagerness.
 void run_some();
 /// Runs all ready work.
 void run_all();
@@ -77,14 +77,14 @@ cudaError_t answer(cudaError_t status);
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {},
                     std::function<void()> queued = {});
 bool is_captured(cudaStream_t stream);
-/// For calls that are not allowed during a capture by this thread: returns the error and invalidates the
-/// capture.
+/// Called by functions that are not allowed while this thread captures. Then returns the error and
+/// invalidates the capture.
 cudaError_t forbid_capture();
-/// For calls that may wait for the work of all devices, such as allocation: fails the device if that work may
-/// wait for NCCL calls that some member of this device's communicators has not queued yet. `call`: name of
-/// the call in the failure message.
+/// Called by functions that may wait for the work of all devices, such as allocation. Fails the device if
+/// that work may wait for NCCL calls that some member of this device's communicators has not queued yet.
+/// `call` names the function in the failure message.
 void wait_for_all_devices(const char* call = "a call that may wait for all devices");
-/// Number of NCCL communicators aborted so far.
+/// Returns the number of NCCL communicators aborted so far.
 int64_t nccl_aborts();
 Counts& counts();
 
@@ -96,7 +96,7 @@ const Oddity& oddity_of(int device);
 cudaError_t make_context(int device);
 /// Returns success if the device can run the program's kernels, otherwise the status of launching one.
 cudaError_t kernel_status(int device);
-/// Whether copies from one device to another arrive damaged.
+/// Returns whether copies from one device to another arrive damaged.
 bool peer_copy_is_corrupted(int to, int from);
 /// Resets contexts and peer access.
 void stop_devices();

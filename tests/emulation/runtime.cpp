@@ -86,7 +86,7 @@ cudaError_t cudaMalloc(void** made, size_t bytes) {
   return answer(*made ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
-/// Like the runtime, waits for all work of the device.
+/// Frees memory. Like the runtime, waits for all work of the device first.
 cudaError_t cudaFree(void* data) {
   if (!data) return cudaSuccess;
   {

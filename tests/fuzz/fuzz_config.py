@@ -319,7 +319,7 @@ class Program:
 
 
 def run_patiently(program, folder, command, text, *arguments):
-    """Like program.run, but returns the exit code None if the program hangs."""
+    """Does the same as program.run, but returns the exit code None if the program hangs."""
     try:
         return patiently(lambda seconds: program.run(folder, command, text, *arguments, seconds=seconds), program.hang_seconds)
     except subprocess.TimeoutExpired:

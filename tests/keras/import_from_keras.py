@@ -276,7 +276,8 @@ class Case:
         return [draw.uniform(-1, 1, (9, *one.shape[1:])).astype("float32") for one in model.inputs]
 
     def check(self, name, model, file, original=None):
-        """`original` is the model whose predictions are compared, if the saved model wraps it."""
+        """Compares the predictions of a saved model after its import. `original` is the model whose predictions are compared, if
+        the saved model wraps it."""
         import h5py
         import numpy
         model.save(self.folder / file)

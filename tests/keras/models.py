@@ -5,7 +5,7 @@ WIDTH, IMAGE = 6, [6, 6, 4]
 
 
 def run_of(model, loss="mean_squared_error", targets=None, optimizer="sgd", metrics=(), low_high=(0, 1), **train):
-    """A run of two steps on random data; `targets`: options of the synthetic reader, by output."""
+    """Returns a run of two steps on random data. `targets` has options of the synthetic reader, by output."""
     names = list(targets)
     synthetic = {"samples": 10, "seed": 1, "input": {"low": low_high[0], "high": low_high[1]}}
     synthetic.update({"target": targets[names[0]]} if len(names) == 1 else {"targets": targets})
@@ -123,7 +123,8 @@ def random_graph(seed):
 
 
 def every_layer():
-    """Every kind of layer, every activation as a layer and as an option, and the options that change the computation.
+    """Returns a model with every kind of layer, every activation as a layer and as an option, and the options that change
+    the computation.
 
     Features that some versions of Keras lack are in small_ones()."""
     activations = ["linear", "relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "elu", "softmax",

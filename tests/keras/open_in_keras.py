@@ -91,7 +91,7 @@ class Dtrain:
 
 
 def program_and_kerases():
-    """For scripts whose only argument is the program: returns its path and every installed Keras; exits if there is none."""
+    """Returns the path of the program, which is the script's argument, and every installed Keras. Exits if there is none."""
     go_to_named_python()
     kerases = find_kerases()
     if not kerases:

@@ -121,7 +121,7 @@ RULES = {  # layers before the last, with regularizers and constraints
 
 
 def cases(keras):
-    """Returns, by name, lines under `train:` and the Keras optimizer (None if this Keras lacks it)."""
+    """Returns lines under `train:` and the Keras optimizer (None if this Keras lacks it), by the name of the case."""
     o, s = keras.optimizers, keras.optimizers.schedules
     lamb = getattr(o, "Lamb", None)
     sgd = "optimizer: {sgd: {learning_rate: %s}}"

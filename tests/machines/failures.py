@@ -86,7 +86,7 @@ class Failure:
         self.cuts, self.noticed_late, self.moment, self.sets = cuts, noticed_late, moment, sets
 
     def saves(self):
-        """Whether the last finished step must be saved. With sharded state, the last checkpoint remains the newest."""
+        """Returns whether the last finished step must be saved. With sharded state, the last checkpoint remains the newest."""
         return self.ends[0] in ("failed", "interrupted") and self.moment == "a step" and self is not FAILURES[DISK]
 
 
@@ -193,7 +193,8 @@ class Round:
                 self.first_error = time.monotonic()
 
     def is_at(self, moment, step):
-        """Whether the run is at the step or, at the start, has created its directory: the processes are then connected."""
+        """Returns whether the run is at the step. At the start: whether it has created its directory, because the processes are
+        connected by then."""
         return self.run.exists() if moment == "the start" else self.steps() >= step
 
     def start(self, failure):

@@ -110,11 +110,11 @@ class Hosts:
         subprocess.run(["nsenter", f"--net=/run/netns/{node}", "sh", "-c", reno], check=True)
 
     def samples(self, number):
-        """The folder that host `number` sees as `samples` in its working directory."""
+        """Returns the folder that host `number` sees as `samples` in its working directory."""
         return self.folder / f"samples{number}"
 
     def on(self, number, *command):
-        """Returns the command line of a command on host `number`; "all": on host 1 with all cores."""
+        """Returns the command line that runs a command on host `number`. The number "all" means host 1 with all cores."""
         return [str(self.folder / "enter"), str(number), *map(str, command)]
 
     def launch(self, mpi, *command):
@@ -124,7 +124,7 @@ class Hosts:
             launcher = ["mpirun.openmpi", "--mca", "plm_rsh_agent", self.agent, "-H", ",".join(f"{one}:1" for one in addresses),
                         "--oversubscribe", "--bind-to", "none"]
         else:
-            # As docs/machines.md advises: otherwise mpiexec kills process 0, which has to save, as soon as another process dies.
+            # docs/machines.md advises this option. Without it, mpiexec kills process 0, which has to save, as soon as another dies.
             launcher = ["mpiexec.mpich", "-disable-auto-cleanup", "-launcher-exec", self.agent, "-hosts", ",".join(addresses), "-ppn", "1"]
         return subprocess.Popen(self.on(1, *launcher, *command), cwd=self.work, env=environment(), text=True, errors="replace",
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -52,7 +52,7 @@ void check_uniform(const std::string& yaml, double limit) {
   CHECK(s.low < -0.999 * limit);
 }
 
-/// `deviation` is the standard deviation of the drawn numbers; their magnitudes are at most `limit`.
+/// Checks that the drawn numbers have the standard deviation `deviation` and magnitudes of at most `limit`.
 void check_truncated(const std::string& yaml, double deviation, double limit) {
   INFO(yaml);
   const Statistics s = statistics_of(drawn(yaml, kKernel));

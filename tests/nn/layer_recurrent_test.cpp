@@ -13,7 +13,7 @@ double logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-/// A simple_rnn that returns its inputs: the kernel is the identity, and the state is not used.
+/// Returns a simple_rnn that outputs its inputs: the kernel is the identity, and the state is not used.
 LayerRun copying_rnn(const std::string& options, bool training) {
   LayerRun run(
       {.yaml = "simple_rnn: {units: 50, activation: linear, use_bias: false, return_sequences: true" +

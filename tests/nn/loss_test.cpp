@@ -32,7 +32,7 @@ double total_of(const Loss& loss, Bench& bench, const View& target, const Values
   return total.read()[0] - 100;
 }
 
-/// `row(prediction, r)` computes the loss of row r by the formula.
+/// Checks a loss and its gradient against a formula: `row(prediction, r)` returns the loss of row r.
 void check_loss(const Loss& loss, Bench& bench, const View& target, Values prediction,
                 const std::function<double(const Values&, size_t)>& row) {
   prediction = bench.device.kept(std::move(prediction));

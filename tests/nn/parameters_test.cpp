@@ -12,7 +12,8 @@ using namespace dtrain::test;
 
 namespace {
 
-/// A graph of an input and nodes 1 to 6: 'c' shares the weights of 'a', 'd' is frozen, 'norm' has statistics.
+/// Returns a graph of an input and nodes 1 to 6: 'c' shares the weights of 'a', 'd' is frozen, 'norm' has
+/// statistics.
 Graph graph_of_many() {
   return graph_from(R"(
 inputs: {x: [3]}

@@ -39,7 +39,7 @@ struct AttentionResults {
   Doubles dst, diff_query, diff_key, diff_value;
 };
 
-/// The reference for one query: adds the query's contributions to the results.
+/// Computes one query by the formula, and adds its contributions to the results.
 void add_query(const AttentionSpec& s, const AttentionData& in, int64_t b, int64_t h, int64_t i,
                AttentionResults& out) {
   const auto at = [](int64_t place) { return static_cast<size_t>(place); };

@@ -189,7 +189,8 @@ struct Replica {
   TypedArray src, diff, dst, diff_src;
 };
 
-/// `shares`: number of samples of the batch for each replica.
+/// Checks synchronized normalization of a batch that is divided among replicas. `shares` has the number of
+/// samples of each replica.
 void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
                         const std::vector<int64_t>& shares, float offset = 0) {
   REQUIRE(std::accumulate(shares.begin(), shares.end(), int64_t{0}) == spec.batch);

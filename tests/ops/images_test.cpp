@@ -9,7 +9,7 @@ struct Pooled {
   Doubles dst, diff_src;
 };
 
-/// The elements of channel `c` in the window of pixel (z, y, x) of image n's output.
+/// Returns the elements of channel `c` in the window of pixel (z, y, x) of image n's output.
 std::vector<size_t> window_of(const PoolingSpec& s, int64_t n, int64_t z, int64_t y, int64_t x, int64_t c) {
   const int64_t front = z * s.stride_depth - s.padding.front, top = y * s.stride_height - s.padding.top,
                 left = x * s.stride_width - s.padding.left;

@@ -31,7 +31,7 @@ std::vector<int64_t> rows_of(const Case& c) {
   return {22, 0, 7, 7, 13};
 }
 
-/// expected[i] = scale * src[row] + offset, in float32.
+/// Returns scale * src[row] + offset for each row of the batch, in float32.
 Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& scale, const Floats& offset) {
   Floats expected;
   for (const int64_t row : rows_of(c)) {

@@ -23,7 +23,7 @@ struct RmsResults {
   Doubles dst, diff_src, diff_scale;
 };
 
-/// Reference results in double precision; an empty scale is 1.
+/// Computes reference results in double precision. An empty scale is 1.
 RmsResults rms_reference(const Extent& extent, const math::InverseNorm& norm, const Floats& x,
                          const Floats& scale, const Floats& dy) {
   RmsResults found{{}, {}, Doubles(static_cast<size_t>(extent.columns))};
@@ -61,7 +61,7 @@ struct GroupResults {
   Doubles dst, diff_src, diff_gamma, diff_beta;
 };
 
-/// Reference results in double precision. Without gamma, there is neither scale nor shift.
+/// Computes reference results in double precision. Without gamma, there is neither scale nor shift.
 GroupResults group_reference(const GroupExtent& extent, const Floats& x, const Floats& gamma,
                              const Floats& beta, const Floats& dy) {
   const auto all = static_cast<size_t>(extent.elements()), channels = static_cast<size_t>(extent.channels);

@@ -18,7 +18,7 @@ struct LiveBuffer {
   int first, last;
 };
 
-/// A simple reference implementation of assign().
+/// Computes the result of assign() in a simple way.
 std::vector<size_t> lowest_places(const std::vector<LiveBuffer>& buffers) {
   std::vector<size_t> order(buffers.size()), offsets(buffers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -199,7 +199,7 @@ layers:
 }
 
 namespace {
-/// A model with 5 words, whose last layer has these options.
+/// Returns a model of sequences of words, with a vocabulary of 5. Its last layer has these options.
 std::string words(const std::string& last) {
   return R"(
 inputs: {x: {shape: [6], dtype: int32}}

@@ -16,7 +16,7 @@ std::string text_of(const UpdateRequest& request) {
   return "\n" + update_text(lower_update(request));
 }
 
-/// A model with 1,000 trained floats and 24 statistics.
+/// Returns the request for a model with 1,000 trained floats and 24 statistics.
 UpdateRequest request_of(GradientReduction reduction, Range share = {0, 1024}) {
   return {
       .slot = 0, .reduction = reduction, .gradients = 1024, .trained = 1000, .share = share, .bucket = 400};

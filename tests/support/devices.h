@@ -129,14 +129,14 @@ class Device {
   Array<T> array(const std::vector<T>& values) const {
     return {*context_, values, shift};
   }
-  /// Array for results, filled with NaNs.
+  /// Returns an array for results, filled with NaNs.
   TypedArray typed(size_t n) const { return typed(Floats(n, NAN)); }
   Array<float> floats(size_t n) const { return array(Floats(n, NAN)); }
-  /// Scratch and saved memory, filled with NaNs.
+  /// Returns scratch or saved memory, filled with NaNs.
   Array<float> memory(size_t bytes) const { return {*context_, Floats((bytes + 3) / 4, NAN), 0}; }
 
-  /// Tolerance for a result with an `error` in float32 arithmetic, rounded `roundings` times to the compute
-  /// type. Relative to the result, or to about 1 if that is larger.
+  /// Returns the tolerance for a result that has an `error` in float32 arithmetic and is rounded `roundings`
+  /// times to the compute type. The tolerance is relative to the result, or to about 1 if that is larger.
   double tolerance(double error, int roundings = 1) const {
     return math.type == DType::float32 ? error
                                        : error + roundings * std::ldexp(1.0, -format_of(math.type).bits);

@@ -28,7 +28,7 @@ struct JpegOptions {
   bool progressive = false;
   int orientation = 0;   // 0: no EXIF data
   std::string xmp = {};  // an XMP packet; "" for none
-  bool adobe = false;    // writes Adobe's marker: four channels are inverted ink values
+  bool adobe = false;    // writes Adobe's marker, which says that four channels are inverted ink values
 };
 /// Encodes one channel as grayscale, three as RGB, four as CMYK, without chroma subsampling.
 Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options = {});
@@ -39,7 +39,7 @@ struct PngOptions {
   Bytes palette = {};  // RGB triples; the pixels, with one channel, are indices
   Bytes palette_alpha = {};
 };
-/// Channels: 1 grayscale, 2 grayscale and alpha, 3 RGB, 4 RGBA.
+/// Encodes one channel as grayscale, two as grayscale and alpha, three as RGB, four as RGBA.
 Bytes png_of(const Pixels& pixels, const PngOptions& options = {});
 
 /// Encodes 24 bits per pixel, from bottom to top; 32 bits with four channels (the fourth byte is unused).

@@ -178,8 +178,8 @@ class Processes {
       world(other).interrupt("another process: " + why);
     }
   }
-  /// Whether the process has ended because its transport does not return. In the test, the transport then
-  /// returns.
+  /// Returns whether the process has ended because its transport does not return. In the test, the transport
+  /// returns after that.
   bool has_ended(int rank) const { return ended_[static_cast<size_t>(rank)]; }
 
   /// Calls work(world) on one thread per process and waits for all. Rethrows the exception of the process

@@ -3,7 +3,7 @@
 
 namespace dtrain::test {
 
-/// Factor by which instrumented builds may be slower.
+/// The factor by which builds with sanitizers may be slower.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr double kSlowness = 10;
 #elif defined(__SANITIZE_ADDRESS__)

@@ -14,8 +14,8 @@ namespace {
 const std::string kByLength = "dataset.batches={bucket_by_length: true}";
 constexpr int kSteps = 20;
 
-/// In batches of 4, these lengths give batches cut to 8, cut to 16 and whole, and a batch of 2 samples cut to
-/// 8.
+/// Returns rows of different lengths. In batches of 4, they give batches that are cut to 8 steps, cut to 16
+/// steps and whole, and a batch of 2 samples that is cut to 8 steps.
 std::vector<Row> ragged_rows() {
   return rows_of({4, 7, 0, 3, 12, 9, 5, 16, 1, 20, 8, 16, 2, 3});
 }

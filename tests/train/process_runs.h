@@ -105,7 +105,7 @@ inline bool is_level(const std::string& strategy) {
   return is_in(kLevels, strategy);
 }
 
-/// Whether each process stores a part of the state.
+/// Returns whether each process stores a part of the state.
 inline bool is_spread(const std::string& strategy) {
   return is_level(strategy) || is_in(kDivided, strategy);
 }

@@ -35,7 +35,7 @@ inline void write_tokens(const std::string& path, const std::vector<Row>& rows, 
   }
 }
 
-/// A run over these rows.
+/// Writes the rows and returns the configuration of a run over them.
 inline std::string run_of(const TempDir& directory, const std::vector<Row>& rows, int steps,
                           bool weighted = false) {
   write_tokens(directory / "t.csv", rows, steps, weighted);

@@ -10,7 +10,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// A run whose relu maps NaN to 0, so that the loss does not reveal NaN weights.
+/// Plans a run whose relu maps NaN to 0, so that the loss does not reveal NaN weights.
 RunPlan ruined_plan(std::vector<std::string> sets) {
   sets.push_back(
       "model={inputs: {x: [6, 6, 1]}, layers: [{conv2d: {filters: 4, kernel_size: 3, activation: relu}}, "

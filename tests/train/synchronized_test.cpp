@@ -90,7 +90,7 @@ std::vector<std::string> with(std::vector<std::string> sets, const std::vector<s
   return sets;
 }
 
-/// The tolerance is relative to the larger of 1 and the expected value.
+/// Returns the largest difference, relative to the larger of 1 and the expected value.
 template <class Values>
 double difference(const Values& found, const Values& expected) {
   REQUIRE(found.size() == expected.size());

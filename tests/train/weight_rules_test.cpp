@@ -12,7 +12,8 @@ using namespace dtrain::test;
 
 namespace {
 
-/// A run of one step. The elements of the kernel are eight times 0.5, and those of the bias twice 2.
+/// Returns the configuration of a run of one step. The elements of the kernel are eight times 0.5, and those
+/// of the bias twice 2.
 std::string one_step(const std::string& options, const std::string& train = "") {
   return fmt::format(R"(
 seed: 3

@@ -32,7 +32,7 @@ std::string note_of(int a) {
   return "";
 }
 
-/// Whether access to the next GPU's memory is already enabled.
+/// Returns whether access to the next GPU's memory is already enabled.
 bool is_enabled(int a) {
   cudaSetDevice(a);
   const cudaError_t status = cudaDeviceEnablePeerAccess(a + 1, 0);

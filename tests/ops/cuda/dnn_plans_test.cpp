@@ -68,7 +68,7 @@ ConvolutionSpec cubic(ConvolutionSpec spec) {
   return spec;
 }
 
-/// The convolutions that use cuDNN. (Pointwise convolutions without a stride are matrix products.)
+/// Returns convolutions that use cuDNN. (Pointwise convolutions without a stride are matrix products.)
 std::vector<ConvolutionSpec> all_specs() {
   return {// ResNet-50
           valid(256, 230, 3, 64, 7, 2), same(256, 56, 64, 64, 3), valid(256, 56, 256, 128, 1, 2),
