@@ -21,7 +21,7 @@ class Bounds(unittest.TestCase):
         self.assertAlmostEqual(bounds.seconds(passes, 1000, 20), 10 / 20 + 60 / 20)
 
     def test_a_layers_operations_and_bytes_match_a_count_by_hand(self):
-        # 2 rows of 3 numbers, 5 units with tanh, bf16.
+        # The layer has 5 units with tanh and reads 2 rows of 3 numbers, in bfloat16.
         passes = bounds.dense_layers(2, 3, [(5, "tanh")], "bf16")
         self.assertEqual(passes, [
             bounds.Pass("samples", 0, 2 * 3 * (1 + 2)),
@@ -59,7 +59,7 @@ class Bounds(unittest.TestCase):
             self.assertTrue(all("gradient" in one.name for one in passes if one.parameters))
 
     def test_a_gpt_has_its_operations(self):
-        # 6 operations per token and parameter of a product, 12 per token, position and width of a block's attention.
+        # A step takes 6 operations per token and parameter of a product, and 12 per token, position and column of an attention.
         operations, _ = total(bounds.step("gpt-small", 2, "float32"))
         parameters = 4 * (4 * 128 * 128 + 2 * 128 * 512) + 128 * 256
         self.assertEqual(operations, 256 * (6 * parameters + 4 * 12 * 128 * 128))

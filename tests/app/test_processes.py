@@ -411,7 +411,7 @@ class Processes(Case):
             self.assertIn("The schedule of a batch in microbatches of 4 samples", done.stdout)
 
     def test_processes_that_do_not_see_each_other_are_an_error(self):
-        """The causes are srun without --mpi, a launcher without MPI support, and a library of another MPI."""
+        """The causes are srun without --mpi, an invalid variable of a launcher, and an MPI library that does not exist."""
         self.write("config.yaml", support.CONFIG)
         for variables, expected in (
                 ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "srun started "),

@@ -59,8 +59,8 @@ TEST_CASE("temporary files of ended processes are removed, other files stay") {
   const pid_t dead = dead_process();
   const std::string left = folder / fmt::format(".a.tmp-{}-0123abcd", dead);
   const std::string older = folder / fmt::format(".b.tmp-{}", dead);
-  const std::string own = folder / fmt::format(".c.tmp-{}", ::getpid());  // left by an earlier process with
-                                                                          // this PID
+  // An earlier process with this PID has left this file.
+  const std::string own = folder / fmt::format(".c.tmp-{}", ::getpid());
   const std::string alive = folder / ".d.tmp-1-00000000";
   const std::string others[] = {folder / "a.tmp-1", folder / fmt::format(".e.tmp-{}-xyz", dead),
                                 folder / ".tmp-", folder / fmt::format(".f.tmp-{} ", dead)};

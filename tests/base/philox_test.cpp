@@ -16,7 +16,7 @@ std::vector<uint32_t> words(const Philox& generator, uint64_t high, uint64_t low
 
 }  // namespace
 
-// kat_vectors of Random123, the authors' implementation, "philox4x32 10".
+// The vectors "philox4x32 10" are from the file kat_vectors of Random123, the authors' implementation.
 TEST_CASE("Philox reproduces the test vectors of its paper") {
   CHECK(words({.key0 = 0, .key1 = 0}, 0, 0) ==
         std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});

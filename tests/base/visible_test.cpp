@@ -14,9 +14,9 @@ TEST_CASE("control characters are escaped, other characters and bytes are unchan
            {"a\0b"s, "a\\x00b"s},
            {"end\r\n"s, "end\\r\n"s},
            {"\x7f"s, "\\x7f"s},
-           {"\xc2\x9b[31m, \xc2\xa0"s, "\\u009b[31m, \xc2\xa0"s},  // a one-character escape sequence
-                                                                   // introducer
-           {"\x9b, \xe9, \xc2"s, "\\x9b, \xe9, \xc2"s},            // invalid UTF-8
+           // The escape sequence begins with a single control character, U+009B.
+           {"\xc2\x9b[31m, \xc2\xa0"s, "\\u009b[31m, \xc2\xa0"s},
+           {"\x9b, \xe9, \xc2"s, "\\x9b, \xe9, \xc2"s},  // invalid UTF-8
        }) {
     CHECK(visible(text) == (shown.empty() ? text : shown));
     CHECK(is_visible(text) == shown.empty());

@@ -61,8 +61,8 @@ TEST_CASE("the size of a configuration is limited") {
   CHECK(messages_within(5, repeated("#", (8 << 20) + 1)) ==
         "f:1:1: error: expected a configuration of at most 8 MiB, found more");
   CHECK(contains(messages_within(5, repeated(",", 1'100'000)), "brackets and commas"));
-  const std::string thousand = "- &a [" + repeated("1, ", 998) + "1]\n";  // 1000 values including the list
-                                                                          // itself
+  // This list has 1000 values including itself.
+  const std::string thousand = "- &a [" + repeated("1, ", 998) + "1]\n";
   CHECK(yaml_messages(thousand + repeated("- *a\n", 998)) == "");
   CHECK(yaml_messages(thousand + repeated("- *a\n", 1000)) ==
         "f:1001:3: error: more than 1000000 values, counting expanded aliases");

@@ -315,9 +315,9 @@ TEST_CASE("read_ahead_memory() counts the memory of read-ahead") {
   const auto data = dataset(noisy_plan(), 0, 100, true);
   const LoaderOptions options{.batch_size = 10, .prefetch = 3, .threads = 2};
   const ReadAheadMemory memory = read_ahead_memory(*data, options, false);
-  CHECK(memory.for_each_sample == 5 * sizeof(Row));            // three waiting batches and two in use
-  CHECK(memory.for_threads == 2 * 10 * (16 + sizeof(float)));  // stored size, plus the size between the
-                                                               // stages
+  CHECK(memory.for_each_sample == 5 * sizeof(Row));  // three waiting batches and two in use
+  // Each thread has a batch with the stored number and the 16 bytes between the stages of each sample.
+  CHECK(memory.for_threads == 2 * 10 * (16 + sizeof(float)));
   CHECK(memory.bytes(10) == 600 + 400);
   CHECK(Loader(data, options).read_ahead_memory().bytes(10) == 1000);
   CHECK(read_ahead_memory(*data, options, true).bytes(10) == 1000);  // because the stage is expensive

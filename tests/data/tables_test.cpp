@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(Tables, "class names, categories, ids and dropped columns are 
   CHECK(data->facts().source.categories == SourceFacts::Names{{"colour", {"blue", "red"}}});
   CHECK(data->id_title() == "id");
   CHECK(data->sample_name(3) == "f,4");
-  // Extra columns in another order, with and without the target.
+  // Other tables may have extra columns, another order, and no target.
   const auto other = predict("colour,more,size,id\nblue,0,7,z\n", {{"x", {3}}});
   CHECK(read_all(*other, 0) == Values{7, 1, 0});
   CHECK(other->sample_id(0) == "z");

@@ -23,9 +23,9 @@ namespace dtrain::emulation {
 
 /// The deviations of one device from the others. Statuses are CUDA error codes; 0 is success.
 struct Oddity {
-  int capability = 0;   // 75 is 7.5; 0: the default of the machine
-  int set_device = 0;   // status of cudaSetDevice and of every other call that would create the device's
-                        // context
+  int capability = 0;  // 75 is 7.5; 0: the default of the machine
+  /// Status of cudaSetDevice and of every other call that would create the device's context.
+  int set_device = 0;
   int memory_info = 0;  // status of cudaMemGetInfo
 };
 

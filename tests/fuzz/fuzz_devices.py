@@ -22,7 +22,7 @@ from patience import shared
 COUNT, LONG_COUNT = 12, 400
 SECONDS = 60  # limit for a run; the longest takes one second
 TOLERANCE = 2e-4
-# Smooth functions only: at kinks, a difference in the last bit grows in any float32 program.
+# All functions are smooth: at kinks, a difference in the last bit grows in any float32 program.
 ACTIVATIONS = ["tanh", "sigmoid", "silu", "gelu", "elu", "linear", "softmax"]
 OPTIMIZERS = [{"sgd": {"learning_rate": 0.05}},
               {"sgd": {"learning_rate": 0.02, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}},

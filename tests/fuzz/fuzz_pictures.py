@@ -29,7 +29,7 @@ dataset: {{train: {{images: {{directory: all, resize: {resize}, on_error: skip}}
 strategy: {{single: {{device: cpu:0}}}}
 train: {{epochs: 1, batch_size: 16, loss: mean_squared_error, optimizer: sgd}}
 """
-# The same files as images and as masks.
+# Reads the same files as images and as masks.
 MASKS = """\
 seed: 1
 model: {{inputs: {{x: [16, 12, {channels}]}}, layers: [{{conv2d: {{filters: 256, kernel_size: 1}}}}]}}

@@ -286,7 +286,7 @@ DEVICE_TEST_CASE("dropout depends only on the sample's index") {
     }
     expected = device.kept(expected);
     const TypedArray src = device.typed(Floats(expected.size(), 1));
-    // A replica with only the last two samples.
+    // A replica that has only the last two samples draws the same numbers for them.
     const TypedArray part = device.typed(static_cast<size_t>(2 * per_sample));
     device.ops().dropout(part.data(), src.data(), rate, random, step.data(), first + 3, 2, per_sample);
     CHECK(part.read() == Floats(expected.end() - 2 * per_sample, expected.end()));
@@ -313,7 +313,7 @@ DEVICE_TEST_CASE("spatial dropout depends only on the sample's index and the cha
       }
       expected = device.kept(expected);
       const TypedArray src = device.typed(Floats(expected.size(), 1));
-      // A replica with only the last two samples.
+      // A replica that has only the last two samples draws the same numbers for them.
       const int64_t two = 2 * pixels * channels;
       const TypedArray part = device.typed(static_cast<size_t>(two));
       device.ops().spatial_dropout(part.data(), src.data(), rate, random, step.data(), first + 3, 2, pixels,
@@ -349,7 +349,7 @@ DEVICE_TEST_CASE("normally distributed noise depends only on the sample's index"
         expected.push_back(multiplies ? value * (1 + 0.25 * z) : value + 0.25 * z);
       }
       const TypedArray src = device.typed(x), part = device.typed(static_cast<size_t>(2 * per_sample));
-      // A replica with only the last two samples.
+      // A replica that has only the last two samples draws the same numbers for them.
       device.ops().gaussian_noise(part.data(), src.from(static_cast<size_t>(3 * per_sample)), noise, random,
                                   step.data(), first + 3, 2, per_sample);
       device.ops().gaussian_noise(src.data(), src.data(), noise, random, step.data(), first, samples,

@@ -32,12 +32,12 @@ TEST_CASE("CRC-32C has the values of RFC 3720's examples") {
 }
 
 TEST_CASE("events have the encoding of protocol buffers") {
-  // wall_time (1, fixed64) 1.0, file_version (3, bytes)
+  // The event has the fields wall_time (number 1, fixed64) with the value 1.0 and file_version (3, bytes).
   CHECK(version_event(1.0) == bytes({0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x1a, 13}) + "brain.Event:2");
-  // step (2, varint) 300; session_log (7) { status (1) START }
+  // The event also has step (2, varint) 300 and session_log (7) { status (1) START }.
   CHECK(session_start_event(1.0, 300) ==
         bytes({0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x10, 0xac, 0x02, 0x3a, 2, 0x08, 1}));
-  // summary (5) { value (1) { tag (1) "loss", simple_value (2, fixed32) 0.5 } }
+  // The event also has summary (5) { value (1) { tag (1) "loss", simple_value (2, fixed32) 0.5 } }.
   CHECK(scalar(1) == bytes({0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x10, 1, 0x2a, 13, 0x0a, 11, 0x0a, 4}) +
                          "loss" + bytes({0x15, 0, 0, 0, 0x3f}));
   // Values beyond float's range.

@@ -26,8 +26,8 @@ Pixels gradient(int64_t height, int64_t width, int channels, int number) {
 Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options) {
   jpeg_compress_struct encoder{};
   jpeg_error_mgr errors{};
-  encoder.err = jpeg_std_error(&errors);  // the default handler exits on errors: the data encoded here are
-                                          // valid
+  // The default handler exits on errors, but the data encoded here are valid.
+  encoder.err = jpeg_std_error(&errors);
   jpeg_create_compress(&encoder);
   unsigned char* memory = nullptr;
   unsigned long size = 0;

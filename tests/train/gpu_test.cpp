@@ -268,7 +268,7 @@ TEST_SUITE("gpu") {
   }
 
   TEST_CASE("a model that does not fit is an error that names the largest batch size") {
-    // More than a terabyte in total, with no array above the size limit.
+    // The model needs more than a terabyte in total, but no array is above the size limit.
     const std::string deep = R"(
 model:
   inputs: {x: [24]}

@@ -101,7 +101,7 @@ TEST_CASE("a penalty is part of the loss and of the gradient") {
         "train.accumulate=3"}) {
     CAPTURE(strategy);
     const Outcome penalized = outcome_of(one_step(kPenalties), {strategy});
-    // 8 * (0.1 * 0.5 + 0.2 * 0.25) + 2 * 0.1 * 4
+    // The penalty is 8 * (0.1 * 0.5 + 0.2 * 0.25) + 2 * 0.1 * 4.
     CHECK(penalized.losses[0] - plain.losses[0] == doctest::Approx(1.6));
     CHECK(penalized.history[0].at("loss").as_double() == doctest::Approx(penalized.losses[0]));
     REQUIRE(penalized.values.size() == 10);

@@ -207,8 +207,8 @@ train:
   optimizer: sgd
 )";
     const TempDir directory;
-    Accident recorder([] { emulation::slow_down_plans(1.5); }, 2);  // the plan for validation is created
-                                                                    // after that
+    // The plan for validation is created after step 2.
+    Accident recorder([] { emulation::slow_down_plans(1.5); }, 2);
     Trainer trainer(plan_from(kImages), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();
     const auto begin = std::chrono::steady_clock::now();
