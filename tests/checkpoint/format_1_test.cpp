@@ -56,7 +56,7 @@ TEST_CASE("a checkpoint of format 1 is read completely") {
   const ArrayRef* velocity = old.slot("velocity", "residual/skip/bias");
   REQUIRE(velocity != nullptr);
   CHECK(checksum_of(*velocity) == 0x257daa981d5ebb18);
-  CHECK(old.slot("velocity", "dense/bias") == nullptr);  // frozen
+  CHECK(old.slot("velocity", "dense/bias") == nullptr);  // the bias was frozen
   CHECK(old.content().state.at("step").as_int() == 5);
   CHECK(old.content().training_config.is_null());
   CHECK(old.content().config_yaml.find("residual_1/second") != std::string::npos);

@@ -106,7 +106,7 @@ TEST_CASE("environment variables in strings are expanded") {
                    "i: $1}")));
   REQUIRE(loaded.node.find("a") != nullptr);
   CHECK_FALSE(loaded.node.find("a")->quoted());
-  CHECK_FALSE(loaded.node.find("h")->quoted());  // a number, as if unquoted
+  CHECK_FALSE(loaded.node.find("h")->quoted());  // the value counts as an unquoted number
   CHECK(loaded.node.find("i")->quoted());
   CHECK(loaded.node.find("a")->mark().str() == file + ":1:4");
 

@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(Run, "date features replace the column") {
   CHECK(contains(error("d,y\n2026-01-31,0\n17,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}}}),
                  "train.csv:3:1: expected a date with days (read as month/day/year) in the column 'd', found "
                  "'17'; other rows of the column have dates, not plain numbers"));
-  // The file has no header, and a missing value.
+  // The file has no header, and one value is missing.
   const auto other =
       train("2026-01-31T12:00,1,0\n,2,1\n", "dates: {0: [days, hour]}, fill: mean, target: -1", {{"x", {3}}});
   CHECK(read_all(*other, 0) == Values{20484.5, 12, 1, 20484.5, 12, 2});

@@ -84,7 +84,7 @@ TEST_CASE("numbers in a table are class numbers, or targets of a regression") {
                  "labels.csv:1:9: expected an integer (int32), found '0.5'"));
   CHECK(contains(shop.error(table(kUsual + ", delimiter: ;")),
                  "expected a column named 'file', found the columns '3.png'"));
-  // Names in another order, and names that look like numbers.
+  // Class names may be in another order and look like numbers.
   CHECK(read_all(*shop.open(table(by_index + "target: 1") + ", class_names: ['2', '0']"), 1) ==
         std::vector<double>{0, 1});
 }

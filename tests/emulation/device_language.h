@@ -206,7 +206,7 @@ inline float __fdividef(float x, float y) {
 inline float __fdiv_rn(float x, float y) {
   return x / y;
 }
-// Never contracted into fused multiply-adds; the build flags ensure this.
+// The build flags ensure that these operations are not contracted into fused multiply-adds.
 inline float __fadd_rn(float x, float y) {
   return x + y;
 }

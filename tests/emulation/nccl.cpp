@@ -52,7 +52,7 @@ std::map<uint64_t, std::shared_ptr<Clique>> cliques;
 uint64_t last_id = 0;
 int64_t aborts = 0;
 bool aborts_blocked = false;
-int version_told = 0;  // 0: that of the header
+int version_told = 0;  // version that ncclGetVersion returns; 0: that of the header
 int lost_device = -1;  // device whose link is lost
 
 thread_local int groups = 0;

@@ -88,7 +88,7 @@ void wait_for_all_devices(const char* call = "a call that may wait for all devic
 int64_t nccl_aborts();
 Counts& counts();
 
-// In runtime_devices.cpp; requires the lock.
+// The following functions are in runtime_devices.cpp and require the lock.
 
 /// Returns the device's oddity; a default one if the machine defines none.
 const Oddity& oddity_of(int device);

@@ -14,7 +14,7 @@ thread_local std::byte shared_memory_anchor{};
 
 namespace {
 
-/// Offset of a thread-local variable from the start of the TLS block.
+/// A thread-local variable, with its offset from the start of the TLS block.
 struct Symbol {
   ptrdiff_t offset;
   size_t bytes;
@@ -25,7 +25,7 @@ struct Symbols {
   std::vector<Symbol> shared;
 };
 
-/// Matches variables of functions in the kernels' namespaces.
+/// Returns whether this is the mangled name of a local variable of a function in the kernels' namespaces.
 bool is_shared(std::string_view name) {
   return name.starts_with("_ZZN6dtrain4cuda") || name.starts_with("_ZZN6dtrain9emulation");
 }

@@ -266,7 +266,7 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
   given.push_back(pooled("sum", R"("mask": )" + tensor("not_equal")));
   const Imported read = functional(given);
   CHECK(build_imported(read, read.model).nodes.back().masks.size() == 1);
-  // Without it, the pooling reads padding.
+  // Without this argument, the pooling reads padding.
   std::vector<std::string> unread = residual;
   unread.push_back(pooled("sum"));
   CHECK(test::error_of([&] {

@@ -233,7 +233,7 @@ TEST_CASE("a model of excessive size is rejected quickly") {
   CHECK(model_errors(with_blocks("  a: {layers: [{b: {repeat: 10000}}]}\n  b: {layers: [flatten]}\n",
                                  "  - a: {repeat: 10000}\n"))
             .find("the model has more than 100000 layers") != std::string::npos);
-  // Deeply nested blocks without recursion.
+  // The blocks are deeply nested, but not recursive.
   std::string deep = "  b0: {layers: [flatten]}\n";
   for (int i = 1; i <= 300; ++i) deep += fmt::format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
   CHECK(model_errors(with_blocks(deep, "  - b300\n")).find("blocks are nested more than 100 deep") !=

@@ -233,7 +233,8 @@ layers:
 
 TEST_CASE("ResNet-20 has the layers, shapes and parameters of the paper") {
   const Graph graph = model_of("resnet20.yaml");
-  // Convolutions 432 + 3 * 4608 + 14336 + 2 * 18432 + 57344 + 2 * 73728, normalizations 2 * 784, dense 650.
+  // The parameters are those of the convolutions, 432 + 3 * 4608 + 14336 + 2 * 18432 + 57344 + 2 * 73728, of
+  // the normalizations, 2 * 784, and of the dense layer, 650.
   CHECK(graph.count_parameters(true) == 272'474);
   CHECK(graph.count_parameters(false) == 2 * 784);
   CHECK(node_of(graph, "basic_2/activation_1").outputs[0].shape == Shape{32, 32, 16});

@@ -236,8 +236,9 @@ TEST_CASE("recurrent_dropout drops other elements of the state for each gate") {
                 .batch = 1,
                 .low = 1,
                 .high = 2});
-  // The gates of input and output are the state, of which each drops a half; the candidate is 1, and the
-  // forget gate 0. So an element of the new state is not 0 if neither gate drops it.
+  // The input gate and the output gate equal the state, of which each drops half of the elements. The
+  // candidate is 1, and the forget gate is 0. So an element of the new state is not 0 if neither gate drops
+  // it.
   for (Values& values : run.parameters) std::fill(values.begin(), values.end(), 0.0f);
   for (const size_t gate : {size_t{0}, size_t{3}})
     for (size_t i = 0; i < kUnits; ++i) run.parameters[1][(i * 4 + gate) * kUnits + i] = 1;

@@ -127,7 +127,7 @@ TEST_CASE("cohen_kappa and matthews_correlation are scikit-learn's") {
     const auto n = static_cast<int64_t>(std::lround(std::sqrt(matrix.size())));
     CHECK(result_of(metric, matrix, 1, n).as_double() == doctest::Approx(expected));
   };
-  // Rows 50 of 85 agree; independent predictions would in (25 * 35 + 60 * 50) / 85.
+  // The predictions of 65 of 85 rows are right. By chance, (25 * 35 + 60 * 50) / 85 would be.
   const std::vector<double> two{20, 5, 15, 45};
   is("cohen_kappa", two, (65.0 / 85 - 3875.0 / 7225) / (1 - 3875.0 / 7225));
   is("cohen_kappa: {weightage: linear}", two, (65.0 / 85 - 3875.0 / 7225) / (1 - 3875.0 / 7225));

@@ -76,7 +76,7 @@ TEST_CASE("a dense layer that cannot have an embedding's weights is an error") {
         "m.yaml:5:5: error: dense 'dense': its embedding has vectors of length 3: expected an input whose "
         "last axis has this length, found 'b' of 4x9\n"
         "m.yaml:5:29: error: dense 'dense' has the options of 'b' (shared_with) and cannot have others");
-  // The errors of the embedding explain all others.
+  // Only the error of the embedding is reported, because it explains the others.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 9, name: token}\n  - dense: {shared_with: token}\n")
             .find('\n') == std::string::npos);

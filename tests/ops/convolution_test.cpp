@@ -167,8 +167,8 @@ DEVICE_TEST_CASE("depthwise convolutions match the reference for common and unco
   check(device, uneven);
   uneven.filters = 72;
   check(device, uneven);
-  // Partly filled tiles of channels, and more pixels than one block of a GPU sums. Not on a CPU: the error of
-  // oneDNN's float32 sums of 2,000 pixels exceeds the tolerance.
+  // This convolution has partly filled tiles of channels, and more pixels than one block of a GPU sums. It
+  // does not run on a CPU, where the error of oneDNN's float32 sums of 2,000 pixels exceeds the tolerance.
   if (!device.is_gpu()) return;
   ConvolutionSpec wide = spec_of(20, 264, 264, 3, 1, 1, {1, 1, 1, 1});
   wide.depthwise = true;

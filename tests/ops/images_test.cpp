@@ -147,7 +147,7 @@ DEVICE_TEST_CASE("volume poolings match the reference") {
           CAPTURE(static_cast<int>(layout));
           CAPTURE(stride);
           Floats src = device.random(2 * 5 * 4 * 6 * channels, 1);
-          for (float& value : src) value = std::round(4 * value) / 4;  // some windows have several greatest
+          for (float& value : src) value = std::round(4 * value) / 4;  // some windows have several maxima
           check_pooling(device, spec, src, 1e-6);
           spec.training = false;
           const auto pooling = device.ops().pooling(spec);

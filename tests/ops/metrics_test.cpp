@@ -95,8 +95,8 @@ DEVICE_TEST_CASE("counts of rows match the reference with and without weights") 
   const auto labels = device.array(Floats{1, 0, 1, 1});
   CHECK(count({.kind = Kind::confusion, .threshold = 0.5f}, {0.75f, 0.25f, 0.5f, 1}, view_of(labels, {4, 1}),
               {}, {4, 1}) == Doubles{1, 0, 1, 2});
-  // Targets 1, 1 and 0, with scores at the middle and both ends. Scores outside of the range go to the last
-  // bucket on their side.
+  // The targets are 1, 1 and 0, and the scores are in the middle and at both ends. Scores outside of the
+  // range go to the last bucket on their side.
   const CountSpec buckets{.kind = Kind::buckets, .buckets = 4};
   const auto three = device.array(Floats{1, 1, 0});
   CHECK(count(buckets, {0.5f, 1, 0}, view_of(three, {3, 1}), {}, {3, 1}) == Doubles{1, 0, 0, 0, 0, 0, 1, 1});

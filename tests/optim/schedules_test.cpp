@@ -271,7 +271,7 @@ TEST_CASE("reduce_on_plateau: another monitor or direction begins again at the c
   };
   const Json state = after("", after("", Json(), 0.25), 0.5);
   CHECK(state.at("scale").as_double() == 0.5);
-  CHECK(after(", mode: min", state, 0.5).at("scale").as_double() == 0.25);  // default meaning of auto
+  CHECK(after(", mode: min", state, 0.5).at("scale").as_double() == 0.25);  // auto, the default, means min
   for (const char* change : {", monitor: loss", ", mode: max"}) {
     const Json changed = after(change, state, 0.125);
     CHECK(changed.at("scale").as_double() == 0.5);

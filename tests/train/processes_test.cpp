@@ -187,7 +187,7 @@ void check_sent_bytes(const std::string& strategy) {
       int64_t before = 0;
       for (int step = 0; step < 5; ++step) {
         if (step == 2)
-          before = processes.queues().sent_by(world.rank());  // the first two steps also exchange agreements
+          before = processes.queues().sent_by(world.rank());  // the first two steps also send other messages
         engine.launch(*loader->next(), step, 0.01);
         engine.finish();
       }

@@ -91,7 +91,7 @@ TEST_CASE("class weights name classes, or number them if they have no names") {
   CHECK_THROWS_WITH_AS(
       losses_on({0, 1, 2, 3}, {"train.class_weight={3: 1}"}),
       doctest::Contains("class_weight: there is no class '3'; there are 3, by number from 0"), UserError);
-  // Class names that look like numbers.
+  // The class names look like numbers.
   const auto losses = [](const std::string& weights) {
     const TempDir directory;
     std::ofstream(directory / "a.csv") << "x,y\n0.5,12\n-1,7\n0.25,3\n2,7\n";

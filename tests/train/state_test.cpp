@@ -158,7 +158,7 @@ TEST_CASE("early stopping restarts if the monitor or its direction changes") {
   after_epoch("{patience: 2}", state, 0.25);
   after_epoch("{patience: 2}", state, 0.5);
   const Json before = state;
-  CHECK(after_epoch("{patience: 2, mode: min}", state, 0.75).stop);  // default meaning of auto
+  CHECK(after_epoch("{patience: 2, mode: min}", state, 0.75).stop);  // auto, the default, means min
   for (const char* options : {"{patience: 2, monitor: loss}", "{patience: 2, mode: max}"}) {
     state = before;
     CHECK(!after_epoch(options, state, 0.75).stop);

@@ -262,7 +262,7 @@ TEST_CASE("weights satisfy their constraints after training") {
     double largest = 0;
     for (int64_t unit = 0; unit < 16; ++unit) largest = std::max(largest, norm(unit, 12, 16));
     CHECK(largest <= 0.9 + 1e-5);
-    values += 12 * 16 + 16 + 16;  // first, and gamma
+    values += 12 * 16 + 16 + 16;  // skips the parameters of `first`, and gamma
     CHECK(std::all_of(values, values + 16, [](float beta) { return beta >= 0; }));
     values += 16;
     for (int64_t row = 0; row < 16; ++row) CHECK(norm(16 * row, 16, 1) == doctest::Approx(1).epsilon(1e-5));

@@ -1,5 +1,5 @@
-// Links between GPUs whose peer access is unreliable. Uses its own pair of GPUs
-// (device/peer_access_test.cpp).
+// Links between GPUs whose peer access is unreliable. Each pair of GPUs is tested once per process, so this
+// test uses its own pair.
 #include "collective/link.h"
 
 #include <vector>

@@ -21,7 +21,7 @@ Indices indices(int64_t n, int32_t hot_row) {
   return numbers;
 }
 
-/// Returns diff_table for diff_dst, (of.size(), kColumns).
+/// Returns the gradient of the table for diff_dst, which has the shape [of.size(), kColumns].
 Floats gradient(Device& device, const Indices& of, const Floats& diff_dst) {
   const auto own_indices = device.array(of);
   const TypedArray diff = device.typed(diff_dst);
