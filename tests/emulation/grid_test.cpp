@@ -51,9 +51,9 @@ TEST_CASE("emulated kernels: blocks may run one after the other or interleaved")
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Fresh fresh({.seed = seed});
     const Stream stream;
-    const Array<int> counter(std::vector<int>{0}), before(size_t{4}), behind(size_t{4});
-    draw_numbers(counter.data, before.data, behind.data, 4, stream);
-    const std::vector<int> first = before.read(stream), second = behind.read(stream);
+    const Array<int> counter(std::vector<int>{0}), before(size_t{4}), after(size_t{4});
+    draw_numbers(counter.data, before.data, after.data, 4, stream);
+    const std::vector<int> first = before.read(stream), second = after.read(stream);
     bool each = true;
     for (size_t i = 0; i < 4; ++i) each = each && second[i] == first[i] + 1;
     (each ? in_turn : at_once) = true;

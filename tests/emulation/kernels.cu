@@ -30,10 +30,10 @@ __global__ void find_shared_memory_kernel(int* found) {
   left = 5;
 }
 
-__global__ void draw_numbers_kernel(int* counter, int* before, int* behind) {
+__global__ void draw_numbers_kernel(int* counter, int* before, int* after) {
   if (threadIdx.x == 0) before[blockIdx.x] = atomicAdd(counter, 1);
   __syncthreads();
-  if (threadIdx.x == 0) behind[blockIdx.x] = atomicAdd(counter, 1);
+  if (threadIdx.x == 0) after[blockIdx.x] = atomicAdd(counter, 1);
 }
 
 __global__ void sum_warps_kernel(const int* src, int* dst, int warps) {
@@ -103,8 +103,8 @@ void number_threads(dim3 grid, dim3 block, int* dst, cudaStream_t stream) {
 void find_shared_memory(int* found, int blocks, cudaStream_t stream) {
   cuda::launch(find_shared_memory_kernel, static_cast<unsigned>(blocks), 1, stream, found);
 }
-void draw_numbers(int* counter, int* before, int* behind, int blocks, cudaStream_t stream) {
-  cuda::launch(draw_numbers_kernel, static_cast<unsigned>(blocks), 64, stream, counter, before, behind);
+void draw_numbers(int* counter, int* before, int* after, int blocks, cudaStream_t stream) {
+  cuda::launch(draw_numbers_kernel, static_cast<unsigned>(blocks), 64, stream, counter, before, after);
 }
 void reverse_blocks(int* data, int blocks, cudaStream_t stream) {
   cuda::launch(reverse_kernel<true>, static_cast<unsigned>(blocks), kBlock, stream, data);

@@ -11,7 +11,7 @@ void number_threads(dim3 grid, dim3 block, int* dst, cudaStream_t stream);
 /// Each block records the initial content of shared memory, then writes to it.
 void find_shared_memory(int* found, int blocks, cudaStream_t stream);
 /// Each block increments the counter before and after a barrier and records both values.
-void draw_numbers(int* counter, int* before, int* behind, int blocks, cudaStream_t stream);
+void draw_numbers(int* counter, int* before, int* after, int blocks, cudaStream_t stream);
 /// Each block of 256 threads reverses its part of the array through shared memory.
 void reverse_blocks(int* data, int blocks, cudaStream_t stream);
 /// Like reverse_blocks(), but some threads skip the barrier.
