@@ -148,8 +148,8 @@ bool Messenger::advance(std::vector<Exchange*>& running) {
   return running.size() < before;
 }
 
-/// Makes an error of the transport the reason of a failure. After interrupt(), the transport's errors are
-/// only a consequence and are ignored.
+/// Interrupts all exchanges because of an error of the transport. The reason is explain_()'s, or the error if
+/// that is empty. After interrupt(), errors of the transport are only a consequence and are ignored.
 void Messenger::note_error(const std::string& error) {
   if (!failure().empty()) return;
   const std::string why = explain_();

@@ -147,7 +147,7 @@ Engine::~Engine() {
   try {
     if (watchdog_) watchdog_->ask();
     if (watchdog_ && aborted_) deadline_.arm("the GPUs do not respond after an error");
-  } catch (const Error&) {  // the error was already reported, and the deadline is running
+  } catch (const Error&) {  // the run is ending because of this or an earlier error
   }
   world_.release();  // exchanges may still use the slots' memory after a failure of another process
 }

@@ -29,8 +29,9 @@ std::string written_in(const ConfigNode& part, std::string_view key) {
 void check_epoch_continues(const std::string& path, const ConfigNode& saved, const ConfigNode& now) {
   const auto check = [&](const ConfigNode& before, const ConfigNode& after, std::string_view key) {
     if (written_in(before, key) == written_in(after, key)) return;
-    throw UserError(fmt::format("{}: within an epoch, '{}' cannot become '{}'; change it at the end of one",
-                                path, written_in(before, key), written_in(after, key)));
+    throw UserError(
+        fmt::format("{}: within an epoch, '{}' cannot become '{}'; change it at the end of an epoch", path,
+                    written_in(before, key), written_in(after, key)));
   };
   check(saved, now, "seed");
   const ConfigNode &data = *saved.find("dataset"), &data_now = *now.find("dataset");
@@ -50,8 +51,9 @@ void Trainer::check_data_unchanged(const std::string& path) {
     const std::string change = now == data_.end() ? "" : describe_change(before, now->second);
     if (change.empty()) continue;
     if (split == "train" && state_.step_in_epoch > 0)
-      throw UserError(fmt::format(
-          "{}: within an epoch, the data cannot change: {}; change them at the end of one", path, change));
+      throw UserError(
+          fmt::format("{}: within an epoch, the data cannot change: {}; change them at the end of an epoch",
+                      path, change));
     observer_.on_warning(fmt::format("the data of '{}' have changed: {}", split, change));
   }
 }

@@ -95,7 +95,7 @@ TEST_CASE("split: a part of another split is the same for every reader and cache
       const auto train = open_split(spec, *spec.train, {{"x", {1}}}, {kLabel});
       spec.facts = train->facts();
       CHECK(spec.facts.split_seed == 3);
-      spec.seed = 4;  // the run's split is unchanged
+      spec.seed = 4;  // has no effect: facts.split_seed determines the splits
       std::set<double> all;
       for (const char* name : {"train", "validation", "test"}) {
         const auto data = open_split(spec, *spec.find(name), {{"x", {1}}}, {kLabel});

@@ -23,7 +23,7 @@ TEST_CASE("JSON lines are read as a table") {
   const TableText arrays = table_of_json_lines("[1, 2]\n[3, null]", "in.jsonl");
   CHECK_FALSE(arrays.has_header);
   CHECK(arrays.text == "1,2\n3,\n");
-  // A gap in the only column is a row, too.
+  // If the only column has no value, the row is written as "": readers skip a blank line at the end.
   CHECK(table_of_json_lines("{\"a\": 1}\n{\"a\": null}\n{}\n", "in.jsonl").text == "\"a\"\n1\n\"\"\n\"\"\n");
   CHECK(table_of_json_lines("[1]\n[null]\n", "in.jsonl").text == "1\n\"\"\n");
   const auto refusal = [](const std::string& text) {

@@ -11,8 +11,8 @@ namespace dtrain::test {
 
 namespace {
 
-/// Sample r has r % 4 tokens, then 0; as many vectors of two numbers, then -1; and weights of r and of its
-/// three positions.
+/// In sample r, the first r % 4 of three positions are valid: the tokens are padded with 0, the vectors of
+/// two numbers with -1. The sample has a weight, r % 7, and so does each position: 1, 2 and 3.
 class Weighted final : public Dataset {
  public:
   static constexpr int64_t kSamples = 50000, kSteps = 3;

@@ -246,7 +246,7 @@ TEST_CASE("arrays become windows") {
   CHECK(read_all(*data, 1) == Values{2, 3, 3, 4, 4, 5});
   CHECK(data->identity().files.size() == 3);
   CHECK(contains(error_of([&] { open_inputs(given(folder / "x.npy"), spec, inputs, {}); }),
-                 "expected a file with 't.npy' like the training file"));
+                 "expected a file with 't.npy' for the run's windows"));
 
   const auto mistake = [&](const std::string& key) {
     const DatasetSpec wrong =

@@ -57,8 +57,8 @@ std::shared_ptr<const Windows> windows_of_file(const WindowsOptions& options, co
                                                bool are_labelled) {
   if (held.columns.size() != inputs + targets + options.key_columns())
     throw UserError(fmt::format(
-        "{}: expected a file with {} like the training file, because the run's windows use them; this format "
-        "holds only the inputs",
+        "{}: expected a file with {} for the run's windows, as the training file has; this format holds only "
+        "the inputs",
         path,
         options.by && options.time ? fmt::format("'{}' and '{}'", *options.by, *options.time)
                                    : fmt::format("'{}'", options.by ? *options.by : *options.time)));

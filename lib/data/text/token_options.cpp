@@ -14,8 +14,8 @@ void check_token_options(const TokenOptions& options, const ConfigNode& node, Di
                       "vocabulary: bytes always have 256 tokens; leave the option out, or set 'tokens' "
                       "to words or bpe");
   else if (!is_bytes && !options.vocabulary)
-    diagnostics.error(place, fmt::format("tokens: {} need a vocabulary, the number of different tokens: "
-                                         "vocabulary: 8192",
+    diagnostics.error(place, fmt::format("tokens: {} need a vocabulary, the number of different tokens, "
+                                         "such as `vocabulary: 8192`",
                                          is_words ? "words" : "bpe tokens"));
   else if (!is_bytes && *options.vocabulary < least)
     diagnostics.error(place, fmt::format("vocabulary: expected at least {} ({}), found {}", least,

@@ -178,7 +178,8 @@ std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& lay
   if (gpus != static_cast<std::ptrdiff_t>(workers.size()))
     throw UserError("sharded: the devices are CPUs and GPUs; use only CPUs, or only GPUs");
   if (!nccl_available())
-    throw UserError("sharded: several GPUs need NCCL, which was not found (dtrain gpus)");
+    throw UserError(
+        "sharded: several GPUs need NCCL, which was not found; `dtrain gpus` lists what was found");
   return std::make_unique<NcclShardedReducer>(layout, store, workers, members, level);
 }
 

@@ -173,7 +173,8 @@ std::string SlotState::advice() const {
   if (exchange_ != Exchange::staged) return "";
   return nccl_available()
              ? "gradients are summed in the host's memory, which is slow: NCCL needs one GPU per replica"
-             : "gradients are summed in the host's memory, which is slow: NCCL was not found (dtrain gpus)";
+             : "gradients are summed in the host's memory, which is slow: NCCL was not found; `dtrain gpus` "
+               "lists what was found";
 }
 
 bool SlotState::runs_ahead() const {

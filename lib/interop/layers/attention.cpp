@@ -108,7 +108,7 @@ Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) 
 /// Returns the part of Keras's layer that has a parameter: "query/kernel" is in query_dense.
 std::string attention_part(const Json& keras_config, const std::string& parameter) {
   const std::string name = parameter.substr(0, parameter.find('/'));
-  if (keras_config.entries().empty())  // Keras has a model instead of the layer
+  if (keras_config.entries().empty())  // in Keras, the attention is a model (is_model_in_keras())
     for (const KerasLayerPart& part : kKerasAttentionParts)
       if (part.prefix == name + "/") return std::string(part.group);
   return fmt::format("{}{}_dense", keras_config.find("head_dim") ? "_" : "",

@@ -1,5 +1,7 @@
 #include "run/record/training_state.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -32,13 +34,15 @@ std::vector<double> sums_from(const Json& json) {
     return sums;
   }
   const int64_t count = json.at("count").as_int();
-  if (count < 0 || count > TrainingState::kMostSums) throw UserError(fmt::format("'count' is {}", count));
+  if (count < 0 || count > TrainingState::kMostSums)
+    throw UserError(fmt::format("'count' is {}, expected 0 to {}", count, TrainingState::kMostSums));
   sums.resize(static_cast<size_t>(count));
   for (const Json& run : json.at("runs").items()) {
     const std::vector<Json>& values = run.items();
     const int64_t first = values.empty() ? -1 : values[0].as_int();
     if (first < 0 || first > count || static_cast<int64_t>(values.size()) - 1 > count - first)
-      throw UserError(fmt::format("'sums' has {} numbers from place {} on", values.size(), first));
+      throw UserError(fmt::format("'sums' has {} numbers from index {} on, but 'count' is {}",
+                                  std::max<size_t>(values.size(), 1) - 1, first, count));
     for (size_t i = 1; i < values.size(); ++i)
       sums[static_cast<size_t>(first) + i - 1] = values[i].as_double();
   }

@@ -120,7 +120,7 @@ const Json* KerasLayerReader::find(const char* key) const {
 
 double KerasLayerReader::number(const char* key, double otherwise) const {
   const Json* value = find(key);
-  // Keras writes a number of numpy as an object with class_name "__numpy__".
+  // Keras writes a NumPy number as an object with class_name "__numpy__".
   if (value && value->is_object()) value = value_at(*value, "value");
   return value && value->is_number() ? value->as_double() : otherwise;
 }

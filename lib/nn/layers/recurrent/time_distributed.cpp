@@ -59,8 +59,8 @@ Shape sequence_of(int64_t positions, const Shape& one) {
   return Shape(std::move(extents));
 }
 
-/// An input or output of the inner layer, which may need another layout than the sequence. The sequence has
-/// the plain layout, because the other layouts of its positions are not layouts of the whole.
+/// An input or output of the inner layer, which may need another layout than the sequence. The sequence
+/// always has the plain layout: an array whose positions are planar or blocked has no Layout as a whole.
 struct PositionArray {
   std::unique_ptr<Reorder> to_layer, from_layer;  // conversions between the layouts of the sequence and of
                                                   // the layer; null if the layer's layout is plain, too
