@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "interop/keras/files/json.h"
 #include "interop/keras/files/model_tree.h"
 #include "interop/layer_formats.h"
 #include "keras_config.h"
@@ -78,6 +79,20 @@ TEST_CASE("activations have names and options that both Keras 2 and 3 read") {
   CHECK(activation_of("{leaky_relu: {negative_slope: 0.2}}").dump() == R"("leaky_relu")");
   CHECK(activation_of("gelu").dump() == R"("gelu")");
   CHECK(activation_of("{gelu: {approximate: true}}").dump() == R"("gelu_tanh")");
+}
+
+TEST_CASE("the config of a bidirectional layer that goes backwards has both layers") {
+  // From such a layer alone, Keras would make two layers that go backwards.
+  const auto config = [](const std::string& options) {
+    return config_of("{bidirectional: {layer: {gru: {units: 2" + options + "}}}}", "[5, 3]");
+  };
+  const Json both = config(", go_backwards: true, reset_after: false");
+  CHECK(is_true_at(both.at("layer").at("config"), "go_backwards"));
+  const Json& backward = both.at("backward_layer").at("config");
+  CHECK_FALSE(is_true_at(backward, "go_backwards"));
+  CHECK_FALSE(is_true_at(backward, "reset_after"));
+  CHECK(backward.at("units").as_int() == 2);
+  CHECK(config("").find("backward_layer") == nullptr);
 }
 
 TEST_CASE("layers have Keras's form") {

@@ -256,7 +256,7 @@ def every_layer():
         {"simple_rnn": {"units": 2, "inputs": "lstm", "use_bias": False, "go_backwards": True, "name": "rnn_state"}},
         {"bidirectional": {"layer": {"lstm": {"units": 3, "return_sequences": True}}, "merge_mode": "ave", "inputs": "embedded", "name": "two_ways"}},
         {"bidirectional": {"layer": {"gru": {"units": 2, "bias_initializer": "random_normal"}}, "name": "both_ends"}},
-        {"bidirectional": {"layer": {"simple_rnn": {"units": 2}}, "merge_mode": "mul", "inputs": "two_ways", "name": "product_of_ends"}},
+        {"bidirectional": {"layer": {"simple_rnn": {"units": 2, "go_backwards": True}}, "merge_mode": "mul", "inputs": "two_ways", "name": "product_of_ends"}},
         # Products of two values.
         {"dot": {"axes": [2, 1], "inputs": ["embedded", "turned"], "name": "likeness"}},
         {"dot": {"axes": -1, "normalize": True, "inputs": ["likeness", "likeness"], "name": "cosines"}},

@@ -12,29 +12,41 @@ namespace dtrain {
 
 namespace {
 
+/// Returns a layer, {kind: options}, with all of its options; null if it is invalid.
+ConfigNode resolved_layer(const ConfigNode& layer) {
+  Diagnostics mistakes;
+  return registry<Layer>().parse(layer, mistakes).resolved;
+}
+
+/// Returns whether a resolved layer, {kind: options}, goes backwards.
+bool goes_backwards(const ConfigNode& layer) {
+  return layer.entries().front().second.find("go_backwards")->text() == "true";
+}
+
+/// Returns the layer that bidirectional makes from a resolved layer, {kind: options}.
+ConfigNode mirrored_layer(const ConfigNode& layer) {
+  const auto& [kind, options] = layer.entries().front();
+  const ConfigNode opposite = ConfigNode::scalar(goes_backwards(layer) ? "false" : "true");
+  return ConfigNode::mapping({ConfigNode::entry(kind.text(), options.with("go_backwards", opposite))});
+}
+
+/// Keras sets go_backwards in both layers if the first one has it and the second one is not written.
 KerasLayerConfig bidirectional_to_keras(const ConfigNode& options) {
   const std::string& mode = options.find("merge_mode")->text();
+  const ConfigNode layer = resolved_layer(*options.find("layer"));
+  ConfigNode backward = *options.find("backward_layer");
+  if (backward.is_null() && goes_backwards(layer)) backward = mirrored_layer(layer);
   KerasLayerConfig keras{"Bidirectional", Json::object()};
-  keras.config.set("layer", keras_inner_layer(*options.find("layer"), keras.missing))
+  keras.config.set("layer", keras_inner_layer(layer, keras.missing))
       .set("merge_mode", mode == "none" ? Json() : Json(mode));
-  if (const ConfigNode& backward = *options.find("backward_layer"); !backward.is_null())
-    keras.config.set("backward_layer", keras_inner_layer(backward, keras.missing));
+  if (!backward.is_null()) keras.config.set("backward_layer", keras_inner_layer(backward, keras.missing));
   return keras;
 }
 
 /// Returns whether `backward` is the layer that bidirectional makes from `layer`. Both are {kind: options}.
 bool is_mirrored(const ConfigNode& layer, const ConfigNode& backward) {
-  const auto resolved = [](const ConfigNode& one) {
-    Diagnostics mistakes;
-    return registry<Layer>().parse(one, mistakes).resolved;
-  };
-  const ConfigNode a = resolved(layer), b = resolved(backward);
-  if (!a.is_mapping() || !b.is_mapping()) return false;
-  const auto& [kind, options] = a.entries().front();
-  const bool goes_backwards = options.find("go_backwards")->text() == "true";
-  const ConfigNode mirrored = ConfigNode::mapping({ConfigNode::entry(
-      kind.text(), options.with("go_backwards", ConfigNode::scalar(goes_backwards ? "false" : "true")))});
-  return mirrored.to_yaml() == b.to_yaml();
+  const ConfigNode a = resolved_layer(layer), b = resolved_layer(backward);
+  return a.is_mapping() && b.is_mapping() && mirrored_layer(a).to_yaml() == b.to_yaml();
 }
 
 /// Converts Keras's config. Keras 3 also writes the backward layer if it is a copy of the forward layer.
