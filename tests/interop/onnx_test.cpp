@@ -48,6 +48,18 @@ TEST_CASE("dot is a product of matrices") {
         std::vector<float>{7, 10, 19, 22, 31, 34});
 }
 
+TEST_CASE("the scales of a bilinear resizing give its extents, also without rounding the products") {
+  const OnnxModel model = onnx_of("{inputs: {x: [3, 7, 1]}, layers: [{resizing: {height: 14, width: 31}}]}");
+  std::vector<double> extents;
+  for (const OnnxNode& node : model.nodes)
+    for (const OnnxTensor& scales : model.initializers)
+      if (node.op == "Resize" && scales.name == node.inputs[2])
+        extents = {3 * static_cast<double>(scales.floats[2]), 7 * static_cast<double>(scales.floats[3])};
+  REQUIRE(extents.size() == 2);
+  CHECK(std::floor(extents[0]) == 14);
+  CHECK(std::floor(extents[1]) == 31);
+}
+
 TEST_CASE("squares of norms fit float16") {
   const TestExport rows("inputs: {x: [5, 2]}\nlayers: [unit_normalization]\n");
   const std::vector<float> x = {0.0003f, 0.0004f, 6e-8f, 0, 0, 0, 3e4f, 4e4f, -0.3f, 0.4f};

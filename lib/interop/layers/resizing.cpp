@@ -25,11 +25,13 @@ ConfigNode resizing_from_keras(KerasLayerReader& reader) {
   return reader.options(registry<Layer>().fields("resizing"));
 }
 
-/// Returns the smallest scale that gives this extent, which ONNX computes as floor(extent * scale).
+/// Returns the smallest scale that gives this extent. ONNX computes it as floor(extent * scale): ONNX Runtime
+/// with the rounded product, the shape inference of the package onnx with the exact one.
 float onnx_scale(int64_t extent, int64_t out_extent) {
-  const auto from = static_cast<float>(extent), to = static_cast<float>(out_extent);
-  float scale = to / from;
-  while (std::floor(from * scale) < to) scale = std::nextafter(scale, std::numeric_limits<float>::infinity());
+  const auto from = static_cast<double>(extent), to = static_cast<double>(out_extent);
+  float scale = static_cast<float>(out_extent) / static_cast<float>(extent);
+  while (from * static_cast<double>(scale) < to)
+    scale = std::nextafter(scale, std::numeric_limits<float>::infinity());
   return scale;
 }
 
