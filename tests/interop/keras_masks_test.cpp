@@ -408,3 +408,27 @@ TEST_CASE("models whose masks Keras would treat in another way are not exported"
   CHECK(export_error("{dense: {units: 3, activation: softmax}}, {lstm: {units: 2}}").empty());
   CHECK(export_error("{rms_normalization: {ignore_mask: true}}, {flatten: {}}").empty());
 }
+
+TEST_CASE("models that read outputs of attention at padding as data are not exported") {
+  const std::string attention = "{multi_head_attention: {num_heads: 2, key_dim: 3, name: a}}, ";
+  const auto reader = [&](const std::string& layers) {
+    const std::string error = export_error(attention + layers);
+    const std::string start =
+        "multi_head_attention 'a' cannot be exported to Keras, whose attention has other outputs at "
+        "padding: ";
+    if (error.empty()) return error;
+    CHECK(error.starts_with(start));
+    return error.substr(std::min(start.size(), error.size()));
+  };
+  CHECK(reader("{flatten: {ignore_mask: true}}") == "flatten 'flatten' reads them as data");
+  CHECK(reader("{dense: 4}, {global_max_pooling1d: {name: m, ignore_mask: true}}") ==
+        "global_max_pooling1d 'm' reads them as data");
+  CHECK(reader("{group_normalization: {groups: 2}}") ==
+        "group_normalization 'group_normalization' reads them as data");
+  CHECK(reader("{masking: {}}") == "masking 'masking' reads them as data");
+  // These layers read only positions that are not padding, or the values at padding stay padding.
+  CHECK(reader("global_average_pooling1d").empty());
+  CHECK(reader("{dense: 4}, {lstm: {units: 2}}").empty());
+  CHECK(reader("{lstm: {units: 2, return_sequences: true}}, {flatten: {ignore_mask: true}}").empty());
+  CHECK(reader("{dense: 4}, {multi_head_attention: {num_heads: 1}}").empty());
+}

@@ -58,6 +58,42 @@ bool is_softmax_of_positions(const GraphNode& node) {
          text_at(keras.config.at("layer"), "class_name") == "Softmax";
 }
 
+/// Finds layers that read values at padding which Keras's attention computes in another way: there, a padded
+/// query gets the mean of all values; here, the weighted mean of the values that are not padding.
+class PaddingOfAttention {
+ public:
+  explicit PaddingOfAttention(const Graph& graph) : graph_(graph) {}
+
+  /// Throws UserError if the node uses such a value at padding. Nodes must be given in their order.
+  void visit(int number) {
+    const GraphNode& node = graph_.nodes[static_cast<size_t>(number)];
+    if (!node.layer) return;
+    const std::string name = keras_config_of(node.layer).class_name;
+    const bool is_masked = graph_.mask_of({number}) != ValueRef();
+    const auto differing = std::find_if(node.inputs.begin(), node.inputs.end(),
+                                        [&](ValueRef input) { return attentions_.count(input) != 0; });
+    if (name == "MultiHeadAttention" || name == "GroupQueryAttention") {
+      if (is_masked) attentions_[{number}] = number;
+    } else if (differing != node.inputs.end() && keras_mask_rule(name) != KerasMaskRule::read) {
+      const bool uses_padding = !is_masked || node.layer->creates_mask() || name == "GroupNormalization";
+      if (uses_padding) refuse(attentions_.at(*differing), node);
+      attentions_[{number}] = attentions_.at(*differing);
+    }
+  }
+
+ private:
+  void refuse(int attention, const GraphNode& reader) const {
+    const GraphNode& its = graph_.nodes[static_cast<size_t>(attention)];
+    throw UserError(fmt::format(
+        "{} '{}' cannot be exported to Keras, whose attention has other outputs at padding: {} '{}' "
+        "reads them as data",
+        its.kind, its.name, reader.kind, reader.name));
+  }
+
+  const Graph& graph_;
+  std::map<ValueRef, int> attentions_;  // masked values, and the attention that they depend on
+};
+
 /// Throws UserError for layers whose Keras classes treat the masks of their inputs in another way.
 void check_masks(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
@@ -75,6 +111,8 @@ void check_masks(const Graph& graph) {
     if (is_lost && !node.ignores_mask) refuse(fmt::format("whose {} loses the mask of its input", name));
     if (!is_lost && node.ignores_mask) refuse(fmt::format("whose {} does not ignore masks", name));
   }
+  PaddingOfAttention attention(graph);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) attention.visit(static_cast<int>(i));
 }
 
 class WeightsWriter {
