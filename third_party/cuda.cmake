@@ -63,7 +63,7 @@ if(missing)
     message(STATUS "dtrain: without CUDA (${missing}): no support for GPUs")
     return()
   endif()
-  message(FATAL_ERROR "DTRAIN_CUDA is ${DTRAIN_CUDA}, but: ${missing}")
+  message(FATAL_ERROR "DTRAIN_CUDA is ${DTRAIN_CUDA}, but CUDA cannot be used: ${missing}")
 endif()
 
 set(DTRAIN_HAS_CUDA ON)

@@ -12,8 +12,7 @@ void refuse(std::string_view where, std::string_view expected, std::string_view 
 
 std::span<const std::byte> Cursor::take(uint64_t size) {
   if (size > bytes_.size())
-    refuse(fmt::format("HDF5: {}", what_), fmt::format("{} more bytes", size),
-           fmt::format("{}", bytes_.size()));
+    refuse(what_, fmt::format("{} more bytes", size), fmt::format("{}", bytes_.size()));
   const auto taken = bytes_.first(size);
   bytes_ = bytes_.subspan(size);
   return taken;
@@ -33,7 +32,7 @@ std::string_view Cursor::text(uint64_t size) {
 
 void Cursor::expect(uint8_t value, std::string_view name) {
   if (const uint8_t found = byte(); found != value)
-    refuse(fmt::format("HDF5: {}", what_), fmt::format("{} {}", name, value), fmt::format("{}", found));
+    refuse(what_, fmt::format("{} {}", name, value), fmt::format("{}", found));
 }
 
 }  // namespace dtrain

@@ -209,7 +209,7 @@ class Parser {
   }
 
   Json value(int depth) {
-    if (depth > 100) fail("less nesting");
+    if (depth > 100) fail("at most 100 levels of nesting");
     skip_space();
     if (accept('{')) return object(depth);
     if (accept('[')) return array(depth);
@@ -257,7 +257,7 @@ class Parser {
     std::string out;
     while (at_ < text_.size() && text_[at_] != '"') {
       if (static_cast<unsigned char>(text_[at_]) < 0x20)
-        fail("no control character in a string (\\u0000 to \\u001f are escapes)");
+        fail("no control character in a string (write an escape such as \\u000a)");
       const char c = text_[at_++];
       if (c == '\\')
         escape(out);

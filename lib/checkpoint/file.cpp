@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files/new_file.h"
+#include "base/files/paths.h"
 
 namespace dtrain {
 
@@ -67,7 +68,7 @@ Bytes read_file(const std::string& path) {
   if (!file || ::fstat(file.get(), &status) != 0)
     throw UserError(fmt::format("{}: could not be read: {}", path, reason()));
   if (!S_ISREG(status.st_mode))
-    throw UserError(fmt::format("{}: expected a file, found a directory or device", path));
+    throw UserError(fmt::format("{}: expected a file, found {}", path, name_of_type(status.st_mode)));
   const auto size = static_cast<size_t>(status.st_size);
   Bytes bytes = allocate_block(size);
   bytes.size = 0;

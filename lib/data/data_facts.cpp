@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace dtrain {
@@ -75,7 +77,8 @@ FieldNames FieldNames::from_json(const Json& json) {
     for (const Json& place : places->items()) {
       fields.places.push_back(static_cast<size_t>(place.as_int()));
       if (fields.places.back() >= fields.width)
-        throw UserError("a column's index is not below the number of columns");
+        throw UserError(fmt::format("expected column indices below {}, the number of columns, found {}",
+                                    fields.width, fields.places.back()));
     }
   }
   return fields;

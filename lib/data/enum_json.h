@@ -21,9 +21,12 @@ const std::string& enum_text(E value) {
 /// Returns the value of this name. Throws UserError if there is none.
 template <class E>
 E enum_from(const Json& json) {
-  for (const auto& [value, name] : names_of<E>)
+  std::string all;
+  for (const auto& [value, name] : names_of<E>) {
     if (name == json.as_string()) return value;
-  throw UserError("'" + json.as_string() + "' is not known");
+    all += (all.empty() ? "" : ", ") + std::string(name);
+  }
+  throw UserError("expected one of " + all + ", found '" + json.as_string() + "'");
 }
 
 }  // namespace dtrain

@@ -81,7 +81,7 @@ UserError why_not_opened(const std::string& path) {
                     path));
   if (hdf5_said("truncated file"))
     return UserError(fmt::format("{}: expected a complete HDF5 file, found a truncated one", path));
-  return UserError(fmt::format("{}: expected an HDF5 file, found something else or a damaged one", path));
+  return UserError(fmt::format("{}: expected an HDF5 file, found another format or a damaged file", path));
 }
 
 void reject_links(hid_t group, const std::string& path, const std::string& name) {

@@ -79,7 +79,7 @@ std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::st
     for (const auto& [module, layer] : layers.entries()) static_cast<void>(layer.as_string());
     return layers;
   } catch (const UserError& error) {
-    throw UserError(fmt::format("{}: metadata 'layers': {}", path, error.what()));
+    throw UserError(fmt::format("{}, metadata 'layers': {}", path, error.what()));
   }
 }
 

@@ -128,7 +128,8 @@ ZipEntry ZipFile::read_entry(Cursor& cursor) const {
   cursor.skip(comment_bytes);
   if (leads_out(entry.name))
     refuse("entries within a folder", fmt::format("'{}', which refers to a file outside it", entry.name));
-  if ((flags & kEncrypted) != 0) refuse("entries without a password", fmt::format("'{}'", entry.name));
+  if ((flags & kEncrypted) != 0)
+    refuse("entries without a password", fmt::format("'{}', which is encrypted", entry.name));
   if (method != kStored && method != kDeflated)
     refuse("entries that are stored or deflated",
            fmt::format("'{}', packed by method {}", entry.name, method));
@@ -196,7 +197,7 @@ Bytes ZipFile::read(const ZipEntry& entry) const {
     std::string packed = bytes_at(offset, entry.packed_bytes, "an entry");
     constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
     if (entry.bytes > kMost || entry.packed_bytes > kMost)
-      refuse("deflated entries of less than 4 GiB", fmt::format("'{}'", entry.name));
+      refuse("deflated entries of less than 4 GiB", fmt::format("'{}', which is larger", entry.name));
     inflate_state state;
     isal_inflate_init(&state);
     state.next_in = reinterpret_cast<uint8_t*>(packed.data());

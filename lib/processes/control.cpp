@@ -36,9 +36,9 @@ int64_t number_of(const Json& message, const char* key, int64_t missing) {
   return value && value->is_int() ? value->as_int() : missing;
 }
 
-/// Returns "step 1203, reading data", or "before the first step, reading data".
+/// Returns "in step 1203, reading data", or "before the first step, reading data".
 std::string describe(int64_t step, const std::string& phase) {
-  return fmt::format("{}{}{}", step > 0 ? fmt::format("step {}", step) : "before the first step",
+  return fmt::format("{}{}{}", step > 0 ? fmt::format("in step {}", step) : "before the first step",
                      phase.empty() ? "" : ", ", phase);
 }
 
@@ -258,10 +258,10 @@ void ControlChannel::receive_from(Peer& peer) {
   if (open) return;
   peer.connection.close();
   if (!peer.ended)
-    fail(
-        {fmt::format("{}: the process ended without a message (it crashed or was killed); it was last in: {}",
-                     name_of(peer.rank), describe(peer.progress.step, peer.progress.phase)),
-         1, true});
+    fail({fmt::format(
+              "{}: the process ended without a message (it crashed or was killed); it was last seen {}",
+              name_of(peer.rank), describe(peer.progress.step, peer.progress.phase)),
+          1, true});
   mark_ended(peer);
 }
 
@@ -298,7 +298,8 @@ std::string ControlChannel::complete_error(int rank, const Json& message) const 
   constexpr int kUserError = 2;  // exit code of user errors, which do not depend on the step
   std::string text = name_of(rank) + ": " + text_of(message, "message");
   if (number_of(message, "exit_code", 1) == kUserError) return text;
-  return text + fmt::format(" (in: {})", describe(number_of(message, "step", 0), text_of(message, "phase")));
+  return text + fmt::format(" (this happened {})",
+                            describe(number_of(message, "step", 0), text_of(message, "phase")));
 }
 
 void ControlChannel::fail(const Failure& failure) {
@@ -334,7 +335,7 @@ void ControlChannel::count_silence(Seconds elapsed) {
     if (peer.silence < limit) continue;
     fail({fmt::format(
               "{}: no sign of life for {:.0f} seconds: its machine is down, the network is cut, or the "
-              "process is stopped; it was last in: {}",
+              "process is stopped; it was last seen {}",
               name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
           1, true, true});
     mark_ended(peer);

@@ -72,7 +72,7 @@ void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
                           format_plural(static_cast<int64_t>(table.columns[i].values.size()), "value"))
             : "is left out";
     plan.warnings.push_back(
-        fmt::format("{} {}: {}; correct that, or leave it empty, and write a new configuration",
+        fmt::format("{} {}: {}; correct these values, or leave them empty, and write a new configuration",
                     called(table, i), what, odd));
   }
 }
@@ -109,7 +109,7 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
       determined.push_back(place);
   }
   const std::string name = called(table, target);
-  constexpr const char* kAdvice = "if that is not known before the target is, add it to 'drop'";
+  constexpr const char* kAdvice = "add a column to 'drop' if its values are not known before the target";
   if (same.size() == features.size()) {
     determining.insert(determining.end(), same.begin(), same.end());
   } else if (!same.empty()) {
@@ -212,8 +212,10 @@ TablePlan plan_table(const TableProfile& table, const std::string& path, const s
   settle_giveaways(table, plan);
   if (plan.places(Use::feature).empty()) choose_text(table, plan);
   if (!plan.places(Use::feature).empty()) return plan;
-  throw UserError("the table has no column to predict from: numbers, or text with a few different values\n" +
-                  table_of_columns(table, plan));
+  throw UserError(
+      "the table has no column to predict from; expected columns of numbers, or of text with few different "
+      "values\n" +
+      table_of_columns(table, plan));
 }
 
 }  // namespace dtrain

@@ -31,7 +31,7 @@ class Messages(Case):
             self.write("x.npy", "x")
             self.write("y.npy", "y")
             error = self.fit(config=ALONE.replace("csv: {file: a.csv, target: -1}", reader), expect=2).err
-            self.assertIn("'targets' is for models with several outputs, but this one has one; give 'target'", error)
+            self.assertIn("'targets' is for models with several outputs, but this model has only one; give 'target'", error)
 
     def test_an_empty_file_is_called_empty(self):
         self.write("empty", "")

@@ -135,7 +135,7 @@ class Processes(Case):
 
     def test_failures_end_all_processes_with_one_message(self):
         for _, launcher in self.each():
-            for how, expected, seconds in (("error", "the disk is on fire (in: step 12, reading data)", 10),
+            for how, expected, seconds in (("error", "the disk is on fire (this happened in step 12, reading data)", 10),
                                            ("exit", "the process ended without a message", 10),
                                            ("stop", "no sign of life for 3 seconds", 20)):
                 with self.subTest(how):

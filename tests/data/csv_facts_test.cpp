@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(Run, "predict reads an integer array after training with `fill
   CHECK(read_all(*open_inputs(given(folder / "in.npy"), spec, inputs, {}), 0) == Values{5, 6});
   write_file(folder / "in.npy", npy_bytes("<i4", "(1, 3)", raw<int32_t>({5, 6, 7})));
   CHECK(contains(error_of([&] { open_inputs(given(folder / "in.npy"), spec, inputs, {}); }),
-                 "fill: the training split had 2 elements, found 3"));
+                 "fill: the training split had 2 elements per sample, found 3"));
 }
 
 TEST_CASE_FIXTURE(Run, "a gap that 'fill' does not cover is an error that names the value") {
@@ -197,7 +197,7 @@ TEST_CASE_FIXTURE(Run, "resumed training with other options fits its values agai
   // The run uses the values of its training split, even if the file has changed.
   write_file(folder / "train.csv", "a,y\n1,0\n,1\n");
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 4});
-  CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was filled differently"));
+  CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was trained with another 'fill'"));
   // The configuration has a transform before a fitted one.
   const std::string numbers = "a,y\n1,0\n3,1\n", plain = "header: true, target: y";
   train(numbers, plain, {{"x", {1}}}, {kLabel}, standardize);

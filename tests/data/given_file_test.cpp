@@ -54,8 +54,9 @@ TEST_CASE("JSON lines with nested arrays are read as one array per key") {
     return error_of([&] { arrays_of_json_lines(text, "in.jsonl"); });
   };
   CHECK(contains(refusal("[[1, 2]]\n[[3]]\n"),
-                 "in.jsonl:2: expected an array of 2, as the first line has shape 1x2, found one of 1"));
-  CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": 1}\n"), "in.jsonl:2: expected an array of 1 in 'a'"));
+                 "in.jsonl:2: expected an array of length 2, as the first line has shape 1x2, found an array "
+                 "of length 1"));
+  CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": 1}\n"), "in.jsonl:2: expected an array of length 1 in 'a'"));
   CHECK(contains(
       refusal("{\"a\": [\"x\"]}\n"),
       "expected a number in 'a', as the first line has shape 1, found the text \"x\", which lines with "

@@ -84,7 +84,8 @@ TEST_CASE("hdf5: slices of datasets of every type are read") {
   CHECK(read_rows(*open(folder, "input: bytes", one), {2, 1, 0}, 0) == Values{202, 201, 200});
   CHECK(contains(error_of([&] { read_all(*open(folder, "input: large", one), 0); }), "fit int32"));
   CHECK(contains(error_of([&] { open(folder, "input: nothing", one); }), "expected a dataset 'nothing'"));
-  CHECK(contains(error_of([&] { open(folder, "input: group", one); }), "found something else"));
+  CHECK(contains(error_of([&] { open(folder, "input: group", one); }),
+                 "expected a dataset, found another object"));
   CHECK(contains(error_of([&] { open(folder, "input: away", one); }), "found a link"));
 }
 

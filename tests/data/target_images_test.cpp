@@ -211,8 +211,8 @@ TEST_CASE_FIXTURE(Shapes, "a mask must have the size of its image and keep its v
   write_bytes(folder / "masks/2.png", png_of(shapes(2, 9, 10)));
   write_bytes(folder / "masks/5.png", png_of(shapes(5, 12, 11)));
   const std::string message = error(kPairs);
-  CHECK(contains(message, "masks/2.png: expected a mask of 10 x 12 pixels as its image"));
-  CHECK(contains(message, "found 10 x 9; 1 more do not fit their images"));
+  CHECK(contains(message, "masks/2.png: expected a mask of 10 x 12 pixels, the size of its image"));
+  CHECK(contains(message, "found 10 x 9; 1 more cannot be used as masks"));
   write_bytes(folder / "masks/2.png", jpeg_of(times(shapes(2), 100)));
   write_bytes(folder / "masks/5.png", png_of(shapes(5)));
   CHECK(contains(error(kPairs), "masks/2.png: expected a mask in a format that keeps values"));
@@ -339,7 +339,7 @@ TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their 
   CHECK(contains(at("directory: images, target_images: {classes: numbers}"),
                  "dataset.yaml:1:52: error: target_images: give 'directory'"));
   CHECK(contains(at("csv: {file: a.csv, path: p}, target_images: {classes: numbers}"),
-                 "target_images: csv has no column of their paths: give its 'target_image'"));
+                 "target_images: give 'target_image' in 'csv'"));
   CHECK(contains(at("csv: {file: a.csv, path: p, target_image: m}, target_images: masks"),
                  "with csv, the paths of the targets are in its column 'target_image'"));
   CHECK(contains(at("hdf5: {file: a.h5, input: x}, target_images: masks"), "use the reader hdf5"));
@@ -353,7 +353,7 @@ TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their 
       contains(classes("names"), "expected numbers (pixel values are class numbers), or a list of 1 to 256"));
   CHECK(contains(at("directory: images, class_names: [a, b], "
                     "target_images: {directory: masks, classes: [0, 1, 2]}"),
-                 "expected as many 'classes' as 'class_names'"));
+                 "expected as many 'classes' as 'class_names', found 3 and 2"));
   CHECK(contains(at("directory: images, class_names: [a, b], target_images: masks"),
                  "images have no classes: leave 'class_names' out"));
   CHECK(contains(at("directory: images, target_images: {directory: masks, classes: numbers, channels: 3}"),

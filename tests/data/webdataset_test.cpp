@@ -250,9 +250,9 @@ TEST_CASE("a truncated archive is an error with its offset") {
                  "expected a pax header's records at byte 1536"));
   CHECK(contains(refused(member("x", "20 size=-1234567890\n", 'x') + kEnd),
                  "expected a file's size at byte 512"));
-  CHECK(contains(refused(member("x", "24 GNU.sparse.major=1.0\n", 'x') + kEnd), "found one with holes"));
+  CHECK(contains(refused(member("x", "24 GNU.sparse.major=1.0\n", 'x') + kEnd), "found a sparse file"));
   CHECK(contains(refused(member("a", "", 'S') + kEnd),
-                 "expected a whole file at byte 0, found one with holes"));
+                 "expected a file without holes at byte 0, found a sparse file"));
   CHECK(contains(refused(gzip_of(good)),
                  "found one compressed with gzip, whose samples cannot be read in any order; "
                  "decompress it: gzip -d"));

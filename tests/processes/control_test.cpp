@@ -77,7 +77,8 @@ TEST_CASE("an error of one process reaches all others once, with its step and ph
   group[1].set_progress(12, "reading data");
   group[1].report_error("the disk is full");
   group[1].report_error("a second error");
-  const std::string expected = "node2 (process 1 of 3): the disk is full (in: step 12, reading data)";
+  const std::string expected =
+      "node2 (process 1 of 3): the disk is full (this happened in step 12, reading data)";
   CHECK(group.failure(0) == expected);
   CHECK(group.failure(2) == expected);
   CHECK(soon([&] { return calls == 1; }));
@@ -93,7 +94,8 @@ TEST_CASE("an error before the first step says so, and names its phase") {
   Group group(2);
   group[1].set_progress(0, "reading the data");
   group[1].report_error("lost");
-  CHECK(group.failure(0) == "node2 (process 1 of 2): lost (in: before the first step, reading the data)");
+  CHECK(group.failure(0) ==
+        "node2 (process 1 of 2): lost (this happened before the first step, reading the data)");
 }
 
 TEST_CASE("an error of process 0, and its exit code, reach the others") {
@@ -108,7 +110,7 @@ TEST_CASE("an error that is reported just before the end of a process is not los
     Group group(3);
     group[0].report_error("lost");
     group.channels[0].reset();
-    CHECK(group.failure(1) == "node1 (process 0 of 3): lost (in: before the first step)");
+    CHECK(group.failure(1) == "node1 (process 0 of 3): lost (this happened before the first step)");
     CHECK(group.failure(2) == group.failure(1));
   }
 }
@@ -120,8 +122,7 @@ TEST_CASE("the death of a process is noticed at once") {
   group.channels[1].reset();
   const std::string expected =
       "node2 (process 1 of 3): the process ended without a message (it crashed or was killed); it was last "
-      "in: step "
-      "1203, summing gradients";
+      "seen in step 1203, summing gradients";
   CHECK(group.failure(0) == expected);
   CHECK(group.failure(2) == expected);
 }
@@ -211,7 +212,7 @@ TEST_CASE("a process that does nothing reports that it hangs") {
   HangingGroup group;
   const std::string expected =
       "node2 (process 1 of 2): the process hangs: for 1 seconds it has neither computed nor read anything "
-      "(in: step 12, reading samples)";
+      "(this happened in step 12, reading samples)";
   CHECK(group.failure(0) == expected);
   CHECK(group.message.get_future().get() == expected);
   CHECK(!group[1].failure());

@@ -99,8 +99,8 @@ uint64_t root_address(Image& image) {
   constexpr size_t kSuperblockBytes = 48;
   Cursor cursor(image.read_block(kSignature, 0, kSuperblockBytes), "the superblock");
   cursor.expect(2, "version");
-  cursor.expect(8, "bytes of an address:");
-  cursor.expect(8, "bytes of a length:");
+  cursor.expect(8, "an address size in bytes of");
+  cursor.expect(8, "a length size in bytes of");
   cursor.skip(1 + 3 * 8);  // flags; base, extension and end-of-file addresses
   return cursor.address();
 }

@@ -55,8 +55,8 @@ namespace {
 /// Computes the fill value of each element of a row.
 FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& samples) {
   if (static_cast<int64_t>(fills.size()) != samples.spec.shape.elements())
-    throw UserError(
-        fmt::format("fill: expected {} elements, found {}", fills.size(), samples.spec.shape.elements()));
+    throw UserError(fmt::format("fill: expected {} elements per sample, found {}", fills.size(),
+                                samples.spec.shape.elements()));
   std::vector<size_t> of_median;
   for (size_t i = 0; i < fills.size(); ++i)
     if (fills[i] == "median") of_median.push_back(i);
@@ -90,12 +90,12 @@ void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& f
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });
   if (!step.chain.empty() && step.chain != options)
     throw UserError(
-        "fill: the run's training split was filled differently; resume or train the run with this option "
+        "fill: the run was trained with another 'fill'; resume the run or train a new one with this option "
         "first");
   const auto& values = step.numbers.at("values");
   if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())
-    throw UserError(fmt::format("fill: the training split had {} elements, found {}", values.size(),
-                                plan.spec().shape.elements()));
+    throw UserError(fmt::format("fill: the training split had {} elements per sample, found {}",
+                                values.size(), plan.spec().shape.elements()));
   plan.add(std::make_shared<FillStage>(plan.spec(), values));
 }
 

@@ -59,7 +59,8 @@ class Walk {
     struct stat status {};
     if (stat(folder.c_str(), &status) != 0)
       throw UserError(fmt::format("{}: cannot open the folder: {}", folder, std::strerror(errno)));
-    if (!S_ISDIR(status.st_mode)) throw UserError(fmt::format("{}: expected a folder, found a file", folder));
+    if (!S_ISDIR(status.st_mode))
+      throw UserError(fmt::format("{}: expected a folder, found {}", folder, name_of_type(status.st_mode)));
     const std::string problem = enter("", status);
     if (!problem.empty()) throw UserError(fmt::format("{}: {}", folder, problem));
   }

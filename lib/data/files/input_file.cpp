@@ -93,10 +93,12 @@ void InputFile::read(int64_t offset, void* dst, size_t bytes) const {
   for (size_t done = 0; done < bytes;) {
     const ssize_t got = pread(fd_, out + done, bytes - done, offset + static_cast<int64_t>(done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(fmt::format("{}: reading at byte {}: {}", path_, offset, std::strerror(errno)));
+    if (got < 0)
+      throw Error(fmt::format("{}: cannot be read at byte {}: {}", path_, offset, std::strerror(errno)));
     if (got == 0)
-      throw UserError(fmt::format("{}: expected {} bytes at byte {}, found the file's end after {}", path_,
-                                  bytes, offset, done));
+      throw UserError(
+          fmt::format("{}: expected {} bytes at byte {}, found only {} before the end of the file", path_,
+                      bytes, offset, done));
     done += static_cast<size_t>(got);
   }
 }
@@ -196,8 +198,8 @@ void InputStream::read_exactly(void* dst, size_t bytes, const std::string& what)
   const int64_t start = offset_;
   const size_t got = read(dst, bytes);
   if (got < bytes)
-    throw UserError(fmt::format("{}: expected {} ({} bytes at byte {}), found the end after {}", path(), what,
-                                bytes, start, got));
+    throw UserError(fmt::format("{}: expected {} ({} bytes at byte {}), found only {} before the end", path(),
+                                what, bytes, start, got));
 }
 
 std::string read_rest(InputStream& stream) {

@@ -159,10 +159,10 @@ class ArrayMaker {
   }
 
   [[noreturn]] void refuse(const Json& value, size_t axis, size_t line) const {
-    const std::string expected =
-        axis < extents_.size() ? fmt::format("an array of {}", extents_[axis]) : std::string("a number");
+    const std::string expected = axis < extents_.size() ? fmt::format("an array of length {}", extents_[axis])
+                                                        : std::string("a number");
     const std::string found =
-        value.is_array()    ? fmt::format("one of {}", value.items().size())
+        value.is_array()    ? fmt::format("an array of length {}", value.items().size())
         : value.is_object() ? "an object"
         : value.is_string() ? fmt::format("the text {}, which lines with arrays cannot have", value.dump())
                             : value.dump();

@@ -56,14 +56,15 @@ void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
       problem =
           fmt::format("{}: expected a mask in a format that keeps values (PNG or BMP), found a JPEG", name);
     else if (image.height != mask.height || image.width != mask.width)
-      problem = fmt::format("{}: expected a mask of {} x {} pixels as its image {}, found {} x {}", name,
-                            image.width, image.height, set.pictures->name(number), mask.width, mask.height);
+      problem =
+          fmt::format("{}: expected a mask of {} x {} pixels, the size of its image {}, found {} x {}", name,
+                      image.width, image.height, set.pictures->name(number), mask.width, mask.height);
   });
   const auto is_problem = [](const std::string& text) { return !text.empty(); };
   const auto first = std::find_if(problems.begin(), problems.end(), is_problem);
   if (first != problems.end())
     throw UserError(*first + describe_others(std::count_if(first, problems.end(), is_problem) - 1,
-                                             "do not fit their images", false));
+                                             "cannot be used as masks", false));
 }
 
 /// Returns the column of the targets of a set. `images` are its checked images; with OnError::skip, images

@@ -137,7 +137,7 @@ class TarWalk {
     const bool is_file = type == '0' || type == '\0' || type == '7';
     auto bytes = tar_number(field_of(header, kTarSize));
     if (is_file && size_) bytes = size_;
-    if (!bytes) fail(at, "a file's size", "an invalid one");
+    if (!bytes) fail(at, "a file's size", "an invalid number");
     // Links, folders and devices have no content, whatever size the header gives.
     const int64_t content = type >= '1' && type <= '6' ? 0 : *bytes;
     if (content > file_.size() - at - kTarBlock)
@@ -146,7 +146,7 @@ class TarWalk {
     if (type == 'L' || type == 'x')
       read_extension(type, at + kTarBlock, content);
     else if (type == 'S')
-      fail(at, "a whole file", "one with holes (GNU sparse)");
+      fail(at, "a file without holes", "a sparse file of GNU tar");
     else if (type != 'K' && type != 'g')
       add(header, {"", at, at + kTarBlock, content, is_file}, type, members);
     const int64_t next = at + kTarBlock + content;
@@ -192,12 +192,12 @@ class TarWalk {
 
   void take_record(int64_t at, std::string_view key, std::string_view value) {
     if (key == "path") name_ = until_zero(value);
-    if (key.starts_with("GNU.sparse.")) fail(at, "a whole file", "one with holes (GNU sparse)");
+    if (key.starts_with("GNU.sparse.")) fail(at, "a file without holes", "a sparse file of GNU tar");
     if (key != "size") return;
     int64_t size = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
     if (error != std::errc() || end != value.data() + value.size() || size < 0)
-      fail(at, "a file's size", "an invalid one");
+      fail(at, "a file's size", "an invalid number");
     size_ = size;
   }
 

@@ -62,8 +62,9 @@ struct Binding {
     std::vector<V> chosen;
     const bool is_unnamed = wanted.size() == 1 && wanted[0].name.empty();  // true for a model's only target
     if (is_unnamed && !several.empty())
-      request.fail(fmt::format("'{}' is for models with several outputs, but this one has one; give '{}'",
-                               several_key, one_key));
+      request.fail(
+          fmt::format("'{}' is for models with several outputs, but this model has only one; give '{}'",
+                      several_key, one_key));
     for (const TensorSpec& spec : wanted) {
       if (const V* named = several.find(spec.name))
         chosen.push_back(*named);

@@ -74,11 +74,10 @@ std::shared_ptr<const AffineStage> AffineStage::then(std::vector<double> scale,
     stage->run_offset_[i] = 0;
   }
   const auto fits = [](double value) { return std::isfinite(static_cast<float>(value)); };
-  if (!std::all_of(stage->scale_.begin(), stage->scale_.end(), fits) ||
-      !std::all_of(stage->offset_.begin(), stage->offset_.end(), fits))
-    throw UserError(fmt::format("expected a scale and an offset that fit float32, found {} and {}",
-                                *std::max_element(stage->scale_.begin(), stage->scale_.end()),
-                                *std::max_element(stage->offset_.begin(), stage->offset_.end())));
+  for (const auto* values : {&stage->scale_, &stage->offset_})
+    if (const auto bad = std::find_if_not(values->begin(), values->end(), fits); bad != values->end())
+      throw UserError(fmt::format("expected a scale and an offset that fit float32, found the {} {}",
+                                  values == &stage->scale_ ? "scale" : "offset", *bad));
   return stage;
 }
 

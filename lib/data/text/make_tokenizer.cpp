@@ -40,7 +40,8 @@ std::shared_ptr<const Tokenizer> tokenizer_of(const DataFacts& facts) {
     throw UserError("the run has no tokens: it was not trained on text (dataset.train: {text: ...})");
   for (const auto& [name, learned] : all)
     if (learned != all.begin()->second)
-      throw UserError("the run was trained on several texts with different vocabularies; expected one");
+      throw UserError(
+          "the run was trained on several texts with different vocabularies; expected one vocabulary");
   return make_tokenizer(all.begin()->second);
 }
 

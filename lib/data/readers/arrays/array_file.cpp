@@ -100,10 +100,10 @@ void decode_rows(const std::string& name, StoredType type, int64_t first_element
   if (good == count) return;
   const int64_t element = first_element + good;
   if (type.kind == StoredType::Kind::real)
-    throw UserError(fmt::format("{}: expected numbers that fit float32, found a larger one at element {}",
-                                name, element));
-  throw UserError(
-      fmt::format("{}: expected integers that fit int32, found a larger one at element {}", name, element));
+    throw UserError(fmt::format(
+        "{}: expected numbers that fit float32, found a number out of range at element {}", name, element));
+  throw UserError(fmt::format(
+      "{}: expected integers that fit int32, found a number out of range at element {}", name, element));
 }
 
 std::shared_ptr<const Column> rows_in_file(std::shared_ptr<const InputFile> file, const std::string& name,

@@ -83,7 +83,9 @@ Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
   if (const auto part = missing_part(file, name))
     throw UserError(fmt::format("{}: expected a dataset '{}', found no '{}'", path, name, *part));
   dataset = Hdf5Handle(H5Dopen2(file, name.c_str(), chunk_cache()));
-  if (!dataset) throw UserError(fmt::format("{}: expected a dataset, found something else", where));
+  if (!dataset)
+    throw UserError(fmt::format(
+        "{}: expected a dataset, found another object, such as a group, or a damaged dataset", where));
   const Hdf5Handle space(H5Dget_space(dataset));
   const int rank = H5Sget_simple_extent_ndims(space);
   if (rank < 1) throw UserError(fmt::format("{}: expected an array of samples, found a single value", where));

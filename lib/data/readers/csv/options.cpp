@@ -109,7 +109,10 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
   for (const auto& [name, text] :
        {std::pair("decimal", options.decimal), std::pair("thousands", options.thousands)})
     if (text && std::string_view("0123456789+-eE\"\n").find(*text) != std::string_view::npos)
-      diagnostics.error(node, fmt::format("{}: expected a character that is not part of a number", name));
+      diagnostics.error(
+          node,
+          fmt::format("{}: expected a character other than a digit, +, -, e, E, a quote or a line break",
+                      name));
   if (options.thousands == decimal)
     diagnostics.error(
         node,

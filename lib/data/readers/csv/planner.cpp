@@ -29,7 +29,7 @@ size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
     const auto count = static_cast<int64_t>(start.width());
     const int64_t index = *field.index < 0 ? *field.index + count : *field.index;
     if (index < 0 || index >= count)
-      throw UserError(fmt::format("{}: expected a column from {} to {}, found {}", start.path, -count,
+      throw UserError(fmt::format("{}: expected a column index from {} to {}, found {}", start.path, -count,
                                   count - 1, *field.index));
     return static_cast<size_t>(index);
   }

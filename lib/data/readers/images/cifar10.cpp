@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/files/input_file.h"
 #include "data/readers/reader.h"
 
@@ -121,8 +122,10 @@ class Cifar10Reader final : public Reader {
  private:
   static SourceColumns open_records(const std::vector<std::string>& paths, const ReadRequest& request) {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
-      request.fail(fmt::format("cifar10 needs a model with one input and one target; this one has {} and {}",
-                               request.inputs.size(), request.targets.size()));
+      request.fail(
+          fmt::format("cifar10 needs a model with one input and at most one target; this model has {} and {}",
+                      format_plural(static_cast<int64_t>(request.inputs.size()), "input"),
+                      format_plural(static_cast<int64_t>(request.targets.size()), "target")));
     const auto records = std::make_shared<const Records>(paths);
     const std::string name = fmt::format("{}", fmt::join(paths, ", "));
     Columns columns{std::make_shared<Cifar10Images>(name, records)};

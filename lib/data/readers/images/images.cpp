@@ -173,22 +173,25 @@ void check_target_images(const ImagesOptions& options, const ConfigNode& node, D
   if (!options.target_images) return;
   const TargetImages& targets = *options.target_images;
   const ConfigNode& written = *node.find("target_images");
-  const auto refuse = [&](const char* why) {
+  const auto refuse = [&](const std::string& why) {
     diagnostics.error(written, std::string("target_images: ") + why);
   };
   if (options.hdf5)
-    refuse("they belong to images in folders or in a csv file; for arrays in HDF5, use the reader hdf5");
+    refuse(
+        "the option is for images in folders or listed in a csv file; for arrays in HDF5, use the reader "
+        "hdf5");
   else if (options.csv && targets.directory)
     refuse("with csv, the paths of the targets are in its column 'target_image'; leave 'directory' out");
   else if (options.csv && !options.csv->target_image)
-    refuse("csv has no column of their paths: give its 'target_image'");
+    refuse("give 'target_image' in 'csv', the column of the targets' paths");
   else if (!options.csv && !targets.directory)
     refuse("give 'directory', the folder with the target of each image");
   if (options.class_names.empty()) return;
   if (!targets.classes)
     refuse("images have no classes: leave 'class_names' out, or give 'classes' for masks");
   else if (!targets.classes->are_numbers() && options.class_names.size() != targets.classes->colours.size())
-    refuse("expected as many 'classes' as 'class_names'");
+    refuse(fmt::format("expected as many 'classes' as 'class_names', found {} and {}",
+                       targets.classes->colours.size(), options.class_names.size()));
 }
 
 }  // namespace

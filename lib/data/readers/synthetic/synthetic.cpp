@@ -156,8 +156,11 @@ class SyntheticReader final : public Reader {
           input.low != static_cast<double>(static_cast<int64_t>(input.low)))
         request.fail(
             fmt::format("synthetic: '{}' has integers; expected a uniform distribution over at least two "
-                        "integers from low to high - 1, found {} to {}",
-                        wanted.name, input.low, input.high - 1));
+                        "integers from low to high - 1, found {}",
+                        wanted.name,
+                        input.distribution != Distribution::uniform
+                            ? std::string("a normal distribution")
+                            : fmt::format("{} to {}", input.low, input.high - 1)));
       return integers_from(static_cast<int32_t>(input.low), static_cast<uint32_t>(most));
     }
     if (input.distribution == Distribution::uniform)

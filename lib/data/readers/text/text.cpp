@@ -108,7 +108,7 @@ class TextReader final : public Reader {
   static void check_ends(const ReadRequest& request) {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
       request.fail(
-          fmt::format("text needs a model with one input and at most one target; this one has {} and {}",
+          fmt::format("text needs a model with one input and at most one target; this model has {} and {}",
                       request.inputs.size(), request.targets.size()));
   }
 

@@ -116,7 +116,7 @@ void OpenKerasFile::open_archive() {
   image_ = archive.read(*weights);
   if (image_.size > 0) file_ = open_image(image_, path_);
   if (!file_)
-    throw UserError(fmt::format("{}: expected an HDF5 file in {}, found something else or a damaged one",
+    throw UserError(fmt::format("{}: expected an HDF5 file in {}, found another format or a damaged file",
                                 path_, kWeightsEntry));
   heap_.emplace(file_, path_, static_cast<int64_t>(image_.size),
                 [bytes = image_](int64_t offset, void* dst, size_t count) {
@@ -145,7 +145,7 @@ void OpenKerasFile::read_attributes() {
     try {
       return Json::parse(text_of(of_file, name));
     } catch (const UserError& error) {
-      throw UserError(fmt::format("{}: the attribute {}: {}", path_, name, error.what()));
+      throw UserError(fmt::format("{}, attribute {}: {}", path_, name, error.what()));
     }
   };
   facts_.model_config = parse("model_config");

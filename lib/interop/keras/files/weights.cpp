@@ -37,7 +37,7 @@ void check_is_stored(hid_t dataset, double bytes, const std::string& where) {
   constexpr double kMostTimes = 1032, kSmall = 65536;
   const auto stored = static_cast<double>(H5Dget_storage_size(dataset));
   if (bytes > stored * (is_packed ? kMostTimes : 1) + (is_packed ? kSmall : 0))
-    throw UserError(fmt::format("{}: expected a stored array, found only the shape of one", where));
+    throw UserError(fmt::format("{}: expected a stored array, found only its shape", where));
   check_chunk_index(dataset, where);
 }
 

@@ -90,8 +90,9 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
                          : steps.values ? static_cast<double>(steps.values[0])  // Keras 1 stores a float
                                         : -1;
     if (!(count >= 0 && count <= kMost))
-      throw UserError(fmt::format(
-          "the optimizer's number of steps ('{}'): expected a number from 0, found {}", steps.name, count));
+      throw UserError(
+          fmt::format("the optimizer's number of steps ('{}'): expected a number from 0 to 9e15, found {}",
+                      steps.name, count));
     state.iteration = static_cast<int64_t>(count);
   }
   const bool by_weight = is_since_2_11 && formats.is_by_weight;

@@ -106,7 +106,8 @@ class TrainingReader {
     const bool is_short = weights->is_array() && weights->items().size() != outputs_.size();
     const Json* weight = said_of(*weights, outputs_, output);
     if (is_short || (weight && !weight->is_number()))
-      add_problem(fmt::format("has loss_weights: {}; expected a number for each output", weights->dump()));
+      add_problem(
+          fmt::format("the file has loss_weights: {}; expected a number for each output", weights->dump()));
     return weight && weight->is_number() ? *weight : Json(1);
   }
 
