@@ -393,7 +393,7 @@ bool diff_models(const DiffOptions& options) {
 
 void diff(const DiffOptions& options) {
   if (!(options.tolerance >= 0))
-    throw UserError(fmt::format("--tolerance: expected a number from 0, found {}", options.tolerance));
+    throw UserError(fmt::format("--tolerance: expected a number from 0 up, found {}", options.tolerance));
   const bool logs[] = {is_step_log(options.a), is_step_log(options.b)};
   if (logs[0] != logs[1])
     throw UserError(fmt::format("{}: this is a step log, but {} is not; compare two step logs, or two models",
@@ -410,7 +410,8 @@ void add_diff(CommandLine& line) {
       "A run (its best checkpoint, else its newest), a checkpoint, an imported model, a model file (.keras, "
       ".h5, .safetensors, .onnx: only the weights), or a step log (fit --step-log)";
   command.add_option("A", options->a, kSides).required();
-  command.add_option("B", options->b, "The same").required();
+  command.add_option("B", options->b, "The run, checkpoint, model file or step log to compare with A")
+      .required();
   command
       .add_option(
           "--tolerance", options->tolerance,

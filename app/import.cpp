@@ -47,9 +47,8 @@ class NewFolder {
     std::error_code error;
     if (found == FileType::file || found == FileType::other ||
         (found == FileType::directory && !fs::is_empty(path_, error)))
-      throw UserError(
-          fmt::format("{}: expected a folder that does not exist yet, found {}; give another --output", path_,
-                      found == FileType::directory ? "one with files" : "a file"));
+      throw UserError(fmt::format("{}: expected a new or an empty folder, found {}; give another --output",
+                                  path_, found == FileType::directory ? "a folder with files" : "a file"));
     was_there_ = found == FileType::directory;
     fs::create_directories(path_, error);
     if (error) throw UserError(fmt::format("{}: cannot be created: {}", path_, error.message()));

@@ -27,7 +27,7 @@ void stop(const StopOptions& options) {
   const std::optional<RunDirectory> around = run_directory_of(options.run);
   const RunFiles run = read_run_files(around ? around->path() : options.run);
   if (run.outcome())
-    throw UserError(fmt::format("{}: expected a job that trains there, found a run that has ended: {}",
+    throw UserError(fmt::format("{}: expected a run that a job is training, found a run that has ended: {}",
                                 run.path, run.how()));
   const RunDirectory directory(run.path);
   if (!directory.is_run())
@@ -37,7 +37,7 @@ void stop(const StopOptions& options) {
   // The lock of a job on another machine may be invisible here.
   if (!run.running)
     print_note(fmt::format(
-        "{}: no process of this machine trains there; the request is for a job on another machine",
+        "{}: no process on this machine trains this run; only a job on another machine can see the request",
         run.path));
   if (options.output.json) print_json(Json::object().set("path", run.path).set("running_here", run.running));
   if (options.output.text())

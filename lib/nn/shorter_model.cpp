@@ -128,7 +128,7 @@ PaddedSequences padded_sequences(const Graph& graph) {
         throw LengthError(
             {},
             fmt::format("batches: bucket_by_length needs sequences that are padded to one length; the input "
-                        "'{}' has {} positions, another one has {}",
+                        "'{}' has {} positions, another input has {}",
                         graph.value_name({graph.inputs[i]}), shape[0], found.positions));
       found.positions = shape[0];
       found.inputs.push_back({i, *node.layer->padding()});

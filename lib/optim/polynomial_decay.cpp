@@ -45,7 +45,7 @@ void add_polynomial_decay(Registry<Schedule>& table) {
                     "length of the decay in steps, or '5 epochs'; auto: to the end of the training",
                     or_auto(some_time()))
           .optional("end", &Options::end, "the final rate", at_least(0.0))
-          .optional("power", &Options::power, "1 is linear", at_least(0.0))
+          .optional("power", &Options::power, "the exponent; 1 is linear", at_least(0.0))
           .optional("cycle", &Options::cycle,
                     "each time the decay ends, extend its length to the next multiple of `steps`, so that "
                     "the rate rises again"));

@@ -38,7 +38,7 @@ struct Codec<StepCount> {
 
 /// Checks that a count is positive.
 inline Check<StepCount> some_time() {
-  return {"more than 0 steps", [](const StepCount& count) { return count.count > 0; }};
+  return {"more than 0 steps or epochs", [](const StepCount& count) { return count.count > 0; }};
 }
 
 }  // namespace dtrain

@@ -283,11 +283,11 @@ class HeadBuilder {
     const ReportError report_error = [&](const std::string& message) {
       const bool is_accuracy =
           written.name.ends_with("_accuracy") && message.find("target") != std::string::npos;
-      report_at(mark, written.name, diagnostics_)(
-          is_accuracy
-              ? fmt::format("{}: it does not match the loss {}; 'accuracy' matches any classification loss",
-                            message, loss_name_)
-              : message);
+      report_at(mark, written.name,
+                diagnostics_)(is_accuracy ? fmt::format("{}; the metric does not match the loss {}, but "
+                                                        "'accuracy' matches any classification loss",
+                                                        message, loss_name_)
+                                          : message);
     };
     if (target_ && metric.metric->check(*output_.spec, head_.target, report_error)) {
       metric.sums = sums_of(*metric.metric, report_error);

@@ -49,10 +49,11 @@ void check_monitor(const RunConfig& config, const MonitorNames& known, const std
                    const Mark& mark, Diagnostics& diagnostics) {
   const auto& names = known.names;
   if (is_table(config, monitor))
-    return diagnostics.error(mark, fmt::format("monitor '{}' is a table, expected a number{}", monitor,
-                                               monitor.find("confusion") == std::string::npos
-                                                   ? "; its average is a number ('average: macro')"
-                                                   : ""));
+    return diagnostics.error(
+        mark, fmt::format("monitor '{}' is a table, expected a number{}", monitor,
+                          monitor.find("confusion") == std::string::npos
+                              ? "; set an average in the metric's options, such as `average: macro`"
+                              : ""));
   if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
   const bool needs_validation = monitor.starts_with("val_") && !known.validation;
   if (!needs_validation && may_be_another(monitor, known)) return;

@@ -50,8 +50,8 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
   if (static_cast<double>(config.train.batch_size) <= most) return;
   diagnostics.error(
       config.place({"train", "batch_size"}),
-      fmt::format("batch_size: the output of {} '{}' is {} per sample, and an array may have {} elements: "
-                  "expected at most {:.0f} over {} replica{}, found {}",
+      fmt::format("batch_size: the output of {} '{}' is {} per sample, and an array may have at most {} "
+                  "elements; expected at most {:.0f} samples over {} replica{}, found {}",
                   largest->kind, largest->name, largest_output(*largest).shape.str(), kMostArrayElements,
                   most, replicas, replicas == 1 ? "" : "s", config.train.batch_size));
 }

@@ -52,7 +52,9 @@ std::optional<ClassWeights> read_class_weights(const ConfigNode& node, Diagnosti
   for (const auto& [name, value] : node.entries()) {
     double weight = 0;
     if (!Codec<double>::parse(value, "class_weight", weight, diagnostics)) continue;
-    if (!(weight >= 0)) diagnostics.error(value, fmt::format("class_weight: {} is below 0", weight));
+    if (!(weight >= 0))
+      diagnostics.error(value,
+                        fmt::format("class_weight: expected a number of at least 0, found {}", weight));
     all.weights.emplace_back(name.text(), weight);
   }
   return all;

@@ -55,12 +55,12 @@ void check_divided_replicas(const RunConfig& config, const Placement& placement,
   const auto stages = static_cast<int64_t>(placement.replicas[0].size());
   if (stages < world.size())
     report(
-        fmt::format("{} stage{} cannot be divided among {} processes: name at least {} devices for each "
+        fmt::format("{} stage{} cannot be divided among {} processes; name at least {} devices for each "
                     "replica, such as [cpu:0, cpu:1] or [gpu:0, gpu:0], or start fewer processes",
                     stages, stages == 1 ? "" : "s", world.size(), world.size()));
   if (std::ssize(placement.replicas) * stages * stages * 2 > World::kChannels)
     report(
-        fmt::format("{} replicas of {} stages are too many: expected at most {} for replicas * stages * "
+        fmt::format("{} replicas of {} stages are too many; expected at most {} for replicas * stages * "
                     "stages",
                     placement.replicas.size(), stages, World::kChannels / 2));
 }

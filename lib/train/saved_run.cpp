@@ -119,8 +119,9 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
   for (int tries = 10;; --tries) {
     const TrainingState state = saved_state(newest);
     if (!state.best)
-      throw UserError(fmt::format("{}: its run has no best checkpoint: {}; omit --best to use the newest",
-                                  directory.path(), why_no_best(saved_config(newest, {}), state)));
+      throw UserError(
+          fmt::format("{}: the run has no best checkpoint, because {}; omit --best to use the newest",
+                      directory.path(), why_no_best(saved_config(newest, {}), state)));
     if (state.best->step == state.step) return newest;
     const std::string path = directory.checkpoint_path(state.best->step);
     if (file_type(path) != FileType::nothing || tries == 0) return Checkpoint::load(path);

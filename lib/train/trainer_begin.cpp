@@ -122,7 +122,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     state_.sums.assign(count_totals(config_.graph, config_.heads),
                        0.0);  // saved sums may belong to other metrics
   if (state_.sums.size() != count_totals(config_.graph, config_.heads))
-    throw UserError(fmt::format("{}: expected sums of {} totals, found {}", checkpoint.path(),
+    throw UserError(fmt::format("{}: expected {} sums of losses and metrics, found {}", checkpoint.path(),
                                 count_totals(config_.graph, config_.heads), state_.sums.size()));
   if (const auto names = clear_outdated(config_, state_.sums, state_.sums_version); state_.step_in_epoch > 0)
     for (const std::string& name : names)

@@ -63,7 +63,7 @@ class Messages(Case):
         error = self.fit("--set", "train.optimizer.adam.learning_rate=0.1,0.2", expect=2).err
         self.assertIn("--set train.optimizer.adam.learning_rate=0.1,0.2: `dtrain sweep` takes several values", error)
         error = self.fit("--set", "train.loss=binary_crossentropy", "--set", "model.layers.2.dense.units=1", expect=2).err
-        self.assertIn("it does not match the loss binary_crossentropy; 'accuracy' matches any classification loss", error)
+        self.assertIn("the metric does not match the loss binary_crossentropy, but 'accuracy' matches any classification loss", error)
         error = self.fit("--set", "model.layers.2.dense.units=1", expect=2).err
         self.assertIn("'dense_1', which takes 0 to 0; class 1 needs an output of at least 2 units, but it has 1 (`units: auto`", error)
 

@@ -101,7 +101,7 @@ MISTAKES = [
     ("kernel_size: 3", "kernel_size: 1000001, padding: same", "- @conv2d", "its kernel of 1000001x1000001x3x4 has more"),
     ("kernel_size: 3", "kernel_size: 3, padding: same, dilation_rate: 2147483647", "- @conv2d", "reaches over"),
     ("repeat: 2", "repeat: @2147483647", "a number from 1 to 10000"),
-    ("batch_size: 16", "batch_size: @2147483647", "and an array may have 2147483647 elements"),
+    ("batch_size: 16", "batch_size: @2147483647", "and an array may have at most 2147483647 elements"),
     ("learning_rate: 0.001", "learning_rate: @1e39", "(the range of float32)"),
     ("seed: 1", "seed: 1\nname: @a/b", "a valid folder name"),
     ("seed: 1", "seed: 1\nname: @..", "a valid folder name"),

@@ -65,7 +65,7 @@ class Best(Case):
                          rf"{path.name}: expected the best checkpoint so far.*omit --best to use the newest")
         self.fit(output="plain")
         process = self.dtrain("evaluate", "plain", "--best", expect=2)
-        self.assertIn("plain: its run has no best checkpoint", process.err)
+        self.assertIn("plain: the run has no best checkpoint", process.err)
         self.assertIn("checkpoint: {best: {monitor: val_loss}}", process.err)
 
 

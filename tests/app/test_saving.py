@@ -67,7 +67,7 @@ class Signals(Saving):
         self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
         self.assertEqual(process.err.count("dtrain stop: saving and ending"), 1)
         self.assertFalse((self.dir / "run/stop-request").exists())
-        self.assertIn("run: expected a job that trains there, found a run that has ended: stopped at step", self.dtrain("stop", "run", expect=2).err)
+        self.assertIn("run: expected a run that a job is training, found a run that has ended: stopped at step", self.dtrain("stop", "run", expect=2).err)
         self.assertIn("found a run that has ended", self.dtrain("stop", "run/checkpoints", expect=2).err)
         self.assertIn("missing: expected a run directory", self.dtrain("stop", "missing", expect=2).err)
         self.assertIn("config.yaml: expected a run, found a configuration", self.dtrain("stop", "config.yaml", expect=2).err)
@@ -85,7 +85,7 @@ class Signals(Saving):
         """The run has no end in its record, and its lock is not visible."""
         self.write("config.yaml", CONFIG)
         self.kill_on_the_way("fit", "config.yaml", "--output", "run")
-        self.assertIn("no process of this machine trains there", self.dtrain("stop", "run").err)
+        self.assertIn("no process on this machine trains this run", self.dtrain("stop", "run").err)
         self.assertTrue((self.dir / "run/stop-request").exists())
 
     def test_two_simultaneous_signals_count_as_one(self):

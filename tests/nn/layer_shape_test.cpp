@@ -128,7 +128,7 @@ TEST_CASE("errors of volume layers name expected and found shapes") {
   check_error("max_pooling3d: {pool_size: [6, 1, 1]}", {volume},
               "pool_size 6x1x1 is larger than its input 5x6x7x2");
   check_error("conv3d: {filters: 1, kernel_size: 3, dilation_rate: [3, 1, 1]}", {volume},
-              "kernel_size 3x3x3, spread out over 7x3x3, is larger");
+              "kernel_size 3x3x3, dilated to 7x3x3, is larger");
   check_error(
       "conv3d: {filters: 1, kernel_size: 3, padding: same, dilation_rate: 600000}", {volume},
       "kernel_size 3x3x3 with dilation_rate 600000x600000x600000 reaches over 1200001x1200001x1200001");
@@ -259,7 +259,7 @@ TEST_CASE("errors name expected and found shapes") {
   check_error("conv2d: {filters: 1, kernel_size: [1, 6]}", {image},
               "kernel_size 1x6 is larger than its input 5x5x64");
   check_error("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
-              "kernel_size 3x3, spread out over 7x7, is larger");
+              "kernel_size 3x3, dilated to 7x7, is larger");
   check_error("permute: [2, 1]", {image}, "dims [2, 1] has 2 axes, but its input");
   check_error("permute: [1, 1, 2]", {image}, "each number from 1 to the number of axes (5 at most) once");
   check_error("repeat_vector: 2", {image}, "expected an input of one axis");

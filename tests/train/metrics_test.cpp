@@ -61,7 +61,7 @@ TEST_CASE("errors in metrics and weights have source locations") {
        "auc: keeps 131072000 counts for an output of shape 1000; all metrics of a run may keep at most "
        "16777216");
   says({"train.class_weight=even"}, "expected 'balanced', or a mapping from classes to weights");
-  says({"train.class_weight={0: -1}"}, "class_weight: -1 is below 0");
+  says({"train.class_weight={0: -1}"}, "class_weight: expected a number of at least 0, found -1");
   CHECK(errors_of({"train.metrics={dense_1: [{f1_score: {average: macro}}]}", "train.class_weight=balanced",
                    "checkpoint.best={monitor: val_f1_score}"}) == "");
 }

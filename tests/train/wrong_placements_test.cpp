@@ -158,11 +158,11 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1], stages: [@left/stem]"), "", "",
      "stages: 'left/stem' begins the model, so the first stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: @[head]"), "", "",
-     "stages: 3 devices per replica make as many stages: expected the 2 layers with which the stages after "
-     "the first begin, found 1 (`stages: auto` chooses)"},
+     "stages: 3 devices per replica make 3 stages: expected the 2 layers with which the stages after "
+     "the first begin, found 1; `stages: auto` chooses the layers"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @[merged, head]"), "", "",
-     "stages: 2 devices per replica make as many stages: expected the one layer with which the stages after "
-     "the first begin, found 2 (`stages: auto` chooses)"},
+     "stages: 2 devices per replica make 2 stages: expected the one layer with which the stages after "
+     "the first begin, found 2; `stages: auto` chooses the layers"},
     {pipeline("devices: [cpu:0], stages: @[head]"), "", "",
      "stages: 1 device per replica makes one stage: expected no layer with which another stage begins, "
      "found "},

@@ -70,7 +70,8 @@ class RunReader {
       return {};
     }
     if (open_.size() > kMostBases) {
-      diagnostics_.error(base, fmt::format("base: expected a chain of at most {} files", kMostBases));
+      diagnostics_.error(base,
+                         fmt::format("base: expected a chain of at most {} files, found more", kMostBases));
       return {};
     }
     return read(path, base.mark());

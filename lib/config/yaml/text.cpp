@@ -101,13 +101,13 @@ std::optional<TextMistake> find_text_mistake(std::string_view text) {
           fmt::format("expected text, found the control character 0x{:02x}", static_cast<unsigned char>(c)));
     if (c == '[' || c == '{' || c == ',') {
       if (++flow_marks > kMaxFlowMarks)
-        return here(fmt::format("more than {} brackets and commas", kMaxFlowMarks));
+        return here(fmt::format("expected at most {} brackets and commas, found more", kMaxFlowMarks));
     }
     if (c == '\t' && indentation) tab = true;
     if (c != ' ' && c != '\t') {
       // A tab on a blank or comment line is harmless.
       if (indentation && tab && c != '\n' && c != '\r' && c != '#')
-        return here("a tab in the indentation; use spaces");
+        return here("expected spaces in the indentation, found a tab");
       indentation = false;
     }
     at += length;

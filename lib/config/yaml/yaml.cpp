@@ -95,7 +95,8 @@ class Builder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw YAML::ParserException(mark, "an alias inside its own anchor's value");
+    if (found == anchors_.end())
+      throw YAML::ParserException(mark, "the alias is inside the value of its own anchor");
     add(found->second, mark, YAML::NullAnchor, found->second.nodes);
   }
 
@@ -156,8 +157,8 @@ class Builder final : public YAML::EventHandler {
   void add(Subtree tree, const YAML::Mark& mark, YAML::anchor_t anchor, size_t cost = 1) {
     nodes_ += cost;
     if (nodes_ > kMaxNodes)
-      throw YAML::ParserException(mark,
-                                  fmt::format("more than {} values, counting expanded aliases", kMaxNodes));
+      throw YAML::ParserException(
+          mark, fmt::format("expected at most {} values, counting expanded aliases, found more", kMaxNodes));
     if (anchor != YAML::NullAnchor) anchors_[anchor] = tree;
     if (stack_.empty()) {
       root_ = std::move(tree);
@@ -184,7 +185,8 @@ class Builder final : public YAML::EventHandler {
   void take_key(Frame& frame, ConfigNode key, const YAML::Mark& mark) {
     if (!key.is_scalar()) throw YAML::ParserException(mark, "expected a scalar key, found " + key.describe());
     if (key.text().size() > kMaxKeyBytes)
-      throw YAML::ParserException(mark, fmt::format("a key of more than {} bytes", kMaxKeyBytes));
+      throw YAML::ParserException(mark, fmt::format("expected a key of at most {} bytes, found {} bytes",
+                                                    kMaxKeyBytes, key.text().size()));
     if (!frame.keys.insert(key.text()).second)
       diagnostics_.error(place(mark), fmt::format("duplicate key {}", key.describe()));
     frame.key = std::move(key);
@@ -223,7 +225,8 @@ class Builder final : public YAML::EventHandler {
     const size_t last = closing_quote(text_, first);
     if (last == std::string_view::npos) {
       is_unclosed_ = true;
-      return diagnostics_.error(place(mark), fmt::format("a {} that is not closed", text_[first]));
+      return diagnostics_.error(place(mark),
+                                fmt::format("the quotation mark {} is not closed", text_[first]));
     }
     const auto lines = std::count(text_.begin() + static_cast<ptrdiff_t>(first),
                                   text_.begin() + static_cast<ptrdiff_t>(last), '\n');
@@ -235,7 +238,9 @@ class Builder final : public YAML::EventHandler {
     diagnostics_.error(place(mark), fmt::format("tags are not supported, found '{}'", tag));
   }
 
-  static std::string too_deep() { return fmt::format("nested deeper than {} levels", kMaxDepth); }
+  static std::string too_deep() {
+    return fmt::format("expected at most {} levels of nesting, found more", kMaxDepth);
+  }
 
   const ByteEscapes& escapes_;
   std::string_view text_;

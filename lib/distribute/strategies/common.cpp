@@ -75,12 +75,12 @@ bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
                         fmt::format("{} cannot run this program: {}", device.id.str(), obstacle));
     return obstacle.empty();
   }
-  diagnostics.error(device.mark, gpus.count == 0 ? fmt::format("{}: no GPU ({}); there are cpu:0, cpu:1, ...",
-                                                               device.id.str(), gpus.reason)
-                                 : gpus.count == 1
-                                     ? fmt::format("{}: this machine has gpu:0 only", device.id.str())
-                                     : fmt::format("{}: this machine has gpu:0 to gpu:{}", device.id.str(),
-                                                   gpus.count - 1));
+  diagnostics.error(device.mark,
+                    gpus.count == 0 ? fmt::format("{}: no GPU can be used ({}); there are cpu:0, cpu:1, ...",
+                                                  device.id.str(), gpus.reason)
+                    : gpus.count == 1 ? fmt::format("{}: this machine has gpu:0 only", device.id.str())
+                                      : fmt::format("{}: this machine has gpu:0 to gpu:{}", device.id.str(),
+                                                    gpus.count - 1));
   return false;
 }
 

@@ -82,7 +82,7 @@ const Schema<PipelineOptions>& pipeline_schema() {
           .example("{devices: [\"cpu:0\", \"cpu:1\"], stages: auto, microbatches: 8}")
           .optional("devices", &PipelineOptions::devices,
                     "the devices, one per stage, or auto; those of the first replica come first; with "
-                    "`across: processes` each name is that of a device of the stage's process, and auto "
+                    "`across: processes` each name means a device of the stage's process, and auto "
                     "means the devices of all processes",
                     at_most(kMostReplicas))
           .optional(
@@ -215,9 +215,9 @@ class Pipeline final : public Strategy {
     }
     diagnostics.error(
         place_in(written_, {"stages"}),
-        fmt::format("stages: {} devices per replica make as many stages: expected the {} with "
-                    "which the stages after the first begin, found {} (`stages: auto` chooses)",
-                    stages, stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
+        fmt::format("stages: {} devices per replica make {} stages: expected the {} with "
+                    "which the stages after the first begin, found {}; `stages: auto` chooses the layers",
+                    stages, stages, stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
   /// Returns the bandwidth, in bytes per second, of the slowest link among typical devices of these types.

@@ -80,7 +80,7 @@ bool fits(const Window& window, const std::string& option, const TensorSpec& ima
       (size.depth <= extents.depth && size.height <= extents.height && size.width <= extents.width))
     return true;
   const auto shown = [&](const Size3& some) { return str(some, image.shape); };
-  const std::string spread_out = size == window.size ? "" : fmt::format(", spread out over {},", shown(size));
+  const std::string spread_out = size == window.size ? "" : fmt::format(", dilated to {},", shown(size));
   report_error(fmt::format("{} {}{} is larger than its input {}", option, shown(window.size), spread_out,
                            image.shape.str()));
   return false;

@@ -148,8 +148,9 @@ bool RunDirectory::is_run() const {
 
 void RunDirectory::hold() {
   if (!try_hold())
-    throw UserError(
-        fmt::format("{}: another dtrain is training there; give another directory: --output", held_->path));
+    throw UserError(fmt::format(
+        "{}: another dtrain process is training in this directory; give another directory: --output",
+        held_->path));
 }
 
 bool RunDirectory::try_hold() {

@@ -116,7 +116,7 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
                                        std::string_view tables) try {
   const auto count = [](const Json& holder, const char* key) {
     const int64_t value = holder.at(key).as_int();
-    if (value < 0) throw UserError(fmt::format("'{}' is {}", key, value));
+    if (value < 0) throw UserError(fmt::format("'{}' is {}, expected at least 0", key, value));
     return value;
   };
   TrainingState state;

@@ -94,9 +94,11 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
                           length(image[1], size.width, options_.strides.width), options_.filters};
     // For some paddings, a convolution of an image of the output's size does not give the size of the input.
     if (output[0] < 1 || output[1] < 1 || window_positions(window(), output, image[2]) != image) {
-      report_error(fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}",
-                               options_.output_padding.value_or(0), str(options_.kernel_size),
-                               str(options_.strides), image.str()));
+      report_error(
+          fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}; give "
+                      "another output_padding, or leave it out",
+                      options_.output_padding.value_or(0), str(options_.kernel_size), str(options_.strides),
+                      image.str()));
       return {};
     }
     return {TensorSpec{{}, output, DType::float32}};

@@ -193,8 +193,9 @@ class Dot : public LayerWith<DotOptions> {
       const Shape& own = inputs[i].shape;
       const std::optional<size_t> axis = axis_in(i, own);
       if (!axis) {
-        report_error(fmt::format("axis {} does not exist in its input '{}' of {}", written_axis(i),
-                                 inputs[i].name, own.str()));
+        report_error(
+            fmt::format("axis {0} does not exist in its input '{1}' of {2}; expected 1 to {3} or -{3} to -1",
+                        written_axis(i), inputs[i].name, own.str(), own.rank()));
         return {};
       }
       extents[i] = own[*axis];
