@@ -56,10 +56,12 @@ class ConnectDeadline {
     const auto is_connected = [this] { return connected_; };
     if (changed_.wait_for(lock, limit + std::chrono::seconds(rank > 0 ? 3 : 0), is_connected)) return;
     if (rank <= 1)
-      fmt::print(stderr,
-                 "error: {}: the processes were not connected within {} seconds after MPI_Init: one of them "
-                 "has ended or is stopped, or the network does not carry MPI's messages\n",
-                 name, limit.count());
+      fmt::print(
+          stderr,
+          "error: {}: the processes were not connected within {} seconds after MPI_Init: one of them "
+          "has ended or is stopped, or the network does not carry MPI's messages (this happened before the "
+          "first step)\n",
+          name, limit.count());
     ::_exit(1);
   }
 
