@@ -404,7 +404,7 @@ class Refusals(Import):
 
     def test_nonempty_folders_are_not_changed(self):
         self.write("imported/mine.txt", "mine")
-        self.assertIn("found one with files", self.dtrain("import", "model.keras", "--output", "imported", expect=2).err)
+        self.assertIn("found a folder with files", self.dtrain("import", "model.keras", "--output", "imported", expect=2).err)
         self.assertEqual([path.name for path in (self.dir / "imported").iterdir()], ["mine.txt"])
 
     def test_a_cycle_of_layers_is_an_error(self):

@@ -134,7 +134,7 @@ checkpoint: {every: 1 epoch, keep: 2}
         self.assertEqual(process.err.count("warning: the monitored 'val_auc' is nan in epoch 1"), 1, process.err)
         self.assertNotIn("has not improved", process.err)
         self.assertEqual([line["val_auc"] for line in self.metrics()], ["nan"] * 3)
-        self.assertRegex(self.dtrain("evaluate", "run", "--best", expect=2).err, "no best checkpoint: its monitor 'val_auc' is nan")
+        self.assertRegex(self.dtrain("evaluate", "run", "--best", expect=2).err, "no best checkpoint, because its monitor 'val_auc' is nan")
         self.one_class("train.optimizer={sgd: {learning_rate: {reduce_on_plateau: {initial: 0.1, monitor: val_auc, patience: 0}}}}")
         self.assertEqual([line["learning_rate"] for line in self.metrics()], [0.1] * 3)
 

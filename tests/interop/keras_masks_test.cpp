@@ -395,7 +395,7 @@ TEST_CASE("attention reads copies of masked values that other layers read, too")
   CHECK(reads("b", 1) == "b_input_2");
   CHECK(reads("b_input_2", 0) == "e");
   CHECK(reads("sum", 0) == "a");
-  CHECK(keras_config_of(added.at("a_input").layer).config.dump() == R"({"scale":1.0,"offset":0.0})");
+  CHECK(keras_config_of(added.at("a_input").layer).config.dump() == R"({"scale": 1, "offset": 0})");
   CHECK(added.at("a_input").mask_of_output(0) == graph.nodes[1].mask_of_output(0));
 }
 

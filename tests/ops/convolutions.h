@@ -96,10 +96,11 @@ inline ConvolutionReference reference(const ConvolutionSpec& spec, const Floats&
   return r;
 }
 
-/// Returns the tolerance for sums of products. cuDNN may choose algorithms that transform images and kernels,
-/// and TF32 rounds the transformed values.
+/// Returns the tolerance for sums of products. On CPUs, the largest error of the tests is 1.1e-5: a float32
+/// sum of 864 products by oneDNN's AVX-512 kernels. cuDNN may choose algorithms that transform images and
+/// kernels, and TF32 rounds the transformed values.
 inline double error_of(const Device& device) {
-  if (!device.is_gpu()) return 1e-5;
+  if (!device.is_gpu()) return 2e-5;
   return device.math.tf32 ? 2e-3 : 5e-5;
 }
 
