@@ -85,8 +85,8 @@ class Scaling(unittest.TestCase):
                 _, sent = scaling.predict(timeline, machine, machines, scaling.LINKS[0], BUCKET, "ring")
                 ranks = machines * max(machine.gpus, 1)
                 self.assertAlmostEqual(sent / (2 * (ranks - 1) / ranks * 4 * timeline.parameters), 1, places=12, msg=name)
-        # Counts single messages: each process sends every other process the part that the receiver adds, and later the sum of its own
-        # part to all.
+        # Counts single messages. Each process adds one part: all others send it their numbers of this part, and it sends them
+        # the sum.
         for machines in COUNTS[1:]:
             parts = [scaling.SHORT * (process + 1) for process in range(machines)]
             messages = [part for process in range(machines) for other, part in enumerate(parts) if other != process]

@@ -16,7 +16,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns an identifier of the running system, which is the same in all containers on one machine.
+/// Returns the boot id of the machine. All containers on a machine have the same boot id.
 std::string boot_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;

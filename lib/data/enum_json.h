@@ -3,6 +3,10 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -21,12 +25,12 @@ const std::string& enum_text(E value) {
 /// Returns the value of this name. Throws UserError if there is none.
 template <class E>
 E enum_from(const Json& json) {
-  std::string all;
+  std::vector<std::string> names;
   for (const auto& [value, name] : names_of<E>) {
     if (name == json.as_string()) return value;
-    all += (all.empty() ? "" : ", ") + std::string(name);
+    names.push_back(name);
   }
-  throw UserError("expected one of " + all + ", found '" + json.as_string() + "'");
+  throw UserError(fmt::format("expected one of {}, found '{}'", fmt::join(names, ", "), json.as_string()));
 }
 
 }  // namespace dtrain

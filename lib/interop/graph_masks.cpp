@@ -8,6 +8,11 @@ ValueRef mask_of_input(const GraphNode& node, size_t input) {
   return input < node.masks.size() ? node.masks[input] : ValueRef();
 }
 
+bool has_masked_input(const Graph& graph, const GraphNode& node) {
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueRef input) { return graph.mask_of(input) != ValueRef(); });
+}
+
 bool reads_masks(const GraphNode& node) {
   return std::any_of(node.masks.begin(), node.masks.end(), [](ValueRef mask) { return mask != ValueRef(); });
 }

@@ -8,6 +8,9 @@ namespace dtrain {
 /// Returns the mask that a layer reads for an input; no value (node -1) if there is none.
 ValueRef mask_of_input(const GraphNode& node, size_t input);
 
+/// Returns whether any input of the node has a mask, which the layer need not read.
+bool has_masked_input(const Graph& graph, const GraphNode& node);
+
 /// Returns whether the layer reads the mask of any input.
 bool reads_masks(const GraphNode& node);
 

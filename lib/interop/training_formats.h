@@ -64,9 +64,9 @@ struct OptimizerFormats {
   bool has_only_numbers = false;
   /// Whether Keras 2.11 and later create variables weight by weight, instead of slot by slot.
   bool is_by_weight = false;
-  /// Whether Keras stores dtrain's third slot before the second.
+  /// If true, Keras stores dtrain's third slot before the second.
   bool swaps_last_slots = false;
-  /// Whether Keras's last slot of a weight with two or more axes follows from the others, which are a single
+  /// If true, Keras's last slot of a weight with two or more axes follows from the others, which are a single
   /// 0 for weights of fewer axes (adafactor: factored_squares()).
   bool is_factored = false;
   /// Number of slots per weight, including those that Keras 2 stores but does not read; 0: all slots are

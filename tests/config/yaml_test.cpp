@@ -68,7 +68,7 @@ TEST_CASE("every syntax error has a location") {
       {"a: &x [1]\nb: {<<: *x}\n",
        "f:1:8: error: <<: expected a mapping, or a list of mappings, found '1'; an alias begins with *"},
       {"a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "f:4:3: error: duplicate key '<<'"},
-      {"a: &x\n  <<: *x\n", "f:2:7: error: the alias is inside the value of its own anchor"},
+      {"a: &x\n  <<: *x\n", "f:2:7: error: the alias refers to an anchor whose value contains the alias"},
       // Unterminated constructs are reported where they begin.
       {"name: \"abc\nseed: 1\nmodel: x\n", "f:1:7: error: the quotation mark \" is not closed"},
       {"seed: 1\ntrain: {file: 'a.csv, x: 3}\n", "f:2:15: error: the quotation mark ' is not closed"},
@@ -86,8 +86,9 @@ TEST_CASE("every syntax error has a location") {
        "f:1:9: error: end of map flow not found (in the brackets opened at f:1:4; in brackets ${...} must be "
        "quoted)"},
       {"a: &x [*x]\n",
-       "f:1:8: error: the alias is inside the value of its own anchor (in the brackets opened at f:1:4)"},
-      {"a: &x\n  b: *x\n", "f:2:6: error: the alias is inside the value of its own anchor"},
+       "f:1:8: error: the alias refers to an anchor whose value contains the alias (in the brackets opened "
+       "at f:1:4)"},
+      {"a: &x\n  b: *x\n", "f:2:6: error: the alias refers to an anchor whose value contains the alias"},
       {"? [a]\n: 1\n", "f:1:3: error: expected a scalar key, found a collection or an unclosed bracket"},
       {"a:\n\tb: 1\n", "f:2:2: error: expected spaces in the indentation, found a tab"},
       {"a: [1, 2\nb: 3\n", "f:2:2: error: end of sequence flow not found (in the brackets opened at f:1:4)"},

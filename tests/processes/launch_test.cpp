@@ -94,7 +94,7 @@ TEST_CASE("one process, and the shell of a job, have no launcher") {
   CHECK(detect({}).launcher == Launcher::none);
   CHECK(detect({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}).launcher == Launcher::none);
   CHECK(detect({{"PMI_SIZE", "1"}, {"PMI_RANK", "0"}}).launcher == Launcher::none);
-  // These are the variables of sbatch's script and of salloc's shell.
+  // sbatch sets these variables for its script, and salloc for its shell. Neither starts several processes.
   CHECK(detect({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}}).launcher == Launcher::none);
   CHECK(detect(with(kSlurm, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}})).launcher ==
         Launcher::none);

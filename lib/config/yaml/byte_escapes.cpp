@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kEscape = 6;  // the length of "\udc80"
 
-/// Returns true if the text starts with the escape of a byte, or of a character that stands in for one.
-/// `page`: the first two hexadecimal digits of the escape, which are "dc" for a byte.
+/// Returns whether the text starts with an escape whose first two hexadecimal digits are `page`: "dc" for the
+/// escape of a byte, others for the characters that replace such escapes in the text.
 bool is_escape(std::string_view text, std::string_view page = "dc") {
   const auto lower = [&](size_t i) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));

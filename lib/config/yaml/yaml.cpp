@@ -96,7 +96,7 @@ class Builder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end())
-      throw YAML::ParserException(mark, "the alias is inside the value of its own anchor");
+      throw YAML::ParserException(mark, "the alias refers to an anchor whose value contains the alias");
     add(found->second, mark, YAML::NullAnchor, found->second.nodes);
   }
 

@@ -25,11 +25,11 @@ namespace dtrain {
 /// A slot's workers and parameters. All lists are by replica.
 struct SlotStateRequest {
   std::vector<Worker*> workers = {};
-  // Communicator of the slot's workers in this process or, if the state is sharded among GPUs, in all
-  // processes.
+  // One communicator for each worker of the slot. It connects the workers of this process or, if the state is
+  // sharded among GPUs, those of all processes.
   std::vector<Collective*> replicas = {};
-  // Communicator of all slots of all replicas in this process or, if the state is sharded or on GPUs or if
-  // the processes divide the replicas, in all processes.
+  // One communicator for each worker. It connects all slots of all replicas of this process. It connects
+  // those of all processes if the state is sharded or on GPUs, or if the processes divide the replicas.
   std::vector<Collective*> everyone = {};
   const ModelLayout& model;
   int slot = 0;

@@ -112,7 +112,7 @@ class TextReader final : public Reader {
                       request.inputs.size(), request.targets.size()));
   }
 
-  /// Returns the files at these paths. A path of a folder stands for all files in it.
+  /// Returns the files at these paths. For a folder, these are all files in it.
   static std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/hdf5_image.h"
+#include "interop/graph_masks.h"
 #include "interop/keras/export/graph_layers.h"
 #include "interop/keras/export/mask_copies.h"
 #include "interop/keras/export/model_config.h"
@@ -97,10 +98,7 @@ class PaddingOfAttention {
 /// Throws UserError for layers whose Keras classes treat the masks of their inputs in another way.
 void check_masks(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
-    const auto is_masked = [&](ValueRef input) { return graph.mask_of(input) != ValueRef(); };
-    if (!node.layer || node.layer->creates_mask() ||
-        std::none_of(node.inputs.begin(), node.inputs.end(), is_masked))
-      continue;
+    if (!node.layer || node.layer->creates_mask() || !has_masked_input(graph, node)) continue;
     const std::string name = keras_config_of(node.layer).class_name;
     const bool is_lost = keras_mask_rule(name) == KerasMaskRule::lost;
     const auto refuse = [&](const std::string& why) {

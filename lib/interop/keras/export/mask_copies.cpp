@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/diagnostics.h"
+#include "interop/graph_masks.h"
 #include "interop/layer_formats.h"
 
 namespace dtrain {
@@ -30,8 +31,7 @@ std::map<ValueRef, int> readers_of_values(const Graph& graph) {
 
 /// Returns whether Keras's layer for the node removes masks that its inputs have.
 bool removes_masks(const Graph& graph, const GraphNode& node) {
-  const auto is_masked = [&](ValueRef input) { return graph.mask_of(input) != ValueRef(); };
-  return node.layer && std::any_of(node.inputs.begin(), node.inputs.end(), is_masked) &&
+  return node.layer && has_masked_input(graph, node) &&
          keras_config_of(node.layer).class_name == "MultiHeadAttention";
 }
 

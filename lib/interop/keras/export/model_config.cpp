@@ -12,8 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the nodes that call each layer, in node order (which is topological), indexed by the layer's first
-/// node.
+/// Returns the nodes that call each layer, in node order, indexed by the layer's first node.
 std::vector<std::vector<int>> calls_of(const Graph& graph) {
   std::vector<std::vector<int>> calls(graph.nodes.size());
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i)

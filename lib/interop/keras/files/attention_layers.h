@@ -27,7 +27,7 @@ inline constexpr std::array kAttentionInputs{"query_input", "value_input", "key_
 /// The names of the layers that have the weights.
 inline constexpr std::array kAttentionProducts{"query_product", "key_product", "value_product",
                                                "attention_output"};
-/// The options that have the same values in all these layers.
+/// The options of an attention layer that its layers for queries, keys, values and outputs share.
 inline constexpr std::array kAttentionWeightOptions{"kernel_initializer", "kernel_regularizer",
                                                     "kernel_constraint",  "bias_initializer",
                                                     "bias_regularizer",   "bias_constraint"};

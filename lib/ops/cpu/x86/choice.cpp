@@ -32,8 +32,7 @@ std::vector<const Kernels*> supported_kernels() {
   if (tables.empty())
     throw Error(
         "This CPU lacks instructions that this program was built for. Build it on this machine, or configure "
-        "it with "
-        "-DDTRAIN_CPU_KERNELS=all for every x86-64 CPU since 2009");
+        "it with -DDTRAIN_CPU_KERNELS=all for other x86-64 CPUs");
   return tables;
 }
 
