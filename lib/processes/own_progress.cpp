@@ -28,13 +28,19 @@ ProcessProgress OwnProgress::get() {
 }
 
 bool OwnProgress::hangs(Seconds elapsed) {
+  // Messages of other processes may make two calls follow each other at once. Then a thread that wakes up
+  // from time to time may use much of the time between them, although it uses little altogether.
+  constexpr Seconds kLeastMeasured(0.2);
+  measured_ += elapsed;
+  if (measured_ < kLeastMeasured) return false;
+  const Seconds measured = std::exchange(measured_, Seconds(0));
   const bool is_active = activity_.since_last_call();
   if (hang_limit_ <= Seconds(0) || !source_) return false;
   const ProcessProgress progress = source_();
   const bool moved = progress != std::exchange(last_, progress);
   const bool is_idle =
       !moved && !progress.waits && !is_active && !ExitDeadline::is_held() && !output_blocks();
-  idle_ = is_idle ? idle_ + elapsed : Seconds(0);
+  idle_ = is_idle ? idle_ + measured : Seconds(0);
   return idle_ >= hang_limit_;
 }
 

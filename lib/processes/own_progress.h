@@ -35,16 +35,17 @@ class OwnProgress {
   /// To be called regularly, with the time since the previous call. Returns whether the process has done
   /// nothing for the limit: its progress has a source, did not change and does not wait for other processes;
   /// no thread computed or read (processes/activity.h); no ExitDeadline is held; and standard output and
-  /// error are being read.
+  /// error are being read. Looks at these at most five times a second, and returns false otherwise.
   bool hangs(Seconds elapsed);
 
  private:
   Activity activity_;
   ProcessProgress progress_;
   std::function<ProcessProgress()> source_;
-  ProcessProgress last_;  // the progress in the previous call of hangs()
+  ProcessProgress last_;  // the progress when hangs() last looked
   Seconds hang_limit_{0};
-  Seconds idle_{0};  // time since the process last did anything
+  Seconds measured_{0};  // time since hangs() last looked
+  Seconds idle_{0};      // time since the process last did anything
 };
 
 }  // namespace dtrain
