@@ -354,6 +354,8 @@ void ControlChannel::watch_own_progress(Seconds elapsed) {
   const std::string message = fmt::format(
       "the process hangs: for {:.0f} seconds it has neither computed nor read anything", limit.count());
   report_error(message);
+  send_posted();
+  for (Peer& peer : peers_) peer.connection.flush();
   if (handler) handler(complete_own_error(message));
 }
 

@@ -196,8 +196,12 @@ namespace {
 /// program count as active.
 struct HangingGroup : Group {
   std::promise<std::string> message;
+  bool was_known = false;  // whether process 0 knew of the hang when the handler was called
   explicit HangingGroup(bool waits = false) : Group(2, {Seconds(1), Seconds(20)}) {
-    channels[1]->on_hang([this](const std::string& text) { message.set_value(text); });
+    channels[1]->on_hang([this](const std::string& text) {
+      was_known = channels[0]->wait_for_failure(Seconds(2)).has_value();
+      message.set_value(text);
+    });
     channels[1]->set_progress_source([waits] {
       return ControlChannel::Progress{12, "reading samples", waits};
     });
@@ -218,6 +222,7 @@ TEST_CASE("a process that does nothing reports that it hangs") {
   REQUIRE(failure);
   CHECK(failure->message == expected);
   CHECK(group.message.get_future().get() == expected);
+  CHECK(group.was_known);
   CHECK(!group[1].failure());
 }
 
