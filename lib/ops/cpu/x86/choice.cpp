@@ -32,7 +32,7 @@ std::vector<const Kernels*> supported_kernels() {
   if (tables.empty())
     throw Error(
         "This CPU lacks instructions that this program was built for. Build it on this machine, or configure "
-        "it with -DDTRAIN_CPU_KERNELS=all for other x86-64 CPUs");
+        "it with -DDTRAIN_QUICK_BUILD=OFF for other x86-64 CPUs");
   return tables;
 }
 
