@@ -17,8 +17,8 @@ struct BlockText {
 const Schema<BlockText>& block_schema() {
   static const auto kSchema =
       Schema<BlockText>(
-          "A reusable group of layers. Its layers read the block's input as `input`; the output is that of "
-          "its last layer.")
+          "A reusable group of layers. In the block, `input` is the name of its input; its output is the "
+          "output of its last layer.")
           .optional(
               "parameters", &BlockText::parameters,
               "names of parameters and their defaults; $name in the layers' options is replaced by the value")

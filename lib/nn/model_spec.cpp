@@ -74,13 +74,14 @@ const Schema<ModelSpec>& ModelSpec::schema() {
   static const auto kSchema =
       Schema<ModelSpec>("The network: a graph of layers.")
           .required("inputs", &ModelSpec::inputs,
-                    "a mapping of the inputs' names to their shapes, or to {shape, dtype}; `auto` is the "
-                    "shape of the training split's samples")
-          .optional("blocks", &ModelSpec::blocks, "reusable groups of layers by name, used like layers")
+                    "a mapping from the inputs' names to their shapes, or to {shape, dtype}; `auto`: the "
+                    "shape of the samples in the training split")
+          .optional("blocks", &ModelSpec::blocks,
+                    "reusable groups of layers, by name; a block is used like a layer")
           .required("layers", &ModelSpec::layers,
-                    "the layers; each reads the one above unless it has `inputs`")
+                    "the layers; a layer without `inputs` reads the layer above")
           .optional("outputs", &ModelSpec::outputs,
-                    "the layers that are the model's outputs; default: the last one")
+                    "the layers whose outputs are the model's outputs; default: the last layer")
           .optional("freeze", &ModelSpec::freeze, "layers that training does not change, by name or pattern")
           .optional(
               "weights", &ModelSpec::weights,
@@ -89,11 +90,11 @@ const Schema<ModelSpec>& ModelSpec::schema() {
 }
 
 const Schema<InputSpec>& InputSpec::schema() {
-  static const auto kSchema =
-      Schema<InputSpec>("An input of the model.")
-          .required("shape", &InputSpec::shape,
-                    "shape of one sample, without the batch axis; `auto`: the shape in the training split")
-          .optional("dtype", &InputSpec::dtype, "type of its elements");
+  static const auto kSchema = Schema<InputSpec>("An input of the model.")
+                                  .required("shape", &InputSpec::shape,
+                                            "shape of one sample, without the batch axis; `auto`: the shape "
+                                            "of the samples in the training split")
+                                  .optional("dtype", &InputSpec::dtype, "type of the elements");
   return kSchema;
 }
 
@@ -134,17 +135,20 @@ namespace {
 const Schema<LayerKeys>& common_keys() {
   static const auto kSchema =
       Schema<LayerKeys>("The keys of every layer.")
-          .optional("name", &LayerKeys::name, "name of the layer; default: its type, numbered")
+          .optional(
+              "name", &LayerKeys::name,
+              "name of the layer; default: its type, with a number if the name is taken (`dense`, `dense_1`)")
           .optional("inputs", &LayerKeys::inputs,
-                    "the layers or model inputs that it reads; default: the one above")
-          .optional("trainable", &LayerKeys::trainable, "whether training changes its weights")
+                    "the layers or model inputs that the layer reads; default: the layer above")
+          .optional("trainable", &LayerKeys::trainable, "whether training changes the layer's weights")
           .optional("device", &LayerKeys::device,
-                    "device that computes it under the strategy `placed`; takes precedence over the "
-                    "strategy's patterns. On a block: the default of its layers")
+                    "device that computes the layer under the strategy `placed`; takes precedence over the "
+                    "strategy's patterns. On a block: the default for its layers")
           .optional("recompute", &LayerKeys::recompute,
-                    "whether its activations are recomputed in backward instead of kept: the same results "
-                    "with less memory and more time. On a block: its layers are recomputed together, and "
-                    "their own option is ignored; `{segment: NAME}` does the same for consecutive layers");
+                    "true: the backward pass recomputes the layer's activations, which are then not kept in "
+                    "memory; the results are the same, and a step takes longer. On a block: its layers are "
+                    "recomputed together, and their `recompute` is ignored. `{segment: NAME}`: consecutive "
+                    "layers with the same NAME are recomputed together");
   return kSchema;
 }
 
@@ -154,27 +158,26 @@ const Schema<LayerKeys>& LayerKeys::layer_schema() {
   static const auto kSchema =
       Schema<LayerKeys>(common_keys())
           .optional("shared_with", &LayerKeys::shared_with,
-                    "an earlier layer of the same type, whose weights and options this layer shares. A "
-                    "`dense` layer may also share those of an `embedding`: it computes activation(x "
-                    "embeddings^T), and has only the option `activation`")
-          .optional(
-              "activity_regularizer", &LayerKeys::activity_regularizer,
-              "penalty on the layer's outputs, which is added to the loss: the sum over a batch, divided by "
-              "the number of its samples; default: none")
+                    "an earlier layer of the same type, whose weights and options this layer uses. A `dense` "
+                    "layer can also use the weights of an `embedding`: it then computes activation(x @ "
+                    "transpose(embeddings)), and its only option is `activation`")
+          .optional("activity_regularizer", &LayerKeys::activity_regularizer,
+                    "penalty on the layer's outputs, added to the loss: the sum over the batch divided by "
+                    "the number of samples; default: none")
           .optional("ignore_mask", &LayerKeys::ignore_mask,
-                    "whether the layer treats padding as data; the mask of its inputs ends here. Without it, "
-                    "a layer that cannot take a mask into account is an error");
+                    "true: the layer treats padding as data, and its output has no mask; false: a layer that "
+                    "cannot handle the mask of its input is reported as an error");
   return kSchema;
 }
 
 const Schema<LayerKeys>& LayerKeys::block_schema() {
-  static const auto kSchema =
-      Schema<LayerKeys>(common_keys())
-          .optional("shared_with", &LayerKeys::shared_with,
-                    "an earlier use of the same block, whose weights and parameters this use shares, layer "
-                    "by layer")
-          .optional("repeat", &LayerKeys::repeat, "number of copies; each reads the previous one",
-                    between<int64_t>(1, kMostRepeats));
+  static const auto kSchema = Schema<LayerKeys>(common_keys())
+                                  .optional("shared_with", &LayerKeys::shared_with,
+                                            "an earlier use of the same block, whose weights and parameters "
+                                            "this use shares, layer by layer")
+                                  .optional("repeat", &LayerKeys::repeat,
+                                            "number of copies in sequence; each copy reads the previous one",
+                                            between<int64_t>(1, kMostRepeats));
   return kSchema;
 }
 

@@ -70,10 +70,10 @@ const Schema<PretrainedWeights>& PretrainedWeights::schema() {
               "a run directory (its best checkpoint, or else its newest), a checkpoint, an imported model's "
               "folder, or an .h5, .weights.h5, .keras or .safetensors file")
           .optional("rename", &PretrainedWeights::rename,
-                    "names or patterns of the file's weights, and their names in this model")
+                    "a mapping from names or patterns of the file's weights to their names in this model")
           .optional("skip", &PretrainedWeights::skip,
-                    "weights of this model to initialize instead of loading, by pattern")
-          .optional("unused", &PretrainedWeights::unused, "weights of the file to ignore, by pattern");
+                    "patterns of this model's weights that are initialized instead of loaded")
+          .optional("unused", &PretrainedWeights::unused, "patterns of the file's weights to ignore");
   return kSchema;
 }
 

@@ -30,7 +30,7 @@ Schema<Options> with_kernel_and_bias(Schema<Options> schema, const std::string& 
   schema
       .optional("activation", static_cast<OptionalActivation Options::*>(&Options::activation),
                 "activation function of the output")
-      .optional("use_bias", static_cast<bool Options::*>(&Options::use_bias), "add a bias")
+      .optional("use_bias", static_cast<bool Options::*>(&Options::use_bias), "whether to add a bias")
       .part("kernel_", static_cast<WeightOptions Options::*>(&Options::kernel),
             weight_schema("the [" + axes + "] kernel"))
       .part("bias_", static_cast<WeightOptions Options::*>(&Options::bias), weight_schema("the bias"))

@@ -16,16 +16,16 @@ struct Space;
 
 template <>
 struct Space<Size2> {
-  static constexpr std::string_view kName = "image", kAxes = "height, width";
+  static constexpr std::string_view kName = "image", kOne = "an image", kElement = "pixel";
+  static constexpr std::string_view kAxes = "height, width";
   static constexpr auto kInput = image_input;
-  static constexpr bool kVolumes = false;
 };
 
 template <>
 struct Space<Size3> {
-  static constexpr std::string_view kName = "volume", kAxes = "depth, height, width";
+  static constexpr std::string_view kName = "volume", kOne = "a volume", kElement = "voxel";
+  static constexpr std::string_view kAxes = "depth, height, width";
   static constexpr auto kInput = volume_input;
-  static constexpr bool kVolumes = true;
 };
 
 /// Returns the extents followed by `further`.

@@ -19,8 +19,9 @@ Schema<WeightOptions> weight_schema(const std::string& what) {
   using O = WeightOptions;
   return Schema<O>("Options of a weight.")
       .optional("initializer", &O::initializer, fmt::format("initial values of {}", what))
-      .optional("regularizer", &O::regularizer, fmt::format("penalty on {}, part of the loss", what))
-      .optional("constraint", &O::constraint, fmt::format("limit of {} after each update", what));
+      .optional("regularizer", &O::regularizer, fmt::format("penalty on {}, added to the loss", what))
+      .optional("constraint", &O::constraint,
+                fmt::format("constraint on {}, applied after each update", what));
 }
 
 }  // namespace dtrain

@@ -11,11 +11,12 @@ struct ActivationOptions {
   Configured<ActivationFunction> activation;
 
   static const Schema<ActivationOptions>& schema() {
-    static const auto schema = Schema<ActivationOptions>("An activation function as a separate layer.")
-                                   .example("{activation: relu}")
-                                   .required("activation", &ActivationOptions::activation, "the function")
-                                   .positional("activation")
-                                   .details({"activation"});
+    static const auto schema =
+        Schema<ActivationOptions>("An activation function as a separate layer.")
+            .example("{activation: relu}")
+            .required("activation", &ActivationOptions::activation, "the activation function")
+            .positional("activation")
+            .details({"activation"});
     return schema;
   }
 };

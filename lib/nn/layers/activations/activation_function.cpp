@@ -33,11 +33,11 @@ struct ReluOptions {
     using O = ReluOptions;
     return Schema<O>(
                "max(x, 0). With options: min(x, max_value) if x is at least the threshold, otherwise "
-               "negative_slope (x - threshold).")
+               "negative_slope * (x - threshold).")
         .example("{max_value: 6}")
-        .optional("max_value", &O::max_value, "the greatest output, which must be above the threshold")
+        .optional("max_value", &O::max_value, "the largest output; must be above the threshold")
         .optional("negative_slope", &O::negative_slope, "slope below the threshold", at_least(0.0))
-        .optional("threshold", &O::threshold, "the smallest x that is not scaled by negative_slope",
+        .optional("threshold", &O::threshold, "the smallest x to which negative_slope does not apply",
                   at_least(0.0))
         .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
           if (o.max_value && !(static_cast<float>(*o.max_value) > static_cast<float>(o.threshold)))
@@ -63,9 +63,9 @@ struct LeakyReluOptions {
   double negative_slope = 0.2;
 
   static Schema<LeakyReluOptions> schema() {
-    return Schema<LeakyReluOptions>("x where positive, else negative_slope x.")
+    return Schema<LeakyReluOptions>("x if x is positive, otherwise negative_slope * x.")
         .example("{negative_slope: 0.1}")
-        .optional("negative_slope", &LeakyReluOptions::negative_slope, "slope for negative x", at_least(0.0));
+        .optional("negative_slope", &LeakyReluOptions::negative_slope, "factor of negative x", at_least(0.0));
   }
 
   static Made make(const LeakyReluOptions& o) {
@@ -77,7 +77,7 @@ struct EluOptions {
   double alpha = 1;
 
   static Schema<EluOptions> schema() {
-    return Schema<EluOptions>("x where positive, else alpha (exp(x) - 1).")
+    return Schema<EluOptions>("x if x is positive, otherwise alpha * (exp(x) - 1).")
         .example("{alpha: 0.5}")
         .optional("alpha", &EluOptions::alpha, "the output approaches -alpha for large negative x",
                   at_least(0.0));
@@ -90,9 +90,11 @@ struct GeluOptions {
   bool approximate = false;
 
   static Schema<GeluOptions> schema() {
-    return Schema<GeluOptions>("x times the normal distribution's cumulative function.")
+    return Schema<GeluOptions>(
+               "x times the cumulative distribution function of the standard normal distribution.")
         .example("{approximate: true}")
-        .optional("approximate", &GeluOptions::approximate, "compute with tanh instead of erf");
+        .optional("approximate", &GeluOptions::approximate,
+                  "whether to approximate the distribution function with tanh");
   }
 
   static Made make(const GeluOptions& o) {
@@ -105,10 +107,10 @@ struct HardSigmoidOptions {
 
   static Schema<HardSigmoidOptions> schema() {
     return Schema<HardSigmoidOptions>(
-               "slope x + 1/2 between 0 and 1. The slope is 1/6 in Keras 3, and was 0.2 in Keras 1 and 2.")
+               "slope * x + 1/2, clipped to [0, 1]. The slope is 1/6 in Keras 3, and was 0.2 in Keras 1 and "
+               "2.")
         .example("{slope: 0.2}")
-        .optional("slope", &HardSigmoidOptions::slope, "slope of the line through (0, 1/2)",
-                  greater_than(0.0))
+        .optional("slope", &HardSigmoidOptions::slope, "factor of x", greater_than(0.0))
         .short_by_default();
   }
 
@@ -138,24 +140,25 @@ const Registry<ActivationFunction>& registry<ActivationFunction>() {
     const auto elementwise = [&t](const std::string& name, Activation kind, const std::string& doc) {
       add_function(t, name, doc, made({.kind = kind}));
     };
-    elementwise("linear", Activation::linear, "x.");
+    elementwise("linear", Activation::linear, "x, unchanged.");
     add_with_options<ReluOptions>(t, "relu");
     add_function(t, "relu6", "relu with a max_value of 6.", ReluOptions::make({.max_value = 6}));
     add_with_options<LeakyReluOptions>(t, "leaky_relu");
     add_with_options<GeluOptions>(t, "gelu");
-    elementwise("silu", Activation::silu, "x sigmoid(x).");
-    elementwise("hard_silu", Activation::hard_silu, "x hard_sigmoid(x).");
-    elementwise("mish", Activation::mish, "x tanh(softplus(x)).");
+    elementwise("silu", Activation::silu, "x * sigmoid(x).");
+    elementwise("hard_silu", Activation::hard_silu, "x * hard_sigmoid(x).");
+    elementwise("mish", Activation::mish, "x * tanh(softplus(x)).");
     elementwise("tanh", Activation::tanh, "The hyperbolic tangent.");
     elementwise("sigmoid", Activation::sigmoid, "1 / (1 + exp(-x)).");
     add_with_options<HardSigmoidOptions>(t, "hard_sigmoid");
     add_with_options<EluOptions>(t, "elu");
-    elementwise("selu", Activation::selu,
-                "elu with an alpha of 1.67326, times 1.05070; for kernels from lecun_normal.");
+    elementwise(
+        "selu", Activation::selu,
+        "1.05070 times elu with an alpha of 1.67326. Use with kernels from the initializer lecun_normal.");
     elementwise("softplus", Activation::softplus, "log(1 + exp(x)).");
     elementwise("softsign", Activation::softsign, "x / (1 + |x|).");
     elementwise("exponential", Activation::exponential, "exp(x).");
-    add_function(t, "softmax", "exp(x) over its sum along the last axis.",
+    add_function(t, "softmax", "exp(x) divided by its sum along the last axis.",
                  std::make_shared<const ActivationFunction>(ActivationFunction{.spec = {}, .softmax = true}));
     return t;
   }();

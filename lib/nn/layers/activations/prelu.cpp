@@ -38,7 +38,8 @@ struct PreluOptions {
   static const Schema<PreluOptions>& schema() {
     using O = PreluOptions;
     static const auto schema =
-        Schema<O>("x where positive, else alpha x, with a trained alpha for each element of a sample.")
+        Schema<O>(
+            "x if x is positive, otherwise alpha * x, with a trained alpha for each element of a sample.")
             .example("{shared_axes: 1}")
             .part("alpha_", &O::alpha, weight_schema("alpha"))
             .optional("shared_axes", &O::shared_axes,

@@ -56,7 +56,7 @@ std::unique_ptr<PreparedLayer> prepare_softmax(const LayerRequest& request) {
 
 void add_softmax(Registry<Layer>& table) {
   table.add<SoftmaxLayer>("softmax",
-                          Schema<NoOptions>("exp(x) over its sum along the last axis.").details({}));
+                          Schema<NoOptions>("exp(x) divided by its sum along the last axis.").details({}));
 }
 
 }  // namespace dtrain

@@ -16,10 +16,11 @@ struct RotaryOptions {
   double base = 10000;
 
   static const Schema<RotaryOptions>& schema() {
-    static const auto schema =
-        Schema<RotaryOptions>("Rotary position embeddings.")
-            .optional("base", &RotaryOptions::base, "pair i of n is rotated by position * base^(-i / n)",
-                      greater_than(0.0));
+    static const auto schema = Schema<RotaryOptions>("Rotary position embeddings.")
+                                   .optional("base", &RotaryOptions::base,
+                                             "base of the angles: elements i and i + n of a head of size 2n "
+                                             "are rotated by position * base^(-i / n)",
+                                             greater_than(0.0));
     return schema;
   }
 };
@@ -39,26 +40,27 @@ struct MultiHeadAttentionOptions {
     const auto size = between<std::optional<int64_t>>(1, 1 << 30);
     static const auto schema =
         Schema<O>(
-            "Attention (Vaswani et al. 2017): each position of the first input gets a weighted mean of "
-            "values. If there is one input, queries, keys and values come from it. Two inputs are [query, "
-            "value], three are [query, value, key].")
+            "Multi-head attention (Vaswani et al. 2017): for each position of the query, a weighted mean of "
+            "the values. A single input is used as query, value and key. Two inputs are [query, value], "
+            "three are [query, value, key].")
             .example("{num_heads: 4, causal: true}")
-            .required("num_heads", &O::num_heads, "number of heads of queries", extent())
+            .required("num_heads", &O::num_heads, "number of query heads", extent())
             .optional("key_dim", &O::key_dim,
-                      "size of a head of queries and keys; null: the width of the first input / num_heads",
-                      size)
-            .optional("value_dim", &O::value_dim, "size of a head of values; null: key_dim", size)
+                      "size of a query or key head; null: the width of the first input / num_heads", size)
+            .optional("value_dim", &O::value_dim, "size of a value head; null: key_dim", size)
             .optional("num_key_value_heads", &O::num_key_value_heads,
-                      "number of heads of keys and values, each for num_heads / num_key_value_heads heads of "
-                      "queries; null: num_heads",
+                      "number of key and value heads, each for num_heads / num_key_value_heads query heads "
+                      "(grouped-query attention); null: num_heads",
                       size)
-            .optional("causal", &O::causal, "a position sees itself and the positions before it only")
-            .optional("dropout", &O::dropout, "fraction of the weights that training sets to zero",
+            .optional("causal", &O::causal,
+                      "whether a position attends only to itself and to the positions before it")
+            .optional("dropout", &O::dropout, "fraction of the attention weights that training sets to zero",
                       between_excluding_high(0.0, 1.0))
-            .optional("use_bias", &O::use_bias, "add biases to queries, keys, values and the output")
+            .optional("use_bias", &O::use_bias,
+                      "whether to add biases to queries, keys, values and the output")
             .optional("rotary", &O::rotary,
-                      "rotate the two halves of each head of queries and keys by their position; null: no "
-                      "rotation")
+                      "rotary position embeddings: queries and keys are rotated by angles that depend on "
+                      "their position; null: no rotation")
             .part("kernel_", &O::kernel, weight_schema("the kernels"))
             .part("bias_", &O::bias, weight_schema("the biases"))
             .details({"causal", "dropout", "use_bias", "kernel_initializer", "bias_initializer"});

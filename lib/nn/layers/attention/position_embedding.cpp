@@ -27,12 +27,13 @@ struct PositionEmbeddingOptions {
 
   static const Schema<PositionEmbeddingOptions>& schema() {
     using O = PositionEmbeddingOptions;
-    static const auto schema = Schema<O>("Adds a trained vector for each position of a sequence.")
-                                   .example("{sequence_length: 128}")
-                                   .required("sequence_length", &O::sequence_length,
-                                             "number of vectors: the largest number of positions", extent())
-                                   .optional("initializer", &O::initializer, "initial values of the vectors")
-                                   .details({"initializer"});
+    static const auto schema =
+        Schema<O>("Adds a trained vector for each position of a sequence.")
+            .example("{sequence_length: 128}")
+            .required("sequence_length", &O::sequence_length,
+                      "number of vectors, which is the largest length of a sequence", extent())
+            .optional("initializer", &O::initializer, "initial values of the vectors")
+            .details({"initializer"});
     return schema;
   }
 };
@@ -148,10 +149,10 @@ struct SinusoidalOptions {
     using O = SinusoidalOptions;
     static const auto schema =
         Schema<O>(
-            "Adds sines (even features) and cosines (odd features) of the position to a sequence (Vaswani et "
-            "al. 2017).")
+            "Adds a sine (even features) or cosine (odd features) of the position to each feature of a "
+            "sequence (Vaswani et al. 2017).")
             .optional("max_wavelength", &O::max_wavelength,
-                      "features 2 i and 2 i + 1 of n have the angle position * max_wavelength^(-2 i / n)",
+                      "features 2i and 2i + 1 of n have the angle position * max_wavelength^(-2i / n)",
                       greater_than(0.0))
             .details({"max_wavelength"});
     return schema;

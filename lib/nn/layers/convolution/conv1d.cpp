@@ -37,16 +37,18 @@ struct Conv1DOptions : KernelAndBias {
   static const Schema<Conv1DOptions>& schema() {
     using O = Conv1DOptions;
     static const auto schema = with_kernel_and_bias(
-        Schema<O>("A convolution of sequences: [length, channels] to [length, filters].")
+        Schema<O>("A convolution of sequences, from [length, channels] to [length, filters].")
             .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
             .required("filters", &O::filters, "channels of the output", extent())
-            .required("kernel_size", &O::kernel_size, "extent of the kernel", extent())
-            .optional("strides", &O::strides, "steps of the kernel over the sequence", extent())
+            .required("kernel_size", &O::kernel_size, "length of the kernel", extent())
+            .optional("strides", &O::strides,
+                      "distance between neighboring positions of the kernel in the sequence", extent())
             .optional(
                 "padding", &O::padding,
-                "'same' pads with zeros, so that the output's length is ceil(length / stride); 'causal' pads "
-                "at the beginning only, so that no output depends on later positions")
-            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements", extent()),
+                "valid: no padding; same: zeros at both ends, so that the output's length is ceil(length / "
+                "stride); causal: zeros at the start only, so that no output depends on later positions")
+            .optional("dilation_rate", &O::dilation_rate,
+                      "distance between neighboring elements of the kernel", extent()),
         "length, channels, filters");
     return schema;
   }

@@ -18,18 +18,20 @@ struct Conv1DTransposeOptions : KernelAndBias {
     using O = Conv1DTransposeOptions;
     static const auto schema =
         with_kernel_and_bias(
-            Schema<O>("A transposed convolution of sequences, which lengthens them by its strides.")
+            Schema<O>("A transposed convolution: lengthens sequences by a factor of about `strides`.")
                 .example("{filters: 16, kernel_size: 4, strides: 2, padding: same}")
                 .required("filters", &O::filters, "channels of the output", extent())
-                .required("kernel_size", &O::kernel_size, "extent of the kernel", extent())
+                .required("kernel_size", &O::kernel_size, "length of the kernel", extent())
                 .optional("strides", &O::strides,
                           "distance in the output between neighboring positions of the input", extent())
-                .optional("padding", &O::padding, "'same' gives strides times the input's length")
+                .optional("padding", &O::padding,
+                          "same: the output's length is strides times the input's length; valid: the output "
+                          "has all positions that the kernel reaches")
                 .optional("output_padding", &O::output_padding,
                           "positions added at the end; less than the strides",
                           at_least(std::optional<int64_t>(0)))
-                .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements",
-                          extent()),
+                .optional("dilation_rate", &O::dilation_rate,
+                          "distance between neighboring elements of the kernel", extent()),
             "length, filters, channels")
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (o.output_padding && *o.output_padding >= o.strides)

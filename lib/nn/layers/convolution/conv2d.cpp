@@ -18,14 +18,18 @@ const Schema<ConvOptions<Size>>& conv_schema() {
   using Of = Space<Size>;
   static const auto schema = with_kernel_and_bias(
       Schema<O>(
-          fmt::format("A convolution of {0}s: [{1}, channels] to [{1}, filters].", Of::kName, Of::kAxes))
+          fmt::format("A convolution of {0}s, from [{1}, channels] to [{1}, filters].", Of::kName, Of::kAxes))
           .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
           .required("filters", &O::filters, "channels of the output", extent())
-          .required("kernel_size", &O::kernel_size, "extent of the kernel")
-          .optional("strides", &O::strides, fmt::format("steps of the kernel over the {}", Of::kName))
+          .required("kernel_size", &O::kernel_size, "size of the kernel")
+          .optional("strides", &O::strides,
+                    fmt::format("distance between neighboring positions of the kernel in the {}", Of::kName))
           .optional("padding", &O::padding,
-                    "'same' pads with zeros, so that the output's extents are ceil(extent / stride)")
-          .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements"),
+                    fmt::format("valid: no padding; same: zeros around the {}, so that the output's size is "
+                                "ceil(size / stride)",
+                                Of::kName))
+          .optional("dilation_rate", &O::dilation_rate,
+                    "distance between neighboring elements of the kernel"),
       fmt::format("{}, channels, filters", Of::kAxes));
   return schema;
 }

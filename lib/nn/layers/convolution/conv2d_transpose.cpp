@@ -16,17 +16,20 @@ const Schema<TransposeOptions>& transpose_schema() {
   using O = TransposeOptions;
   static const auto schema =
       with_kernel_and_bias(
-          Schema<O>("A transposed convolution, which enlarges images by its strides.")
+          Schema<O>("A transposed convolution: enlarges images by a factor of about `strides`.")
               .example("{filters: 16, kernel_size: 2, strides: 2}")
               .required("filters", &O::filters, "channels of the output", extent())
-              .required("kernel_size", &O::kernel_size, "extent of the kernel")
+              .required("kernel_size", &O::kernel_size, "size of the kernel")
               .optional("strides", &O::strides,
                         "distance in the output between neighboring pixels of the input")
-              .optional("padding", &O::padding, "'same' gives strides times the input's extent")
+              .optional("padding", &O::padding,
+                        "same: the output's size is strides times the input's size; valid: the output has "
+                        "all pixels that the kernel reaches")
               .optional("output_padding", &O::output_padding,
                         "pixels added at the bottom and right; less than the strides",
                         at_least(std::optional<int64_t>(0)))
-              .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements"),
+              .optional("dilation_rate", &O::dilation_rate,
+                        "distance between neighboring elements of the kernel"),
           "height, width, filters, channels")
           .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
             const int64_t stride = std::min(o.strides.height, o.strides.width);

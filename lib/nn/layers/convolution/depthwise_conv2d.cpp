@@ -21,17 +21,20 @@ struct DepthwiseOptions {
   static const Schema<DepthwiseOptions>& schema() {
     using O = DepthwiseOptions;
     static const auto schema =
-        Schema<O>("A separate convolution of each channel, with depth_multiplier kernels for each.")
+        Schema<O>("Convolves each channel of an image separately, with depth_multiplier kernels per channel.")
             .example("{kernel_size: 3, padding: same, use_bias: false}")
-            .required("kernel_size", &O::kernel_size, "extent of the kernel")
-            .optional("strides", &O::strides, "steps of the kernel over the image")
+            .required("kernel_size", &O::kernel_size, "size of the kernel")
+            .optional("strides", &O::strides,
+                      "distance between neighboring positions of the kernel in the image")
             .optional("padding", &O::padding,
-                      "'same' pads with zeros, so that the output's extents are ceil(extent / stride)")
+                      "valid: no padding; same: zeros around the image, so that the output's size is "
+                      "ceil(size / stride)")
             .optional("depth_multiplier", &O::depth_multiplier, "output channels for each input channel",
                       extent())
-            .optional("dilation_rate", &O::dilation_rate, "distance between the kernel's elements")
+            .optional("dilation_rate", &O::dilation_rate,
+                      "distance between neighboring elements of the kernel")
             .optional("activation", &O::activation, "activation function of the output")
-            .optional("use_bias", &O::use_bias, "add a bias")
+            .optional("use_bias", &O::use_bias, "whether to add a bias")
             .part("depthwise_", &O::depthwise,
                   weight_schema("the [height, width, channels, depth_multiplier] kernel"))
             .part("bias_", &O::bias, weight_schema("the bias"))

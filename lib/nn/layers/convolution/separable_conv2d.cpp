@@ -27,18 +27,23 @@ struct SeparableOptions {
   static const Schema<SeparableOptions>& schema() {
     using O = SeparableOptions;
     static const auto schema =
-        Schema<O>("A separate convolution of each channel, then a 1x1 convolution that mixes the channels.")
+        Schema<O>(
+            "Convolves each channel of an image separately (depthwise), then mixes the channels with a 1x1 "
+            "convolution (pointwise).")
             .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
             .required("filters", &O::filters, "channels of the output", extent())
-            .required("kernel_size", &O::kernel_size, "extent of the first kernel")
-            .optional("strides", &O::strides, "steps of the first kernel over the image")
+            .required("kernel_size", &O::kernel_size, "size of the depthwise kernel")
+            .optional("strides", &O::strides,
+                      "distance between neighboring positions of the depthwise kernel in the image")
             .optional("padding", &O::padding,
-                      "'same' pads with zeros, so that the output's extents are ceil(extent / stride)")
-            .optional("dilation_rate", &O::dilation_rate, "distance between the first kernel's elements")
+                      "valid: no padding; same: zeros around the image, so that the output's size is "
+                      "ceil(size / stride)")
+            .optional("dilation_rate", &O::dilation_rate,
+                      "distance between neighboring elements of the depthwise kernel")
             .optional("depth_multiplier", &O::depth_multiplier,
-                      "channels between the convolutions for each input channel", extent())
+                      "output channels of the depthwise convolution for each input channel", extent())
             .optional("activation", &O::activation, "activation function of the output")
-            .optional("use_bias", &O::use_bias, "add a bias")
+            .optional("use_bias", &O::use_bias, "whether to add a bias")
             .part("depthwise_", &O::depthwise,
                   weight_schema("the [height, width, channels, depth_multiplier] kernel"))
             .part("pointwise_", &O::pointwise,

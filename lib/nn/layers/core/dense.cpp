@@ -19,12 +19,11 @@ struct DenseOptions : KernelAndBias {
   static const Schema<DenseOptions>& schema() {
     using O = DenseOptions;
     static const auto schema = with_kernel_and_bias(
-        Schema<O>("Fully connected: activation(x kernel + bias), over the last axis.")
+        Schema<O>("A fully connected layer: activation(x @ kernel + bias), along the last axis.")
             .example("{units: 64, activation: relu}")
             .required("units", &O::units,
-                      "size of the output's last axis; `auto`, which only a layer that gives an output of "
-                      "the model may have, is the number of classes, or the width of the target, in the "
-                      "training split",
+                      "size of the output's last axis; `auto`, only for a layer that gives an output of the "
+                      "model: the number of classes, or the width of the target, in the training split",
                       or_auto(extent())),
         "inputs, units");
     return schema;
@@ -39,7 +38,8 @@ struct TiedDenseOptions {
     using O = TiedDenseOptions;
     static const auto schema =
         Schema<O>(
-            "Projects onto the vectors of an embedding: activation(x embeddings^T), over the last axis.")
+            "Projects onto the vectors of an embedding: activation(x @ transpose(embeddings)), along the "
+            "last axis.")
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "must be false, because the layer has no bias")
             .details({"activation", "use_bias"})

@@ -16,15 +16,15 @@ struct EmbeddingOptions {
 
   static const Schema<EmbeddingOptions>& schema() {
     using O = EmbeddingOptions;
-    static const auto schema =
-        Schema<O>("Maps each integer from 0 to input_dim - 1 to a trained vector.")
-            .example("{input_dim: 1000, output_dim: 16}")
-            .required("input_dim", &O::input_dim, "number of vectors", extent())
-            .required("output_dim", &O::output_dim, "length of a vector", extent())
-            .optional("mask_zero", &O::mask_zero,
-                      "the integer 0 is padding: later layers, losses and metrics ignore these positions")
-            .part("embeddings_", &O::embeddings, weight_schema("the vectors"))
-            .details({"mask_zero"});
+    static const auto schema = Schema<O>("Maps each integer from 0 to input_dim - 1 to a trained vector.")
+                                   .example("{input_dim: 1000, output_dim: 16}")
+                                   .required("input_dim", &O::input_dim, "number of vectors", extent())
+                                   .required("output_dim", &O::output_dim, "length of a vector", extent())
+                                   .optional("mask_zero", &O::mask_zero,
+                                             "whether the integer 0 is padding: later layers, losses and "
+                                             "metrics ignore positions with padding")
+                                   .part("embeddings_", &O::embeddings, weight_schema("the vectors"))
+                                   .details({"mask_zero"});
     return schema;
   }
 };

@@ -15,7 +15,8 @@ struct MaskingOptions {
             "Masks the steps of a sequence whose features all equal a value: later layers, "
             "losses and metrics ignore them.")
             .example("{mask_value: -1}")
-            .optional("mask_value", &MaskingOptions::mask_value, "value of all features of a masked step");
+            .optional("mask_value", &MaskingOptions::mask_value,
+                      "the value of all features of a masked step");
     return schema;
   }
 };

@@ -13,9 +13,8 @@ struct ConcatenateOptions {
     static const auto schema =
         Schema<ConcatenateOptions>("Concatenates its inputs along one axis.")
             .example("{inputs: [a, b], axis: -1}")
-            .optional(
-                "axis", &ConcatenateOptions::axis,
-                "the axis, counted from the batch axis 0 (which is not allowed), or from the last axis -1");
+            .optional("axis", &ConcatenateOptions::axis,
+                      "the axis; 1 is the first axis after the batch axis, -1 the last axis");
     return schema;
   }
 };

@@ -23,16 +23,16 @@ struct DotOptions {
     using O = DotOptions;
     static const auto schema =
         Schema<O>(
-            "The products of two inputs, summed over one axis of each: a matrix product for each sample.")
+            "The dot products of two inputs along one axis of each input: a matrix product for each sample.")
             .example("{inputs: [a, b], axes: -1}")
             .required("axes", &O::axes,
-                      "the axis of both inputs, or a list with that of each: counted from the batch axis 0 "
-                      "(which is not allowed), or from the last axis -1",
+                      "the axis of both inputs, or a list with the axis of each input; 1 is the first axis "
+                      "after the batch axis, -1 the last axis",
                       {"one number or two",
                        [](const Axes& axes) { return axes.axes.size() == 1 || axes.axes.size() == 2; }})
             .optional("normalize", &O::normalize,
-                      "whether the inputs are divided by their Euclidean norms along these axes: the output "
-                      "is the cosine of the angle between them");
+                      "whether to divide the inputs by their Euclidean norms along these axes, so that the "
+                      "outputs are cosines of angles");
     return schema;
   }
 };

@@ -76,10 +76,11 @@ void add_merges(Registry<Layer>& table) {
                      return std::make_shared<const Merge>(kind);
                    });
   };
-  add("subtract", MergeKind::subtract, "Subtracts the second of two inputs of one shape from the first.");
-  add("average", MergeKind::average, "The mean, element by element, of inputs of one shape.");
-  add("maximum", MergeKind::maximum, "The largest, element by element, of inputs of one shape.");
-  add("minimum", MergeKind::minimum, "The smallest, element by element, of inputs of one shape.");
+  add("subtract", MergeKind::subtract,
+      "Subtracts the second input from the first; both have the same shape.");
+  add("average", MergeKind::average, "The elementwise mean of inputs of the same shape.");
+  add("maximum", MergeKind::maximum, "The elementwise maximum of inputs of the same shape.");
+  add("minimum", MergeKind::minimum, "The elementwise minimum of inputs of the same shape.");
 }
 
 }  // namespace dtrain

@@ -18,23 +18,21 @@ struct BatchNormalizationOptions : ScaleAndShift {
     using O = BatchNormalizationOptions;
     static const auto schema =
         with_scale_and_shift(
-            Schema<O>("Normalizes every channel to mean 0 and variance 1, then scales and shifts it. Uses "
-                      "the mean and "
-                      "variance of the batch in training (of positions that are not masked), and their "
-                      "moving averages otherwise (also with "
-                      "`trainable: "
-                      "false`).")
+            Schema<O>(
+                "Normalizes every channel to mean 0 and variance 1, then scales and shifts it. Training uses "
+                "the mean and variance of the batch, without masked positions. Evaluation, prediction and "
+                "layers with `trainable: false` use the moving averages of mean and variance.")
                 .example("{momentum: 0.9}")
-                .optional("momentum", &O::momentum, "the fraction that a moving average keeps in a step",
-                          between(0.0, 1.0))
+                .optional("momentum", &O::momentum,
+                          "weight of the old value in each update of a moving average", between(0.0, 1.0))
                 .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
             .optional("moving_mean_initializer", &O::moving_mean_initializer,
                       "initial value of the moving mean")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
                       "initial value of the moving variance")
             .optional("synchronized", &O::synchronized,
-                      "in training, compute mean and variance over the rows of all replicas, as on one "
-                      "device; otherwise each replica uses its own rows")
+                      "true: training computes mean and variance over the rows of all replicas, as on one "
+                      "device; false: each replica uses its own rows")
             .details({"momentum", "epsilon", "center", "scale", "moving_mean_initializer",
                       "moving_variance_initializer", "synchronized"});
     return schema;

@@ -23,7 +23,7 @@ struct GroupNormalizationOptions : ScaleAndShift {
                 .example("{groups: 4}")
                 .optional(
                     "groups", &O::groups,
-                    "number of groups, which divides the number of channels; -1: each channel is a group",
+                    "number of groups, a divisor of the number of channels; -1: each channel is a group",
                     between<int64_t>(-1, 1 << 30))
                 .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {

@@ -13,8 +13,8 @@ struct RmsNormalizationOptions {
     using O = RmsNormalizationOptions;
     static const auto schema =
         Schema<O>(
-            "Divides each row along the last axis by the root of its mean square, then multiplies it "
-            "by a trained scale.")
+            "Divides each row along the last axis by its root mean square, then multiplies it by a trained "
+            "scale.")
             .optional("epsilon", &O::epsilon, "added to the mean square", greater_than(0.0))
             .details({"epsilon"});
     return schema;

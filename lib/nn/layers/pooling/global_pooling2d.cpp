@@ -13,15 +13,12 @@ template <class Size>
 struct GlobalPoolingOptions {
   bool keepdims = false;
 
-  static const Schema<GlobalPoolingOptions>& schema() {
-    static const auto schema =
-        Schema<GlobalPoolingOptions>(
-            fmt::format("The largest value (max) or the mean (average) of each channel of {} {}.",
-                        Space<Size>::kVolumes ? "a" : "an", Space<Size>::kName))
-            .optional("keepdims", &GlobalPoolingOptions::keepdims,
-                      fmt::format("the output is {} of one pixel",
-                                  Space<Size>::kVolumes ? "a volume" : "an image"));
-    return schema;
+  static Schema<GlobalPoolingOptions> schema(PoolingSpec::Kind kind) {
+    return Schema<GlobalPoolingOptions>(
+               fmt::format("The {} of each channel of {}.", pooled_value(kind), Space<Size>::kOne))
+        .optional("keepdims", &GlobalPoolingOptions::keepdims,
+                  fmt::format("whether the output is {} of one {} instead of a vector", Space<Size>::kOne,
+                              Space<Size>::kElement));
   }
 };
 
@@ -56,13 +53,14 @@ class GlobalPooling : public LayerWith<GlobalPoolingOptions<Size>> {
 template <class Size>
 void add_global_poolings(Registry<Layer>& table, const std::string& axes) {
   using Options = GlobalPoolingOptions<Size>;
-  const auto of = [](PoolingSpec::Kind kind) {
-    return [kind](const Options& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
-      return std::make_shared<const GlobalPooling<Size>>(kind, options);
-    };
+  const auto add = [&](const std::string& name, PoolingSpec::Kind kind) {
+    table.add_with(name + axes, Options::schema(kind),
+                   [kind](const Options& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
+                     return std::make_shared<const GlobalPooling<Size>>(kind, options);
+                   });
   };
-  table.add_with("global_max_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::max));
-  table.add_with("global_average_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::average));
+  add("global_max_pooling", PoolingSpec::Kind::max);
+  add("global_average_pooling", PoolingSpec::Kind::average);
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include "nn/layers/common.h"
 #include "nn/layers/one_dimensional.h"
+#include "nn/layers/pooling/pooling.h"
 #include "nn/layers/table.h"
 #include "nn/layers/window.h"
 
@@ -11,31 +14,29 @@ struct Pooling1DOptions {
   std::optional<int64_t> strides;
   Border padding = Border::valid;
 
-  static const Schema<Pooling1DOptions>& schema() {
+  static Schema<Pooling1DOptions> schema(PoolingSpec::Kind kind) {
     using O = Pooling1DOptions;
-    static const auto schema =
-        Schema<O>(
-            "The largest value (max) or the mean (average) of every window of each channel of a sequence.")
-            .example("{pool_size: 2, strides: 2}")
-            .optional("pool_size", &O::pool_size, "extent of the window", extent())
-            .optional("strides", &O::strides, "steps of the window over the sequence; pool_size if null",
-                      between<std::optional<int64_t>>(1, 1 << 30))
-            .optional(
-                "padding", &O::padding,
-                "with 'same', windows may extend beyond the ends; there are ceil(extent / stride) windows");
-    return schema;
+    return Schema<O>(fmt::format("The {} of each window of a sequence, separately for each channel.",
+                                 pooled_value(kind)))
+        .example("{pool_size: 2, strides: 2}")
+        .optional("pool_size", &O::pool_size, "length of the window", extent())
+        .optional("strides", &O::strides, "distance between neighboring windows; null: pool_size",
+                  between<std::optional<int64_t>>(1, 1 << 30))
+        .optional("padding", &O::padding,
+                  "valid: all windows are inside the sequence; same: ceil(length / stride) windows, which "
+                  "are cut off at the ends");
   }
 };
 
 struct GlobalPooling1DOptions {
   bool keepdims = false;
 
-  static const Schema<GlobalPooling1DOptions>& schema() {
-    static const auto schema =
-        Schema<GlobalPooling1DOptions>(
-            "The largest value (max) or the mean (average) of each channel of a sequence.")
-            .optional("keepdims", &GlobalPooling1DOptions::keepdims, "the output is a sequence of length 1");
-    return schema;
+  static Schema<GlobalPooling1DOptions> schema(PoolingSpec::Kind kind) {
+    return Schema<GlobalPooling1DOptions>(
+               fmt::format("The {} of each channel of a sequence{}.", pooled_value(kind),
+                           kind == PoolingSpec::Kind::average ? ", without masked steps" : ""))
+        .optional("keepdims", &GlobalPooling1DOptions::keepdims,
+                  "whether the output is a sequence of length 1 instead of a vector");
   }
 };
 
@@ -62,8 +63,9 @@ class PreparedMaskedAverage : public PreparedLayer {
 class GlobalAveragePooling1D : public Layer {
  public:
   explicit GlobalAveragePooling1D(const GlobalPooling1DOptions& options)
-      : unmasked_(layer_of_sequences({"global_average_pooling2d", {}, {}},
-                                     GlobalPooling1DOptions::schema().write(options))) {}
+      : unmasked_(
+            layer_of_sequences({"global_average_pooling2d", {}, {}},
+                               GlobalPooling1DOptions::schema(PoolingSpec::Kind::average).write(options))) {}
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
@@ -79,21 +81,24 @@ class GlobalAveragePooling1D : public Layer {
   std::shared_ptr<const Layer> unmasked_;
 };
 
-/// Adds a sequence layer whose options have the same names as those of the image layer.
+/// Adds the sequence layer `name`1d, whose options have the same names as those of the image layer `name`2d.
 template <class Options>
-void add_pooling(Registry<Layer>& table, const std::string& name, const std::string& image) {
-  table.add_with(name, Options::schema(), [image](const Options& options, const ConfigNode&) {
-    return layer_of_sequences({image, {"pool_size", "strides"}, {}}, Options::schema().write(options));
+void add_pooling(Registry<Layer>& table, const std::string& name, PoolingSpec::Kind kind) {
+  table.add_with(name + "1d", Options::schema(kind), [name, kind](const Options& options, const ConfigNode&) {
+    return layer_of_sequences({name + "2d", {"pool_size", "strides"}, {}},
+                              Options::schema(kind).write(options));
   });
 }
 
 }  // namespace
 
 void add_pooling1d(Registry<Layer>& table) {
-  add_pooling<Pooling1DOptions>(table, "max_pooling1d", "max_pooling2d");
-  add_pooling<Pooling1DOptions>(table, "average_pooling1d", "average_pooling2d");
-  add_pooling<GlobalPooling1DOptions>(table, "global_max_pooling1d", "global_max_pooling2d");
-  table.add<GlobalAveragePooling1D>("global_average_pooling1d", GlobalPooling1DOptions::schema());
+  using Kind = PoolingSpec::Kind;
+  add_pooling<Pooling1DOptions>(table, "max_pooling", Kind::max);
+  add_pooling<Pooling1DOptions>(table, "average_pooling", Kind::average);
+  add_pooling<GlobalPooling1DOptions>(table, "global_max_pooling", Kind::max);
+  table.add<GlobalAveragePooling1D>("global_average_pooling1d",
+                                    GlobalPooling1DOptions::schema(Kind::average));
 }
 
 }  // namespace dtrain

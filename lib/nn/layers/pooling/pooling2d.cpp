@@ -22,21 +22,17 @@ struct PoolingOptions {
   std::optional<Size> strides;
   Border padding = Border::valid;
 
-  static const Schema<PoolingOptions>& schema() {
+  static Schema<PoolingOptions> schema(PoolingSpec::Kind kind) {
     using O = PoolingOptions;
-    static const auto schema =
-        Schema<O>(
-            fmt::format(
-                "The largest value (max) or the mean (average) of every window of each channel of {} {}.",
-                Space<Size>::kVolumes ? "a" : "an", Space<Size>::kName))
-            .example("{pool_size: 2, strides: 2}")
-            .optional("pool_size", &O::pool_size, "extent of the window")
-            .optional("strides", &O::strides,
-                      fmt::format("steps of the window over the {}; pool_size if null", Space<Size>::kName))
-            .optional(
-                "padding", &O::padding,
-                "with 'same', windows may extend beyond the border; there are ceil(extent / stride) windows");
-    return schema;
+    return Schema<O>(fmt::format("The {} of each window of {}, separately for each channel.",
+                                 pooled_value(kind), Space<Size>::kOne))
+        .example("{pool_size: 2, strides: 2}")
+        .optional("pool_size", &O::pool_size, "size of the window")
+        .optional("strides", &O::strides, "distance between neighboring windows; null: pool_size")
+        .optional("padding", &O::padding,
+                  fmt::format("valid: all windows are inside the {}; same: ceil(size / stride) windows, "
+                              "which are cut off at the border",
+                              Space<Size>::kName));
   }
 };
 
@@ -71,13 +67,14 @@ class WindowPooling : public LayerWith<PoolingOptions<Size>> {
 template <class Size>
 void add_poolings(Registry<Layer>& table, const std::string& axes) {
   using Options = PoolingOptions<Size>;
-  const auto of = [](PoolingSpec::Kind kind) {
-    return [kind](const Options& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
-      return std::make_shared<const WindowPooling<Size>>(kind, options);
-    };
+  const auto add = [&](const std::string& name, PoolingSpec::Kind kind) {
+    table.add_with(name + axes, Options::schema(kind),
+                   [kind](const Options& options, const ConfigNode&) -> std::shared_ptr<const Layer> {
+                     return std::make_shared<const WindowPooling<Size>>(kind, options);
+                   });
   };
-  table.add_with("max_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::max));
-  table.add_with("average_pooling" + axes, Options::schema(), of(PoolingSpec::Kind::average));
+  add("max_pooling", PoolingSpec::Kind::max);
+  add("average_pooling", PoolingSpec::Kind::average);
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ struct RescalingOptions {
   static const Schema<RescalingOptions>& schema() {
     using O = RescalingOptions;
     static const auto schema =
-        Schema<O>(
-            "Computes x * scale + offset. Both are one number, or one for each channel (the last axis).")
+        Schema<O>("Computes x * scale + offset. The channels are the last axis.")
             .example("{scale: 1/127.5, offset: -1}")
-            .required("scale", &O::scale, "the factor, or one for each channel")
-            .optional("offset", &O::offset, "the number added after multiplying, or one for each channel")
+            .required("scale", &O::scale, "the factor, or a list with one factor for each channel")
+            .optional("offset", &O::offset,
+                      "the number added after multiplying, or a list with one number for each channel")
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               const size_t scales = o.scale.values.size(), offsets = o.offset.values.size();
               if (scales > 1 && offsets > 1 && scales != offsets)

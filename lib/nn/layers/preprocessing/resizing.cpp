@@ -16,11 +16,11 @@ struct ResizingOptions {
     static const auto schema =
         Schema<O>("Resizes images to a height and a width, without keeping their proportions.")
             .example("{height: 32, width: 48}")
-            .required("height", &O::height, "rows of the output", extent())
-            .required("width", &O::width, "columns of the output", extent())
+            .required("height", &O::height, "height of the output, in pixels", extent())
+            .required("width", &O::width, "width of the output, in pixels", extent())
             .optional("interpolation", &O::interpolation,
-                      "'bilinear' interpolates between the centers of the pixels, also if images shrink; "
-                      "'nearest' copies pixels");
+                      "bilinear: interpolates between the centers of the pixels, without antialiasing if "
+                      "images shrink; nearest: copies the nearest pixel");
     return schema;
   }
 };

@@ -55,15 +55,16 @@ struct BidirectionalOptions {
   static const Schema<BidirectionalOptions>& schema() {
     using O = BidirectionalOptions;
     static const auto schema =
-        Schema<O>("Processes sequences in both directions, by a recurrent layer and its mirrored copy.")
+        Schema<O>("Processes sequences in both directions, with one recurrent layer for each direction.")
             .example("{layer: {lstm: {units: 16}}}")
-            .required("layer", &O::layer, "the recurrent layer, and its options")
+            .required("layer", &O::layer, "a recurrent layer with its options")
             .optional("merge_mode", &O::merge_mode,
-                      "how the outputs of both directions are merged; 'none': two outputs. States after all "
-                      "steps are merged in the order of the input")
-            .optional("backward_layer", &O::backward_layer,
-                      "the layer of the other direction; null: a copy of the layer with the opposite "
-                      "go_backwards")
+                      "merge of the two directions' outputs: concatenation (concat), sum, product (mul), "
+                      "mean (ave), or two separate outputs (none). With return_sequences, the states of both "
+                      "directions are in the order of the input")
+            .optional(
+                "backward_layer", &O::backward_layer,
+                "the layer for the other direction; null: a copy of `layer` with the opposite go_backwards")
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (!o.backward_layer) return;
               const RecurrentOptions &a = o.layer.get()->options(), &b = o.backward_layer->get()->options();

@@ -12,9 +12,10 @@ class Gru : public RecurrentLayer {
 }  // namespace
 
 void add_gru(Registry<Layer>& table) {
-  table.add<Gru>("gru", recurrent_schema(RecurrenceSpec::Kind::gru,
-                                         "Gated recurrent unit (Cho et al. 2014): a state, updated at every "
-                                         "step of a sequence by an update and a reset gate."));
+  table.add<Gru>("gru",
+                 recurrent_schema(RecurrenceSpec::Kind::gru,
+                                  "Gated recurrent unit (Cho et al. 2014): at every step of a sequence, an "
+                                  "update and a reset gate control the update of a state."));
 }
 
 }  // namespace dtrain

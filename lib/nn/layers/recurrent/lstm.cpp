@@ -13,10 +13,10 @@ class Lstm : public RecurrentLayer {
 
 void add_lstm(Registry<Layer>& table) {
   table.add<Lstm>(
-      "lstm",
-      recurrent_schema(RecurrenceSpec::Kind::lstm,
-                       "Long short-term memory (Hochreiter and Schmidhuber 1997): a state and a cell state, "
-                       "updated at every step of a sequence by an input, a forget and an output gate."));
+      "lstm", recurrent_schema(
+                  RecurrenceSpec::Kind::lstm,
+                  "Long short-term memory (Hochreiter and Schmidhuber 1997): at every step of a sequence, an "
+                  "input, a forget and an output gate control the update of a state and a cell state."));
 }
 
 }  // namespace dtrain

@@ -149,38 +149,39 @@ Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::
   schema.optional("activation", &O::activation, "activation function of the new state");
   if (kind != RecurrenceSpec::Kind::simple)
     schema.optional("recurrent_activation", &O::recurrent_activation, "activation function of the gates");
-  schema.optional("use_bias", &O::use_bias, "add a bias")
-      .part("kernel_", &O::kernel, weight_schema("the kernel of the inputs"))
-      .part("recurrent_", &O::recurrent, weight_schema("the kernel of the state"))
+  schema.optional("use_bias", &O::use_bias, "whether to add a bias")
+      .part("kernel_", &O::kernel, weight_schema("the kernel that multiplies the inputs"))
+      .part("recurrent_", &O::recurrent, weight_schema("the kernel that multiplies the state"))
       .part("bias_", &O::bias, weight_schema("the bias"));
   if (kind == RecurrenceSpec::Kind::lstm)
-    schema.optional("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate begins at 1");
+    schema.optional("unit_forget_bias", &O::unit_forget_bias,
+                    "whether the bias of the forget gate is initialized with 1");
   if (kind == RecurrenceSpec::Kind::gru)
     schema.optional("reset_after", &O::reset_after,
-                    "the reset gate multiplies the product of the state and its kernel; false: it multiplies "
-                    "the state before that product, and there is one bias instead of two");
+                    "true: the reset gate is applied after the product of the state and its kernel, and "
+                    "there are two biases; false: before the product, with one bias");
   schema
-      .optional(
-          "return_sequences", &O::return_sequences,
-          "the output has the states after all steps, in the order of processing; false: the last state")
+      .optional("return_sequences", &O::return_sequences,
+                "true: the output is the states after all steps, in the order of processing; false: the "
+                "output is the last state")
       .optional("return_state", &O::return_state,
                 kind == RecurrenceSpec::Kind::lstm
-                    ? "further outputs: the last state (`name:1`) and the last cell state (`name:2`)"
-                    : "a further output: the last state (`name:1`)")
-      .optional("go_backwards", &O::go_backwards, "process the sequence from its end")
+                    ? "whether the layer has the last state (`name:1`) and the last cell state (`name:2`) as "
+                      "further outputs"
+                    : "whether the layer has the last state (`name:1`) as a further output")
+      .optional("go_backwards", &O::go_backwards, "whether to process the sequence from its end to its start")
       .optional("dropout", &O::dropout,
-                "fraction of the input's features that training sets to zero, the same in every step of a "
-                "sample",
+                "fraction of the input's features that training sets to zero; all steps of a sample lose the "
+                "same features",
                 between_excluding_high(0.0, 1.0))
-      .optional(
-          "recurrent_dropout", &O::recurrent_dropout,
-          kind == RecurrenceSpec::Kind::simple
-              ? "fraction of the state's elements that training sets to zero in the product with the "
-                "kernel, the same in every step of a sample"
-              : "fraction of the state's elements that training sets to zero in the product with each "
-                "gate's part of the kernel: different elements for each gate, the same in every step of a "
-                "sample",
-          between_excluding_high(0.0, 1.0));
+      .optional("recurrent_dropout", &O::recurrent_dropout,
+                kind == RecurrenceSpec::Kind::simple
+                    ? "fraction of the state's elements that training sets to zero before the product with "
+                      "the kernel; all steps of a sample lose the same elements"
+                    : "fraction of the state's elements that training sets to zero before the product with "
+                      "the kernel; each gate loses different elements, and all steps of a sample lose the "
+                      "same elements",
+                between_excluding_high(0.0, 1.0));
   std::vector<std::string> details = {"use_bias", "activation", "go_backwards", "dropout",
                                       "recurrent_dropout"};
   if (kind != RecurrenceSpec::Kind::simple) details.emplace_back("recurrent_activation");

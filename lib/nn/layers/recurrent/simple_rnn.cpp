@@ -16,8 +16,8 @@ void add_simple_rnn(Registry<Layer>& table) {
   table.add<SimpleRnn>(
       "simple_rnn",
       recurrent_schema(RecurrenceSpec::Kind::simple,
-                       "A recurrent layer without gates: at every step of a sequence, the state becomes "
-                       "activation(inputs kernel + state recurrent_kernel + bias)."));
+                       "A recurrent layer without gates: at every step of a sequence, the new state is "
+                       "activation(input @ kernel + state @ recurrent_kernel + bias)."));
 }
 
 }  // namespace dtrain

@@ -41,7 +41,7 @@ struct TimeDistributedOptions {
     static const auto schema =
         Schema<O>("Applies a layer to every position of a sequence, with the same weights.")
             .example("{layer: {dense: {units: 16}}}")
-            .required("layer", &O::layer, "the layer, and its options");
+            .required("layer", &O::layer, "a layer with its options");
     return schema;
   }
 };

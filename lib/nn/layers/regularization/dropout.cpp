@@ -10,8 +10,8 @@ struct DropoutOptions {
   static const Schema<DropoutOptions>& schema() {
     static const auto schema =
         Schema<DropoutOptions>(
-            "In training, sets random elements to zero and scales up the others. Otherwise returns its "
-            "input.")
+            "In training, sets random elements to zero, and divides the others by 1 - rate. Otherwise "
+            "returns its input unchanged.")
             .example("{rate: 0.5}")
             .required("rate", &DropoutOptions::rate, "the fraction of elements that is set to zero",
                       between_excluding_high(0.0, 1.0))

@@ -11,13 +11,13 @@ struct GaussianNoiseOptions {
   double stddev = 0;
 
   static const Schema<GaussianNoiseOptions>& schema() {
-    static const auto schema =
-        Schema<GaussianNoiseOptions>(
-            "In training, adds normally distributed noise. Otherwise returns its input.")
-            .example("{stddev: 0.1}")
-            .required("stddev", &GaussianNoiseOptions::stddev, "the noise's standard deviation",
-                      between(0.0, 1.0))
-            .details({"stddev"});
+    static const auto schema = Schema<GaussianNoiseOptions>(
+                                   "In training, adds normally distributed noise with mean 0. Otherwise "
+                                   "returns its input unchanged.")
+                                   .example("{stddev: 0.1}")
+                                   .required("stddev", &GaussianNoiseOptions::stddev,
+                                             "the noise's standard deviation", between(0.0, 1.0))
+                                   .details({"stddev"});
     return schema;
   }
 };
@@ -26,15 +26,15 @@ struct GaussianDropoutOptions {
   double rate = 0;
 
   static const Schema<GaussianDropoutOptions>& schema() {
-    static const auto schema =
-        Schema<GaussianDropoutOptions>(
-            "In training, multiplies each element by a normally distributed number of mean 1. Otherwise "
-            "returns its input.")
-            .example("{rate: 0.5}")
-            .required("rate", &GaussianDropoutOptions::rate,
-                      "the variance is that of dropout with this rate, rate / (1 - rate)",
-                      between_excluding_high(0.0, 1.0))
-            .details({"rate"});
+    static const auto schema = Schema<GaussianDropoutOptions>(
+                                   "In training, multiplies each element by a normally distributed number "
+                                   "with mean 1. Otherwise returns its input unchanged.")
+                                   .example("{rate: 0.5}")
+                                   .required("rate", &GaussianDropoutOptions::rate,
+                                             "gives the variance of the factors, rate / (1 - rate), which is "
+                                             "the variance of dropout with this rate",
+                                             between_excluding_high(0.0, 1.0))
+                                   .details({"rate"});
     return schema;
   }
 };

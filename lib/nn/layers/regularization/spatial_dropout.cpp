@@ -15,8 +15,8 @@ struct SpatialDropoutOptions {
   /// `what` describes the inputs.
   static Schema<SpatialDropoutOptions> schema(const std::string& what) {
     return Schema<SpatialDropoutOptions>(
-               fmt::format("In training, sets random channels of {} to zero and scales up the others. "
-                           "Otherwise returns its input.",
+               fmt::format("In training, sets random channels of {} to zero, and divides the others by 1 - "
+                           "rate. Otherwise returns its input unchanged.",
                            what))
         .example("{rate: 0.5}")
         .required("rate", &SpatialDropoutOptions::rate, "the fraction of channels that is set to zero",

@@ -14,7 +14,8 @@ struct CroppingOptions {
     static const auto schema =
         Schema<CroppingOptions>("Crops images: removes pixels at the edges.")
             .example("{cropping: [1, 2]}")
-            .optional("cropping", &CroppingOptions::cropping, fmt::format("pixels: {}", kPadding2Forms))
+            .optional("cropping", &CroppingOptions::cropping,
+                      fmt::format("number of pixels removed on each side: {}", kPadding2Forms))
             .positional("cropping");
     return schema;
   }

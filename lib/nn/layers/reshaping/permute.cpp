@@ -29,7 +29,7 @@ struct PermuteOptions {
         Schema<PermuteOptions>("Permutes the axes of each sample.")
             .example("{dims: [3, 1, 2]}")
             .required("dims", &PermuteOptions::dims,
-                      "the input's axes, counted from 1, in the order of the output's",
+                      "for each axis of the output, the number of the input's axis, counted from 1",
                       {"each number from 1 to the number of axes (5 at most) once", is_permutation});
     return schema;
   }

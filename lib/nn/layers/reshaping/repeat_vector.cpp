@@ -12,7 +12,7 @@ struct RepeatVectorOptions {
 
   static const Schema<RepeatVectorOptions>& schema() {
     static const auto schema =
-        Schema<RepeatVectorOptions>("Repeats each row n times: [columns] becomes [n, columns].")
+        Schema<RepeatVectorOptions>("Repeats each sample n times: [features] becomes [n, features].")
             .example("{n: 3}")
             .required("n", &RepeatVectorOptions::n, "the number of repetitions", extent());
     return schema;

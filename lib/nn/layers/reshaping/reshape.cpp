@@ -15,10 +15,10 @@ struct ReshapeOptions {
 
   static const Schema<ReshapeOptions>& schema() {
     static const auto schema =
-        Schema<ReshapeOptions>("Changes the shape; keeps the elements and their order.")
+        Schema<ReshapeOptions>("Changes the shape of each sample, and keeps the elements and their order.")
             .example("{target_shape: [16, -1]}")
             .required("target_shape", &ReshapeOptions::target_shape,
-                      "shape of a sample; one extent may be -1, which is computed from the others",
+                      "the new shape of a sample; one size may be -1, and is then computed from the others",
                       {"sizes of at least 1, and -1 at most once", [](const std::vector<int64_t>& shape) {
                          const auto good = [](int64_t n) { return n == -1 || (n >= 1 && n <= 1 << 30); };
                          return std::all_of(shape.begin(), shape.end(), good) &&

@@ -12,7 +12,8 @@ struct Padding1DOptions {
     static const auto schema =
         Schema<Padding1DOptions>("Pads sequences with zeros at the start and end.")
             .example("{padding: [1, 2]}")
-            .optional("padding", &Padding1DOptions::padding, "positions: one number, or [before, after]")
+            .optional("padding", &Padding1DOptions::padding,
+                      "number of positions added at each end: one number, or [before, after]")
             .positional("padding");
     return schema;
   }
@@ -25,7 +26,8 @@ struct Cropping1DOptions {
     static const auto schema =
         Schema<Cropping1DOptions>("Crops sequences: removes positions at the start and end.")
             .example("{cropping: [1, 2]}")
-            .optional("cropping", &Cropping1DOptions::cropping, "positions: one number, or [before, after]")
+            .optional("cropping", &Cropping1DOptions::cropping,
+                      "number of positions removed at each end: one number, or [before, after]")
             .positional("cropping");
     return schema;
   }
@@ -36,7 +38,7 @@ struct UpSampling1DOptions {
 
   static const Schema<UpSampling1DOptions>& schema() {
     static const auto schema =
-        Schema<UpSampling1DOptions>("Repeats each position of sequences.")
+        Schema<UpSampling1DOptions>("Repeats each position of a sequence.")
             .example("{size: 2}")
             .optional("size", &UpSampling1DOptions::size, "number of times to repeat each position", extent())
             .positional("size");

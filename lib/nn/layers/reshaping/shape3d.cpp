@@ -19,7 +19,8 @@ struct Padding3DOptions {
     static const auto schema =
         Schema<Padding3DOptions>("Pads volumes with zeros.")
             .example("{padding: [1, 2, 0]}")
-            .optional("padding", &Padding3DOptions::padding, fmt::format("pixels: {}", kPadding3Forms))
+            .optional("padding", &Padding3DOptions::padding,
+                      fmt::format("number of voxels added on each side: {}", kPadding3Forms))
             .positional("padding");
     return schema;
   }
@@ -30,9 +31,10 @@ struct Cropping3DOptions {
 
   static const Schema<Cropping3DOptions>& schema() {
     static const auto schema =
-        Schema<Cropping3DOptions>("Crops volumes: removes pixels at the edges.")
+        Schema<Cropping3DOptions>("Crops volumes: removes voxels at the edges.")
             .example("{cropping: [1, 2, 0]}")
-            .optional("cropping", &Cropping3DOptions::cropping, fmt::format("pixels: {}", kPadding3Forms))
+            .optional("cropping", &Cropping3DOptions::cropping,
+                      fmt::format("number of voxels removed on each side: {}", kPadding3Forms))
             .positional("cropping");
     return schema;
   }
@@ -43,10 +45,10 @@ struct UpSampling3DOptions {
 
   static const Schema<UpSampling3DOptions>& schema() {
     static const auto schema =
-        Schema<UpSampling3DOptions>("Enlarges volumes by integer factors: repeats each pixel.")
+        Schema<UpSampling3DOptions>("Enlarges volumes by integer factors: repeats voxels.")
             .example("{size: 2}")
             .optional("size", &UpSampling3DOptions::size,
-                      "number of times to repeat each plane, row and column")
+                      "factors by which the depth, the height and the width grow")
             .positional("size");
     return schema;
   }

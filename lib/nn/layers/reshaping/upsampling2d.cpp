@@ -14,11 +14,11 @@ struct UpSamplingOptions {
   static const Schema<UpSamplingOptions>& schema() {
     using O = UpSamplingOptions;
     static const auto schema =
-        Schema<O>("Enlarges images by integer factors: repeats each pixel, or interpolates.")
+        Schema<O>("Enlarges images by integer factors: repeats pixels, or interpolates between them.")
             .example("{size: 2}")
             .optional("size", &O::size, "factors by which the height and the width grow")
             .optional("interpolation", &O::interpolation,
-                      "'bilinear' interpolates between the centers of the pixels")
+                      "nearest: repeats each pixel; bilinear: interpolates between the centers of the pixels")
             .positional("size");
     return schema;
   }

@@ -14,7 +14,8 @@ struct PaddingOptions {
     static const auto schema =
         Schema<PaddingOptions>("Pads images with zeros.")
             .example("{padding: [1, 2]}")
-            .optional("padding", &PaddingOptions::padding, fmt::format("pixels: {}", kPadding2Forms))
+            .optional("padding", &PaddingOptions::padding,
+                      fmt::format("number of pixels added on each side: {}", kPadding2Forms))
             .positional("padding");
     return schema;
   }
