@@ -30,27 +30,28 @@ std::shared_ptr<const Constraint> norms_of(const NormOptions& o) {
 
 template <class Options>
 Schema<Options>& with_axis(Schema<Options>& schema) {
-  return schema.optional(
-      "axis", static_cast<Axes Options::*>(&Options::axis),
-      "axis or adjacent axes of the weight over which norms are computed: 0 for the inputs "
-      "of a dense kernel, [0, 1, 2] for those of a conv2d kernel");
+  return schema.optional("axis", static_cast<Axes Options::*>(&Options::axis),
+                         "axis, or adjacent axes, of the weight along which norms are computed. For one norm "
+                         "per unit or filter: 0 for a dense kernel, [0, 1, 2] for a conv2d kernel");
 }
 
 Schema<MaxNormOptions> max_norm_schema() {
-  Schema<MaxNormOptions> schema("Norms above max_value are reduced to it.");
+  Schema<MaxNormOptions> schema("Scales weights down so that their norms are at most max_value.");
   schema.example("{max_value: 3}")
       .optional("max_value", static_cast<double MaxNormOptions::*>(&MaxNormOptions::max_value),
-                "the greatest norm", at_least(0.0));
+                "the largest norm", at_least(0.0));
   return with_axis(schema);
 }
 
 Schema<NormOptions> min_max_norm_schema() {
   using O = NormOptions;
-  Schema<O> schema("Norms are limited to a range, or moved towards it.");
+  Schema<O> schema(
+      "Scales weights so that their norms are between min_value and max_value. If rate is below 1, each "
+      "update moves norms only part of the way to this range.");
   schema.example("{min_value: 0.5, max_value: 2}")
       .optional("min_value", &O::min_value, "the smallest norm", at_least(0.0))
-      .optional("max_value", &O::max_value, "the greatest norm", at_least(0.0))
-      .optional("rate", &O::rate, "fraction of the way to the limit that one update moves a norm",
+      .optional("max_value", &O::max_value, "the largest norm", at_least(0.0))
+      .optional("rate", &O::rate, "fraction of the distance to the range by which each update moves a norm",
                 between(0.0, 1.0))
       .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
         if (o.min_value > o.max_value)
@@ -105,14 +106,14 @@ const Registry<Constraint>& registry<Constraint>() {
     Registry<Constraint> t("constraint");
     t.add_with("max_norm", max_norm_schema(),
                [](const MaxNormOptions& o, const ConfigNode&) { return norms_of(o); });
-    Schema<NormOptions> unit("Scales all norms to 1.");
+    Schema<NormOptions> unit("Scales weights so that their norms are 1.");
     t.add_with("unit_norm", with_axis(unit.example("{axis: 0}")),
                [](const NormOptions& o, const ConfigNode&) {
                  return norms_of({.min_value = 1, .max_value = 1, .rate = 1, .axis = o.axis});
                });
     t.add_with("min_max_norm", min_max_norm_schema(),
                [](const NormOptions& o, const ConfigNode&) { return norms_of(o); });
-    t.add_with("non_neg", Schema<NoOptions>("Negative elements become 0."),
+    t.add_with("non_neg", Schema<NoOptions>("Sets negative elements to 0."),
                [](const NoOptions&, const ConfigNode&) {
                  return std::make_shared<const Constraint>(Constraint{{.non_negative = true}});
                });

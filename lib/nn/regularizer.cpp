@@ -53,20 +53,20 @@ const Registry<Regularizer>& registry<Regularizer>() {
           .optional(name, &OneFactor::factor, "factor of the sum", at_least(0.0))
           .positional(name);
     };
-    t.add_with("l1", one("l1", "A penalty of l1 times the sum of the absolute values."),
+    t.add_with("l1", one("l1", "A penalty of l1 times the sum of the absolute values of the elements."),
                [](const OneFactor& o, const ConfigNode&) { return regularizer_of(o.factor, 0); });
-    t.add_with("l2", one("l2", "A penalty of l2 times the sum of the squares."),
+    t.add_with("l2", one("l2", "A penalty of l2 times the sum of the squares of the elements."),
                [](const OneFactor& o, const ConfigNode&) { return regularizer_of(0, o.factor); });
     t.add_with("l1_l2",
-               Schema<TwoFactors>("The sum of an l1 and an l2 penalty.")
+               Schema<TwoFactors>("The sum of an l1 penalty and an l2 penalty.")
                    .example("{l1: 0.0001, l2: 0.001}")
                    .optional("l1", &TwoFactors::l1, "factor of the sum of the absolute values", at_least(0.0))
                    .optional("l2", &TwoFactors::l2, "factor of the sum of the squares", at_least(0.0)),
                [](const TwoFactors& o, const ConfigNode&) { return regularizer_of(o.l1, o.l2); });
     t.add_with("orthogonal_regularizer",
                Schema<OrthogonalPenaltyOptions>(
-                   "A penalty on a weight with two axes: factor times the mean, over the pairs of "
-                   "its rows (or columns), of the absolute cosine of the angle between them.")
+                   "A penalty on a weight with two axes that makes its rows (or columns) orthogonal: factor "
+                   "times the mean absolute cosine of the angle between two rows (or columns).")
                    .example("{factor: 0.01, mode: columns}")
                    .optional("factor", &OrthogonalPenaltyOptions::factor, "factor of the mean", at_least(0.0))
                    .optional("mode", &OrthogonalPenaltyOptions::mode, "the vectors that become orthogonal"),

@@ -33,7 +33,7 @@ void add_constants(Registry<Initializer>& table) {
   table.add_with("ones", Schema<NoOptions>("All ones."), always(1));
   table.add<Constant>("constant", Schema<ConstantOptions>("All elements have the same value.")
                                       .example("{value: 0.1}")
-                                      .optional("value", &ConstantOptions::value, "the number")
+                                      .optional("value", &ConstantOptions::value, "the value of all elements")
                                       .positional("value"));
 }
 

@@ -68,10 +68,11 @@ class Orthogonal : public Initializer {
 void add_orthogonal(Registry<Initializer>& table) {
   table.add<Orthogonal>(
       "orthogonal",
-      Schema<OrthogonalOptions>("A random matrix with orthonormal columns, or rows if there are "
-                                "fewer rows; its columns are the weight's last axis.")
+      Schema<OrthogonalOptions>(
+          "A random matrix with orthonormal columns, or with orthonormal rows if there are fewer rows than "
+          "columns. The weight's last axis gives the columns, and all other axes together give the rows.")
           .example("{gain: 2}")
-          .optional("gain", &OrthogonalOptions::gain, "factor of the matrix"));
+          .optional("gain", &OrthogonalOptions::gain, "factor by which the matrix is multiplied"));
 }
 
 }  // namespace dtrain

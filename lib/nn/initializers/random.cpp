@@ -25,8 +25,8 @@ struct NormalOptions {
 
 Schema<NormalOptions> normal_schema(const std::string& doc) {
   return Schema<NormalOptions>(doc)
-      .optional("mean", &NormalOptions::mean, "the mean")
-      .optional("stddev", &NormalOptions::stddev, "the standard deviation", at_least(0.0));
+      .optional("mean", &NormalOptions::mean, "mean of the distribution")
+      .optional("stddev", &NormalOptions::stddev, "standard deviation of the distribution", at_least(0.0));
 }
 
 class RandomNormal : public Initializer {
@@ -54,15 +54,16 @@ class TruncatedNormal : public Initializer {
 }  // namespace
 
 void add_random(Registry<Initializer>& table) {
-  table.add<RandomUniform>("random_uniform",
-                           Schema<UniformOptions>("Uniform distribution in [minval, maxval).")
-                               .example("{minval: -0.1, maxval: 0.1}")
-                               .optional("minval", &UniformOptions::minval, "the lower end")
-                               .optional("maxval", &UniformOptions::maxval, "the upper end"));
-  table.add<RandomNormal>("random_normal", normal_schema("Normal distribution."));
+  table.add<RandomUniform>(
+      "random_uniform",
+      Schema<UniformOptions>("Random numbers from the uniform distribution in [minval, maxval).")
+          .example("{minval: -0.1, maxval: 0.1}")
+          .optional("minval", &UniformOptions::minval, "lower limit of the numbers")
+          .optional("maxval", &UniformOptions::maxval, "upper limit of the numbers"));
+  table.add<RandomNormal>("random_normal", normal_schema("Random numbers from a normal distribution."));
   table.add<TruncatedNormal>(
-      "truncated_normal",
-      normal_schema("Normal distribution; values beyond two standard deviations are drawn again."));
+      "truncated_normal", normal_schema("Random numbers from a normal distribution. Numbers that differ from "
+                                        "the mean by more than two standard deviations are drawn again."));
 }
 
 }  // namespace dtrain

@@ -81,27 +81,30 @@ Fans fans_of(const Shape& shape) {
 void add_variance_scaling(Registry<Initializer>& table) {
   table.add<VarianceScaling>(
       "variance_scaling",
-      Schema<ScalingOptions>("Random numbers with variance scale / fan.")
+      Schema<ScalingOptions>("Random numbers with mean 0 and variance scale / fan.")
           .example("{scale: 2, mode: fan_out, distribution: truncated_normal}")
-          .optional("scale", &ScalingOptions::scale, "the variance for a fan of 1", greater_than(0.0))
+          .optional("scale", &ScalingOptions::scale, "the variance is scale / fan", greater_than(0.0))
           .optional("mode", &ScalingOptions::mode,
-                    "the fan: the number of inputs, of outputs, or the mean of both")
-          .optional("distribution", &ScalingOptions::distribution, "the shape of the distribution"));
-  const auto named = [&table](const std::string& name, double scale, FanMode mode, const std::string& doc) {
-    const auto add = [&](const std::string& suffix, Distribution distribution, const std::string& shape) {
+                    "value of fan: the number of inputs (fan_in), of outputs (fan_out), or the mean of both "
+                    "numbers (fan_avg)")
+          .optional("distribution", &ScalingOptions::distribution, "distribution of the random numbers"));
+  const auto named = [&table](const std::string& name, double scale, FanMode mode,
+                              const std::string& variance) {
+    const auto add = [&](const std::string& suffix, Distribution distribution, const std::string& kind) {
       table.add_with(
-          name + suffix, Schema<NoOptions>(doc + shape),
+          name + suffix,
+          Schema<NoOptions>("Random numbers from a " + kind + " distribution with mean 0 and variance " +
+                            variance + "."),
           [=](const NoOptions&, const ConfigNode&) -> std::shared_ptr<const Initializer> {
             return std::make_shared<const VarianceScaling>(ScalingOptions{scale, mode, distribution});
           });
     };
-    add("_uniform", Distribution::uniform, ", uniform.");
-    add("_normal", Distribution::truncated_normal, ", truncated normal.");
+    add("_uniform", Distribution::uniform, "uniform");
+    add("_normal", Distribution::truncated_normal, "truncated normal");
   };
-  named("glorot", 1, FanMode::fan_avg,
-        "Random numbers with variance 2 / (fan_in + fan_out) (Glorot and Bengio 2010)");
-  named("he", 2, FanMode::fan_in, "Random numbers with variance 2 / fan_in (He et al. 2015)");
-  named("lecun", 1, FanMode::fan_in, "Random numbers with variance 1 / fan_in (LeCun et al. 1998)");
+  named("glorot", 1, FanMode::fan_avg, "2 / (fan_in + fan_out) (Glorot and Bengio 2010)");
+  named("he", 2, FanMode::fan_in, "2 / fan_in (He et al. 2015)");
+  named("lecun", 1, FanMode::fan_in, "1 / fan_in (LeCun et al. 1998)");
 }
 
 }  // namespace dtrain
