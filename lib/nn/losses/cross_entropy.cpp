@@ -13,14 +13,14 @@ struct CrossEntropyOptions : LossOptions {
   double label_smoothing = 0;
 };
 
-Schema<CrossEntropyOptions> schema(const std::string& target) {
+Schema<CrossEntropyOptions> schema(const std::string& doc) {
   return with_loss_options(
-      Schema<CrossEntropyOptions>("Minus the log of the predicted probability of " + target + ".")
+      Schema<CrossEntropyOptions>(doc)
           .example("{from_logits: true}")
           .optional("from_logits", &CrossEntropyOptions::from_logits,
-                    "the output is logits, not probabilities after a softmax")
+                    "true: the outputs are logits; false: the outputs are probabilities, as after a softmax")
           .optional("label_smoothing", &CrossEntropyOptions::label_smoothing,
-                    "this fraction of the target is spread evenly over the classes", between(0.0, 1.0)));
+                    "fraction of the target that is spread evenly over the classes", between(0.0, 1.0)));
 }
 
 class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
@@ -50,10 +50,15 @@ void add_cross_entropy(Registry<Loss>& table) {
       return std::make_shared<const CrossEntropy>(spec, options.weight);
     };
   };
-  table.add_with("sparse_categorical_crossentropy", schema("the target class; the target is a class index"),
-                 of(true));
-  table.add_with("categorical_crossentropy", schema("each class, weighted by the target's probabilities"),
-                 of(false));
+  table.add_with(
+      "sparse_categorical_crossentropy",
+      schema("Minus the log of the predicted probability of the target class. The target is a class number."),
+      of(true));
+  table.add_with(
+      "categorical_crossentropy",
+      schema("The cross-entropy of the predicted probabilities: minus the sum over the classes of target * "
+             "log(output). The target has a probability for each class, such as a one-hot vector."),
+      of(false));
 }
 
 }  // namespace dtrain

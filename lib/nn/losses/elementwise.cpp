@@ -31,9 +31,9 @@ Schema<Options> binary_schema(const std::string& doc, const std::string& example
   Schema<Options> schema(doc);
   schema.example(example)
       .optional("from_logits", static_cast<bool Options::*>(&Options::from_logits),
-                "the output is logits, not probabilities after a sigmoid")
+                "true: the outputs are logits; false: the outputs are probabilities, as after a sigmoid")
       .optional("label_smoothing", static_cast<double Options::*>(&Options::label_smoothing),
-                "this fraction of the target is replaced by 0.5", between(0.0, 1.0));
+                "fraction of the target that is replaced by 0.5", between(0.0, 1.0));
   return with_loss_options(std::move(schema));
 }
 
@@ -45,6 +45,38 @@ ElementwiseLossSpec binary_spec(ElementwiseKind kind, const BinaryOptions& optio
 
 std::shared_ptr<const Loss> loss(const ElementwiseLossSpec& spec, const LossOptions& options) {
   return std::make_shared<const ElementwiseLoss>(spec, options.weight);
+}
+
+/// Adds binary_crossentropy and binary_focal_crossentropy.
+void add_binary_crossentropies(Registry<Loss>& table) {
+  table.add_with("binary_crossentropy",
+                 binary_schema<BinaryOptions>(
+                     "Minus the log of the predicted probability of the target, which is 0 or 1.",
+                     "{from_logits: true}"),
+                 [](const BinaryOptions& options, const ConfigNode&) {
+                   return loss(binary_spec(ElementwiseKind::binary_crossentropy, options), options);
+                 });
+  table.add_with(
+      "binary_focal_crossentropy",
+      binary_schema<BinaryFocalOptions>(
+          "binary_crossentropy times (1 - q)^gamma, where q is the predicted probability of the target. "
+          "Samples that the model already predicts well count less.",
+          "{gamma: 2, from_logits: true}")
+          .optional("apply_class_balancing", &BinaryFocalOptions::apply_class_balancing,
+                    "whether targets of 1 have the weight alpha, and targets of 0 the weight 1 - alpha")
+          .optional("alpha", &BinaryFocalOptions::alpha,
+                    "the weight of targets of 1 with apply_class_balancing", between(0.0, 1.0))
+          .optional(
+              "gamma", &BinaryFocalOptions::gamma,
+              "exponent; larger values reduce the weight of samples that the model already predicts well",
+              at_least(0.0)),
+      [](const BinaryFocalOptions& options, const ConfigNode&) {
+        ElementwiseLossSpec spec = binary_spec(ElementwiseKind::binary_focal_crossentropy, options);
+        spec.balances_classes = options.apply_class_balancing;
+        spec.alpha = static_cast<float>(options.alpha);
+        spec.gamma = static_cast<float>(options.gamma);
+        return loss(spec, options);
+      });
 }
 
 }  // namespace
@@ -99,64 +131,43 @@ std::shared_ptr<const Loss> ElementwiseLoss::before(const Layer& activation) con
 }
 
 void add_elementwise_losses(Registry<Loss>& table) {
-  table.add_with("binary_crossentropy",
-                 binary_schema<BinaryOptions>(
-                     "Minus the log of the predicted probability of the target, which is 0 or 1.",
-                     "{from_logits: true}"),
-                 [](const BinaryOptions& options, const ConfigNode&) {
-                   return loss(binary_spec(ElementwiseKind::binary_crossentropy, options), options);
-                 });
-  table.add_with(
-      "binary_focal_crossentropy",
-      binary_schema<BinaryFocalOptions>("binary_crossentropy times (1 - q)^gamma, where q is the predicted "
-                                        "probability of the target: easy samples count little.",
-                                        "{gamma: 2, from_logits: true}")
-          .optional("apply_class_balancing", &BinaryFocalOptions::apply_class_balancing,
-                    "whether targets of 1 have the weight alpha, and targets of 0 the weight 1 - alpha")
-          .optional("alpha", &BinaryFocalOptions::alpha, "the weight of targets of 1", between(0.0, 1.0))
-          .optional("gamma", &BinaryFocalOptions::gamma, "larger values reduce the weight of easy samples",
-                    at_least(0.0)),
-      [](const BinaryFocalOptions& options, const ConfigNode&) {
-        ElementwiseLossSpec spec = binary_spec(ElementwiseKind::binary_focal_crossentropy, options);
-        spec.balances_classes = options.apply_class_balancing;
-        spec.alpha = static_cast<float>(options.alpha);
-        spec.gamma = static_cast<float>(options.gamma);
-        return loss(spec, options);
-      });
+  add_binary_crossentropies(table);
   const auto plain = [&table](const std::string& name, ElementwiseKind kind, const std::string& doc) {
     table.add_with(
         name, with_loss_options(Schema<LossOptions>(doc).example("{weight: 0.5}")),
         [kind](const LossOptions& options, const ConfigNode&) { return loss({.kind = kind}, options); });
   };
-  plain("mean_squared_error", ElementwiseKind::mean_squared_error, "The squared difference from the target.");
+  plain("mean_squared_error", ElementwiseKind::mean_squared_error,
+        "The squared difference between output and target.");
   plain("mean_absolute_error", ElementwiseKind::mean_absolute_error,
-        "The absolute difference from the target.");
+        "The absolute difference between output and target.");
   plain("mean_absolute_percentage_error", ElementwiseKind::mean_absolute_percentage_error,
-        "The absolute difference from the target, in percent of the target.");
+        "The absolute difference between output and target, in percent of the target.");
   plain("mean_squared_logarithmic_error", ElementwiseKind::mean_squared_logarithmic_error,
-        "The squared difference of log(1 + x) of output and target, which must not be negative.");
+        "The squared difference between log(1 + output) and log(1 + target). Negative numbers count as 0.");
   table.add_with("huber",
-                 with_loss_options(Schema<HuberOptions>("Half the squared difference from the target for "
-                                                        "differences up to delta, linear for larger ones.")
-                                       .example("{delta: 0.5}")
-                                       .optional("delta", &HuberOptions::delta,
-                                                 "absolute difference from which the loss is linear",
-                                                 greater_than(0.0))),
+                 with_loss_options(
+                     Schema<HuberOptions>(
+                         "Half the squared difference between output and target if the absolute difference "
+                         "is at most delta, otherwise delta * (absolute difference - delta / 2).")
+                         .example("{delta: 0.5}")
+                         .optional("delta", &HuberOptions::delta,
+                                   "absolute difference above which the loss is linear", greater_than(0.0))),
                  [](const HuberOptions& options, const ConfigNode&) {
                    return loss({.kind = ElementwiseKind::huber, .delta = static_cast<float>(options.delta)},
                                options);
                  });
-  plain(
-      "log_cosh", ElementwiseKind::log_cosh,
-      "The log of the hyperbolic cosine of the difference from the target: about half the square of a small "
-      "difference, and linear for large ones.");
+  plain("log_cosh", ElementwiseKind::log_cosh,
+        "The log of the hyperbolic cosine of the difference between output and target: about half the square "
+        "of a small difference, and about linear for large differences.");
   plain("hinge", ElementwiseKind::hinge,
-        "max(1 - target * output, 0), for targets of -1 and 1, or of 0 and 1.");
-  plain("squared_hinge", ElementwiseKind::squared_hinge, "The square of hinge.");
+        "max(1 - target * output, 0), for targets of -1 and 1. A target of 0 counts as -1.");
+  plain("squared_hinge", ElementwiseKind::squared_hinge, "The square of the loss hinge.");
   plain("poisson", ElementwiseKind::poisson,
-        "output - target * log(output), for an output that is the mean of counts.");
-  plain("kl_divergence", ElementwiseKind::kl_divergence,
-        "target * log(target / output), summed over the last axis, for probabilities.");
+        "output - target * log(output), where the target is a count and the output is its predicted mean.");
+  plain(
+      "kl_divergence", ElementwiseKind::kl_divergence,
+      "target * log(target / output), summed over the last axis, where target and output are probabilities.");
 }
 
 }  // namespace dtrain

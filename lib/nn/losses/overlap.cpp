@@ -76,8 +76,8 @@ Schema<Options> overlap_schema(const std::string& doc, const std::string& exampl
       Json::object().set("minItems", 1)};
   return with_loss_options(Schema<Options>(doc).example(example).optional(
       "axis", static_cast<std::vector<int64_t> Options::*>(&Options::axis),
-      "the axes of the sums: all of a sample ([1, 2, 3] for images), or all but the last ([1, 2]), which "
-      "gives each class the same weight",
+      "the axes of the sums, counted from 1: all axes of a sample ([1, 2, 3] for images), or all except the "
+      "last ([1, 2]), which gives each class the same weight",
       axes));
 }
 
@@ -87,31 +87,34 @@ void add_overlap_losses(Registry<Loss>& table) {
   using Kind = RowLossSpec::Kind;
   table.add_with(
       "dice",
-      overlap_schema<DiceOptions>(
-          "1 minus the Dice coefficient of each sample: twice the sum of output * target, divided by "
-          "the sum of output + target. The output must be probabilities. The target must be numbers from "
-          "0 to 1, such as those of the transform one_hot.",
-          "{axis: [1, 2]}"),
+      overlap_schema<DiceOptions>("1 minus the Dice coefficient of each sample: 2 * sum(output * target) / "
+                                  "sum(output + target). Outputs must be probabilities, and targets must be "
+                                  "numbers from 0 to 1, such as the result of the transform one_hot.",
+                                  "{axis: [1, 2]}"),
       [](const DiceOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
         return std::make_shared<const OverlapLoss>(RowLossSpec{.kind = Kind::dice}, options);
       });
-  table.add_with("tversky",
-                 overlap_schema<TverskyOptions>("1 minus the Tversky index of each sample: the sum of output "
-                                                "* target, divided by that sum, plus alpha "
-                                                "times the part of the target that the output misses, plus "
-                                                "beta times the part of the output beyond "
-                                                "the target. It is dice if both are 0.5.",
-                                                "{alpha: 0.7, beta: 0.3, axis: [1, 2]}")
-                     .optional("alpha", &TverskyOptions::alpha,
-                               "the weight of the sum of target * (1 - output), as in Keras", at_least(0.0))
-                     .optional("beta", &TverskyOptions::beta,
-                               "the weight of the sum of output * (1 - target), as in Keras", at_least(0.0)),
-                 [](const TverskyOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
-                   const RowLossSpec spec{.kind = Kind::tversky,
-                                          .alpha = static_cast<float>(options.alpha),
-                                          .beta = static_cast<float>(options.beta)};
-                   return std::make_shared<const OverlapLoss>(spec, options);
-                 });
+  table.add_with(
+      "tversky",
+      overlap_schema<TverskyOptions>(
+          "1 minus the Tversky index of each sample, TP / (TP + alpha * FN + beta * FP), where TP is the sum "
+          "of target * output, FN of target * (1 - output), and FP of (1 - target) * output. Equals dice if "
+          "alpha and beta are 0.5.",
+          "{alpha: 0.7, beta: 0.3, axis: [1, 2]}")
+          .optional("alpha", &TverskyOptions::alpha,
+                    "the weight of FN, as in Keras's code (Keras's documentation calls it the weight of "
+                    "false positives)",
+                    at_least(0.0))
+          .optional("beta", &TverskyOptions::beta,
+                    "the weight of FP, as in Keras's code (Keras's documentation calls it the weight of "
+                    "false negatives)",
+                    at_least(0.0)),
+      [](const TverskyOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
+        const RowLossSpec spec{.kind = Kind::tversky,
+                               .alpha = static_cast<float>(options.alpha),
+                               .beta = static_cast<float>(options.beta)};
+        return std::make_shared<const OverlapLoss>(spec, options);
+      });
 }
 
 }  // namespace dtrain

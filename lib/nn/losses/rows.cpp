@@ -49,16 +49,20 @@ void add_row_losses(Registry<Loss>& table) {
   table.add_with(
       "categorical_focal_crossentropy",
       with_loss_options(
-          Schema<FocalOptions>("categorical_crossentropy times alpha (1 - q)^gamma, where q is the predicted "
-                               "probability of the class: easy samples count little.")
+          Schema<FocalOptions>(
+              "categorical_crossentropy with the factor alpha * (1 - q)^gamma for each class, where q is the "
+              "predicted probability of the class. Samples that the model already predicts well count less.")
               .example("{gamma: 2, from_logits: true}")
               .optional("alpha", &FocalOptions::alpha, "factor of the loss", greater_than(0.0))
-              .optional("gamma", &FocalOptions::gamma, "larger values reduce the weight of easy samples",
-                        at_least(0.0))
-              .optional("from_logits", &FocalOptions::from_logits,
-                        "the output is logits, not probabilities after a softmax")
+              .optional(
+                  "gamma", &FocalOptions::gamma,
+                  "exponent; larger values reduce the weight of samples that the model already predicts well",
+                  at_least(0.0))
+              .optional(
+                  "from_logits", &FocalOptions::from_logits,
+                  "true: the outputs are logits; false: the outputs are probabilities, as after a softmax")
               .optional("label_smoothing", &FocalOptions::label_smoothing,
-                        "this fraction of the target is spread evenly over the classes", between(0.0, 1.0))),
+                        "fraction of the target that is spread evenly over the classes", between(0.0, 1.0))),
       [](const FocalOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
         const RowLossSpec spec{.kind = RowLossSpec::Kind::categorical_focal_crossentropy,
                                .from_logits = options.from_logits,

@@ -135,32 +135,37 @@ void add_accuracy(Registry<Metric>& table) {
   const auto top_k = [&table](const std::string& name, Target target, const std::string& doc) {
     table.add_with(name,
                    Schema<TopKOptions>(doc).example("{k: 5}").optional(
-                       "k", &TopKOptions::k, "number of best scores that count as correct", at_least(1)),
+                       "k", &TopKOptions::k,
+                       "number of highest scores among which the target's class must be", at_least(1)),
                    [target](const TopKOptions& options, const ConfigNode&) {
                      return std::make_shared<const TopK>(target, options.k);
                    });
   };
   table.add<Accuracy>("accuracy",
-                      Schema<NoOptions>("Selects the type of accuracy that suits output and target."));
-  best("sparse_categorical_accuracy", Target::sparse, "How often the target's class has the highest score.");
+                      Schema<NoOptions>("binary_accuracy, categorical_accuracy or "
+                                        "sparse_categorical_accuracy, as output and target require."));
+  best("sparse_categorical_accuracy", Target::sparse,
+       "The fraction of rows in which the target's class has the highest score. The target is a class "
+       "number.");
   best("categorical_accuracy", Target::categorical,
-       "How often output and target have their maximum at the same class.");
+       "The fraction of rows in which output and target have their maximum at the same class.");
   table.add<BinaryAccuracy>(
       "binary_accuracy",
-      Schema<BinaryAccuracyOptions>(
-          "How often the prediction, which is 1 above the threshold and otherwise 0, equals the target.")
+      Schema<BinaryAccuracyOptions>("The fraction of predictions that equal the target. A prediction is 1 if "
+                                    "the probability is above the threshold, and otherwise 0.")
           .example("{threshold: 0.7}")
-          .optional(
-              "threshold", &BinaryAccuracyOptions::threshold,
-              "probabilities above the threshold count as 1; if the output's loss takes logits, they are "
-              "converted to probabilities first",
-              between(0.0, 1.0)));
+          .optional("threshold", &BinaryAccuracyOptions::threshold,
+                    "probabilities above the threshold count as 1; if the output's loss takes logits, the "
+                    "outputs are converted to probabilities first",
+                    between(0.0, 1.0)));
   top_k("sparse_top_k_categorical_accuracy", Target::sparse,
-        "How often the target's class is among the k best scores.");
+        "The fraction of rows in which the target's class is among the k highest scores. The target is a "
+        "class number.");
   top_k("top_k_categorical_accuracy", Target::categorical,
-        "How often the target's largest class is among the k best scores.");
+        "The fraction of rows in which the class of the target's maximum is among the k highest scores.");
   top_k("top_k", Target::either,
-        "Selects sparse_top_k_categorical_accuracy or top_k_categorical_accuracy by the type of the target.");
+        "sparse_top_k_categorical_accuracy if the target is a class number, otherwise "
+        "top_k_categorical_accuracy.");
 }
 
 }  // namespace dtrain

@@ -148,18 +148,20 @@ void add_auc(Registry<Metric>& table) {
   table.add_with(
       "auc",
       Schema<AucOptions>(
-          "The area under the curve of all thresholds: how often a positive has a higher score "
-          "than a negative (ROC), or the mean precision over all recalls (PR).")
+          "The area under a curve over all thresholds. The area is the probability that a positive has a "
+          "higher score than a negative (ROC), or the mean precision over all recalls (PR).")
           .example("{curve: PR}")
           .optional("curve", &AucOptions::curve,
-                    "ROC: recall over the false positive rate; PR: precision over recall")
+                    "the curve. ROC: recall for each false positive rate; PR: precision for each recall")
           .optional("num_thresholds", &AucOptions::num_thresholds, kNumThresholds,
                     between<std::optional<int64_t>>(2, 1048576))
-          .optional("multi_label", &AucOptions::multi_label,
-                    "use one curve per column and their mean; otherwise one curve for all columns. Default: "
-                    "true for targets that are class numbers (each class against all others)")
+          .optional(
+              "multi_label", &AucOptions::multi_label,
+              "true: the mean area of one curve per column; false: one curve for all columns together; "
+              "default: true if targets are class numbers (each class against all others), otherwise false")
           .optional("from_logits", &AucOptions::from_logits,
-                    "the output is logits, not probabilities; default: as in the output's loss")
+                    "true: the outputs are logits; false: the outputs are probabilities; default: as in the "
+                    "output's loss")
           .optional("name", &AucOptions::name, kMetricName),
       [](const AucOptions& options, const ConfigNode&) { return std::make_shared<const Auc>(options); });
 }

@@ -119,12 +119,12 @@ Json average_of(std::span<const double> sums, ScoreOfCounts score, Average avera
 
 void add_class_metrics(Registry<Metric>& table) {
   constexpr auto kThreshold =
-      "for an output of one column, or of columns that are yes/no predictions: a probability above the "
-      "threshold means "
-      "yes, also if the output's loss takes logits; default: 0.5";
+      "for an output with one column, or with columns that are separate yes/no predictions: a probability "
+      "above the threshold means yes. If the output's loss takes logits, the outputs are converted to "
+      "probabilities first. Default: 0.5";
   constexpr auto kAverage =
-      "average over classes: from the total counts (micro), the mean (macro), the mean weighted by the "
-      "classes' rows (weighted), or one number per class (none)";
+      "average over classes: computed from the total counts (micro), the mean (macro), the mean weighted by "
+      "the number of rows of each class (weighted), or one number per class (none)";
   const auto precision_like = [&](const std::string& name, ScoreOfCounts score, const std::string& doc) {
     table.add_with(name,
                    Schema<PrecisionOptions>(doc)
@@ -139,8 +139,10 @@ void add_class_metrics(Registry<Metric>& table) {
                          ClassOptions{options.name, options.average, options.thresholds});
                    });
   };
-  precision_like("precision", &ClassCounts::precision, "The fraction of predictions that are correct.");
-  precision_like("recall", &ClassCounts::recall, "The fraction of targets that are predicted.");
+  precision_like("precision", &ClassCounts::precision,
+                 "The fraction of the predictions of a class that are correct.");
+  precision_like("recall", &ClassCounts::recall,
+                 "The fraction of the rows of a class that are predicted as this class.");
   table.add_with("f1_score",
                  Schema<ClassOptions>("The harmonic mean of precision and recall.")
                      .example("{average: macro}")
@@ -163,7 +165,8 @@ void add_class_metrics(Registry<Metric>& table) {
           .optional("threshold", &DiceScoreOptions::threshold, kThreshold,
                     between<std::optional<double>>(0.0, 1.0))
           .optional("include_background", &DiceScoreOptions::include_background,
-                    "whether class 0 is one of the classes; an output of one column has no background")
+                    "whether class 0, the background, is one of the classes; an output with one column has "
+                    "no background")
           .optional("name", &DiceScoreOptions::name, kMetricName),
       [](const DiceScoreOptions& options, const ConfigNode&) {
         return std::make_shared<const ClassMetric>(

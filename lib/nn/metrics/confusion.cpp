@@ -200,29 +200,28 @@ std::shared_ptr<const Metric> make_class_report() {
 void add_confusion_metrics(Registry<Metric>& table) {
   table.add_with(
       "confusion_matrix",
-      Schema<NoOptions>(
-          "How often rows of each class (rows of the matrix) were predicted as each class (columns)."),
+      Schema<NoOptions>("A matrix of counts: the entry in row i and column j is the number of targets of "
+                        "class i that were predicted as class j."),
       [](const NoOptions&, const ConfigNode&) { return std::make_shared<const ConfusionMatrix>(); });
-  table.add_with("mean_iou",
-                 Schema<NoOptions>("Intersection over union of the rows of a class and the rows predicted as "
-                                   "the class; mean over the classes."),
-                 [](const NoOptions&, const ConfigNode&) { return std::make_shared<const MeanIou>(); });
+  table.add_with(
+      "mean_iou",
+      Schema<NoOptions>(
+          "The mean over the classes of intersection over union, TP / (TP + FP + FN), where TP, FP and FN "
+          "are the numbers of true positives, false positives and false negatives of a class."),
+      [](const NoOptions&, const ConfigNode&) { return std::make_shared<const MeanIou>(); });
   table.add<CohenKappa>(
       "cohen_kappa",
-      Schema<KappaOptions>(
-          "How much better than chance the predictions agree with the targets: 1 if they always "
-          "agree, 0 if they agree as often as by chance.")
+      Schema<KappaOptions>("Cohen's kappa, the agreement of predictions and targets, corrected for chance: 1 "
+                           "if they always agree, 0 if they agree as often as by chance.")
           .example("{weightage: quadratic}")
-          .optional(
-              "weightage", &KappaOptions::weightage,
-              "the weight of a wrong class: 1 (none), or its distance from the target's class (linear) or "
-              "the square of the distance (quadratic), for classes that are in an order")
+          .optional("weightage", &KappaOptions::weightage,
+                    "the weight of a wrong prediction: 1 (none). For ordered classes: the distance between "
+                    "predicted and actual class (linear), or the square of the distance (quadratic)")
           .optional("name", &KappaOptions::name, kMetricName));
   table.add<MatthewsCorrelation>(
       "matthews_correlation",
-      Schema<NoOptions>(
-          "The correlation of predicted and actual classes, from -1 to 1. Suits classes of different "
-          "sizes."));
+      Schema<NoOptions>("The Matthews correlation coefficient of predicted and actual classes, from -1 to 1. "
+                        "Suits classes of different sizes."));
 }
 
 }  // namespace dtrain

@@ -111,7 +111,8 @@ struct PerplexityOptions {
   std::optional<bool> from_logits;
 };
 
-constexpr auto kFromLogits = "the output is logits, not probabilities; default: as in the output's loss";
+constexpr auto kFromLogits =
+    "true: the outputs are logits; false: the outputs are probabilities; default: as in the output's loss";
 
 }  // namespace
 
@@ -121,30 +122,34 @@ Json Metric::result(std::span<const double> sums, double weight, const TensorSpe
 
 void add_mean_errors(Registry<Metric>& table) {
   table.add<MeanAbsoluteError>("mean_absolute_error",
-                               Schema<NoOptions>("The absolute difference from the target."));
+                               Schema<NoOptions>("The mean absolute difference between output and target."));
   const auto of = [&table](const std::string& name, const std::string& loss, const std::string& doc,
                            MeanOfLoss::Finish finish = as_it_is, int unit_power = 0) {
     table.add_with(name, Schema<NoOptions>(doc), [=](const NoOptions&, const ConfigNode&) {
       return std::make_shared<const MeanOfLoss>(registry<Loss>().make(loss).value, finish, unit_power);
     });
   };
-  of("mean_squared_error", "mean_squared_error", "The squared difference from the target.", as_it_is, 2);
+  of("mean_squared_error", "mean_squared_error", "The mean squared difference between output and target.",
+     as_it_is, 2);
   of(
       "root_mean_squared_error", "mean_squared_error",
-      "The root of the mean squared difference from the target.", [](double mean) { return std::sqrt(mean); },
-      1);
+      "The square root of the mean squared difference between output and target.",
+      [](double mean) { return std::sqrt(mean); }, 1);
   of("mean_absolute_percentage_error", "mean_absolute_percentage_error",
-     "The absolute difference from the target, in percent of the target.");
+     "The mean absolute difference between output and target, in percent of the target.");
   of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error",
-     "The squared difference of log(1 + x) of output and target, which must not be negative.");
+     "The mean squared difference between log(1 + output) and log(1 + target). Negative numbers count as 0.");
   of("cosine_similarity", "cosine_similarity",
-     "The cosine of the angle between output and target, along the last axis.",
+     "The mean cosine of the angle between output and target, along the last axis.",
      [](double mean) { return -mean; });
-  of("log_cosh", "log_cosh", "The log of the hyperbolic cosine of the difference from the target.");
-  of("hinge", "hinge", "max(1 - target * output, 0).");
-  of("squared_hinge", "squared_hinge", "The square of hinge.");
-  of("poisson", "poisson", "output - target * log(output).");
-  of("kl_divergence", "kl_divergence", "target * log(target / output), summed over the last axis.");
+  of("log_cosh", "log_cosh",
+     "The mean log of the hyperbolic cosine of the difference between output and target.");
+  of("hinge", "hinge", "The mean of max(1 - target * output, 0). A target of 0 counts as -1.");
+  of("squared_hinge", "squared_hinge",
+     "The mean square of max(1 - target * output, 0). A target of 0 counts as -1.");
+  of("poisson", "poisson", "The mean of output - target * log(output).");
+  of("kl_divergence", "kl_divergence",
+     "The mean over the rows of target * log(target / output), summed over the last axis.");
   const auto cross_entropy = [&table](const std::string& name, const std::string& doc) {
     table.add_with(
         name,
@@ -152,17 +157,18 @@ void add_mean_errors(Registry<Metric>& table) {
             .example("{from_logits: true}")
             .optional("from_logits", &CrossEntropyMetricOptions::from_logits, kFromLogits)
             .optional("label_smoothing", &CrossEntropyMetricOptions::label_smoothing,
-                      "this fraction of the target is spread evenly over the classes", between(0.0, 1.0)),
+                      "fraction of the target that is spread evenly over the classes", between(0.0, 1.0)),
         [=](const CrossEntropyMetricOptions& options, const ConfigNode&) {
           return std::make_shared<const CrossEntropyMetric>(name, options, as_it_is);
         });
   };
-  cross_entropy("binary_crossentropy", "The mean of the loss of this name over all rows.");
-  cross_entropy("categorical_crossentropy", "The mean of the loss of this name over all rows.");
-  cross_entropy("sparse_categorical_crossentropy", "The mean of the loss of this name over all rows.");
+  cross_entropy("binary_crossentropy", "The mean over all rows of the loss with this name.");
+  cross_entropy("categorical_crossentropy", "The mean over all rows of the loss with this name.");
+  cross_entropy("sparse_categorical_crossentropy", "The mean over all rows of the loss with this name.");
   table.add_with("perplexity",
-                 Schema<PerplexityOptions>("exp(the mean of sparse_categorical_crossentropy): the number of "
-                                           "equally likely classes that are as uncertain as the output.")
+                 Schema<PerplexityOptions>(
+                     "The exponential of the mean of sparse_categorical_crossentropy. A perplexity of n "
+                     "means that the model is as uncertain as in a choice between n equally likely classes.")
                      .example("{from_logits: true}")
                      .optional("from_logits", &PerplexityOptions::from_logits, kFromLogits),
                  [](const PerplexityOptions& options, const ConfigNode&) {

@@ -88,10 +88,11 @@ void add_precision_at_recall(Registry<Metric>& table) {
   using Options = PrecisionAtRecallOptions;
   table.add<PrecisionAtRecall>(
       "precision_at_recall",
-      Schema<Options>("The best precision of all thresholds whose recall is at least the given one.")
+      Schema<Options>("The highest precision of a threshold for which the recall is at least `recall`.")
           .example("{recall: 0.9}")
-          .required("recall", &Options::recall, "least recall of a threshold", between(0.0, 1.0))
-          .optional("num_thresholds", &Options::num_thresholds, kNumThresholds,
+          .required("recall", &Options::recall, "the minimum recall", between(0.0, 1.0))
+          .optional("num_thresholds", &Options::num_thresholds,
+                    fmt::format("{} and a class_id", kNumThresholds),
                     between<std::optional<int64_t>>(2, 1048576))
           .optional("class_id", &Options::class_id,
                     "the column whose yes/no predictions are counted; default: all columns together",

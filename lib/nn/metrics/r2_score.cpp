@@ -66,9 +66,9 @@ void add_r2_score(Registry<Metric>& table) {
       "r2_score",
       Schema<R2Options>("The fraction of the targets' variance that the output explains; 1 is best.")
           .example("{class_aggregation: none}")
-          .optional(
-              "class_aggregation", &R2Options::class_aggregation,
-              "average over columns: the mean, the mean weighted by variance, or one number per column"));
+          .optional("class_aggregation", &R2Options::class_aggregation,
+                    "average over columns: the mean (uniform_average), the mean weighted by variance "
+                    "(variance_weighted_average), or one number per column (none)"));
 }
 
 }  // namespace dtrain

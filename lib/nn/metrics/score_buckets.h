@@ -40,7 +40,8 @@ struct BucketCounts {
 
 /// Description of the option `num_thresholds`.
 inline constexpr auto kNumThresholds =
-    "number of buckets in which scores are counted, about evenly spaced in the logarithm of their size; "
-    "default: 32768 per column, and fewer, at least 4096, for more than four columns";
+    "number of intervals of scores in which targets are counted, with limits about evenly spaced in the "
+    "logarithm of the logits; default: 32768, or fewer (at least 4096) for outputs with more than four "
+    "columns";
 
 }  // namespace dtrain
