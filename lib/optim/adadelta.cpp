@@ -27,10 +27,10 @@ void add_adadelta(Registry<Optimizer>& table) {
   table.add<Adadelta>(
       "adadelta",
       optimizer_schema<Options>(
-          "Zeiler 2012: finds the length of each weight's steps from its recent gradients "
-          "and steps. The paper's learning rate is 1; the default is Keras's.")
+          "Zeiler 2012: computes the length of each weight's steps from its recent gradients and steps. The "
+          "paper's learning rate is 1; the default is Keras's.")
           .example("{learning_rate: 1}")
-          .optional("rho", &Options::rho, "decay of the running means of squared gradients and steps",
+          .optional("rho", &Options::rho, "decay of the running means of squared gradients and squared steps",
                     between_excluding_high(0.0, 1.0))
           .optional("epsilon", &Options::epsilon, "prevents steps of 0 at the start", greater_than(0.0)));
 }

@@ -26,7 +26,7 @@ class AdamWith : public OptimizerWith<Options> {
 template <class Options>
 Schema<Options> adam_schema(std::string doc) {
   return optimizer_schema<Options>(std::move(doc))
-      .template optional<double>("beta_1", &Options::beta_1, "decay of the gradients' running mean",
+      .template optional<double>("beta_1", &Options::beta_1, "decay of the running mean of gradients",
                                  between_excluding_high(0.0, 1.0))
       .template optional<double>("beta_2", &Options::beta_2, "decay of the running mean of squared gradients",
                                  between_excluding_high(0.0, 1.0))

@@ -22,9 +22,11 @@ class Constant : public Schedule {
 }  // namespace
 
 void add_constant(Registry<Schedule>& table) {
-  table.add<Constant>("constant", Schema<ConstantOptions>("A constant rate; a bare number is short for it.")
-                                      .example("{value: 0.001}")
-                                      .required("value", &ConstantOptions::value, "the rate", at_least(0.0)));
+  table.add<Constant>("constant",
+                      Schema<ConstantOptions>(
+                          "A constant rate. A number alone, as in `learning_rate: 0.001`, means the same.")
+                          .example("{value: 0.001}")
+                          .required("value", &ConstantOptions::value, "the rate", at_least(0.0)));
 }
 
 Configured<Schedule> constant_rate(double value) {

@@ -44,18 +44,17 @@ void add_cosine_decay(Registry<Schedule>& table) {
   using Options = CosineDecayOptions;
   table.add<CosineDecay>(
       "cosine_decay",
-      Schema<Options>(
-          "Keras's CosineDecay: a linear warm-up from warmup_initial to initial, then a cosine down to alpha "
-          "* initial over `steps` steps, not counting the warm-up; constant afterwards.")
+      Schema<Options>("Keras's CosineDecay: in the warm-up, the rate increases linearly from warmup_initial "
+                      "to initial. It then decreases along a cosine to alpha * initial over `steps` steps. "
+                      "After that, it is constant.")
           .example("{initial: 0.1, warmup_steps: 500}")
           .required("initial", &Options::initial, "the highest rate", at_least(0.0))
           .optional("steps", &Options::steps,
-                    "length of the cosine in steps, or '5 epochs', without the warm-up; auto: to the end of "
-                    "the training",
+                    "length of the decrease in steps, or '5 epochs', without the warm-up; auto: to the end "
+                    "of the training",
                     or_auto(some_time()))
           .optional("alpha", &Options::alpha, "the final rate as a fraction of initial", between(0.0, 1.0))
-          .optional("warmup_steps", &Options::warmup_steps,
-                    "length of the warm-up before the cosine, in steps, or '1 epoch'")
+          .optional("warmup_steps", &Options::warmup_steps, "length of the warm-up in steps, or '1 epoch'")
           .optional("warmup_initial", &Options::warmup_initial, "the rate of step 0 if there is a warm-up",
                     at_least(0.0)));
 }

@@ -38,9 +38,13 @@ void add_exponential_decay(Registry<Schedule>& table) {
           .example("{initial: 0.1, decay_steps: 1 epoch, decay_rate: 0.9}")
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
           .required("decay_steps", &Options::decay_steps,
-                    "steps, or '5 epochs', after which the rate is multiplied by decay_rate", some_time())
-          .required("decay_rate", &Options::decay_rate, "the factor per decay_steps steps", at_least(0.0))
-          .optional("staircase", &Options::staircase, "round the exponent down"));
+                    "number of steps, or '5 epochs', after which the rate has been multiplied by decay_rate",
+                    some_time())
+          .required("decay_rate", &Options::decay_rate, "factor of the rate per decay_steps steps",
+                    at_least(0.0))
+          .optional(
+              "staircase", &Options::staircase,
+              "whether to round the exponent down, so that the rate changes only every decay_steps steps"));
 }
 
 }  // namespace dtrain

@@ -36,14 +36,16 @@ void add_inverse_time_decay(Registry<Schedule>& table) {
   table.add<InverseTimeDecay>(
       "inverse_time_decay",
       Schema<Options>("Keras's InverseTimeDecay: initial / (1 + decay_rate * step / decay_steps). With "
-                      "decay_steps: 1 it is the option decay of the optimizers of Keras 1 and 2.")
+                      "`decay_steps: 1`, it is the option `decay` of optimizers in Keras 1 and 2.")
           .example("{initial: 0.1, decay_steps: 1 epoch, decay_rate: 0.5}")
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
           .required("decay_steps", &Options::decay_steps,
-                    "steps, or '5 epochs', in which the divisor grows by decay_rate", some_time())
+                    "number of steps, or '5 epochs', in which the divisor grows by decay_rate", some_time())
           .required("decay_rate", &Options::decay_rate, "growth of the divisor in decay_steps steps",
                     at_least(0.0))
-          .optional("staircase", &Options::staircase, "whether step / decay_steps is rounded down"));
+          .optional("staircase", &Options::staircase,
+                    "whether to round step / decay_steps down, so that the rate changes only every "
+                    "decay_steps steps"));
 }
 
 }  // namespace dtrain

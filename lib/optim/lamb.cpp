@@ -19,8 +19,8 @@ class Lamb : public OptimizerWith<AdamOptions> {
 
 void add_lamb(Registry<Optimizer>& table) {
   table.add<Lamb>(
-      "lamb", adam_schema<AdamOptions>("You et al. 2020, for large batches: Adam's direction for each weight "
-                                       "tensor, with a step length of learning_rate times the tensor's norm.")
+      "lamb", adam_schema<AdamOptions>("You et al. 2020, for large batches: each weight tensor moves in the "
+                                       "direction of Adam's step, by learning_rate times the tensor's norm.")
                   .example("{learning_rate: 0.002, weight_decay: 0.01}"));
 }
 

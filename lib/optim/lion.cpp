@@ -26,12 +26,14 @@ void add_lion(Registry<Optimizer>& table) {
   table.add<Lion>(
       "lion",
       optimizer_schema<LionOptions>(
-          "Chen et al. 2023: moves every weight by the learning rate, against the sign "
-          "of the gradients' running mean. A good rate is a third to a tenth of Adam's.")
+          "Chen et al. 2023: moves every weight by the learning rate, in the direction opposite to the sign "
+          "of a running mean of gradients. A good learning rate is a third to a tenth of Adam's.")
           .example("{learning_rate: 0.0001, weight_decay: 0.1}")
-          .optional("beta_1", &LionOptions::beta_1, "weight of the running mean in a step's direction",
+          .optional("beta_1", &LionOptions::beta_1,
+                    "weight of the running mean in the direction of a step; the current gradient has the "
+                    "weight 1 - beta_1",
                     between_excluding_high(0.0, 1.0))
-          .optional("beta_2", &LionOptions::beta_2, "decay of the gradients' running mean",
+          .optional("beta_2", &LionOptions::beta_2, "decay of the running mean of gradients",
                     between_excluding_high(0.0, 1.0)));
 }
 

@@ -47,8 +47,9 @@ void add_one_cycle(Registry<Schedule>& table) {
   using Options = OneCycleOptions;
   table.add<OneCycle>(
       "one_cycle",
-      Schema<Options>("Smith and Topin 2018, like PyTorch's OneCycleLR: a cosine up to max, then a cosine "
-                      "down to far below the initial rate. The momentum stays constant.")
+      Schema<Options>(
+          "Smith and Topin 2018, like PyTorch's OneCycleLR: the rate increases along a cosine to max, then "
+          "decreases along a cosine to far below the initial rate. The momentum remains constant.")
           .example("{max: 0.1}")
           .required("max", &Options::max, "the highest rate", at_least(0.0))
           .optional("steps", &Options::steps,

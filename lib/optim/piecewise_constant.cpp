@@ -56,13 +56,14 @@ void add_piecewise_constant(Registry<Schedule>& table) {
   using Options = PiecewiseConstantOptions;
   table.add<PiecewiseConstant>(
       "piecewise_constant",
-      Schema<Options>(
-          "Keras's PiecewiseConstantDecay: values[i] up to and including step boundaries[i], then the last "
-          "value. Steps count from 0; a boundary in epochs is the end of that epoch.")
+      Schema<Options>("Keras's PiecewiseConstantDecay: the rate is values[i] up to and including step "
+                      "boundaries[i], and after the last boundary the last value. Steps count from 0; a "
+                      "boundary in epochs is the end of the epoch.")
           .example("{boundaries: [30 epochs, 60 epochs], values: [0.1, 0.01, 0.001]}")
-          .required("boundaries", &Options::boundaries,
-                    "for each value except the last, the last step or epoch that uses it: 400, or '5 epochs'")
-          .required("values", &Options::values, "the rates; one more than boundaries")
+          .required(
+              "boundaries", &Options::boundaries,
+              "for each value except the last, the last step or epoch with this value: 400, or '5 epochs'")
+          .required("values", &Options::values, "the rates; one more value than boundaries")
           .rule(check));
 }
 

@@ -37,8 +37,8 @@ void add_polynomial_decay(Registry<Schedule>& table) {
   using Options = PolynomialDecayOptions;
   table.add<PolynomialDecay>(
       "polynomial_decay",
-      Schema<Options>("Keras's PolynomialDecay: from initial to end over `steps` steps, following (1 - step "
-                      "/ steps)^power; constant afterwards.")
+      Schema<Options>("Keras's PolynomialDecay: end + (initial - end) * (1 - step / steps)^power for `steps` "
+                      "steps, then constant.")
           .example("{initial: 0.1, end: 0.001, power: 2}")
           .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
           .optional("steps", &Options::steps,
@@ -47,8 +47,8 @@ void add_polynomial_decay(Registry<Schedule>& table) {
           .optional("end", &Options::end, "the final rate", at_least(0.0))
           .optional("power", &Options::power, "the exponent; 1 is linear", at_least(0.0))
           .optional("cycle", &Options::cycle,
-                    "each time the decay ends, extend its length to the next multiple of `steps`, so that "
-                    "the rate rises again"));
+                    "whether the rate rises again: each time the decay ends, its length is extended to the "
+                    "next multiple of `steps`"));
 }
 
 }  // namespace dtrain

@@ -109,18 +109,19 @@ void add_reduce_on_plateau(Registry<Schedule>& table) {
   using Options = ReduceOnPlateauOptions;
   table.add<ReduceOnPlateau>(
       "reduce_on_plateau",
-      Schema<Options>("Keras's ReduceLROnPlateau: reduces the rate when a metric no longer improves.")
+      Schema<Options>("Keras's ReduceLROnPlateau: reduces the rate when a metric stops improving.")
           .example("{initial: 0.01, factor: 0.5, patience: 3}")
           .required("initial", &Options::initial, "the rate at the start", at_least(0.0))
-          .optional("monitor", &Options::monitor, "the metric, as metrics.jsonl names it")
-          .optional("factor", &Options::factor, "the factor of a reduction", between_excluding_high(0.0, 1.0))
+          .optional("monitor", &Options::monitor, "the name of the metric in metrics.jsonl")
+          .optional("factor", &Options::factor, "factor by which a reduction multiplies the rate",
+                    between_excluding_high(0.0, 1.0))
           .optional("patience", &Options::patience, "epochs without improvement before a reduction",
                     at_least<int64_t>(0))
           .optional("min_delta", &Options::min_delta, "the smallest change that counts as an improvement",
                     at_least(0.0))
           .optional("mode", &Options::mode, kMonitorMode)
-          .optional("cooldown", &Options::cooldown, "epochs after a reduction that are not counted",
-                    at_least<int64_t>(0))
+          .optional("cooldown", &Options::cooldown,
+                    "number of epochs after a reduction that do not count for patience", at_least<int64_t>(0))
           .optional("min", &Options::min, "the lowest rate", at_least(0.0)));
 }
 

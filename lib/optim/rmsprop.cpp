@@ -43,13 +43,16 @@ void add_rmsprop(Registry<Optimizer>& table) {
   using Options = RmspropOptions;
   table.add<Rmsprop>(
       "rmsprop",
-      optimizer_schema<Options>("Divides steps by the root of the gradients' running mean square.")
+      optimizer_schema<Options>(
+          "Divides each weight's steps by the square root of the running mean of its squared gradients.")
           .example("{learning_rate: 0.001, rho: 0.95}")
           .optional("rho", &Options::rho, "decay of the running means", between_excluding_high(0.0, 1.0))
-          .optional("momentum", &Options::momentum, "fraction of the previous step that is added to a step",
-                    between(0.0, 1.0))
+          .optional("momentum", &Options::momentum,
+                    "fraction of the previous step that is added to each step", between(0.0, 1.0))
           .optional("epsilon", &Options::epsilon, "avoids division by 0", greater_than(0.0))
-          .optional("centered", &Options::centered, "divide by the variance instead of the mean square"));
+          .optional("centered", &Options::centered,
+                    "whether to divide by the standard deviation of the gradients, instead of the square "
+                    "root of the mean of their squares"));
 }
 
 }  // namespace dtrain

@@ -217,8 +217,9 @@ TEST_CASE("linear_warmup precedes any schedule, whose steps count from its end")
   CHECK(rate(parse_kind<Schedule>("{linear_warmup: {steps: 2, then: 0.5}}"), 1) == 0.25);
   CHECK(parse_kind<Schedule>("{linear_warmup: {steps: 1 epoch, then: {reduce_on_plateau: {initial: 1}}}}")
             ->monitor() == "val_loss");
-  CHECK(errors("{linear_warmup: {steps: 2}}") ==
-        "s.yaml:1:2: error: missing key 'then' in linear_warmup (the following schedule, or a number)");
+  CHECK(
+      errors("{linear_warmup: {steps: 2}}") ==
+      "s.yaml:1:2: error: missing key 'then' in linear_warmup (the schedule after the warm-up, or a number)");
 }
 
 TEST_CASE("reduce_on_plateau: waits, reduces, and starts to wait again") {
