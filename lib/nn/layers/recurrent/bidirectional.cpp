@@ -60,8 +60,8 @@ struct BidirectionalOptions {
             .required("layer", &O::layer, "a recurrent layer with its options")
             .optional("merge_mode", &O::merge_mode,
                       "merge of the two directions' outputs: concatenation (concat), sum, product (mul), "
-                      "mean (ave), or two separate outputs (none). With return_sequences, the states of both "
-                      "directions are in the order of the input")
+                      "mean (ave), or two separate outputs (none). With return_sequences, the states of the "
+                      "second direction are first put in the order of the first direction")
             .optional(
                 "backward_layer", &O::backward_layer,
                 "the layer for the other direction; null: a copy of `layer` with the opposite go_backwards")
