@@ -1,6 +1,6 @@
-// Marks functions that the host compiler and nvcc both compile, so that the math is written once. On the host
-// they are always inlined: CPU kernels are compiled for several instruction sets, and an out-of-line copy
-// compiled for one set must not be called on a CPU without it.
+// DTRAIN_HOST_DEVICE marks functions that the host compiler and nvcc both compile, so that the math is
+// written once. On the host these functions are always inlined: CPU kernels are compiled for several
+// instruction sets, and an out-of-line copy compiled for one set must not be called on a CPU without it.
 #pragma once
 
 #if defined(__CUDACC__)

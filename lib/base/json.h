@@ -42,8 +42,8 @@ class Json {
 
   /// How to treat a repeated key in an object: use the last value, or let parse() throw.
   enum class RepeatedKeys { last, error };
-  /// Parses a whole document by the grammar of RFC 8259, with nesting to 100 levels. Throws UserError with
-  /// the offset of the mistake; also for a number that float64 cannot hold.
+  /// Parses a whole document by the grammar of RFC 8259, with nesting to 100 levels. Throws UserError, with
+  /// the offset of the mistake, for any other text and for a number that float64 cannot hold.
   static Json parse(std::string_view text, RepeatedKeys repeated = RepeatedKeys::last);
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }

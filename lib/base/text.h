@@ -11,7 +11,7 @@ namespace dtrain {
 
 /// Formats a number with thousands separators: "1,234,567".
 std::string format_count(int64_t count);
-/// Formats a loss or metric: "0.0931", or "1.4e-13" and "3.2e+07" if four decimals do not suit.
+/// Formats a loss or metric: "0.0931", or "1.4e-13" and "3.2e+07" for sizes below 0.001 or from 1e6 on.
 std::string format_value(double value);
 /// Formats a duration: "0:07", "12:05", "3:02:11"; as days and hours from 100 hours on.
 std::string format_duration(double seconds);

@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// Returns std::thread(work). Throws Error with the thread's purpose ("replica 7 of 8") and the limits that
-/// may apply if the system cannot start it.
+/// Returns std::thread(work). If the system cannot start the thread, throws Error with the thread's purpose
+/// ("replica 7 of 8") and the limits that may apply.
 template <class Work>
 std::thread start_thread(const std::string& purpose, Work&& work) {
   try {

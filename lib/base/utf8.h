@@ -20,9 +20,9 @@ bool is_utf8(std::string_view text);
 /// in three bytes like other code points.
 void append_utf8(std::string& out, uint32_t code_point);
 
-/// Returns the escape for a byte that is not valid UTF-8 in JSON and YAML, which are Unicode: a lone
-/// surrogate, "\udc80" to "\udcff". This is Python's "surrogateescape" convention, so Python turns it back
-/// into the byte in file names read from either format.
+/// Returns the escape for a byte that is not valid UTF-8, for JSON and YAML, which are Unicode: a lone
+/// surrogate, "\udc80" to "\udcff". This is Python's "surrogateescape" convention, so Python opens the right
+/// file if it reads the file's name from either format.
 std::string escaped_byte(unsigned char byte);
 
 /// Returns the byte that this code point escapes, or nullopt.

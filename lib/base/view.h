@@ -6,7 +6,8 @@
 
 namespace dtrain {
 
-/// Memory layout of an image batch. Users only see `plain`; the others are used between the layers of a plan.
+/// Memory layout of an image batch. Users only see `plain`; the other layouts are used between the layers of
+/// a plan.
 enum class Layout : uint8_t {
   plain,      ///< row major in the order of the shape; for images channels last (NHWC)
   planar,     ///< NCHW
@@ -14,7 +15,7 @@ enum class Layout : uint8_t {
   blocked16,  ///< like blocked8, with blocks of 16
 };
 
-/// Does not own `data`; copying it copies no elements. The shape includes the batch axis.
+/// Does not own `data`; copying a View copies no elements. The shape includes the batch axis.
 struct View {
   void* data = nullptr;
   Shape shape;

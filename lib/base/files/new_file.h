@@ -58,8 +58,8 @@ class NewFile {
 /// Writes a whole file by NewFile, with its exceptions.
 void write_new_file(Location location, std::string_view content);
 
-/// Removes temporary files in the directory of this file whose writers have ended: their process no longer
-/// runs and their lock is free. (A process in another container is visible only by its lock.)
+/// Removes temporary files from the directory of `file` if their writers have ended: the writer's process no
+/// longer runs, and its lock is free. (A process in another container is visible only by its lock.)
 void remove_leftovers(const Location& file);
 
 }  // namespace dtrain

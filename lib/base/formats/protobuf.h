@@ -12,7 +12,7 @@ namespace dtrain {
 /// The wire type of a field, with the numbers of the format.
 enum class ProtoWire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
-// Each function returns the encoded bytes of one field.
+// The functions proto_*() return the encoded bytes of one field.
 
 /// Encodes a string, bytes or a nested message.
 std::string proto_bytes(int field, std::string_view value);
