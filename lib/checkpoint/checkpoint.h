@@ -33,7 +33,7 @@ struct ArrayRef {
 struct LayerWeights {
   std::string layer;
   std::vector<ArrayRef> weights;
-  std::string keras_name = "";  ///< name of the layer in Keras; "" if it is the same
+  std::string keras_name = "";  ///< name of the layer in Keras; "" if it equals `layer`
 };
 
 /// A slot (state variable) of the optimizer: one array per trained weight, named "<layer>/<weight>".
@@ -65,8 +65,8 @@ void save_checkpoint(const Location& location, const CheckpointContent& content)
 /// thread may read it.
 class Checkpoint {
  public:
-  /// Reads and verifies the whole file. Throws UserError with the path, what was expected and what was found
-  /// if the file is missing, damaged or not a dtrain checkpoint.
+  /// Reads and verifies the whole file. Throws UserError with the path and the expected and found content if
+  /// the file is missing, damaged or not a dtrain checkpoint.
   static Checkpoint load(const std::string& path);
   /// Like load(), for the bytes of a file, which must be aligned like memory from operator new. `path`: the
   /// file's name in messages.
@@ -98,7 +98,7 @@ class Checkpoint {
   std::unordered_map<std::string, const ArrayRef*> slots_;  ///< keys: "<slot>/<layer>/<weight>"
 };
 
-/// Whether a file starts like a dtrain checkpoint; the rest of it may be damaged.
+/// Returns whether a file starts like a dtrain checkpoint; the rest of the file may be damaged.
 bool begins_as_checkpoint(const Location& file);
 
 /// Returns the file name of a step's checkpoint: "ckpt-00000782.h5" for step 782.

@@ -17,7 +17,7 @@ class DirectoryLock {
   DirectoryLock& operator=(const DirectoryLock&) = delete;
   ~DirectoryLock();
 
-  /// Whether another process holds a conflicting lock.
+  /// Returns whether another process held a conflicting lock, so that this lock was not acquired.
   bool refused() const { return rejected_; }
 
  private:

@@ -10,13 +10,14 @@ namespace dtrain {
 /// unrecognized files. Opens HDF5 files, so the caller must not hold an Hdf5Session.
 std::string describe_file(const std::string& path);
 
-/// Whether a regular file starts like HDF5; false for dtrain checkpoints, which start with their own header.
+/// Returns whether a regular file starts like HDF5; false for dtrain checkpoints, which start with their own
+/// header.
 bool begins_as_hdf5(const std::string& path);
 
-/// Whether a file is an archive written by Keras (.keras).
+/// Returns whether a file is an archive written by Keras (.keras).
 bool is_keras_archive(const std::string& path);
 
-/// Whether a file is recognized as a model of another program.
+/// Returns whether a file is recognized as a model of another program.
 bool is_foreign_model(const std::string& path);
 
 }  // namespace dtrain

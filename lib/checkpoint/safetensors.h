@@ -26,13 +26,13 @@ struct SafetensorsFile {
   std::vector<SafetensorsArray> arrays;  ///< in header order
   std::map<std::string, std::string> metadata;
 
-  /// Reads the whole file. Throws UserError with the path, what was expected and what was found if the header
-  /// is invalid, larger than 100 MB or has duplicate keys, or if arrays overlap, leave gaps or do not have
-  /// the size of their shape.
+  /// Reads the whole file. Throws UserError with the path and the expected and found content if the header is
+  /// invalid, larger than 100 MB or has duplicate keys, or if arrays overlap, leave gaps or do not have the
+  /// size of their shape.
   static SafetensorsFile load(const std::string& path);
 };
 
-/// Whether a regular file starts like a safetensors file.
+/// Returns whether a regular file starts like a safetensors file.
 bool begins_as_safetensors(const std::string& path);
 
 /// Writes the arrays (float32 or int32) in this order. The same arrays produce the same bytes. Throws Error.

@@ -46,7 +46,7 @@ class Group {
 struct ContiguousArray {
   Shape shape;
   DType dtype;
-  std::span<const std::byte> data;  // with the alignment that it has in the file
+  std::span<const std::byte> data;  // aligned as in the file
 };
 
 /// Reads the dataset at `address`. Throws UserError if there is none, or if it is not contiguous.
