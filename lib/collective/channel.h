@@ -15,8 +15,8 @@ class Channel {
   /// the array's number, counted from 1. Blocks the host while the maximum number of arrays is in flight.
   virtual uint64_t send(const void* src, size_t bytes) = 0;
   /// Called by the receiver before receive(), once for each array, in the order in which the sender will send
-  /// the arrays of all its channels to this slot in one part of the plan (Plan::expect()). Starts to receive
-  /// early if the sender is in another process.
+  /// the arrays of all its channels to the receiver's slot in one part of the plan (Plan::expect()). Starts
+  /// to receive early if the sender is in another process.
   virtual void expect() {}
   /// Called by the receiver. Operations that are enqueued after this call find the array at `dst`. Blocks the
   /// host until the array was sent and, if one of the devices is the CPU, until it has arrived.

@@ -67,13 +67,13 @@ std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 /// A member of a group of replicas with a GPU each, whose collective calls exchange data in device memory.
 /// Sums and copies run concurrently with the operations of the member's context: each waits for the
 /// operations enqueued before it, and later operations wait for it only after join(). Gradients can thus be
-/// reduced bucket by bucket during the backward pass. All of this can be captured; every member must then
-/// capture and replay the same calls.
+/// reduced bucket by bucket during the backward pass. Both the calls and join() can be captured; every member
+/// must then capture and replay the same calls.
 ///
 /// From the first member's reduction to the last one's, no member may make a call that can wait for the
-/// devices (allocating, freeing, instantiating a graph, launching a kernel for the first time): it may wait
-/// for a GPU whose reduction waits for this member. While a replayed CapturedGraph with a member's calls
-/// runs, the member may make no other call (NCCL_GRAPH_MIXING_SUPPORT is off).
+/// devices (allocating, freeing, instantiating a graph, launching a kernel for the first time): such a call
+/// may wait for a GPU whose reduction waits for this member. While a replayed CapturedGraph with a member's
+/// calls runs, the member may make no other call (NCCL_GRAPH_MIXING_SUPPORT is off).
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
@@ -102,8 +102,8 @@ class DeviceCollective {
   /// on any thread; returns at once.
   virtual void abort() noexcept = 0;
   /// Returns the text of an error that only NCCL has detected, such as a lost link; otherwise "". The thread
-  /// that monitors the devices polls it, since calls may never return after such an error. Safe on any
-  /// thread.
+  /// that monitors the devices calls this function repeatedly, since other calls may never return after such
+  /// an error. Safe on any thread.
   virtual std::string failure() = 0;
 };
 

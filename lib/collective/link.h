@@ -15,9 +15,9 @@ namespace dtrain {
 /// A channel between two contexts of this process, which may run on different threads or on the same one.
 class Link final : public Channel {
  public:
-  /// How a sent array is kept until it is received. `lent`: it stays in the sender's array, which must not
-  /// change before wait_received(). `copied`: the link makes a copy, so the sender may change its array at
-  /// once.
+  /// The place of a sent array's data until they are received. `lent`: the sender's array, which must not
+  /// change before wait_received(). `copied`: a copy that the link makes, so the sender may change its array
+  /// at once.
   enum class Keeping { lent, copied };
 
   /// `bytes`: size of the largest array. `most`: maximum number of arrays in flight (sent and not yet

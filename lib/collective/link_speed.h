@@ -18,19 +18,19 @@ struct LinkSpeed {
 };
 
 /// Returns the pairs of processes that measure_links() measures, in rounds. Pairs of one round are measured
-/// at the same time. The first round has the first two processes of each machine with several. The other
-/// rounds are those of a round-robin tournament of the machines (circle method): each two machines meet once,
-/// each machine at most once in a round, and their first processes are the pair. `machines`: the name of each
-/// rank's machine.
+/// at the same time. The first round has the first two processes of each machine that has several processes.
+/// The other rounds pair the machines as in a round-robin tournament (circle method): every two machines form
+/// one pair, a machine is in at most one pair of a round, and a pair is measured between the first processes
+/// of its machines. `machines`: the name of each rank's machine.
 std::vector<std::vector<std::pair<int, int>>> link_rounds(const std::vector<std::string>& machines);
 
 /// Measures links with the messages that training uses, one round after the other. All processes must call
 /// it, and get the same results, sorted by ranks.
 std::vector<LinkSpeed> measure_links(World& world, const std::vector<std::string>& machines);
 
-/// Returns the seconds in which the processes sum one array of this many bytes each, in the way in which the
-/// gradients of CPUs are summed. Each process takes the shortest of several sums, and the result is that of
-/// the slowest process. All processes must call it.
+/// Returns the seconds that the processes need to sum one array of `bytes` bytes each, in the same way as the
+/// gradients of CPUs. Each process takes the shortest of several sums, and the result is that of the slowest
+/// process. All processes must call it.
 double measure_process_sum(World& world, size_t bytes);
 
 }  // namespace dtrain

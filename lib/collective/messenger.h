@@ -15,8 +15,8 @@
 namespace dtrain {
 
 /// An exchange of messages with other processes. Its owner must not change or destroy it, or the memory that
-/// it sends and receives, until Messenger::wait() has returned without an exception, or release() has. After
-/// a failure, the transport may still write to this memory.
+/// it sends and receives, until Messenger::wait() has returned without an exception, or release() has
+/// returned. After a failure, the transport may still write to this memory.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -49,23 +49,23 @@ class Transfers {
 /// Transport::abort().
 class Messenger {
  public:
-  /// The transport must outlive the messenger. `explain` is called when the transport fails, and returns why;
-  /// "" if the transport's own message says it best. `end_process` ends the process, which has failed for the
-  /// given reason; if it is null, release() waits without a limit. Throws Error if the system cannot start a
-  /// thread.
+  /// The transport must outlive the messenger. `explain` is called when the transport fails, and returns the
+  /// reason, or "" to use the transport's own message. `end_process` ends the process, which has failed for
+  /// the given reason; if `end_process` is null, release() waits without a limit. Throws Error if the system
+  /// cannot start a thread.
   Messenger(Transport& transport, std::function<std::string()> explain,
             std::function<void(const std::string& why)> end_process = nullptr);
-  /// Exchanges that are running fail. Ends the process as release() does.
+  /// Makes running exchanges fail. May end the process, as release() does.
   ~Messenger();
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
 
-  /// Starts an exchange, which fails at once after a failure. Safe on any thread.
+  /// Starts an exchange. After a failure, the exchange fails at once. Safe on any thread.
   void start(Exchange& exchange);
   /// Waits until the exchange has finished, if it was started. May be called by several threads. Throws
   /// ProcessFailed as soon as the transport has failed or exchanges were interrupted; the exchange may then
-  /// still be running, because the transport may never return (Open MPI's does not always after a process was
-  /// killed).
+  /// still be running, because the transport may never return (calls of Open MPI do not always return after a
+  /// process was killed).
   void wait(Exchange& exchange);
   /// Waits until the exchange is not running, so that it may be destroyed. If the transport does not return
   /// within a second after a failure, ends the process instead: neither the exchange nor its memory can be

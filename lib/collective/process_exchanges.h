@@ -113,7 +113,8 @@ class RoundTripsExchange final : public Exchange {
   RoundTripsExchange(int tag, int with, int64_t bytes, int rounds)
       : tag_(tag), with_(with), rounds_(rounds), bytes_(static_cast<size_t>(bytes)) {}
 
-  /// Returns the mean seconds of a round after the first one in the process of lower rank, 0 in the other.
+  /// In the process of lower rank, returns the mean seconds of a round, without the first round; in the other
+  /// process, returns 0.
   double seconds() const { return seconds_; }
 
  private:
@@ -132,9 +133,9 @@ class RoundTripsExchange final : public Exchange {
 };
 
 /// Sums an array over all replicas. Each process receives one part of the array from all others, adds it in
-/// the order of the tree, and sends the sum to all others. It sends 2 (p - 1) / p times the array, for p
-/// processes with one node of the tree each. A short array is sent whole to all processes instead, which
-/// takes one message less.
+/// the order of the tree, and sends the sum to all others. So each of p processes with one node of the tree
+/// each sends 2 (p - 1) / p times the array. A short array is sent whole to all processes instead, in one
+/// round of messages instead of two.
 template <class T>
 class SumExchange final : public Exchange {
  public:
@@ -173,7 +174,7 @@ class SumExchange final : public Exchange {
   std::vector<std::vector<Range>> nodes_;  // indexed by process
   SumTree tree_;
   std::vector<T*> mine_;
-  /// This process's part of the array of each node of the other processes; allocated on first use.
+  /// For each node of the other processes, this process's part of the node's array. Allocated on first use.
   std::vector<T> received_;
   enum class Phase { start, parts, sums } phase_ = Phase::start;
   Transfers transfers_;

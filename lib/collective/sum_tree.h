@@ -22,8 +22,8 @@ inline int64_t middle_of(Range node) {
   return node.begin + static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(node.size() - 1)));
 }
 
-/// Returns the largest nodes of the tree over `total` ranks that have ranks in `own` only, in order. There
-/// are at most 2 log2(total) of them.
+/// Returns, in order, the largest nodes of the tree over `total` ranks that contain only ranks in `own`.
+/// There are at most 2 log2(total) such nodes.
 std::vector<Range> subtrees(Range own, int total);
 
 /// Adds arrays in the order that the tree determines.

@@ -30,9 +30,9 @@ class Team {
   /// Calls work(collective) on every member and returns when all have finished. Only the owner's thread may
   /// call it.
   void run(const std::function<void(Collective&)>& work);
-  /// Registers a hook that the failed member calls after aborting the group, to release members that wait in
-  /// something else. It must neither throw nor wait. Only the owner's thread may register hooks, between
-  /// runs.
+  /// Registers a hook that the failed member calls after aborting the group, to release members that wait
+  /// outside of the group's calls. It must neither throw nor wait. Only the owner's thread may register
+  /// hooks, between runs.
   void on_abort(std::function<void()> hook) { on_abort_.push_back(std::move(hook)); }
 
  private:

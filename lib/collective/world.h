@@ -65,7 +65,7 @@ class BackgroundSum {
 class ProcessGather {
  public:
   virtual ~ProcessGather() = default;
-  /// Like World::all_gather(). One thread of each process, which may be any thread, may call it at a time.
+  /// Like World::all_gather(). May be called on any thread, but on only one thread of each process at a time.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 
@@ -105,13 +105,14 @@ class World {
   /// must pass the same number of bytes.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   /// Creates an all-gather for another thread than the one that owns the replicas. All processes must create
-  /// the same ones in the same order, on the thread that owns the replicas. The World must outlive it.
+  /// the same all-gathers in the same order, on the thread that owns the replicas. The World must outlive the
+  /// result.
   virtual std::unique_ptr<ProcessGather> make_gather() = 0;
   /// The number of channels of make_message(), which are numbered from 0.
   static constexpr int kChannels = 20000;
   /// Creates an object that exchanges messages with `process`, one at a time. Within one channel between two
   /// processes, the n-th receive that is started gets the message of the n-th send that is started. Safe on
-  /// any thread. The World must outlive it.
+  /// any thread. The World must outlive the object.
   virtual std::unique_ptr<ProcessMessage> make_message(int process, int channel) = 0;
   /// Returns the text of process 0.
   std::string broadcast_text(const std::string& text);
@@ -135,7 +136,7 @@ class World {
   virtual std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                            int64_t n) = 0;
   /// Creates a sum of an array of which each process receives only its part, parts[process]. After wait(),
-  /// sums[0] has the sum over all replicas there; the rest of it is unspecified.
+  /// this part of sums[0] has the sum over all replicas; its other parts are unspecified.
   virtual std::unique_ptr<BackgroundSum<float>> background_sum_of_parts(const ReplicaRanks& ranks,
                                                                         std::vector<Range> parts) = 0;
   /// Runs background_sum_of_parts() and waits for it. `sums` is that of BackgroundSum::start(). After an
@@ -153,8 +154,9 @@ class World {
   virtual void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
   /// Sends a message of this many bytes to process `with` and back, `rounds` times after a first one that is
-  /// not counted, to measure the link. Returns the mean seconds of a round in the process of lower rank, 0 in
-  /// the other one. Only these two processes make the call, in the same order as their other calls.
+  /// not counted, to measure the link. In the process of lower rank, returns the mean seconds of a round; in
+  /// the other process, returns 0. Only these two processes make the call, in the same order as their other
+  /// calls.
   virtual double measure_round_trips(int with, int64_t bytes, int rounds) = 0;
 
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
@@ -163,9 +165,9 @@ class World {
   virtual void abort(const std::string& why, bool is_user_error) noexcept = 0;
   /// Waits until the calls, sums and messages that a failure has ended no longer use memory. Must be called
   /// before that memory is freed. Ends the process if this takes more than a second, because calls of MPI may
-  /// never return after another process has died. The caller must have saved what it wants to keep.
+  /// never return after another process has died. The caller must have saved all data that must not be lost.
   virtual void release() noexcept {}
-  /// Sets after how many seconds without a sign of life another process counts as failed.
+  /// Sets the seconds without a sign of life after which another process counts as failed.
   virtual void set_peer_timeout(double /*seconds*/) {}
   /// Returns why a process has failed; "" if none has. Safe on any thread. Threads that wait for devices call
   /// it, because a device's operations may wait for another process.
@@ -177,7 +179,7 @@ class World {
   void check_others() const {
     if (other_has_failed()) throw ProcessFailed(failure());
   }
-  /// Sets after how many seconds this process counts as failed if it hangs, that is, if it neither computes
+  /// Sets the seconds after which this process counts as failed if it hangs, that is, if it neither computes
   /// or reads anything nor waits for other processes. 0, the initial value, means never.
   virtual void set_hang_limit(double /*seconds*/) {}
   /// Returns an error message of this process for users: with the process's name, the step and the phase, if
@@ -186,7 +188,7 @@ class World {
 
   /// The activity of a process, for messages about processes that fail or make no progress.
   struct Position {
-    const char* phase = "";  // what the process is doing, such as "reading samples"
+    const char* phase = "";  // current work of the process, such as "reading samples"
     int64_t step = 0;        // number of the step in the run, from 1
     bool waits = false;      // whether the process waits for other processes
   };
