@@ -27,7 +27,7 @@ namespace dtrain {
 ///
 /// `parse` reports an error at the node and returns false; `where` names the field in messages ("conv2d's
 /// kernel_size"). `write` returns a node that `parse` reads back as an equal value. `schema` returns the JSON
-/// schema of what `parse` accepts.
+/// schema of the values that `parse` accepts.
 ///
 /// These types have a Codec:
 /// - bool, std::string and ConfigNode (which accepts anything);

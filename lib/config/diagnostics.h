@@ -45,9 +45,10 @@ std::string located(const Mark& place, const std::string& message);
 /// Returns true if `word` looks like a misspelling of one of `candidates`.
 bool is_near(std::string_view word, std::span<const std::string> candidates);
 /// Returns "; did you mean 'kernel_size'?" with the candidate that has this name in other frameworks
-/// (aliases.h) or is nearest; advice such as "; it is ..." if something else is meant; "" if nothing matches.
+/// (aliases.h) or is nearest; advice such as "; it is ..." if the word has a known meaning but no candidate
+/// has it; "" if nothing matches.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
-/// Like suggestion(), but returns "; expected one of a, b, c" if that is empty.
+/// Like suggestion(), but returns "; expected one of a, b, c" if the suggestion is empty.
 std::string suggestion_or_list(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace dtrain

@@ -120,7 +120,7 @@ class Registry : public RegistryBase {
   /// {value: 0.001}}.
   Registry& number_as(std::string name, std::string field);
 
-  /// Parses a choice. On an error, reports it and returns an empty one, unless all errors are in details
+  /// Parses a choice. On an error, reports it and returns an empty choice, unless all errors are in details
   /// (Schema::details).
   Configured<Base> parse(const ConfigNode& node, Diagnostics& diagnostics) const;
   /// Like parse() above, for a name and options already split (after a layer's common keys were removed).

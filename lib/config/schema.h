@@ -24,8 +24,8 @@
 
 namespace dtrain {
 
-/// The result of reading a mapping of fields. in_details: all errors are in Schema::details, which keep their
-/// defaults.
+/// The result of reading a mapping of fields. in_details: all errors are in fields of Schema::details(), and
+/// these fields keep their defaults.
 enum class Reading { good, in_details, wrong };
 
 /// One field of an options struct of any type; the struct is passed as a void*.
@@ -115,7 +115,7 @@ class Schema : public SchemaBase {
   template <class V>
   Schema& optional(std::string name, V T::*member, std::string doc, Check<V> check = {});
   /// Adds the fields of a member, which `schema` describes, with `prefix` before their names. They are
-  /// details(), and write() leaves out those that are null.
+  /// details(), and write() leaves out fields that are null.
   template <class V>
   Schema& part(const std::string& prefix, V T::*member, const Schema<V>& schema);
   /// Makes options that are not a mapping of fields set this field: `images: flowers`, `activation:
@@ -124,9 +124,9 @@ class Schema : public SchemaBase {
   Schema& positional(std::string name);
   /// Adds a check of several fields, run if every field is valid. The check itself reports errors at `node`.
   Schema& rule(std::function<void(const T&, const ConfigNode& node, Diagnostics&)> rule);
-  /// Names the fields that do not affect what other code sees of the object (for a layer, its output shape).
-  /// If only these fields are wrong, or keys are unknown, the object is still good enough for further checks.
-  /// Without this call there are no such fields.
+  /// Names the fields that do not affect the properties of the object that other code reads (for a layer, its
+  /// output shape). If only these fields are wrong, or keys are unknown, the object is still good enough for
+  /// further checks. Without this call there are no such fields.
   Schema& details(std::vector<std::string> names);
   /// Sets example options in YAML, for the reference: "{units: 64, activation: relu}".
   Schema& example(std::string options);
@@ -175,7 +175,8 @@ class SchemaDefinitions {
   Json definitions_ = Json::object();
 };
 
-/// Returns the value as JSON. Plain scalars that have the form of booleans or numbers become these.
+/// Returns the value as JSON. Plain scalars that have the form of booleans or numbers become booleans or
+/// numbers.
 Json to_json(const ConfigNode& node);
 
 }  // namespace dtrain

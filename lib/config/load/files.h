@@ -20,12 +20,13 @@ bool may_be_file(std::string_view key);
 /// directory if no file does (a --set).
 std::string beside(std::string_view name, const Mark& named_at);
 
-/// Returns the tree of the file that `value` names, relative to the file that names it. Returns `value`
-/// itself unless it is a path: a string that contains a slash or ends in .yaml or .yml.
+/// Returns the tree of the file whose path is `value`, relative to the file that contains `value`. Returns
+/// `value` itself unless it is a path: a string that contains a slash or ends in .yaml or .yml.
 ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics);
 
-/// Resolves a file name in a configuration: absolute paths are kept; else the name is tried relative to the
-/// naming file, then under $DTRAIN_DATA. Returns the first path that exists, or the first one tried.
+/// Resolves a file name in a configuration: absolute paths are kept; else the name is searched relative to
+/// the file that contains it (see beside()), then under $DTRAIN_DATA. Returns the first path that exists, or
+/// the first one tried.
 std::string find_file(std::string_view name, const Mark& named_at);
 
 }  // namespace dtrain

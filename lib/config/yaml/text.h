@@ -27,9 +27,9 @@ std::string with_blank(std::string_view text);
 /// 1'". Returns "" for any other scalar.
 std::string advice_for_colon(const ConfigNode& node);
 
-/// Looks at the first `count` lines of the text. Returns the keys without a space after their colon in the
-/// consecutive lines at the end of these, which a parser takes for one scalar. Skips blank lines and
-/// comments.
+/// Searches the first `count` lines of the text, from the last one up, for keys without a space after their
+/// colon. Returns these keys, up to the first line with other content: a parser takes their lines for one
+/// scalar. Skips blank lines and comments.
 std::vector<TextMistake> keys_without_blank(std::string_view text, int count);
 /// Returns the position of the opening quote of the scalar at byte `at`, skipping anchors and tags; npos if
 /// it is not quoted.
