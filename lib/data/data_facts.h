@@ -1,4 +1,4 @@
-// Facts about the training data. Validation, test and prediction data are read with them.
+// Facts about the training data. Validation, test and prediction data are read with these facts.
 #pragma once
 
 #include <cstdint>

@@ -59,8 +59,8 @@ class Dataset {
   /// Returns the title of the ids: the name of the id column, "path" for images, "row" if there are no ids.
   virtual std::string id_title() const { return "row"; }
   virtual std::string sample_id(int64_t index) const { return std::to_string(index); }
-  /// Returns how many future rows of its series are to be predicted for each sample; 0 if samples are not the
-  /// last windows of series.
+  /// Returns the number of future rows that are predicted for each sample; 0 if samples are not the last
+  /// windows of time series.
   virtual int64_t forecast_steps() const { return 0; }
   /// Returns warnings about the samples, one sentence each.
   virtual std::vector<std::string> warnings() const { return {}; }

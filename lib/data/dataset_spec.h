@@ -24,7 +24,8 @@ inline constexpr std::array<const char*, 3> kSplitNames{"train", "validation", "
 
 /// How samples are put into batches.
 struct BatchOptions {
-  // Puts sequences of similar lengths into a batch and cuts it to the longest of them (batch_order.h).
+  // Whether batches consist of sequences of similar lengths, and are cut to their longest sequence
+  // (batch_order.h).
   bool bucket_by_length = false;
 
   static const Schema<BatchOptions>& schema();
@@ -47,7 +48,7 @@ struct DatasetSpec {
 
   /// Returns the split named "train", "validation" or "test"; null if it is not configured.
   const SplitSpec* find(const std::string& split) const;
-  /// Returns the name of a split of this data set; "" for any other.
+  /// Returns the name of a split of this data set; "" for any other split.
   std::string name_of(const SplitSpec& split) const;
 };
 
@@ -59,10 +60,10 @@ Json dataset_json_schema();
 /// their content, after the transforms, fits `inputs` (the model's inputs, in order) and `targets` (shape and
 /// dtype that the losses need; the values of integer labels are not checked here). Lossless conversions
 /// between dtypes are implied: uint8 to float32 or int32, int32 labels to float32. Throws UserError with the
-/// location in the configuration, the path, and what was expected and found. Training samples (`is_training`)
-/// are augmented. spec.facts holds the facts of the training split; missing facts are derived from this
-/// split, and Dataset::facts() returns all of them. If the split's reader has sample weights, they are an
-/// additional last column of float32.
+/// location in the configuration, the path, and the expected and found content. Training samples
+/// (`is_training`) are augmented. spec.facts holds the facts of the training split; missing facts are derived
+/// from this split, and Dataset::facts() returns all of them. If the split's reader has sample weights, they
+/// are an additional last column of float32.
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets, bool is_training = false);

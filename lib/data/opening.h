@@ -35,7 +35,7 @@ class ColumnPlanner {
       : spec_(spec), held_(held), source_(source), place_(place), purpose_(purpose) {}
 
   /// Adds all inputs of the model. `inputs` describes one row of the source, without the axis of windows.
-  /// Throws UserError if an augmentation needs images and no input is one.
+  /// Throws UserError if an augmentation needs images and no input is an image.
   void add_inputs(const std::vector<TensorSpec>& inputs);
   /// Adds the targets. A target is a column of the split's reader, or one of the inputs, which must all have
   /// been added.
@@ -46,7 +46,8 @@ class ColumnPlanner {
 
   std::vector<ColumnPlan> plans;
   Columns columns;
-  /// Maps the column of each target that is an input, or an image that belongs to one, to the input's column.
+  /// If a target is an input, or an image that belongs to an input: maps the target's column to the input's
+  /// column.
   std::map<size_t, size_t> input_targets;
 
  private:

@@ -31,7 +31,8 @@ class Augmentation {
   /// Adds its pass to the plan of a column of images (is_picture()). `stream` separates its random draws from
   /// those of other augmentations. Throws UserError if the images do not fit.
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
-  /// Adds the pass for images that are not trained on, which gives them the same shape.
+  /// Adds the pass for images that are not training images, which gives these images the shape of training
+  /// images.
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
   /// Returns true if the augmentation moves pixels, so that target images must be changed, too.
   virtual bool moves_pixels() const { return false; }
@@ -40,8 +41,8 @@ class Augmentation {
   /// Called if moves_pixels().
   virtual void apply_to_target(ColumnPlan& /*plan*/, uint32_t /*stream*/,
                                const AugmentedTarget& /*target*/) const {}
-  /// Returns the class that apply_to_target() writes to pixels of masks from beyond the edges; 0 if it writes
-  /// none.
+  /// Returns the class that apply_to_target() writes to mask pixels whose source is outside the image; 0 if
+  /// there are no such pixels.
   virtual int64_t filled_class() const { return 0; }
   /// Returns true if the augmentation applies only to inputs that are images.
   virtual bool needs_pictures() const { return true; }

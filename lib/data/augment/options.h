@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-/// The range of a uniform distribution. Written as [lower, upper], or as one number f.
+/// The range of a uniform distribution. Written as [lower, upper], or as one number f, which means [-f, f].
 struct UniformRange {
   double lower = 0, upper = 0;
 };

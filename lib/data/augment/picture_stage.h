@@ -83,7 +83,8 @@ class PictureStage final : public ColumnStage {
   bool is_random_;
 };
 
-/// Adds a pass over float32 images that keeps their shape. It calls change(src, shape, draws, dst) for each.
+/// Adds a pass over float32 images that keeps their shape. It calls change(src, shape, draws, dst) for each
+/// image.
 template <class FloatChange>
 void add_float_pass(ColumnPlan& plan, uint32_t stream, FloatChange change) {
   plan.cast(DType::float32);

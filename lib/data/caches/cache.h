@@ -15,7 +15,8 @@
 
 namespace dtrain {
 
-/// Identifies what a reader reads, so that splits can share samples and a stale cache file is detected.
+/// Identifies the data that a reader reads, so that splits can share samples and a stale cache file is
+/// detected.
 struct CacheKey {
   std::string source;    // the reader's options, file paths and rows, and the columns that the model needs
   std::string identity;  // `source` plus sizes and times of the files

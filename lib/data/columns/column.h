@@ -23,8 +23,8 @@ class Column {
   virtual const TensorSpec& spec() const = 0;
   /// Returns the number of rows.
   virtual int64_t size() const = 0;
-  /// Copies `rows` (each in [0, size())) contiguously to `dst`. Throws what check() throws, and UserError if
-  /// the file's content is not in the declared format.
+  /// Copies `rows` (each in [0, size())) contiguously to `dst`. Throws the errors of check(), and UserError
+  /// if the file's content is not in the declared format.
   void read(std::span<const int64_t> rows, void* dst) const {
     checked([&] { read_rows(rows, dst); });
   }

@@ -35,7 +35,7 @@ class ColumnPlan {
   /// Returns true if rows are copied unchanged.
   bool is_copy() const { return stages_.empty(); }
   /// Returns the plan as one affine map to float32 that needs no double precision (empty for a plain copy),
-  /// or nullopt if the plan is more than that.
+  /// or nullopt if the plan is not such a map.
   std::optional<Affine> map() const;
   /// Returns the same map in double, whatever precision it needs.
   std::optional<ExactAffine> exact_map() const;

@@ -27,7 +27,7 @@ inline const EnumNames<DateNumbers> names_of<DateNumbers> = {{DateNumbers::secon
                                                              {DateNumbers::year, "year"},
                                                              {DateNumbers::none, "none"}};
 
-/// Format of a column's dates that a single text cannot determine.
+/// Properties of the format of a column's dates that a single text cannot determine.
 struct DateForm {
   bool day_first = false;  // 02/01/2026 is January 2
   DateNumbers numbers = DateNumbers::seconds;

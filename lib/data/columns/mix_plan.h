@@ -24,11 +24,11 @@ struct MixPlan {
   Shape picture{1, 1};  // shape of the first image; mixings draw for its height and width
 };
 
-/// Plans the blending of columns with these plans; the first `inputs` of them are the model's inputs.
-/// `input_targets` maps the column of each target that is an input, or an image that belongs to one, to the
-/// input's column; both are blended alike. Throws UserError with the augmentation's location if a column is
-/// not float32. Also throws if an augmentation needs images, and no input is an image after the transforms or
-/// the images differ in size.
+/// Plans the blending of columns with these plans; the first `inputs` of them are the model's inputs. If a
+/// target is an input, or an image that belongs to an input, `input_targets` maps the target's column to the
+/// input's column; both columns are blended alike. Throws UserError with the augmentation's location if a
+/// column is not float32. Also throws if an augmentation needs images, and no input is an image after the
+/// transforms or the images differ in size.
 MixPlan plan_mixing(std::span<const ColumnPlan> plans, size_t inputs,
                     const std::map<size_t, size_t>& input_targets,
                     const std::vector<Configured<Augmentation>>& augment);

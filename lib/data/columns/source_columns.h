@@ -19,7 +19,7 @@ struct SourceColumns {
   Columns columns;  // columns of the request's inputs, then of its targets
   /// One float32 loss weight per row; null if the source has none.
   std::shared_ptr<const Column> weights;
-  /// Names of the rows: uint8 text of a fixed length, padded with zeros. The column's name says what they are
+  /// Names of the rows: uint8 text of a fixed length, padded with zeros. The column's name is their title
   /// ("id", "path"). Null if rows have only numbers.
   std::shared_ptr<const Column> names;
   /// The facts passed to the reader, completed by those found in the files.

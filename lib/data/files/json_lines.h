@@ -1,4 +1,4 @@
-// JSON lines: a text with one JSON value per line, which is one sample.
+// JSON lines: a text in which each line is a JSON value and has the data of one sample.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ struct PaddedColumn {
 
 /// The number of positions of each sample without the padding at its end, rounded up to a few lengths.
 struct SampleLengths {
-  static constexpr size_t kMost = 16;  // most different lengths; the model has a plan for each
+  static constexpr size_t kMost = 16;  // maximum number of different lengths; the model has a plan for each
   static constexpr int64_t kUnit = 8;  // lengths are multiples of it, except `positions`
 
   std::vector<int64_t> distinct;  // ascending; each is the length of some sample
@@ -31,7 +31,7 @@ struct SampleLengths {
   std::set<int64_t> cut() const;
   /// Returns a warning if no batch can be cut, else "".
   std::string warning() const;
-  /// Returns the longest length of these samples, at least one.
+  /// Returns the longest length of these samples. There must be at least one sample.
   int64_t longest(std::span<const int64_t> samples) const;
 };
 
@@ -39,9 +39,9 @@ struct SampleLengths {
 /// columns; 0 if all are padding. Reads all samples, on several threads.
 std::vector<int64_t> exact_lengths(const Dataset& dataset, std::span<const PaddedColumn> columns);
 
-/// Rounds lengths up to at most SampleLengths::kMost multiples of kUnit (or of a multiple of it, if there are
-/// very many positions), but not above `positions`. Chooses them such that the sum of all samples' rounded
-/// lengths is as small as possible.
+/// Rounds lengths up to at most SampleLengths::kMost different lengths, which are multiples of kUnit (of a
+/// larger unit if there are very many positions) or `positions`. Chooses these lengths such that the sum of
+/// all samples' rounded lengths is as small as possible.
 SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions);
 
 /// Returns the order of the samples of an epoch, in which each sample occurs once: shuffles the samples,
@@ -51,8 +51,8 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions);
 std::vector<int64_t> order_by_length(const SampleLengths& lengths, int64_t batch_size, uint64_t seed,
                                      int64_t epoch);
 
-/// Returns the sum over all batches of their samples times the length that they are cut to, in this order of
-/// the samples.
+/// Returns the number of positions that are computed in an epoch with this order of the samples: the sum over
+/// all batches of the number of samples times the length to which the batch is cut.
 int64_t computed_positions(const SampleLengths& lengths, std::span<const int64_t> order, int64_t batch_size);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Decides the order in which samples are read, and reads them ahead of use.
+// Decides the order in which samples are read, and reads them before they are needed.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Reads batches ahead of their use, on a pool of threads.
+// Reads batches before they are needed, on a pool of threads.
 #pragma once
 
 #include <condition_variable>
@@ -13,10 +13,10 @@
 
 namespace dtrain {
 
-/// Reads batches ahead of their use. Used by one thread; any thread may read the batches that it returns. The
-/// pool's tasks are blocks of samples in the order in which they are needed: several threads fill the next
-/// batch together, then the batch after it. Blocks do not depend on the number of threads, so the error that
-/// is reported does not either.
+/// Reads batches before they are needed. Used by one thread; any thread may read the batches that it returns.
+/// The pool's tasks are blocks of samples in the order in which they are needed: several threads fill the
+/// next batch together, then the batch after it. Blocks do not depend on the number of threads, so the error
+/// that is reported does not either.
 class Prefetcher {
  public:
   /// Keeps up to `options.prefetch` (at least 1) batches ready. Starts the threads, or as many as the system

@@ -18,7 +18,7 @@ struct ReadSeconds {
   }
 };
 
-/// Returns the calling thread's times since it last reset them. Readers add to files and decoding with a
+/// Returns the calling thread's times since it last reset them. Readers add to `files` and `decoding` with a
 /// Stopwatch, so the code between them and the caller need not pass the times on.
 inline ReadSeconds& read_seconds_of_thread() {
   thread_local ReadSeconds seconds;

@@ -7,8 +7,8 @@
 namespace dtrain {
 
 /// Returns the text that labels use for each class: "0", "1", ... if `first`, one of the labels, is a number
-/// and no name is one; else the names themselves. So either all labels of a data set are numbers, or all are
-/// names.
+/// and no name is a number; else the names themselves. So either all labels of a data set are numbers, or all
+/// are names.
 std::vector<std::string> label_texts(const std::vector<std::string>& names, const std::string& first);
 
 }  // namespace dtrain

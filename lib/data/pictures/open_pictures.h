@@ -41,13 +41,13 @@ PictureSet picture_set(PictureClasses classes);
 /// Throws UserError if neither determines it.
 PictureForm picture_form(const PictureOptions& options, const TensorSpec& input);
 
-/// Returns a column of images for `input`, then one of their targets if these are images, and the known
-/// columns of the images that are kept. Checks the images as check_pictures() does. Throws UserError for a
-/// mask that has another size than its image.
+/// Returns a column of images for `input`, then a column of target images if the set has them, and then the
+/// known columns, all without the images that are left out. Checks the images as check_pictures() does.
+/// Throws UserError for a mask that has another size than its image.
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
-/// Like open_pictures(), for the path of a folder or an image, or for the paths of several images. Their
-/// classes are not known.
+/// Like open_pictures(), for the path of a folder or an image, or for the paths of several images. The result
+/// has no targets.
 SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input);
 

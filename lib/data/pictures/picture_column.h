@@ -54,9 +54,9 @@ PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t*
 CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureRow& row,
                                OnError on_error, bool can_skip);
 
-/// Returns what to append to a message about one image if `others` have the same problem: "; 3 more cannot be
-/// read", and, if `can_skip` is true, the option that leaves them out. Returns "" if there is nothing to
-/// append.
+/// Returns the end of a message about one image if `others` more images have the same problem: "; 3 more
+/// cannot be read", and, if `can_skip` is true, the option that leaves them out. Returns "" if there is
+/// nothing to append.
 std::string describe_others(int64_t others, const std::string& how, bool can_skip);
 
 }  // namespace dtrain

@@ -35,14 +35,14 @@ bool has_ending_of_picture(const std::string& path);
 /// folder.
 std::vector<std::string> folders_in(const std::string& folder);
 
-/// Lists every file below the folder. If it has subfolders, skips files next to them without an image
-/// extension.
+/// Lists every file below the folder. If it has subfolders, skips files without an image extension that are
+/// next to the subfolders.
 FileListing list_pictures(const std::string& folder);
 
 /// Lists every file in the subfolders of a folder; each subfolder is a class. `class_names` gives the
 /// subfolders in the order of the class indices; if empty, they are sorted by name. Files next to the
 /// subfolders are skipped, but a file with an image extension there is an error. Throws UserError for a
-/// subfolder that is not in `class_names`, and for one without files. `what` is what messages call the files.
+/// subfolder that is not in `class_names`, and for one without files. `what` names the files in messages.
 PictureClasses list_classes(const std::string& folder, const std::vector<std::string>& class_names,
                             const std::string& what = "images");
 

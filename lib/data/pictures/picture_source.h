@@ -22,8 +22,8 @@ class PictureSource {
   virtual void check() const {}
 };
 
-/// Returns how many bytes to read of an image of `length` bytes if `most` are wanted. Throws UserError if it
-/// has more than 1 GiB, the most that is read at once.
+/// Returns how many bytes to read of an image of `length` bytes if `most` are wanted. Throws UserError if the
+/// image has more than 1 GiB, the most that is read at once.
 int64_t picture_bytes_to_read(const std::string& name, int64_t length, int64_t most);
 
 }  // namespace dtrain

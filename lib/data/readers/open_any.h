@@ -19,7 +19,7 @@ std::shared_ptr<const Column> open_npy(const std::string& path);
 /// file has no header or no columns are named.
 std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, const CsvFormat& format,
                                        const std::vector<std::string>& columns);
-/// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.
+/// Opens the dataset `name` (a path inside the file); "" selects the only dataset at the top of the file.
 std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::string& name);
 
 }  // namespace dtrain

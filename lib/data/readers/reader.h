@@ -26,9 +26,9 @@ enum class FileUse {
   prediction,  // like `evaluation`, but targets and weights are not read
 };
 
-/// Where a reader finds its files, and for which inputs and targets it opens them. `inputs` and `targets`
-/// describe the columns before the transforms; readers of formats that leave a choice (csv, synthetic) follow
-/// them.
+/// A request to a reader: the location of its files, and the inputs and targets for which it opens them.
+/// `inputs` and `targets` describe the columns before the transforms; readers of formats that leave a choice
+/// (csv, synthetic) follow them.
 struct ReadRequest {
   /// Folder in which relative names are searched, before $DTRAIN_DATA; "" means the folder of `place`.
   std::string root;
@@ -63,7 +63,7 @@ class Reader {
   virtual ~Reader() = default;
   /// Opens one column for each of the request's inputs and targets, in that order, then the columns that
   /// request.windows names with `by` and `time`. All have the same number of rows. Throws UserError for a
-  /// file that is not in the expected format, with its path, and what was expected and found.
+  /// file that is not in the expected format, with its path, and the expected and found content.
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// Returns the names of the reader's files and folders as written in the configuration.
   virtual std::vector<std::string> files() const = 0;

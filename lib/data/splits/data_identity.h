@@ -28,8 +28,8 @@ struct DataIdentity {
   static DataIdentity from_json(const Json& json);
 };
 
-/// Identifies the files at these paths, reading at most a few megabytes of each. Throws what InputFile
-/// throws.
+/// Identifies the files at these paths, reading at most a few megabytes of each. Throws the errors of
+/// InputFile.
 std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& paths);
 
 /// Identifies a group of files as one: by their names, their sizes and the first bytes of some of them.

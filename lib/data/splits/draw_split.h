@@ -21,7 +21,7 @@ std::vector<std::vector<int64_t>> draw_splits(int64_t rows, std::span<const Draw
 
 /// Like draw_splits(), but without randomness, for rows that are consecutive parts of a whole: the parts of
 /// the draws are the last rows, in order, and the rest comes before them. Each row has values in common with
-/// the next `overlap` rows. So this many rows before each part but the first belong to no part. Ignores
+/// the next `overlap` rows. So `overlap` rows before each part except the first belong to no part. Ignores
 /// Draw::labels.
 std::vector<std::vector<int64_t>> cut_splits(int64_t rows, std::span<const Draw> draws, int64_t overlap);
 

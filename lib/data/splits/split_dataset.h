@@ -9,13 +9,13 @@
 
 namespace dtrain {
 
-/// Where a split's samples come from.
+/// The source of a split's samples.
 struct DataSource {
   std::string reader;              // options of the reader, as in DataIdentity::reader
   std::vector<std::string> paths;  // paths of the reader's files
   DataFacts facts;                 // facts with which the samples were read
   int64_t from = 0, to = 0;        // the split's range of rows in the files
-  /// The rows of [from, to) that are in the split, and how they were drawn; empty if all of them are.
+  /// The rows of [from, to) that are in the split, and how they were drawn; both are empty if all rows are.
   std::vector<int64_t> rows = {};
   std::string drawn = {};
   FileListing named = {};  // files that the files at `paths` list, such as images

@@ -17,8 +17,8 @@ struct DrawnRows {
   std::optional<uint64_t> seed = {};  // unset if nothing was random
 };
 
-/// Returns the sum of the fractions that other splits take from the split that `split` reads or is drawn
-/// from.
+/// Returns the sum of the fractions of all splits that are drawn from `split` or, if `split` is drawn itself,
+/// from its source.
 double held_out_fraction(const DatasetSpec& spec, const SplitSpec& split);
 
 /// Returns the rows of `split` if it is drawn from another split's rows [from, to), or if other splits are

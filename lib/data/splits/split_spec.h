@@ -24,7 +24,7 @@ struct DrawnSplit {
   static const Schema<DrawnSplit>& schema();
 };
 
-/// `target: {input: image}`: a target that is the input, as it is after the transforms.
+/// `target: {input: image}`: a target that is the input in its form after the transforms.
 struct InputTarget {
   std::string target;  // name of the target; "" for the model's only target
   std::string input;

@@ -19,7 +19,8 @@ struct TimeSplit {
 TimeSplit time_split(const DatasetSpec& spec, const SplitSpec& split);
 
 /// Returns the windows of `split` over the rows [source.from, source.to) of `held`, whose last columns are
-/// the series and times that its `windows` name. Sets how the split was drawn in `source`.
+/// the series and times that its `windows` name. Sets `source.drawn`, the description of how the split was
+/// drawn.
 std::shared_ptr<const Windows> windows_of_split(const DatasetSpec& spec, const SplitSpec& split,
                                                 const CachedColumns& held, DataSource& source, size_t inputs);
 

@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// Most bytes of a piece, and so of a token.
+/// Maximum number of bytes of a piece, and therefore of a token.
 inline constexpr size_t kMostPieceBytes = 64;
 
 /// Divides a text into the pieces that tokens never cross; together they are the whole text. A piece is a run

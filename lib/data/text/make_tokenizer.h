@@ -18,8 +18,8 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const LearnedTokens& learned);
 std::shared_ptr<const Tokenizer> tokenizer_of(const DataFacts& facts);
 
 /// Returns the tokenizer of the facts' vocabulary named `name`; null if there is none yet. Throws UserError
-/// if the options ask for another kind of tokens or for fewer than it has: the model was trained with its
-/// ids.
+/// if the options ask for another kind of tokens or for fewer tokens than the vocabulary has, because the
+/// model was trained with all of its ids.
 std::shared_ptr<const Tokenizer> known_tokenizer(const SourceFacts& facts, const std::string& name,
                                                  const TokenOptions& options);
 

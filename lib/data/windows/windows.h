@@ -28,12 +28,12 @@ struct Windows {
   std::vector<int64_t> order;    // rows, sorted by series and time
   std::vector<int64_t> starts;   // indexed by window: index in `order` of its first row
   std::vector<int64_t> members;  // rows of the split, ascending, each once: transforms are fitted on them
-  /// Indexed by window: name of the series that the window is at the end of. Empty unless are_forecasts, and
-  /// if there is only one series, which has no name.
+  /// Indexed by window: name of the series that ends with the window. Empty if are_forecasts is false, or if
+  /// there is only one series, which has no name.
   std::vector<std::string> names = {};
   std::string title = {};                  // title of the list `names`
   std::vector<std::string> warnings = {};  // one sentence each
-  bool are_forecasts = false;              // whether the windows end their series and have no targets
+  bool are_forecasts = false;              // whether each window is the end of its series, without targets
 
   int64_t size() const { return static_cast<int64_t>(starts.size()); }
   /// Returns the number of rows that a sample has in a column.
@@ -47,8 +47,8 @@ struct Windows {
 };
 
 /// Returns the windows whose targets are in the wanted part of their series. Their inputs may begin before
-/// it. `inputs` is the number of columns that are inputs. Throws UserError if a series is shorter than length
-/// + horizon, and if the part is too short for a window in every series.
+/// the part. `inputs` is the number of columns that are inputs. Throws UserError if a series is shorter than
+/// length + horizon, and if the part is too short for a window in every series.
 Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const TimeParts& parts,
                         size_t inputs);
 

@@ -22,7 +22,7 @@ using ParseArrayHeader = std::function<ArrayHeader(InputStream&)>;
 
 /// Opens a file with one array. A plain file is read row by row on demand; a gzip file is decompressed into
 /// memory at once. The size in the header is checked against the file's size before any memory is allocated
-/// for it. Throws UserError if the file does not match its header.
+/// for the array. Throws UserError if the file does not match its header.
 std::shared_ptr<const Column> open_array_file(const std::string& path, const ParseArrayHeader& parse_header);
 
 /// Opens an array at `offset` of a plain file; `name` is its name in messages. Throws UserError if the file

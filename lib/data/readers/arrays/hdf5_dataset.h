@@ -18,7 +18,7 @@ bool holds_datasets(const std::string& path, const std::vector<std::string>& nam
 
 /// A dataset whose first axis counts the samples. Must be created, used and destroyed within an Hdf5Session.
 struct Hdf5Dataset {
-  /// Opens the dataset `name` (a path inside the file); "" stands for the only one at the top of the file.
+  /// Opens the dataset `name` (a path inside the file); "" selects the only dataset at the top of the file.
   /// Throws UserError if it is not a dataset. The caller must check the data type before any other call.
   Hdf5Dataset(const std::string& path, std::string name);
 

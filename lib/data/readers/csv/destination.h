@@ -67,7 +67,7 @@ struct CsvDestination {
   const CsvValues* values = nullptr;       // how the file writes values; null for text
   const ColumnReading* reading = nullptr;  // how the column is read; null for the default way
   const Tokenizer* tokenizer = nullptr;
-  std::optional<double> gap = {};  // value stored for a missing one; unset if that is an error
+  std::optional<double> gap = {};  // value stored for a missing value; unset if a missing value is an error
   std::string_view advice_for_gap = {}, advice_for_unknown = {};
   DigitLoss* loss = nullptr;  // counts the digits lost in float32; null if they are not counted
 

@@ -87,7 +87,7 @@ struct CsvLabels {
 
 /// A column of text that becomes the ids of its tokens.
 struct CsvTextColumn : TokenOptions {
-  std::optional<int64_t> length;  // maximum length of a row; unset means that of the model's input
+  std::optional<int64_t> length;  // maximum length of a row; unset for the length of the model's input
 
   static const Schema<CsvTextColumn>& schema();
 };

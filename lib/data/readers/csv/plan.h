@@ -1,4 +1,4 @@
-// Describes a table in delimited text, and what to read from it.
+// Describes a table in delimited text, and the parts of the table to read.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct CsvCategory {
 /// A field that goes into a column of the data set.
 struct CsvElement {
   size_t field = 0;
-  std::optional<double> gap;  // value stored for a missing one; unset if that is an error
+  std::optional<double> gap;  // value stored for a missing value; unset if a missing value is an error
 };
 
 /// How the texts of one field become ids of tokens.
@@ -81,7 +81,7 @@ struct CsvPlan {
   std::map<size_t, CsvCategory> categories;  // indexed by field
   std::map<size_t, ColumnReading> readings;  // indexed by field, for fields not read in the default way
   std::map<size_t, CsvTokens> texts;         // indexed by field
-  bool day_first = false;                    // whether the day is first in columns whose dates do not show it
+  bool day_first = false;                    // whether the day is first in dates of ambiguous order
   std::set<size_t> required;                 // a row without one of these fields' values is left out
   std::optional<size_t> weight, id;          // indices of fields
   std::optional<size_t> series, time;        // indices of fields, for rows that become windows
@@ -89,7 +89,7 @@ struct CsvPlan {
   std::string advice;
 };
 
-/// Returns what to read from a file with this beginning. Called once.
+/// Returns the plan for a file with this beginning. Called once.
 using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 
 struct CsvColumns {

@@ -1,4 +1,4 @@
-// Plans what to read from a file of delimited text.
+// Plans how a file of delimited text is read.
 #pragma once
 
 #include <map>
@@ -85,10 +85,10 @@ class CsvPlanner {
   bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
-  /// Returns the training file's name for a field, the i-th of all inputs.
+  /// Returns the training file's name for a field, which is the i-th field of all inputs.
   std::string known_name(size_t field, size_t i) const;
-  /// Collects what the options say about columns of the training file. Throws UserError if they contradict
-  /// each other.
+  /// Collects the readings that the options select for columns of the training file. Throws UserError if
+  /// options contradict each other.
   void choose_readings();
   /// Returns the column of a key of `dates`: a column's name, or its index if no column has that name.
   size_t place_of_key(const std::string& key) const;

@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// Reports where an error is, what was expected and found, and which option would help. Holds only
-/// references.
+/// Reports the location of an error, the expected and the found value, and the option that would help. Holds
+/// only references.
 struct CsvRejection {
   const CsvText& text;
   const CsvValues& values;
@@ -30,7 +30,7 @@ struct CsvRejection {
   std::string advice_for_text(std::string_view found, size_t index) const;
 };
 
-/// Most names listed in a message.
+/// Maximum number of names listed in a message.
 inline constexpr size_t kMostCsvNames = 20;
 
 }  // namespace dtrain

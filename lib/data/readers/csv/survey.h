@@ -22,7 +22,8 @@ struct CsvQuestions {
   std::set<size_t> gaps;                  // fields to check for missing values
   std::map<size_t, TokenOptions> tokens;  // fields of text whose words or pieces are counted
   std::set<size_t> lengths;               // fields whose longest text is wanted
-  /// Fields without whose value a row is left out, and whether they hold names rather than numbers.
+  /// Fields that must have a value: rows without it are left out. The bool: whether the field holds names
+  /// rather than numbers.
   std::map<size_t, bool> required;
 
   bool empty() const {
@@ -35,7 +36,7 @@ struct CsvAnswers {
   /// Indexed by field: distinct texts without missing values, sorted (by number if all are numbers).
   std::map<size_t, std::vector<std::string>> texts;
   std::map<size_t, DateFormFinder> dates;
-  std::set<size_t> gaps;  // the fields to check that have missing values
+  std::set<size_t> gaps;  // the checked fields that have missing values
   std::map<size_t, TokenCounts> tokens;
   std::map<size_t, size_t> longest;  // bytes of the longest text of each field in `lengths`, at least 1
 };

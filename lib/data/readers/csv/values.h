@@ -38,17 +38,17 @@ class CsvValues {
   bool is_missing_name(std::string_view text) const { return is_csv_missing_name(text) || is_na_value(text); }
   bool is_name(std::string_view text) const;
   /// Returns the number in a text that may have a currency sign or code, thousands separators, a percent
-  /// sign, or parentheses for a negative number; nullopt for anything else. The notation gives the thousands
-  /// separator, else it is the comma or point that is not the decimal one. Spaces and apostrophes always
-  /// separate thousands.
+  /// sign, or parentheses for a negative number; nullopt for anything else. If the notation has no thousands
+  /// separator, the separator is the comma or point that is not the decimal separator. Spaces and apostrophes
+  /// always separate thousands.
   std::optional<double> amount(std::string_view text) const;
 
   /// Returns true if any number marks a missing value. is_na_number() tests one number.
   bool has_na_numbers() const { return !na_numbers_.empty(); }
   bool is_na_number(double number) const;
   char decimal() const { return notation_.decimal; }
-  /// Returns which option would read the text as a number, as a sentence; "" if none would. `column` is the
-  /// name of the text's column.
+  /// Returns a sentence that names the option with which the text would be a number; "" if there is no such
+  /// option. `column` is the name of the text's column.
   std::string advice(std::string_view text, const std::string& column) const;
 
  private:

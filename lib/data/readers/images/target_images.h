@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// Options that say where the target of each image is and what its pixels are.
+/// Options for the location of each image's target, and for the meaning of the target's pixels.
 struct TargetImages {
   std::optional<std::string> directory;  // folder of the targets of the images in the reader's folder
   std::optional<MaskClasses> classes;    // classes of masks; nullopt for other images
@@ -24,8 +24,9 @@ struct TargetImages {
 };
 
 /// Returns how the targets become rows. Unless the options give a size, it is the size of the request's
-/// target times the ratio between `image`, the form of the stored images, and the request's input, which is
-/// smaller if random_crop crops the images. Throws UserError if that is no whole number.
+/// target times the ratio of the sizes of `image` (the form of the stored images) and of the request's input.
+/// (If random_crop crops the images, the request's sizes are smaller than the stored sizes.) Throws UserError
+/// if the result is not a whole number.
 PictureRow target_row(const TargetImages& options, const PictureForm& image, const ReadRequest& request);
 
 /// Numbers of image names, without extensions, below two folders.
@@ -34,8 +35,8 @@ struct NameCounts {
   int64_t all = 0;     // names below at least one folder
 };
 
-/// Counts the names of the images below two folders. Throws UserError if a folder has no images, or two of
-/// the same name.
+/// Counts the names of the images below two folders. Throws UserError if a folder has no images, or two
+/// images of the same name.
 NameCounts count_names(const std::string& folder, const std::string& target_folder);
 
 /// Lists the images below `folder`, each with the image of the same name, apart from the extension, below

@@ -28,7 +28,8 @@ TextSamples samples_of_files(FileListing files);
 /// too.
 TextSamples samples_of_lines(const std::string& path);
 
-/// Learns a vocabulary from all samples. Throws UserError for a text that is not UTF-8, if it must be.
+/// Learns a vocabulary from all samples. Throws UserError for a text that is not UTF-8, if the options
+/// require UTF-8.
 LearnedTokens learn_from_samples(const TextSamples& samples, const TokenOptions& options);
 
 /// Returns a column of rows [length] with the ids of each sample, cut or padded. Throws UserError like
