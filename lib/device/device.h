@@ -157,13 +157,13 @@ class Context {
                                                                                 // outlive the context
 };
 
-/// `cores` are the cores for this context's threads, one thread per core. If `pin` is true, each thread is
-/// bound to its core.
+/// Returns a context on a CPU device. `cores` are the cores for its threads, one thread per core. If `pin` is
+/// true, each thread is bound to its core.
 std::unique_ptr<Context> make_cpu_context(DeviceId device, std::vector<int> cores, bool pin);
 
-/// If `deterministic` is true, only algorithms with bitwise reproducible results are used. If `spin` is true,
-/// the host busy-waits for the GPU, which is faster if its thread has a core to itself; otherwise it sleeps.
-/// Throws UserError if the GPU does not exist or cannot run this program.
+/// Returns a context on a GPU. If `deterministic` is true, only algorithms with bitwise reproducible results
+/// are used. If `spin` is true, the host busy-waits for the GPU, which is faster if its thread has a core to
+/// itself; otherwise it sleeps. Throws UserError if the GPU does not exist or cannot run this program.
 std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic, bool spin = true);
 
 /// Returns the cores that this process may run on, regardless of later thread affinity.
@@ -177,12 +177,12 @@ std::vector<int> cores_near(const std::string& pci, const std::string& root = ""
 struct HostMemory {
   uint64_t total = 0;      // physical memory of the machine
   uint64_t available = 0;  // memory that can be allocated now without swapping
-  uint64_t limit = 0;      // most that this process may use, including swap
+  uint64_t limit = 0;      // maximum that this process may use, including swap
   std::string whose;       // source of the limit: "the machine's memory", "the limit in /sys/fs/cgroup/..."
   uint64_t used = 0;       // memory used by this process, counted against the limit
 
-  /// Returns how much the process may still allocate. Keeps a 64th of the limit in reserve for memory that
-  /// plans do not count: stacks, page tables, library buffers.
+  /// Returns the bytes that the process may still allocate. Keeps a 64th of the limit in reserve for memory
+  /// that plans do not count: stacks, page tables, library buffers.
   uint64_t left() const;
 };
 /// Determines the limits from the machine, the process's control groups (v1 and v2, including all ancestors)

@@ -24,7 +24,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// Returns the reason why NVML has no GPUs; "" if it has.
+  /// Returns the reason why NVML has no GPUs; "" if it has GPUs.
   const std::string& reason() const { return reason_; }
   /// Returns the driver's version, such as "580.95.05"; "" if unknown.
   std::string driver_version() const;

@@ -18,8 +18,8 @@ void check(cudaError_t status, const char* what, int device = chosen_device);
 void check(cublasStatus_t status, const char* what);
 void check(cudnnStatus_t status, const char* what);
 
-/// Formats an error: "gpu:1: CUDA: unspecified launch failure (719)". For asynchronous errors, adds how to
-/// find the operation that caused it.
+/// Formats an error: "gpu:1: CUDA: unspecified launch failure (719)". For an asynchronous error, adds advice
+/// for finding the operation that caused the error.
 std::string describe_failure(cudaError_t status, int device);
 
 }  // namespace dtrain::cuda

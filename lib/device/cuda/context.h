@@ -72,7 +72,7 @@ class CudaContext : public Context {
   void fork_collective();
   void join_collective();
 
-  // Created on first use, which must not happen during a capture.
+  // The library handles and the workspace are created on first use, which must not happen during a capture.
   cublasLtHandle_t blas();
   /// The library handles are bound to compute().
   cudnnHandle_t dnn();
