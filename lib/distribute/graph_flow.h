@@ -9,8 +9,8 @@
 namespace dtrain {
 
 struct NodeFlow {
-  /// The layer that computes this activation together with its output, if both are on the same device; -1:
-  /// none.
+  /// For an activation: the layer that computes it together with the layer's own output, if both are on the
+  /// same device; otherwise -1.
   int fused_into = -1;
   /// The activation that is fused into this layer's first output.
   ActivationSpec activation;

@@ -27,10 +27,10 @@ DeviceSpeed typical_speed(DeviceId::Kind kind);
 /// parameters counts by its bytes only.
 std::vector<double> estimate_layer_seconds(const Graph& graph, int64_t batch, const DeviceSpeed& speed);
 
-/// Measures the same times by running each layer separately: one warm-up run, then the best of a few runs.
-/// Takes about `most_seconds` in total, but at least two runs per layer. Equal layers are run once. Layers
-/// that only reshape their input take no time. Allocates memory for one layer at a time. `ops` must belong to
-/// the calling thread, which is attached to their context. Throws Unsupported.
+/// Like estimate_layer_seconds(), but measures the seconds by running each layer separately: one warm-up run,
+/// then the best of a few runs. Takes about `most_seconds` in total, but at least two runs per layer. Equal
+/// layers are run once. Layers that only reshape their input take no time. Allocates memory for one layer at
+/// a time. `ops` must belong to the calling thread, which is attached to their context. Throws Unsupported.
 std::vector<double> measure_layer_seconds(const Graph& graph, int64_t batch, Ops& ops,
                                           double most_seconds = 1.5);
 

@@ -10,7 +10,7 @@
 namespace dtrain {
 
 /// Draws the timeline, one line per stage, at most `columns` wide and no wider than needed for the microbatch
-/// numbers: "F0 F1 .. B0--- F2". If these do not fit, each column shows what the stage mainly does in that
+/// numbers: "F0 F1 .. B0--- F2". If these do not fit, each column shows the stage's main activity in that
 /// time: 'F', 'B', '*' for both, '.' if it is mostly idle.
 std::vector<std::string> draw_timeline(const PipelineTimeline& timeline, int columns);
 
