@@ -19,7 +19,7 @@ std::vector<PipelineDevice> pipeline_devices(const Placement& placement);
 PipelineWork pipeline_work(const RunConfig& config, const Placement& placement, int64_t batch_size);
 
 /// Returns how long each stage takes for a microbatch. `slots`: the stage of each node (empty: there is one
-/// stage). Backward takes two thirds of a layer's time, because it computes two products for each one of
+/// stage). Backward takes two thirds of a layer's time, because it computes two products for each product of
 /// forward; recomputed layers take a third more. A value that skips a stage counts as a copy from the stage
 /// before its reader.
 PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
