@@ -22,8 +22,8 @@ class Decoder {
   Decoder(const SavedRun& run, const LanguageModel& model, bool uses_cache, int64_t most_texts, World& world);
 
   NextToken& next() { return *next_; }
-  /// Returns the number of texts that next() takes. If a layer does not compute position by position, its
-  /// bits may depend on the batch, so that each replica computes one text at a time.
+  /// Returns the number of texts that next() takes. If a layer does not compute position by position, the
+  /// bits of its results may depend on the batch, so each replica computes one text at a time.
   int64_t texts() const { return texts_; }
   /// Returns why the whole window is computed for each token; "" if earlier positions are kept.
   const std::string& why_no_cache() const { return why_no_cache_; }

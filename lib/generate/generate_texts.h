@@ -47,8 +47,8 @@ class TextObserver {
 
 /// Generates options.samples texts for each prompt (token ids, at least one), in batches of `at_once` texts,
 /// for which `next` is prepared. A text depends on the scores for its own tokens, the options, and the
-/// indices of its prompt and sample, not on the other texts. Returns them in the order of their numbers. If
-/// the observer ends them, the texts are incomplete.
+/// indices of its prompt and sample, not on the other texts. Returns the texts in the order of their numbers.
+/// If the observer ends the texts, they are incomplete.
 std::vector<GeneratedText> generate_texts(const LanguageModel& model, NextToken& next,
                                           std::span<const std::vector<int32_t>> prompts,
                                           const GenerateOptions& options, int64_t at_once,
