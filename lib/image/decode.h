@@ -19,8 +19,9 @@ struct PictureForm {
   int64_t height = 0, width = 0;
   int channels = 3;  // 1 (grayscale), 3 (RGB) or 4 (RGB and alpha)
   Resize resize = Resize::stretch;
-  /// The pixels are values that must not be blended: the nearest pixel is taken instead of a mean. With one
-  /// channel, they are the values of a PNG as stored: palette indices or gray levels of at most 8 bits.
+  /// Whether the pixels are values that must not be blended: the nearest pixel is taken instead of a mean.
+  /// With one channel, the pixels are the values of a PNG as stored: palette indices or gray levels of at
+  /// most 8 bits.
   bool is_mask = false;
   uint32_t fill = 0;  // color around a padded image, 0xrrggbb; with one channel, the gray level
 

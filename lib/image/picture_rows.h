@@ -29,7 +29,7 @@ class PictureRows {
 
   /// Starts decoding; called once before read(). Formats that can convert to the requested number of
   /// `channels` do so. `wanted_scale` is the new size divided by the old size (at most 1); formats that can
-  /// downscale while decoding may do part of it.
+  /// downscale while decoding may do part of the downscaling.
   virtual void start(int channels, double wanted_scale) = 0;
   /// Starts decoding instead of start(), to read one value per pixel as it is stored: the palette index or
   /// the gray level of at most 8 bits. Throws UserError if the image has no such values.
