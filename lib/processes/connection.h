@@ -22,7 +22,7 @@ class Connection {
   /// Writes as much as the socket takes now.
   void flush();
   /// Reads the bytes that have arrived, and appends the complete messages to `messages`. Returns false after
-  /// the last message of a connection that the other side has closed or broken, or on which something else
+  /// the last message of a connection that the other side has closed or broken, or on which something other
   /// than JSON arrived.
   bool receive(std::vector<Json>& messages);
   /// Announces that no more messages follow. Messages that still arrive can be received.

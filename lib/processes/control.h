@@ -92,8 +92,8 @@ class ControlChannel {
   // Handlers run on the channel's thread, and must not throw.
   /// `handler` is called once, at the first failure of another process; at once if it has happened already.
   void on_failure(const std::function<void(const std::string& message)>& handler);
-  /// Sets another function that is called with the message of the first failure; null: none. It suits objects
-  /// that are destroyed before the channel.
+  /// Sets another function that is called with the message of the first failure; null removes it. An object
+  /// that the function uses must remove it if the object is destroyed before the channel.
   void set_interrupt(std::function<void(const std::string& message)> interrupt);
   /// Sets the function that is called with the completed error when this process hangs. The other processes
   /// have been informed before the call.
@@ -105,7 +105,7 @@ class ControlChannel {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
 
-  /// The state of another process as this one knows it. Used by the channel's thread only, except for
+  /// The state of another process as this process knows it. Used by the channel's thread only, except for
   /// `ended`.
   struct Peer {
     int rank;

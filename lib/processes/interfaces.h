@@ -22,12 +22,12 @@ std::vector<InterfaceAddress> interface_addresses();
 /// range of addresses (CIDR), "10.77.0.0/16". An empty text chooses nothing.
 struct ChosenNetwork {
   std::string text;
-  std::string option = "--interface";  // where the user wrote the address, for messages
+  std::string option = "--interface";  // the option or variable that has the text, for messages
 };
 
 /// Returns the addresses that belong to the chosen network; without a choice, all except loopback addresses.
-/// Throws UserError that names this machine's interfaces if there is none, or if the text looks like a range
-/// but is not.
+/// Throws UserError, which names this machine's interfaces, if there is no such address, or if the text looks
+/// like a range of addresses but is malformed.
 std::vector<InterfaceAddress> addresses_in(const ChosenNetwork& network,
                                            const std::vector<InterfaceAddress>& addresses);
 

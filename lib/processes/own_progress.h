@@ -14,7 +14,7 @@ namespace dtrain {
 /// The step and the activity of a process, for messages about it.
 struct ProcessProgress {
   int64_t step = 0;
-  std::string phase;   // what the process is doing, such as "reading data"
+  std::string phase;   // current work of the process, such as "reading data"
   bool waits = false;  // whether the process waits for other processes
   bool operator==(const ProcessProgress&) const = default;
 };
@@ -35,7 +35,8 @@ class OwnProgress {
   /// To be called regularly, with the time since the previous call. Returns whether the process has done
   /// nothing for the limit: its progress has a source, did not change and does not wait for other processes;
   /// no thread computed or read (processes/activity.h); no ExitDeadline is held; and standard output and
-  /// error are being read. Looks at these at most five times a second, and returns false otherwise.
+  /// error are being read. Checks these conditions at most five times a second, and returns false for other
+  /// calls.
   bool hangs(Seconds elapsed);
 
  private:

@@ -20,7 +20,7 @@ class ReportedByProcess0 : public UserError {
   using UserError::UserError;
 };
 
-/// This process and the others.
+/// This process and the other processes of the run.
 class Processes {
  public:
   /// Connects the processes of the launch. See connect_processes().
@@ -30,11 +30,11 @@ class Processes {
 
   int rank() const { return transport_.rank(); }
   int size() const { return transport_.size(); }
-  /// The names of all processes' machines, by rank.
+  /// Returns the names of all processes' machines, by rank.
   const std::vector<std::string>& hosts() const { return hosts_; }
   /// Returns a name such as "node2 (process 1 of 4)".
   std::string name() const { return process_name(hosts_[static_cast<size_t>(rank())], rank(), size()); }
-  /// This process's rank among the processes of its machine, and their number.
+  /// Return this process's rank among the processes of its machine, and the number of these processes.
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   /// Returns the name and version of the MPI library, such as "Open MPI 4.1.4".

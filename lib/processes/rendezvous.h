@@ -36,8 +36,8 @@ class ControlListener {
 };
 
 /// Connects one of the other processes: tries all addresses of the invitation at once, and returns the first
-/// connection that process 0 answers. If there is none within the time, returns a closed one, and `problem`
-/// lists the addresses and why each failed.
+/// connection that process 0 answers. If process 0 does not answer within the time, returns a closed
+/// connection, and `problem` lists the addresses and why each failed.
 Connection connect_to_listener(const std::string& invitation, int rank, std::chrono::duration<double> limit,
                                std::string& problem);
 
