@@ -25,7 +25,7 @@ enum class ColumnMeaning {
 ColumnMeaning meaning_of(const TableProfile& table, size_t column);
 /// Returns the name of a meaning for the printed table of columns: "number", "free text".
 const char* kind_of(ColumnMeaning meaning);
-/// Returns why a column with this meaning is not a feature, e.g. "it is empty", or "" if it is one.
+/// Returns why a column with this meaning is not a feature, e.g. "it is empty", or "" if it is a feature.
 std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning);
 
 /// Returns the features of a date column, by their names in the csv reader. Omits features that would be

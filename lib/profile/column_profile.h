@@ -52,7 +52,7 @@ struct ColumnProfile {
   bool has_comma_thousands = false;                     // some number has points and a comma: "1.234,56"
   DateSpan dates;                                       // range of the dates, for a column of dates
   double words = 0;                                     // average number of words of a text
-  std::string odd_text;  // the first text in a column of mostly numbers; "" for others
+  std::string odd_text;  // the first text in a column of mostly numbers; "" in other columns
   int64_t odd_line = 0;  // the line of odd_text
   /// Texts among numbers, dates or amounts that mark missing values: "unknown", or any text that is repeated
   /// among numbers. Empty if the column has other texts too.
@@ -97,7 +97,8 @@ class ColumnProfiler {
   void add_to_sample(double value);
   void count(std::string_view text);
   ColumnProfile::Kind kind() const;
-  /// Returns true if a text that is repeated among numbers must mark missing values, whatever it says.
+  /// Returns true if the column has numbers and one repeated text, which then marks missing values, whatever
+  /// the text is.
   bool has_marker() const;
 
   const CsvValues* values_;

@@ -37,7 +37,8 @@ std::string one_line(std::string_view text);
 /// Returns a string as written in the configuration, also inside brackets: quoted if it could be read as
 /// something else, and with `$$` for a dollar that would start a variable.
 std::string yaml_string(const std::string& text);
-/// Returns the first lines, all comments: how the configuration was made, its notes, table and warnings.
+/// Returns the first lines of the configuration, which are comments: how it was made, notes, table and
+/// warnings.
 std::string config_head(const NewOptions& options, const NewConfig& config);
 /// Returns "cat (3), dog (12)": class names with their numbers of samples. Shows only the first of many
 /// classes.

@@ -58,8 +58,8 @@ struct InspectedPictures {
   std::string warning;               // suspected problems with the classes; "" if none
 };
 
-/// Returns the path of the subfolder with one of these names, if it has subfolders itself, as a split has one
-/// per class; else "".
+/// Returns the path of the subfolder with one of these names, if that subfolder has subfolders itself, as a
+/// split has one for each class; else "".
 std::string split_called(const std::string& folder, std::span<const std::string_view> names);
 
 /// Lists the files and reads their headers. Throws UserError if the folder does not have at least two class

@@ -22,7 +22,7 @@ struct InspectedPairs {
   /// Classes of the targets' pixels; nullopt if the targets are images.
   std::optional<MaskClasses> classes;
   int64_t class_count = 0;
-  bool are_called_masks = false;  // whether their folder has a name for masks
+  bool are_called_masks = false;  // whether the targets' folder has a name for masks
   int64_t examined = 0;           // number of targets whose pixels were read
 
   bool has_masks() const { return classes.has_value(); }
