@@ -25,7 +25,7 @@ struct MetricFacts {
   bool known = false;
   std::set<std::string> larger_is_better;
   std::map<std::string, std::string> targets;  // by metric, the target that it compares an output with
-  /// By metric, what it computes: equal for one metric under two names.
+  /// By metric, a description of its computation, which is equal for one metric under two names.
   std::map<std::string, std::string> computes;
 
   /// `known` is false if this version of dtrain does not accept the configuration.
@@ -44,7 +44,7 @@ struct RunFiles {
   std::vector<Json> tables;   // from tables.jsonl, see parse_tables()
   std::vector<Json> events;   // from run.jsonl, oldest first
   Json samples;               // samples.json; null if absent
-  bool running = false;       // a process is training there now
+  bool running = false;       // whether a process trains the run now
   /// For a run of a sweep: its varied values, by key.
   std::vector<std::pair<std::string, std::string>> varied;
   Json seconds;  // time breakdown of the last process, from TimeSpent; null if not recorded
@@ -70,9 +70,9 @@ struct RunFiles {
   std::string how() const;
 };
 
-/// Reads as much as exists: of a run that is still running, or was killed in the middle of a line, all
-/// complete lines. Throws UserError if `path` is not a run directory: one with config.yaml, and metrics.jsonl
-/// or run.jsonl.
+/// Reads all complete lines of the files that exist: the run may still be running, or may have been killed in
+/// the middle of a line. Throws UserError if `path` is not a run directory: one with config.yaml, and
+/// metrics.jsonl or run.jsonl.
 RunFiles read_run_files(const std::string& path);
 /// Returns the run directories in a folder (or the folder itself), sorted by path. Also searches subfolders
 /// that are not run directories (`runs/tuning/a`).

@@ -12,10 +12,11 @@
 namespace dtrain {
 
 /// Returns the content of samples.json except the epoch: {split, of, samples, worst}. `samples` are evenly
-/// spaced over the split; `worst` has the largest losses among `of` evenly spaced ones. Each sample is {id,
-/// loss, outputs: [{output, target, prediction}], pictures: [PNG as a data URL]}, with class names instead of
-/// indices. Returns null if no input is an image, or if `should_stop` returns true; it is called before each
-/// batch. Uses the running average of the weights if there is one. Throws if reading samples fails.
+/// spaced over the split; `worst` has the samples with the largest losses among `of` evenly spaced samples.
+/// Each sample is {id, loss, outputs: [{output, target, prediction}], pictures: [PNG as a data URL]}, with
+/// class names instead of indices. Returns null if no input is an image, or if `should_stop`, which is called
+/// before each batch, returns true. Uses the running average of the weights if there is one. Throws if
+/// reading samples fails.
 Json show_samples(const RunConfig& config, Engine& engine, const Dataset& data, const std::string& split,
                   const std::function<bool()>& should_stop);
 

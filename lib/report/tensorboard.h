@@ -21,9 +21,9 @@ namespace dtrain {
 /// Writes one file per process, named ...dtrain, in each of several folders, which TensorBoard shows as
 /// separate runs: train/ and validation/ (epoch_loss etc. by epoch; the same tags, so that they share charts)
 /// and steps/ (by global step). Removes an earlier process's records of steps after the one from which this
-/// process continues, so that the files read as if there was no interruption; a TensorBoard that has read
-/// them is told to discard them. Used by the trainer's thread. A write failure causes one warning and does
-/// not end the run.
+/// process continues, so that the files have the records of a run without interruption; an event tells a
+/// TensorBoard that has read these records to discard them. Used by the trainer's thread. A write failure
+/// causes one warning and does not end the run.
 class TensorBoard {
  public:
   using Warn = std::function<void(const std::string&)>;
