@@ -17,7 +17,8 @@ std::string format_value(double value);
 std::string format_duration(double seconds);
 /// Returns the text as one shell word, quoted if necessary.
 std::string shell_word(const std::string& text);
-/// Returns a shell command that reads and unpacks a file, filters it by `command`, and writes the file `to`.
+/// Returns a shell command that reads a file, unpacks it if it ends in .gz, filters it by `command`, and
+/// writes the file `to`.
 std::string piped(const std::string& command, const std::string& file, const std::string& to);
 /// Formats a count with its noun: "1 epoch", "2 epochs", "1,000 epochs".
 std::string format_plural(int64_t count, const std::string& noun);

@@ -88,7 +88,7 @@ class AllGatherExchange final : public Exchange {
   Transfers transfers_;
 };
 
-/// Copies parts of an array from the processes that have them to those that lack them.
+/// Copies parts of an array from the processes that have these parts to the processes that lack them.
 class PartsExchange final : public Exchange {
  public:
   /// `parts`: see World::all_gather_parts(). `to`: the process that receives; nullopt: all processes receive.

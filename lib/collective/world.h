@@ -51,8 +51,8 @@ class BackgroundSum {
  public:
   virtual ~BackgroundSum() = default;
   /// Starts the sum. `sums`: an array for each of the nodes subtrees(ranks.of(process), ranks.total()), with
-  /// the sum over the node. They must not change until wait() returns; sums[0] then has the sum over all
-  /// replicas. May be called on any thread.
+  /// the sum over the node. The arrays must not change until wait() returns; sums[0] then has the sum over
+  /// all replicas. May be called on any thread.
   virtual void start(std::span<T* const> sums) = 0;
   /// Waits for the sum that was started last. May be called on several threads. Throws ProcessFailed if
   /// another process has failed.
@@ -87,9 +87,9 @@ class ProcessMessage {
 };
 
 /// Communication among all processes of a run. Each process has one World, used by the thread that owns its
-/// replicas. All processes must make the same calls in the same order. They use it to agree on totals, stop
-/// signals and due checkpoints. All functions that communicate throw ProcessFailed at once when a process has
-/// failed.
+/// replicas. All processes must make the same calls in the same order. The World is used to agree on totals,
+/// stop signals and due checkpoints. All functions that communicate throw ProcessFailed at once when a
+/// process has failed.
 class World {
  public:
   virtual ~World() = default;

@@ -66,8 +66,8 @@ class RegistryBase {
   /// Returns the type called `name`, by its own or its Keras name (`Adam`, `mse`), or "" if there is none.
   std::string canonical(std::string_view name) const;
   std::vector<std::string> names() const;
-  /// Returns `node` without inherited types if a type that replaces them is written next to them: `adam` from
-  /// a base next to `sgd`. `other` is another key that replaces a type.
+  /// Returns `node` without inherited types if a type that replaces them is written next to them; for
+  /// example, without an inherited `adam` next to `sgd`. `other` is another key that replaces a type.
   ConfigNode without_replaced(const ConfigNode& node, std::string_view other = "") const;
   /// Returns the option names of the type with this name; empty if unknown.
   std::vector<std::string> fields(std::string_view name) const;

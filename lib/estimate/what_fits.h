@@ -32,8 +32,8 @@ struct Candidate {
 /// and, if the model has independent branches, placed with the slots of place_branches(). If the configured
 /// batch does not fit, also tries to recompute the model's blocks, unless the model itself defines what is
 /// recomputed. The result is sorted by samples per second, so that strategies that fit come first. The memory
-/// is that of the plans that a run would make, but these are made for the CPU in place of GPUs, and nothing
-/// is allocated. Times are estimates. Layers take the time of estimate_layer_seconds(). A gather or
+/// is that of the plans that a run would make, but these are made for the CPU instead of GPUs, and nothing is
+/// allocated. Times are estimates. Layers take the time of estimate_layer_seconds(). A gather or
 /// reduce-scatter transfers (n - 1) / n of the bytes in a ring, and an all-reduce does so twice; on GPUs,
 /// these transfers overlap with computation. simulate() estimates pipelines, and branches_seconds() estimates
 /// branches. Throws UserError if the machine cannot train this run at all.

@@ -35,8 +35,8 @@ struct InspectedPairs {
 /// such as noisy and clean, are parallel only if more than half of their files match.
 std::optional<InspectedPairs> inspect_pairs(const std::string& folder);
 
-/// Returns a warning if the two class folders in a folder for which inspect_pairs() returned nullopt have the
-/// names of images and their targets; else "".
+/// For a folder for which inspect_pairs() returned nullopt, returns a warning if its two class folders have
+/// the names of images and their targets; else "".
 std::string describe_suspected_pairs(const std::string& folder);
 
 }  // namespace dtrain

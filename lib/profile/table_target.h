@@ -22,7 +22,7 @@ struct TargetPlan {
   std::vector<std::string> warnings;  // other problems of the column
 };
 
-/// Minimum ratio of the largest to the smallest class for which classes are weighted.
+/// Classes are weighted if the ratio of the largest to the smallest class is at least this number.
 inline constexpr int64_t kRareClass = 10;
 
 /// Returns the target: the column named by `wanted`, else the first predictable column, trying common target

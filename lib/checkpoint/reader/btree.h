@@ -1,4 +1,5 @@
-// Reads HDF5's version 2 B-trees, which index the links and attributes of objects with many of them.
+// Reads HDF5's version 2 B-trees, which index the links and attributes of objects that have many links or
+// attributes.
 #pragma once
 
 #include <cstddef>

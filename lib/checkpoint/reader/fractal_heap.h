@@ -1,4 +1,5 @@
-// Reads HDF5's fractal heaps, which hold the links and attributes of objects with many of them.
+// Reads HDF5's fractal heaps, which hold the links and attributes of objects that have many links or
+// attributes.
 #pragma once
 
 #include <cstddef>

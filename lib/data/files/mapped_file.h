@@ -13,8 +13,7 @@ struct MappedRegion;
 
 /// A read-only mapping of a file. Any thread may read the memory. If the file cannot provide its content any
 /// more (it was truncated, or the disk fails), access would end the process with SIGBUS. Instead, the missing
-/// part reads as zeros and check() throws. Readers must therefore call check() before they use what they
-/// read.
+/// part reads as zeros and check() throws. Readers must therefore call check() before they use the data.
 ///
 /// The handler of SIGBUS is needed because nothing else protects a mapping of a file that another process can
 /// truncate, or that is on a failing disk: neither locks, nor MAP_POPULATE, nor MAP_PRIVATE does. The files

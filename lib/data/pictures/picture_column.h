@@ -25,7 +25,7 @@ struct PictureRow {
   /// Decodes an image to a row of bytes. Throws UserError like decode_picture(), and for a mask's color that
   /// belongs to no class.
   void decode(std::span<const uint8_t> file, uint8_t* dst) const;
-  /// Returns the bytes that decode() needs besides the row and what decode_picture() needs.
+  /// Returns the bytes that decode() needs besides the row and the memory of decode_picture().
   size_t working_bytes() const;
 };
 

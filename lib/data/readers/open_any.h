@@ -15,8 +15,8 @@ namespace dtrain {
 bool is_idx(std::string_view start);
 std::shared_ptr<const Column> open_idx(const std::string& path);
 std::shared_ptr<const Column> open_npy(const std::string& path);
-/// Opens rows of `dtype` (float32 or int32) with the named columns of the file. They have all columns if the
-/// file has no header or no columns are named.
+/// Opens rows of `dtype` (float32 or int32) with the named columns of the file. The rows have all columns if
+/// the file has no header or no columns are named.
 std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, const CsvFormat& format,
                                        const std::vector<std::string>& columns);
 /// Opens the dataset `name` (a path inside the file); "" selects the only dataset at the top of the file.

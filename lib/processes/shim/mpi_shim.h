@@ -23,7 +23,8 @@ struct MpiTable {
   /// returned from then on (MPI_ERRORS_RETURN).
   int (*initialize)(bool* enough);
   int (*world)(int* rank, int* size);
-  /// This process's rank among the processes that share its memory (MPI_COMM_TYPE_SHARED), and their number.
+  /// Sets the rank of this process among the processes that share its memory (MPI_COMM_TYPE_SHARED), and
+  /// their number.
   int (*node)(int* rank, int* size);
   /// `bytes` is at most 2^30.
   int (*isend)(const void* data, int bytes, int to, int tag, MpiRequest* request);

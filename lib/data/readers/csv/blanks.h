@@ -6,7 +6,8 @@
 
 namespace dtrain {
 
-/// The character that overwrites comments in lines without values. It distinguishes them from blank lines.
+/// The character that overwrites comments in lines without values. It distinguishes these lines from blank
+/// lines.
 inline constexpr char kCommentMark = '\v';
 
 /// Overwrites comments with spaces, or with kCommentMark in lines without values. A comment begins with
