@@ -16,8 +16,8 @@ class Connection {
  public:
   explicit Connection(Socket socket) : socket_(std::move(socket)) {}
 
-  /// Adds a message to the output, which flush() writes. Drops the message if too much output is waiting
-  /// already because the other side does not read.
+  /// Adds a message to the output, which flush() writes. Drops a message of more than 1 MiB, and any message
+  /// while too much output is waiting because the other side does not read.
   void send(const Json& message);
   /// Writes as much as the socket takes now.
   void flush();

@@ -74,8 +74,9 @@ class ControlChannel {
   struct Failure {
     std::string message;  // message for the user, with host, rank, step and phase
     int exit_code = 1;
-    /// True if this process itself noticed the failure. False if process 0 has reported it, or if this is
-    /// process 0 and another process has reported that process 0 did not respond.
+    /// True if this process itself noticed the failure, or if this is process 0 and the failed process has
+    /// reported it. False if process 0 has reported it, or if this is process 0 and another process has
+    /// reported that process 0 did not respond.
     bool noticed_here = false;
     bool silent = false;  // the process does not respond, and may never end by itself
   };
@@ -89,7 +90,8 @@ class ControlChannel {
   /// false if the time ran out.
   bool wait_for_others(std::chrono::duration<double> limit);
 
-  // Handlers run on the channel's thread, and must not throw.
+  // Handlers must not throw. They run on the channel's thread, or on the caller's thread if the failure has
+  // happened before the call.
   /// `handler` is called once, at the first failure of another process; at once if it has happened already.
   void on_failure(const std::function<void(const std::string& message)>& handler);
   /// Sets another function that is called with the message of the first failure; null removes it. An object

@@ -26,8 +26,8 @@ struct ChosenNetwork {
 };
 
 /// Returns the addresses that belong to the chosen network; without a choice, all except loopback addresses.
-/// Throws UserError, which names this machine's interfaces, if there is no such address, or if the text looks
-/// like a range of addresses but is malformed.
+/// Throws UserError, which names this machine's interfaces, if the chosen network has none of the addresses,
+/// or if the text looks like a range of addresses but is malformed.
 std::vector<InterfaceAddress> addresses_in(const ChosenNetwork& network,
                                            const std::vector<InterfaceAddress>& addresses);
 

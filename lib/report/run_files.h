@@ -66,7 +66,8 @@ struct RunFiles {
   std::string state() const;
   /// Returns how the last process that trained the run ended; nullopt if it still runs or was killed.
   std::optional<Outcome> outcome() const;
-  /// Returns how the run ended according to run.jsonl, or a guess ("killed") if it does not say.
+  /// Returns how the run ended, as run.jsonl says; "killed, or the machine stopped" if the last process
+  /// recorded no end; "" if the run still runs.
   std::string how() const;
 };
 

@@ -18,9 +18,9 @@ ReadAheadMemory read_ahead_memory(const Dataset& dataset, const LoaderOptions& o
 /// function of (seed, epoch, step), whatever the number of threads. The order is a full permutation of the
 /// split, new in each epoch (Fisher-Yates with Philox, or order_by_length()), or the file's order. The last
 /// batch of an epoch may be smaller. Samples that are in memory and cheap to make are gathered when the batch
-/// is read; all others are read ahead by a pool of threads, except those that are not in LoaderOptions::rows,
-/// which must not be read. An exception from reading a sample is rethrown by the next() call that would
-/// return its batch.
+/// is read; unless LoaderOptions::prefetch is 0, all other samples are read ahead by a pool of threads,
+/// except samples that are not in LoaderOptions::rows, which must not be read. An exception from reading a
+/// sample is rethrown by the next() call that would return its batch.
 class Loader {
  public:
   /// Throws Error if the system cannot start a thread.
