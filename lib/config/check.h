@@ -23,10 +23,10 @@ template <class V>
 Check<V> at_least(V low);
 template <class V>
 Check<V> greater_than(V low);
-/// Includes both ends.
+/// Requires low <= value <= high.
 template <class V>
 Check<V> between(V low, V high);
-/// low <= value < high, e.g. for dropout's rate.
+/// Requires low <= value < high, e.g. for dropout's rate.
 template <class V>
 Check<V> between_excluding_high(V low, V high);
 

@@ -48,7 +48,8 @@ class ConfigNode {
 
   const std::string& text() const;  ///< text of a scalar; no other node has one
   bool quoted() const;  ///< whether a scalar was written in quotes: it is then a string, whatever its text
-  /// For keys: true if the key comes only from the configuration's base (merge.h), or existed before a --set.
+  /// For a key: returns whether it comes only from the configuration's base (merge.h), or existed before a
+  /// --set.
   bool inherited() const;
   ConfigNode as_inherited() const;  ///< returns a copy of this scalar key, marked as inherited
   const std::vector<ConfigNode>& items() const;

@@ -130,8 +130,8 @@ class Registry : public RegistryBase {
   Configured<Base> make(const std::string& name) const;
 };
 
-/// The table used by Codec<Configured<Base>>. Every Base used in options specializes this function (template
-/// <> const Registry<Optimizer>& registry<Optimizer>();).
+/// Returns the table that Codec<Configured<Base>> uses. There is a specialization for every Base used in
+/// options (template <> const Registry<Optimizer>& registry<Optimizer>();).
 template <class Base>
 const Registry<Base>& registry();
 

@@ -81,7 +81,7 @@ class SchemaBase {
   ConfigNode write_fields(const void* object) const;
   bool is_short_by_default() const { return short_by_default_; }
   static bool are_equal(const ConfigNode& a, const ConfigNode& b);
-  /// `defaults` points to a default-constructed struct.
+  /// Returns the JSON schema. `defaults` points to a default-constructed struct.
   Json json_schema_of(const void* defaults) const;
 
  private:

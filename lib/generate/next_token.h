@@ -17,9 +17,9 @@ class NextToken {
   virtual ~NextToken() = default;
   /// Forgets the texts of earlier calls. Must be called before scores() gets other texts.
   virtual void begin() {}
-  /// `texts`: the tokens of each text, at least one. Each call has the same number of texts; a text may have
-  /// more tokens than in the previous call. The model sees the tokens from window_begin() on. Returns logits,
-  /// [texts, LanguageModel::columns], valid until the next call.
+  /// Returns the logits of each text's next token, [texts, LanguageModel::columns], valid until the next
+  /// call. `texts`: the tokens of each text, at least one. Each call has the same number of texts; a text may
+  /// have more tokens than in the previous call. The model sees the tokens from window_begin() on.
   virtual std::span<const float> scores(std::span<const std::vector<int32_t>> texts) = 0;
 };
 

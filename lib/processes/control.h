@@ -92,7 +92,8 @@ class ControlChannel {
 
   // Handlers must not throw. They run on the channel's thread, or on the caller's thread if the failure has
   // happened before the call.
-  /// `handler` is called once, at the first failure of another process; at once if it has happened already.
+  /// Sets the function that is called once, at the first failure of another process; at once if the failure
+  /// has happened already.
   void on_failure(const std::function<void(const std::string& message)>& handler);
   /// Sets another function that is called with the message of the first failure; null removes it. An object
   /// that the function uses must remove it if the object is destroyed before the channel.

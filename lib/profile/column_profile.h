@@ -78,9 +78,9 @@ class ColumnProfiler {
  public:
   /// `values` parses the column's texts; if `is_amount`, amounts too.
   ColumnProfiler(const CsvValues& values, bool is_amount) : values_(&values), is_amount_(is_amount) {}
-  /// `at` is the value's position in the file.
+  /// Adds the value of the next row. `at` is the value's position in the file.
   void add(std::string_view text, const char* at);
-  /// `file` is the file that contains the values.
+  /// Returns the statistics of all values. `file` is the file that contains the values.
   ColumnProfile finish(std::string name, const CsvText& file);
 
  private:

@@ -35,7 +35,8 @@ struct TablePlan {
   std::vector<size_t> indicators(const TableProfile& table) const;
 };
 
-/// `path` is the table's file. Throws UserError if the table has no possible target or no features.
+/// Returns the roles of all columns. `path` is the table's file. Throws UserError if the table has no
+/// possible target or no features.
 TablePlan plan_table(const TableProfile& table, const std::string& path, const std::string& wanted_target);
 
 /// Returns the plan as a text table: kind, missing values, distinct values and use of each column.

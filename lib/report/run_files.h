@@ -28,7 +28,7 @@ struct MetricFacts {
   /// By metric, a description of its computation, which is equal for one metric under two names.
   std::map<std::string, std::string> computes;
 
-  /// `known` is false if this version of dtrain does not accept the configuration.
+  /// Returns the facts; `known` is false if this version of dtrain does not accept the configuration.
   static MetricFacts of(const ConfigNode& config);
   bool is_larger_better(const std::string& name) const;
   /// Returns the target that a metric compares an output with; "" if unknown.
@@ -51,7 +51,7 @@ struct RunFiles {
 
   /// Returns the name in the configuration, else the directory's name.
   std::string name() const;
-  /// Return the numbers of the last record.
+  /// Return the epoch and the step of the last record.
   int64_t epochs() const;
   int64_t steps() const;
   /// Returns the epochs to train for, or nullopt if the configuration does not specify them.
