@@ -17,7 +17,7 @@ namespace dtrain {
 
 class Dataset;
 
-/// The batches that can share captured graphs: those with equal members. The data set matters because a
+/// A kind of batches. Batches of the same kind can share captured graphs. The data set matters because a
 /// captured step contains the GPU address of its rows.
 struct BatchKind {
   Plan::Purpose purpose = Plan::Purpose::training;

@@ -79,12 +79,13 @@ class Engine {
   const BatchTotals& finish();
   /// Number of running steps.
   int pending() const { return static_cast<int>(pending_.size()); }
-  /// How many steps may be running when the next one is launched, so that devices need not wait for the host.
+  /// Returns how many steps may be running when the next one is launched, so that devices need not wait for
+  /// the host.
   int most_pending() const { return slots_[0]->runs_ahead() ? 1 : 0; }
   /// Returns the seconds that the calling thread has spent in the steps of this run, by activity.
   const StepSeconds& step_seconds() const { return replicas_.front()->executors().front()->step_seconds(); }
-  /// Whether parameters and optimizer state are those of the last finished step. False after a failure,
-  /// unless reading samples or another process failed before any replica updated its parameters.
+  /// Returns whether parameters and optimizer state are those of the last finished step. Returns false after
+  /// a failure, unless reading samples or another process failed before any replica updated its parameters.
   bool intact() const { return intact_; }
 
   // The functions below must not be called while steps are running, unless stated otherwise.
@@ -95,8 +96,8 @@ class Engine {
   /// `outputs`: one view per output, of shape [batch.size(), ...].
   void predict(const Batch& batch, std::span<const View> outputs);
 
-  /// update_program() is the program of the first slot that this process has of its first replica.
-  /// reduction_place() says where that slot's gradients are summed, in words for the user.
+  /// Return the update program of this process's first slot in its first replica, and a phrase for the user
+  /// that says where the gradients of this slot are summed.
   const UpdateProgram& update_program() const { return slots_[0]->program(0); }
   std::string_view reduction_place() const { return slots_[0]->reducer().where(); }
   /// Returns advice for the user, before the run, about how gradients are summed.

@@ -27,8 +27,8 @@ struct StepRequest {
   const Batch& batch;
   uint64_t seed = 0;
   StepNumbers numbers;
-  /// If the model needs_divisors(): by head, the factor that converts the gradient of a mean over rows to
-  /// that of a mean weighted by row weights. Else empty.
+  /// If the model needs_divisors(): by head, the factor that converts the gradient of a mean over rows to the
+  /// gradient of a mean weighted by row weights. Else empty.
   std::vector<float> loss_factors = {};
 };
 
@@ -64,8 +64,9 @@ class Executor {
   /// are views of the whole batch.
   void predict(const Batch& batch, const Microbatches& microbatches, std::span<const View> outputs);
 
-  /// Waits for the totals of the last train() or evaluate() (`back` 0) or of the one before it (`back` 1) and
-  /// returns them. Valid until the next call. May be called on any thread while no other call runs.
+  /// Waits for the totals of the last call of train() or evaluate() (`back` 0) or of the call before it
+  /// (`back` 1) and returns them. Valid until the next call. May be called on any thread while no other call
+  /// runs.
   std::span<const double> totals(int back = 0) { return buffers_.totals(back); }
 
   /// Returns whether all work of the last step was enqueued. Thread-safe.
@@ -106,8 +107,8 @@ class Executor {
   /// moved or a capture was rejected, all slots drop their captured graphs.
   void synchronize_slots(Collective& slots);
 
-  /// Throws Error if other processes have planned other transfers between slots than this one. The transfers
-  /// depend on the devices and the number of cores.
+  /// Throws Error if other processes have planned other transfers between slots than this process. The
+  /// transfers depend on the devices and the number of cores.
   void compare_transfers(const BatchKind& kind, const Microbatches& microbatches);
   void begin(const StepNumbers& numbers, std::span<const float> loss_factors, const BatchKind& kind,
              const Microbatches& microbatches);
@@ -148,7 +149,7 @@ class Executor {
   StateShards* const shards_;
   Feed feed_;
   StepBuffers buffers_;
-  const bool has_penalties_;  // whether the last total is that of the penalties
+  const bool has_penalties_;  // whether the last total is for the penalties
   FramePool frames_;
   CapturedSteps captured_;
   Buffer wide_;                  // staging for an output converted to float32 on its way to the host

@@ -30,14 +30,14 @@ class Feed {
   void gather(const Batch& batch, Range range, const Frame& frame, const int64_t* first);
 
  private:
-  /// How a column is uploaded to the device.
+  /// Describes how a column is uploaded to the device.
   struct Column {
     GatherSpec spec;  // how rows are converted; each batch sets row_elements, because its rows may be cut
     // Number of elements of a row that is not cut; 0 if other threads have read the rows, already cut to the
     // batch's length.
     int64_t elements = 0;
     Buffer scale, offset;  // device arrays to which the spec points
-    bool stored = false;   // whether rows are uploaded in the data set's format; otherwise in the model's
+    bool stored = false;   // whether rows are uploaded in the data set's format, instead of the model's
     Buffer resident;       // all rows, if the column is kept on the device
     /// Returns the number of elements of an uploaded row, for a frame's column.
     int64_t row_elements(const View& view) const {

@@ -16,9 +16,9 @@
 
 namespace dtrain {
 
-/// Returns the memory for plans with these needs that run one after the other: the largest frame memory, the
-/// largest shared memory, and the sums of all link buffers and transfers, because each plan has separate
-/// ones.
+/// Returns the memory that plans need if they run one after the other: the largest frame memory, the largest
+/// shared memory, and the sums of all link buffers and transfers, because each plan has separate ones.
+/// `plans`: the memory of each plan.
 ArenaBytes largest_of(const std::vector<ArenaBytes>& plans);
 /// Returns the total bytes on a device for `places` microbatches in flight, without transfers to and from
 /// other processes.

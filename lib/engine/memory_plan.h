@@ -25,8 +25,8 @@ struct MemoryPlan {
   size_t staging = 0;    // batches during upload to a GPU, and the workspace of GPU libraries
   size_t data = 0;       // samples kept on a GPU
   size_t metrics = 0;    // accumulators of losses and metrics
-  size_t transfers = 0;  // host memory for a GPU's values on their way to or from other processes; those of
-                         // a CPU are part of `activations`
+  size_t transfers = 0;  // host memory for a GPU's values on their way to or from other processes; a CPU's
+  // transfers are part of `activations`
   /// Returns the sum of all parts except `transfers`.
   size_t total() const {
     return parameters + optimizer_slots + gradients + activations + staging + data + metrics;

@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// Base of all exceptions of read_samples(). They mean that reading data failed, and not a device. The
-/// samples were not used, and the parameters are those of the previous step.
+/// Base of all exceptions of read_samples(). They mean that data could not be read, not that a device failed.
+/// The samples were not used, and the parameters are those of the previous step.
 class ReadError {
  public:
   virtual ~ReadError() = default;

@@ -53,10 +53,10 @@ class ReplicaPlans {
   uint32_t fingerprint(Plan::Purpose purpose, const Microbatches& microbatches, int64_t length);
   /// Upper bound of a slot's microbatches in flight during training.
   int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
-  /// Whether layers run collective calls with the other replicas during training.
+  /// Returns whether layers run collective calls with the other replicas during training.
   bool has_collectives_in_layers() const { return !groups_.empty(); }
-  /// Whether plans reduce gradients during backward, because each replica stores only a part of the sum.
-  /// Plans then contain collective calls.
+  /// Returns whether plans reduce gradients during backward, because each replica stores only a part of the
+  /// sum. Plans then contain collective calls.
   bool reduces_gradients() const { return placement_.sharded >= ShardLevel::gradients; }
   /// Makes every thread that waits for another slot throw Aborted. Thread-safe; returns at once, even while a
   /// plan is being created.

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Reads the totals that the slots of the replicas have computed, and adds those of each replica. Used by the
+/// Reads the totals that the slots of the replicas have computed, and sums them for each replica. Used by the
 /// thread that owns the replicas.
 class ReplicaTotals {
  public:
@@ -19,9 +19,9 @@ class ReplicaTotals {
   ReplicaTotals(const RunPlan& plan, std::span<const std::unique_ptr<Replica>> replicas, size_t count)
       : plan_(plan), replicas_(replicas), count_(count) {}
 
-  /// Returns the totals of each replica of this process in the step `back` steps before the last one
-  /// (Executor::totals()), which it waits for. They are valid until the next call. If the processes divide
-  /// the replicas, all of them must call it, and each gets the totals of whole replicas.
+  /// Waits for the step `back` steps before the last one (Executor::totals()), and returns its totals for
+  /// each replica of this process. They are valid until the next call. If the processes divide the replicas,
+  /// all processes must call this function, and each gets the totals of whole replicas.
   std::vector<const double*> read(int back);
 
  private:

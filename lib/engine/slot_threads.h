@@ -15,7 +15,7 @@
 namespace dtrain {
 
 /// Starts a thread for every slot of every replica, each with a Worker. Owned by one thread, which also
-/// serves as the thread of replica 0's first slot. Ranks are those of the replicas in this process; slots are
+/// serves as the thread of replica 0's first slot. Ranks number the replicas of this process; slots are
 /// numbered over all processes if these divide the replicas.
 class SlotThreads {
  public:
@@ -39,8 +39,8 @@ class SlotThreads {
   Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }
   /// Returns the communicator of this slot in all replicas of this process.
   Collective& replicas_of(int rank, int slot);
-  /// Returns the communicator of all slots in all replicas of this process. It is that of replicas_of() if a
-  /// replica has one slot.
+  /// Returns the communicator of all slots in all replicas of this process. If replicas have one slot, it is
+  /// the communicator that replicas_of() returns.
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
   /// Returns the communicator of this slot in the replicas of all processes (process_group.h).
   Collective& replicas_of_all(int rank, int slot) {

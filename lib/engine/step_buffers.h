@@ -21,13 +21,13 @@ class StepBuffers {
   /// worker.
   StepBuffers(Worker& worker, size_t count, size_t factors);
 
-  /// Starts a step: waits for the step before the previous one, whose buffers it uses. `factors`: the factors
-  /// of the gradients of losses; empty in steps that compute none.
+  /// Starts a step. Waits for the step before the previous one, because both use the same buffers. `factors`:
+  /// the factors of the gradients of losses; empty in steps that compute no gradients.
   void begin(const StepNumbers& numbers, std::span<const float> factors);
   /// Undoes begin(): totals() refers to the previous step, which may still be running.
   void undo() { turn_ = 1 - turn_; }
   /// Index of the current step's buffers. CapturedSteps::capture() changes it temporarily, to capture a graph
-  /// for each.
+  /// for each index.
   size_t& turn() { return turn_; }
 
   // The following calls enqueue work on the device, which becomes part of a captured graph.
@@ -39,7 +39,7 @@ class StepBuffers {
 
   /// Records that all work of the step has been enqueued.
   void end() { done_[turn_]->record(); }
-  /// Waits for the totals of the last step (`back` 0) or of the one before it (`back` 1) and returns them.
+  /// Waits for the totals of the last step (`back` 0) or of the step before it (`back` 1) and returns them.
   /// Valid until the next call.
   std::span<const double> totals(int back);
 

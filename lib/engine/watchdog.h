@@ -19,7 +19,8 @@ namespace dtrain {
 class Watchdog {
  public:
   using Seconds = std::chrono::duration<double>;
-  /// The watched run. The functions are called from the watchdog's threads, find_failure() also from others.
+  /// The watched run. The functions are called from the watchdog's threads, find_failure() also from other
+  /// threads.
   struct Run {
     std::function<std::string()> find_failure;    // queries the devices; returns "" if none has failed
     std::function<std::string()> describe_stall;  // returns the error message for a stalled run

@@ -32,8 +32,8 @@ class Worker {
   /// Returns where the plan writes the sum of the weights of this worker's rows; null if rows have no
   /// weights.
   const double* row_weights() const { return row_weights_; }
-  /// Returns device memory for Update::find_directions(): one double for each term, as many as any range of
-  /// the layout has.
+  /// Returns device memory for Update::find_directions(): one double for each term, enough for any range of
+  /// the layout.
   double* parameter_squares() { return squares() + 2; }
   size_t most_parameter_squares() const { return most_parameter_squares_; }
   void set_row_weights(const double* weights) { row_weights_ = weights; }

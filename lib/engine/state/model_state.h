@@ -48,9 +48,9 @@ class ModelState {
   /// Initializes the parameters by their initializers.
   void initialize(const Graph& graph, uint64_t seed);
 
-  /// Whether each process stores only a part of the state. Local.
+  /// Returns whether each process stores only a part of the state. Local.
   bool is_spread() const;
-  /// Whether this process stores all weights and, if one is kept, their average. Local.
+  /// Returns whether this process stores all weights and, if an average is kept, the whole average. Local.
   bool has_all_weights() const;
   /// Reads part of an array.
   void read(std::string_view array, Range range, float* to) const;
@@ -76,7 +76,7 @@ class ModelState {
   /// Returns true if a save needs a copy of the state in the host memory of this process.
   bool is_copied_for_saving() const;
 
-  /// Whether a moving average of the weights is kept (train.callbacks: ema).
+  /// Returns whether a moving average of the weights is kept (train.callbacks: ema).
   bool has_average() const { return update().has_average(); }
   /// Sets the average, if any, to the current weights.
   void begin_average();
@@ -109,9 +109,9 @@ class ModelState {
   PartsOfProcesses parts_by_slot(std::string_view array, Range range) const;
   /// Reads the elements that this process stores.
   void read_own(std::string_view array, Range range, float* to) const;
-  /// Completes `values`, which are those of `range`, with the parts of other processes.
+  /// Completes `values`, the values of `range`, with the parts of other processes.
   void complete(std::string_view array, Range range, float* values) const;
-  /// Returns a whole array, in process 0; an empty span in the others, which send their parts.
+  /// In process 0, returns the whole array. In other processes, sends their parts and returns an empty span.
   std::span<float> collect(Array& array);
   /// Returns a whole array if it is contiguous in host memory; else an empty span.
   std::span<float> host_view(std::string_view array) const;

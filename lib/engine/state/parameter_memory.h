@@ -21,9 +21,10 @@ struct HeldRanges {
   Range slots;   // range of the trained parameters whose optimizer state is in this memory
 };
 
-/// The parameters of a layout, or of a part of it, in host or GPU memory. There is a copy in the compute type
-/// unless that is float32 and, for training, the optimizer state. Shared by all replicas that use this
-/// memory; their threads must not access overlapping ranges concurrently.
+/// The parameters of a layout, or of a part of it, in host or GPU memory. For training, it also has the
+/// optimizer state. If the compute type is not float32, it also has a copy of the parameters in the compute
+/// type. Shared by all replicas that use this memory; their threads must not access overlapping ranges
+/// concurrently.
 class ParameterMemory {
  public:
   /// Holds the whole layout.
@@ -31,7 +32,7 @@ class ParameterMemory {
       : ParameterMemory(type, {{0, layout.size()}, {0, layout.trained()}}) {}
   ParameterMemory(DType type, const HeldRanges& held) : type_(type), held_(held) {}
   const HeldRanges& held() const { return held_; }
-  /// Return the bytes that allocate() allocates, and those that allocate_slots() allocates.
+  /// Return the bytes that allocate() and allocate_slots() allocate.
   size_t bytes() const;
   size_t slot_bytes(std::span<const SlotLayout> slots) const;
   /// Allocate the memory through `ops`, which belongs to one of the replicas that share this object.

@@ -15,8 +15,8 @@ namespace dtrain {
 class ReplicatedStore final : public ParameterStore {
  public:
   /// `workers`: the workers that compute, by replica. `owners`: the workers that update a copy. There is one
-  /// owner, whose copy all replicas use, or one per replica. They are computing workers, or CPU workers that
-  /// update for GPUs. A worker whose copy is in another memory has a mirror of the parameters. Keeps
+  /// owner, whose copy all replicas use, or one per replica. Owners are computing workers, or CPU workers
+  /// that update for GPUs. A worker whose copy is in another memory has a mirror of the parameters. Keeps
   /// references to all arguments.
   ReplicatedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
                   std::span<Worker* const> workers, std::span<Worker* const> owners);
@@ -50,7 +50,7 @@ class ReplicatedStore final : public ParameterStore {
   const std::unique_ptr<ParameterMemory>& mirror_of(const Worker& worker) const {
     return mirrors_[static_cast<size_t>(worker.rank())];
   }
-  /// Returns the whole array in a copy; throws std::logic_error if there is none with that name.
+  /// Returns the whole array in a copy; throws std::logic_error if no array has this name.
   std::span<float> array_of(const ParameterMemory& memory, std::string_view array) const;
 
   const ParameterLayout& layout_;

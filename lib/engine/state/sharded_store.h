@@ -35,7 +35,7 @@ struct Shard {
 
 /// Each replica of all processes stores only one part of the optimizer state and, with level `parameters`,
 /// only that part of the parameters. A part is a contiguous range of the parameters with gradients and, with
-/// level `parameters`, one of the frozen parameters.
+/// level `parameters`, also a contiguous range of the frozen parameters.
 class ShardedStore final : public ParameterStore {
  public:
   static constexpr int64_t kShardGrain = 16;  // floats

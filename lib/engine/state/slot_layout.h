@@ -12,7 +12,7 @@
 namespace dtrain {
 
 /// The offsets at which an optimizer slot has the elements of each trained parameter. The elements are in the
-/// order of the parameters, and those of each parameter are aligned to 16 floats. If the slot has the
+/// order of the parameters, and the elements of each parameter are aligned to 16 floats. If the slot has the
 /// weights' shapes, the offsets are those of the parameters.
 class SlotLayout {
  public:
@@ -40,7 +40,7 @@ class SlotLayout {
     int64_t parameter, at;
   };
   Optimizer::Slot slot_;
-  // One for each parameter that has elements, sorted; empty if is_like_weights().
+  // One entry for each parameter that has elements, sorted; empty if is_like_weights().
   std::vector<Entry> entries_;
   int64_t size_ = 0;
 };

@@ -115,10 +115,9 @@ std::unique_ptr<GradientReducer> make_process_reducer(const ProcessReducerReques
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout, std::vector<Range> shares,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);
-/// Creates the reducer for the sharded state of CPU replicas of one process, which exchange shards in host
-/// memory, or of GPUs of all processes, one per replica, which use NCCL. `members`: the workers'
-/// communicators, by replica. Keeps references to all arguments. Throws UserError if there are GPUs but no
-/// NCCL.
+/// Creates the reducer for sharded state. CPU replicas of one process exchange shards in host memory; GPUs of
+/// all processes, one per replica, use NCCL. `members`: the workers' communicators, by replica. Keeps
+/// references to all arguments. Throws UserError if there are GPUs but no NCCL.
 std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout,
                                                       const ShardedStore& store,
                                                       std::span<Worker* const> workers,

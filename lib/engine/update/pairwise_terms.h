@@ -24,7 +24,7 @@ int64_t grains_of(int64_t floats);
 /// Appends the fewest terms that cover `values`, which begin at grain `first` of an array of `grains` grains.
 void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains);
 
-/// Returns an upper bound of the number of terms for any part of an array that is `grains` grains long.
+/// Returns an upper bound of the number of terms for any part of an array of `grains` grains.
 size_t most_terms(int64_t grains);
 
 /// Returns the sums of all arrays. sums[i] is the sum of terms[i]; each grain of each array must be in the

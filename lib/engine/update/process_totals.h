@@ -20,7 +20,7 @@ void sum_over_slots(std::span<const double* const> slots, std::span<double> sums
 class ProcessTotals {
  public:
   /// `ranks`: the ranks of the replicas. `slots`: number of slots of each replica. `totals`: number of totals
-  /// of a step. All processes must create it in the same order among their background sums.
+  /// of a step. All processes must create their background sums, including this one, in the same order.
   ProcessTotals(const ReplicaRanks& ranks, int slots, int64_t totals, World& world);
 
   /// Hands over the totals of a slot of a replica of this process, on that slot's thread, once per step. They
@@ -39,7 +39,7 @@ class ProcessTotals {
   size_t bytes() const;
 
  private:
-  /// A subtree, which this process adds, of the tree over all replicas.
+  /// A subtree that this process sums, of the summation tree over all replicas.
   struct Node {
     size_t first, replicas;  // index of the first replica in this process, and number of replicas
     SumTree tree;

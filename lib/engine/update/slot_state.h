@@ -26,10 +26,10 @@ namespace dtrain {
 struct SlotStateRequest {
   std::vector<Worker*> workers = {};
   // One communicator for each worker of the slot. It connects the workers of this process or, if the state is
-  // sharded among GPUs, those of all processes.
+  // sharded among GPUs, the workers of all processes.
   std::vector<Collective*> replicas = {};
-  // One communicator for each worker. It connects all slots of all replicas of this process. It connects
-  // those of all processes if the state is sharded or on GPUs, or if the processes divide the replicas.
+  // One communicator for each worker. It connects all slots of all replicas of this process or, if the state
+  // is sharded or on GPUs, or if the processes divide the replicas, of all processes.
   std::vector<Collective*> everyone = {};
   const ModelLayout& model;
   int slot = 0;
@@ -45,10 +45,10 @@ struct SlotStateRequest {
 };
 
 /// Stores a slot's state and updates it. The constructor chooses the store and the reducer. If sharding is
-/// requested, they are those for sharded state. Otherwise, gradients are summed without communication (one
-/// replica with one slot), in shared memory, by NCCL (one GPU per worker), over several processes, or in host
-/// memory, depending on the devices. In a step, each worker's thread calls begin(), runs its plans, and then
-/// runs the parts of its update program.
+/// requested, it chooses a store and a reducer for sharded state. Otherwise, gradients are summed without
+/// communication (one replica with one slot), in shared memory, by NCCL (one GPU per worker), over several
+/// processes, or in host memory, depending on the devices. In a step, each worker's thread calls begin(),
+/// runs its plans, and then runs the parts of its update program.
 class SlotState {
  public:
   explicit SlotState(const SlotStateRequest& request);
@@ -67,7 +67,8 @@ class SlotState {
 
   /// Returns advice for the user before the run; "" if none.
   std::string advice() const;
-  /// Whether a step ends without the host, so that the next step can be enqueued while this one computes.
+  /// Returns whether a step ends without work of the host, so that the next step can be enqueued while this
+  /// step computes.
   bool runs_ahead() const;
   /// Bytes in a worker's memory.
   struct Bytes {
@@ -101,8 +102,8 @@ class SlotState {
   /// `store`: see ProcessReducerRequest.
   ProcessReducerRequest over_processes(std::vector<Range> shares, const ShardedStore* store) const;
   UpdateRequest update_request(int rank) const;
-  /// Whether a worker's share of the summed gradient counts in sums over all replicas: false if another
-  /// replica has the same share.
+  /// Returns whether a worker's share of the summed gradient counts in sums over all replicas: false if
+  /// another replica has the same share.
   bool counts_share(int rank) const;
   int64_t bucket_floats() const;
 

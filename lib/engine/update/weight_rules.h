@@ -22,8 +22,8 @@ class WeightRules {
   /// Returns whether a replica needs whole parameters to compute the penalties and constraints of its share.
   bool need_whole_parameters() const;
 
-  /// Enqueues the addition of the penalties of `range` to *total (device memory); penalties that need whole
-  /// parameters are added for each parameter that begins in `range`, and `memory` must hold all its elements.
+  /// Enqueues the addition of the penalties of `range` to *total (device memory). A penalty that needs a
+  /// whole parameter is added if the parameter begins in `range`; `memory` must then hold all its elements.
   void add_penalties(Ops& ops, const ParameterMemory& memory, Range range, double* total) const;
   /// Enqueues the addition of the penalties' gradients to the summed gradient of `range`, before it is
   /// scaled. `row_weights`: the sum of the weights of all rows, in device memory; null if rows have no
@@ -51,8 +51,8 @@ class WeightRules {
   };
 
   std::vector<Penalty> penalties_;          // runs of adjacent parameters with the same penalty
-  std::vector<OrthogonalRule> orthogonal_;  // one for each parameter
-  std::vector<Limit> constraints_;          // one for each parameter
+  std::vector<OrthogonalRule> orthogonal_;  // one for each parameter with an orthogonal regularizer
+  std::vector<Limit> constraints_;          // one for each parameter with a constraint
 };
 
 }  // namespace dtrain
