@@ -57,7 +57,8 @@ inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& s
   return numbers.size() == 1 ? Shape{1} : sample;
 }
 
-/// A layer that is an option of another layer, in the form of a node, which the conversions of its kind read.
+/// A layer that is an option of another layer, in the form of a node, so that the conversions of its kind can
+/// read it.
 struct InnerNode {
   GraphNode node;    ///< a copy of the outer layer's node with the inner layer's kind, layer and output
   Json options;      ///< with all defaults filled in

@@ -66,8 +66,8 @@ struct OptimizerFormats {
   bool is_by_weight = false;
   /// If true, Keras stores dtrain's third slot before the second.
   bool swaps_last_slots = false;
-  /// If true, Keras's last slot of a weight with two or more axes follows from the others, which are a single
-  /// 0 for weights of fewer axes (adafactor: factored_squares()).
+  /// If true, Keras's last slot of a weight with two or more axes follows from the weight's other slots
+  /// (adafactor: factored_squares()). For a weight of fewer axes, the other slots are a single 0.
   bool is_factored = false;
   /// Number of slots per weight, including those that Keras 2 stores but does not read; 0: all slots are
   /// read.
@@ -111,7 +111,7 @@ Json keras_learning_rate(const Configured<Schedule>& schedule, const RunLength& 
 /// Returns the schedule of an optimizer, with its kind and options.
 Configured<Schedule> schedule_of(const Configured<Optimizer>& optimizer);
 /// Returns Keras's {class_name, config} for the checkpoint's training_config, in a form that Keras 2 and 3
-/// both read, or null if there is none. `state` is the state of the schedule.
+/// both read; null if there is no such form. `state` is the state of the schedule.
 Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& run, const Json& state);
 /// Returns the array that Keras stores as adafactor's velocity of a weight with two or more axes: each row
 /// mean, divided by the mean of the matrix's row means, times each column mean. `shape`: the weight's shape.

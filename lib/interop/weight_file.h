@@ -12,8 +12,8 @@
 
 namespace dtrain {
 
-/// The convention for names and axis order of weights in a file: that of Keras's layers (which dtrain uses),
-/// of PyTorch's modules, or of ONNX's operators.
+/// The convention for names and axis order of weights in a file: the convention of Keras's layers (which
+/// dtrain uses), of PyTorch's modules, or of ONNX's operators.
 enum class WeightLayout { keras, torch, onnx };
 
 /// The weights of a file in the file's order, as float32, with names "<layer>/<weight>". The names are:
@@ -26,8 +26,8 @@ enum class WeightLayout { keras, torch, onnx };
 /// - ONNX: the initializers of floating types, with their own names.
 class WeightFile {
  public:
-  /// Reads a file. Throws UserError with the path, what was expected and what was found if the file has none
-  /// of these formats.
+  /// Reads a file. If it has none of these formats, throws UserError with the path, the expected formats and
+  /// the content found.
   static WeightFile load(const std::string& path);
   /// Returns the weights of a model as they would be in an exported file of this layout. The result may refer
   /// to the model's memory.

@@ -26,8 +26,8 @@ struct ZipEntry {
 /// 64 MiB.
 class ZipFile {
  public:
-  /// Reads the directory of the archive. Throws UserError with the path, what was expected and what was
-  /// found.
+  /// Reads the directory of the archive. If it is damaged or rejected, throws UserError with the path, the
+  /// expected content and the content found.
   explicit ZipFile(const std::string& path);
 
   const std::string& path() const { return path_; }

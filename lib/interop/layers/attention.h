@@ -24,8 +24,8 @@ struct Heads {
 /// Returns the sizes of the heads of a multi_head_attention.
 Heads heads_of(const GraphNode& node);
 
-/// Returns the mask of the values or, if they have none, that of the keys; "" if there is none. `Layer` is
-/// OnnxLayer or TorchLayer.
+/// Returns the mask of the values or, if the values have no mask, the mask of the keys; "" if there is none.
+/// `Layer` is OnnxLayer or TorchLayer.
 template <class Layer>
 std::string key_mask(Layer& layer) {
   const std::string of_values = layer.mask(layer.inputs() == 1 ? 0 : 1);

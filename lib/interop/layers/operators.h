@@ -12,8 +12,9 @@ namespace dtrain {
 /// Returns LayerFormats::onnx for a global pooling with this operator. It reads channels first.
 std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op);
 
-/// Sets the layer's output to its input, resized by a factor along each axis after the channels. Pixels are
-/// interpolated linearly as in Keras, or repeated; the factors are then whole numbers.
+/// Sets the layer's output to its input, resized by a factor along each axis after the channels. If
+/// `is_linear`, pixels are interpolated linearly as in Keras; otherwise, pixels are repeated, and the factors
+/// must be whole numbers.
 void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool is_linear);
 
 /// Returns the largest element of each row of `x`, along its last axis, which remains with extent 1.

@@ -30,8 +30,8 @@ struct Recurrent {
 /// it.
 std::string add_onnx_recurrence(OnnxLayer& layer, const Recurrent& recurrent);
 
-/// How a recurrent layer is computed in PyTorch: the constructor of its module, and, once the module exists,
-/// the function that stores its weights, adds its lines and returns its output.
+/// The computation of a recurrent layer in PyTorch: the constructor of its module, and, once the module
+/// exists, the function that stores its weights, adds its lines and returns its output.
 struct TorchRecurrence {
   std::string constructor;
   std::function<std::string(TorchLayer&)> add;

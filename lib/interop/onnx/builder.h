@@ -45,7 +45,7 @@ class OnnxLayer {
   std::string input(size_t input, ExportLayout layout);
 
   /// Returns the mask of an input, [batch, positions] with 1 for valid positions and 0 for padding, in the
-  /// compute type; "" if the input has none. A layer that reads masks must call it for them.
+  /// compute type; "" if the input has none. A layer must get the masks that it reads from this function.
   std::string mask(size_t input = 0);
   /// States that the layer's predictions do not depend on the masks of its inputs.
   void ignore_masks() { has_read_mask_ = true; }
@@ -58,8 +58,8 @@ class OnnxLayer {
 
   bool has_parameter(std::string_view name) const;
   /// Returns the initializer of a parameter, with Keras's axes permuted by `axes` and then reshaped to
-  /// `shape`. Empty `axes` leave the axes unchanged, an empty `shape` the shape. Layers that share a
-  /// parameter share the initializer.
+  /// `shape`. Empty `axes` leave the axes unchanged, and an empty `shape` leaves the shape unchanged. Layers
+  /// that share a parameter share the initializer.
   std::string parameter(std::string_view name, const std::vector<int64_t>& axes = {},
                         const Shape& shape = {});
   /// Returns the values of a parameter.

@@ -60,7 +60,8 @@ struct OnnxExternal {
 };
 
 /// Returns the bytes of the model's file. `external` has one element per initializer; an initializer whose
-/// `file` is empty is stored in the model itself. If `external` is empty, all initializers are.
+/// `file` is empty is stored in the model itself. If `external` is empty, all initializers are stored in the
+/// model.
 std::string onnx_bytes(const OnnxModel& model, const std::vector<OnnxExternal>& external = {});
 
 }  // namespace dtrain

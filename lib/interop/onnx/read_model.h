@@ -44,9 +44,9 @@ struct OnnxFile {
 /// Returns whether a file has the name extension of ONNX files.
 bool is_onnx_file(const std::string& path);
 
-/// Reads a file, including external data from files in the same folder. Throws UserError with the path, what
-/// was expected and what was found if the file is damaged, is not an ONNX file, or refers to external data in
-/// another folder.
+/// Reads a file, including external data from files in the same folder. If the file is damaged, is not an
+/// ONNX file, or refers to external data in another folder, throws UserError with the path, the expected
+/// content and the content found.
 OnnxFile read_onnx(const std::string& path);
 
 }  // namespace dtrain

@@ -50,7 +50,7 @@ class TorchLayer {
   std::string input(size_t input, ExportLayout layout);
 
   /// Returns the variable of an input's mask, bool [batch, positions], true for valid positions; "" if the
-  /// input has none. A layer that reads masks must call it for them.
+  /// input has none. A layer must get the masks that it reads from this function.
   std::string mask(size_t input = 0);
   /// States that the layer's predictions do not depend on the masks of its inputs.
   void ignore_masks() { has_read_mask_ = true; }
@@ -64,7 +64,7 @@ class TorchLayer {
   /// module.
   void set_module(const std::string& constructor);
   /// Stores a parameter of the layer as the module's weight `name`, permuted by `axes` and then reshaped to
-  /// `shape`. Empty `axes` leave the axes unchanged, an empty `shape` the shape.
+  /// `shape`. Empty `axes` leave the axes unchanged, and an empty `shape` leaves the shape unchanged.
   void weight(const std::string& name, std::string_view parameter, const std::vector<int64_t>& axes = {},
               const Shape& shape = {});
   /// Like weight(), but fills the weight with `value` if the layer has no such parameter.

@@ -17,9 +17,9 @@ struct KerasLayer {
   std::string name;  ///< unique, without '/'
 };
 
-/// Returns all layers of a graph, which is with_mask_copies()'s for a file, including inputs, in the order of
-/// Keras's `model.layers`: by depth from the outputs, deepest first; layers of equal depth in the order in
-/// which a depth-first search from the outputs visits them.
+/// Returns all layers of a graph, including inputs, in the order of Keras's `model.layers`: by depth from the
+/// outputs, deepest first; layers of equal depth in the order in which a depth-first search from the outputs
+/// visits them. To write a file, pass the graph that with_mask_copies() returns.
 std::vector<KerasLayer> keras_layers(const Graph& graph);
 
 /// Returns whether Keras has a layer for the node.

@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// The formats of a model's configuration: keras_2 is that of tf.keras 2 in .h5 files, which Keras 3 reads as
-/// well; keras_3 is that of .keras files.
+/// The formats of a model's configuration: keras_2 is the format of tf.keras 2 in .h5 files, which Keras 3
+/// reads as well; keras_3 is the format of .keras files.
 enum class KerasForm { keras_2, keras_3 };
 
 /// Returns Keras's model_config, {class_name: "Functional", config: {...}}. `layers`: keras_layers(graph). If

@@ -1,4 +1,4 @@
-// The layers of the model that computes an attention that Keras lacks.
+// The layers of the model that computes an attention for which Keras has no layer.
 #pragma once
 
 #include <array>

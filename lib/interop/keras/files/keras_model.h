@@ -29,7 +29,7 @@ struct KerasMaskArgument {
 
 /// One call of a layer ("inbound node").
 struct KerasCall {
-  std::vector<KerasTensor> inputs;  ///< also those in keyword arguments: `value`, `initial_state`
+  std::vector<KerasTensor> inputs;  ///< including tensors in keyword arguments: `value`, `initial_state`
   Json arguments;                   ///< other keyword arguments that are not null; usually an empty object
   std::vector<KerasMaskArgument> masks = {};
   std::vector<Json> constants = {};  ///< positional arguments without tensors that are not null
@@ -41,7 +41,7 @@ struct KerasModelLayer {
   std::string name, class_name;
   Json config;
   bool trainable = true;
-  std::shared_ptr<const KerasModel> model;  ///< the model that the layer is; null if it is not a model
+  std::shared_ptr<const KerasModel> model;  ///< the model, if the layer is a model; else null
   bool is_restored_model = false;  ///< whether the file has a model instead (files/restored_layers.h)
   std::vector<KerasCall> calls;    ///< empty for an InputLayer
 

@@ -33,8 +33,8 @@ struct KerasContent {
   std::vector<KerasArray> optimizer;    ///< arrays of the optimizer
 };
 
-/// Reads an .h5, .weights.h5 or .keras file. Throws UserError with the path, what was expected and what was
-/// found if Keras did not write the file.
+/// Reads an .h5, .weights.h5 or .keras file. If Keras did not write the file, throws UserError with the path,
+/// the expected content and the content found.
 KerasContent read_keras_file(const std::string& path);
 
 }  // namespace dtrain

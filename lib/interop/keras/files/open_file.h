@@ -23,7 +23,8 @@ struct KerasFileFacts {
 /// An open file. It holds the process's Hdf5Session, so a thread can have only one at a time.
 class OpenKerasFile {
  public:
-  /// Throws UserError with the path, what was expected and what was found if Keras did not write the file.
+  /// If Keras did not write the file, throws UserError with the path, the expected content and the content
+  /// found.
   explicit OpenKerasFile(const std::string& path);
 
   const std::string& path() const { return path_; }

@@ -8,12 +8,12 @@
 
 namespace dtrain {
 
-/// Turns the model or layer that a Keras file has in place of a layer of dtrain back into that layer, with
+/// If a Keras file has this model or layer in place of a layer of dtrain, replaces it by dtrain's layer, with
 /// dtrain's options. Does nothing to other layers.
 void restore_layer(KerasModelLayer& layer);
 
-/// Returns the parts that have weights of a layer that restore_layer() made from a model, in the order of the
-/// layer's weights; empty for other layers. In the file, the groups of the parts are in the group of the
+/// For a layer that restore_layer() made from a model, returns the parts that have weights, in the order of
+/// the layer's weights; empty for other layers. In the file, the groups of the parts are in the group of the
 /// model.
 std::span<const KerasLayerPart> parts_of_restored(const KerasModelLayer& layer);
 

@@ -46,9 +46,9 @@ KerasWeight with_axes(const KerasWeight& weight, const std::vector<int64_t>& axe
 KerasWeight with_channels_last(const KerasWeight& weight);
 
 /// Reads all arrays. If `mapped` is given, arrays that an .h5 file stores as aligned float32 are not copied
-/// but refer to the mapped memory; call MappedFile::check() after reading them. Throws UserError with the
-/// path, what was expected and what was found, for damaged files and for files that would need more memory
-/// than their data justify.
+/// but refer to the mapped memory; call MappedFile::check() after reading them. For damaged files and for
+/// files that would need more memory than their data justify, throws UserError with the path, the expected
+/// content and the content found.
 KerasWeights read_keras_weights(const OpenKerasFile& file,
                                 const std::shared_ptr<const MappedFile>& mapped = nullptr);
 

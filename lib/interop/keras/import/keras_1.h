@@ -11,7 +11,7 @@ namespace dtrain {
 /// and options that Keras 2 lacks keep their names.
 Json with_keras_2_names(const Json& model_config);
 
-/// How convolution kernels in a file differ from those that Keras 3 writes.
+/// Describes how convolution kernels in a file differ from the kernels that Keras 3 writes.
 struct KernelLayout {
   bool is_keras_1 = false;  ///< the axes have Keras 1's order
   bool is_flipped = false;  ///< reversed along the axes of the window, as in Theano

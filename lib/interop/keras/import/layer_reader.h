@@ -25,8 +25,8 @@ class KerasLayerReader {
 
   const std::string& class_name() const { return class_name_; }
   /// Reads a layer that is the value of `key`, and returns it as {kind: options}; null if there is none.
-  /// `classes`: the classes that it may have (empty: any). `skipped`: keys without effect. The problems and
-  /// ignored settings of that layer become those of this one.
+  /// `classes`: the classes that it may have (empty: any). `skipped`: keys without effect. Adds the problems
+  /// and ignored settings of that layer to problems() and left_out().
   ConfigNode layer(const char* key, std::initializer_list<std::string_view> classes,
                    std::initializer_list<std::string_view> skipped);
   /// Returns the value of an option; nullptr if it is missing or null.

@@ -32,7 +32,7 @@ struct KerasWriter {
   }
 };
 
-/// Returns the item for output `i` of a list (by index) or of a mapping (by the output's name). A single name
+/// Returns the item of a list (by index) or of a mapping (by the output's name) for output `i`. A single name
 /// or object applies to all outputs. Returns null (the pointer) if there is no item.
 const Json* said_of(const Json& written, const std::vector<KerasOutput>& outputs, size_t i);
 

@@ -16,7 +16,7 @@ struct FlatLayer {
   std::string signature;             // kind and options as text
   std::vector<int> inputs;           // numbers of layers
   std::vector<std::string> outputs;  // which output each input reads: "" for the first, ":1" for the second
-  int last_reader = -1;              // number of the last layer that reads this one
+  int last_reader = -1;              // number of the last layer that reads this layer
   // Whether the layer cannot be in a block, because it is an output of the model, shares weights, has several
   // outputs that are read, or reads one of several outputs.
   bool is_fixed = false;

@@ -30,7 +30,7 @@ struct KerasTrainingFile {
 };
 
 /// Converts loss, loss weights, metrics and the optimizer with its state. Throws UserError with every
-/// optimizer, schedule and loss that dtrain cannot express. `imported` and `graph` are those of
+/// optimizer, schedule and loss that dtrain cannot express. `imported` and `graph` are the same as for
 /// match_weights().
 ImportedTraining import_keras_training(const KerasTrainingFile& file, const ImportedModel& imported,
                                        const Graph& graph);
