@@ -20,7 +20,7 @@ struct Constraint {
 
   /// Returns whether each element is limited by itself. Otherwise the limit needs the whole weight.
   bool is_elementwise() const { return spec.non_negative; }
-  /// Returns what is wrong with the axes for a weight of this shape; "" if nothing.
+  /// Returns the mistake in the axes, for a weight of this shape; "" if there is none.
   std::string mistake_for(const Shape& shape) const;
   /// Returns the spec for a weight of this shape, for which mistake_for() is empty.
   ConstraintSpec spec_for(const Shape& shape) const;

@@ -42,8 +42,8 @@ struct GraphNode {
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
   bool is_frozen = false;  // whether it is not trainable only because it matches Graph::freeze
-  /// Whether the layer treats padding as data. It then reads no masks, and its outputs do not get those of
-  /// its inputs.
+  /// Whether the layer treats padding as data. It then reads no masks, and its outputs do not get the masks
+  /// of its inputs.
   bool ignores_mask = false;
   /// Index of the earlier node that owns this node's parameters; -1: the node owns them. Both nodes are uses
   /// of one layer unless Graph::is_tied().
@@ -115,8 +115,8 @@ struct Graph {
   bool is_tied(int node) const {
     return nodes[static_cast<size_t>(node)].kind != nodes[static_cast<size_t>(owner(node))].kind;
   }
-  /// Returns the layer that reads the model input `input` (a node) as indices. If several do, returns the one
-  /// with the smallest limit (Layer::indices). Returns null if there is none.
+  /// Returns the layer that reads the model input `input` (a node) as indices. If several layers do, returns
+  /// the layer with the smallest limit (Layer::indices). Returns null if there is none.
   const GraphNode* reader_of_indices(int input) const;
   /// Returns whether training on several replicas needs collectives within forward and backward
   /// (Layer::is_synchronized).

@@ -18,7 +18,7 @@ namespace dtrain {
 /// The value of a layer with errors. Layers that read it are parsed, but their shapes are not checked.
 inline constexpr ValueRef kUnknown{};
 
-/// The state while one list of layers is added: the model's list, or that of one use of a block.
+/// The state while one list of layers is added: the model's list, or the list of one use of a block.
 struct Scope {
   std::string prefix;                           // prefix of the names of its layers: "" or "basic_1/"
   const BlockParameters* parameters = nullptr;  // null outside blocks

@@ -52,14 +52,15 @@ struct Head {
   bool is_weighted() const { return weights || mask; }
   /// Returns the number of row weights of a sample; 0 if rows have no weights.
   int64_t weights_per_sample() const;
-  /// Returns the number of totals: the loss's sum, the metrics' sums, the number of positions that are not
-  /// masked if samples have weights and the output has a mask, and, if rows have weights, their sum.
+  /// Returns the number of totals: the loss's sum; the metrics' sums; if samples have weights and the output
+  /// has a mask, the number of positions that are not masked; if rows have weights, the sum of the weights.
   int64_t count_totals() const;
 };
 
 /// Returns the number of totals of all heads, which are stored head by head.
 size_t count_totals(std::span<const Head> heads);
-/// Returns the number of totals of a step: those of the heads, then that of the penalties if there are any.
+/// Returns the number of totals of a step: the totals of the heads, then the total of the penalties if there
+/// are any.
 size_t count_totals(const Graph& graph, std::span<const Head> heads);
 
 }  // namespace dtrain

@@ -22,7 +22,8 @@
 
 namespace dtrain {
 
-/// How one parameter is trained; differs from the defaults only if `train.groups` selects the parameter.
+/// The training options of one parameter. They differ from the defaults only if `train.groups` selects the
+/// parameter.
 struct ParameterTraining {
   bool trainable = true;  // false: the parameter is constant and has no optimizer state
   float learning_rate_factor = 1;
@@ -65,7 +66,7 @@ struct LayerRequest {
   std::span<const Layout> input_layouts;  // current layouts of the inputs; the layer may require others
   ActivationSpec activation;              // fused after the first output; linear unless can_fuse() is true
   /// Whether forward adds args.addend to the first output before the activation, which requires can_add().
-  /// The sum is that of an add layer, whose node handles the gradient.
+  /// The sum belongs to an add layer, whose node handles the gradient.
   bool adds = false;
   std::vector<bool> input_needs_gradient;
   std::vector<bool> masked = {};  // indexed by input: whether the layer gets a mask; empty: no input has one
@@ -125,8 +126,8 @@ struct LayerArguments {
   /// only called if at least one output has a gradient.
   std::vector<const void*> diff_outputs;
   std::vector<void*> diff_inputs;  // null if the gradient is not needed
-  /// Gradients of the parameters, which backward overwrites; null if the layer is not trainable.
-  /// PreparedLayer states the rules for moving averages, LayerRequirements::bias those for biases.
+  /// Gradients of the parameters, which backward overwrites; null if the layer is not trainable. For moving
+  /// averages, see PreparedLayer; for biases, see LayerRequirements::bias.
   std::vector<float*> diff_parameters;
   std::vector<const uint8_t*> masks;  // indexed by input, null without a mask; empty: no input has one
   const void* addend = nullptr;       // set if LayerRequest::adds
@@ -146,8 +147,8 @@ struct LayerArguments {
 };
 
 /// Returns the shape [n, height, width, channels] of a batch of images, as Ops::reorder expects it. Sequences
-/// of shape [n, length, channels] become images of height 1, volumes of shape [n, depth, height, width,
-/// channels] images of height depth * height.
+/// of shape [n, length, channels] become images of height 1; volumes of shape [n, depth, height, width,
+/// channels] become images of height depth * height.
 inline Shape image_batch(const Shape& batch) {
   if (batch.rank() == 5) return {batch[0], batch[1] * batch[2], batch[3], batch[4]};
   return batch.rank() == 3 ? Shape{batch[0], 1, batch[1], batch[2]} : batch;
@@ -177,7 +178,7 @@ class Layer {
   virtual ~Layer() = default;
 
   /// Returns the outputs' shapes (without the batch axis) and dtypes, at least one. If the inputs are
-  /// invalid, reports what was expected and what was found, and returns an empty vector.
+  /// invalid, reports the expected inputs and the inputs found, and returns an empty vector.
   virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                         const ReportError& report_error) const = 0;
   /// Returns the parameters in the order of LayerArguments, for inputs that infer() accepted.
@@ -209,13 +210,13 @@ class Layer {
   virtual MaskRule mask_rule() const { return MaskRule::refused; }
   /// For MaskRule::read, returns whether an output has the mask of the first input.
   virtual bool masks_output(size_t /*output*/) const { return false; }
-  /// For layers that create a mask, returns the value that all elements of a masked position of the input
-  /// have.
+  /// For layers that create a mask, returns the padding: a position is masked if all its elements in the
+  /// input have this value.
   virtual std::optional<float> padding() const { return std::nullopt; }
   /// Returns whether the last output is the mask of the first one. Users do not see it as an output.
   bool creates_mask() const { return padding().has_value(); }
-  /// Returns whether an output's position of a sequence depends on the same position of the inputs only, in
-  /// inference.
+  /// Returns whether, in inference, each position of the outputs depends only on the same position of the
+  /// inputs.
   virtual bool is_by_position() const { return mask_rule() == MaskRule::passed; }
   /// Returns the layer that computes one position of the output, for models that run position by position.
   /// Its inputs are one position of each input of this layer, and the positions (int32 scalars). It stores

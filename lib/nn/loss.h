@@ -17,8 +17,8 @@ struct Bounds {
   double least = 0, most = 0;
 };
 
-/// How a loss interprets an output's numbers: as logits of a sigmoid (each number by itself), as logits of a
-/// softmax (over a row), or as probabilities.
+/// The interpretation of an output's numbers by a loss: as logits of a sigmoid (each number by itself), as
+/// logits of a softmax (over a row), or as probabilities.
 enum class Scores { any, sigmoid_logits, softmax_logits, probabilities };
 
 /// A loss. A prediction of shape [..., columns] has rows = batch * (product of the leading extents). The mean
@@ -49,9 +49,9 @@ class Loss {
   virtual bool may_be_negative() const { return false; }
   /// Returns whether the activation turns the logits of this loss into its probabilities.
   virtual bool is_probability(const Layer& /*activation*/) const { return false; }
-  /// Returns the loss that computes the same value from the input of the final activation as this loss from
-  /// its output, fused and numerically stable: cross-entropy from logits for probabilities after a softmax,
-  /// binary cross-entropy after a sigmoid. Returns null if there is none.
+  /// Returns the loss that computes the same value, but reads the input of the final activation instead of
+  /// its output. It is fused and numerically stable: cross-entropy from logits instead of from probabilities
+  /// after a softmax, or binary cross-entropy after a sigmoid. Returns null if there is none.
   virtual std::shared_ptr<const Loss> before(const Layer& /*activation*/) const { return nullptr; }
   /// Adds the weighted sum over the rows to the total, without the factor weight().
   virtual void run(Ops& ops, const LossArguments& args) const = 0;
@@ -62,8 +62,8 @@ class Loss {
 class Metric {
  public:
   virtual ~Metric() = default;
-  /// Returns the name of the metric that this one selects for such an output and target ("accuracy" selects
-  /// "binary_accuracy"); "" if it does not select among metrics.
+  /// Returns the name of the metric that this metric selects for such an output and target ("accuracy"
+  /// selects "binary_accuracy"); "" if it does not select among metrics.
   virtual std::string chosen_kind(const TensorSpec& /*output*/, const TensorSpec& /*target*/) const {
     return "";
   }
@@ -91,9 +91,9 @@ class Metric {
   virtual double uncertainty(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const {
     return 0;
   }
-  /// Returns the curve whose area the metric is, as {true_positives, false_positives}: arrays of counts that
-  /// grow as the threshold falls; the last elements are the totals. Returns null if there is no curve, or
-  /// several.
+  /// If the metric is the area under a curve, returns the curve as {true_positives, false_positives}: arrays
+  /// of counts that grow as the threshold falls; the last elements are the totals. Returns null if there is
+  /// no curve, or several.
   virtual Json curve(std::span<const double> /*sums*/, const TensorSpec& /*output*/) const { return {}; }
   /// Returns the version of the sums' meaning. Increase it when the meaning changes but not the number of
   /// sums: a checkpoint written within an epoch may hold sums of an earlier version.

@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-/// A model whose batches cannot be cut to fewer positions.
+/// The error for a model whose batches cannot be cut to fewer positions.
 class LengthError : public UserError {
  public:
   /// `mark`: the layer's location; no location if the whole model is the reason.
@@ -24,7 +24,7 @@ class LengthError : public UserError {
   std::string message;  // message without the location
 };
 
-/// The inputs of a model whose padding its layers mask.
+/// The inputs of a model whose padding is masked by layers.
 struct PaddedSequences {
   struct Input {
     size_t index = 0;   // index of the input among Graph::inputs
@@ -38,7 +38,7 @@ struct PaddedSequences {
 /// positions.
 PaddedSequences padded_sequences(const Graph& graph);
 
-/// A model with the nodes and parameters of another one, but with shorter sequences.
+/// A model with the nodes and parameters of another model, but with shorter sequences.
 struct ShorterModel {
   Graph graph;
   std::vector<Head> heads;
@@ -48,7 +48,7 @@ struct ShorterModel {
 /// the remaining positions are padding, it has the same losses, metrics and gradients as the whole model,
 /// except that dropout and noise may draw other random numbers.
 /// Throws LengthError with the location of a layer for which this cannot be guaranteed: a layer that treats
-/// padding as data, whose parameters or outputs need all positions, or that has a penalty on its output.
+/// padding as data, needs all positions for its parameters or outputs, or has a penalty on its output.
 ShorterModel shorter_model(const Graph& graph, std::span<const Head> heads, int64_t length);
 
 }  // namespace dtrain

@@ -33,8 +33,8 @@ struct Codec<ThresholdGoal> {
 /// class, or two columns are scored against a class number.
 bool tells_two_classes(const Loss& loss, const TensorSpec& output, const TensorSpec& target);
 
-/// Returns a metric whose result is the threshold that best meets `goal` (not `fixed`) on the counted rows:
-/// the probability of the second class above which that class is predicted. The threshold is the midpoint of
+/// Returns a metric whose result is the threshold that best meets `goal` (not `fixed`) on the counted rows.
+/// The second class is predicted if its probability is above the threshold. The threshold is the midpoint of
 /// two neighboring scores, so rounding does not move it. Scores are counted in buckets narrower than 1 % of
 /// their logit. The result is NaN if only one class occurs.
 std::shared_ptr<const Metric> make_threshold_metric(const ThresholdGoal& goal);

@@ -16,7 +16,8 @@ struct KernelAndBias {
   WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
   WeightOptions bias{registry<Initializer>().make("zeros")};
 
-  /// Returns the kernel, of this shape, and then the bias, of [outputs], unless the layer has none.
+  /// Returns the kernel, of shape `kernel_shape`, and then the bias, of shape [outputs], if the layer has
+  /// one.
   std::vector<ParameterSpec> parameters(const Shape& kernel_shape, int64_t outputs) const {
     std::vector<ParameterSpec> specs = {kernel.parameter("kernel", kernel_shape)};
     if (use_bias) specs.push_back(bias.parameter("bias", {outputs}));

@@ -13,7 +13,7 @@ template <>
 inline const EnumNames<ResizeInterpolation> names_of<ResizeInterpolation> = {
     {ResizeInterpolation::nearest, "nearest"}, {ResizeInterpolation::bilinear, "bilinear"}};
 
-/// Resizes the images of the input to those of the output, for sizes for which ResizedAxis::fits() is true.
+/// Resizes the images of the input to the size of the output. ResizedAxis::fits() must be true for the sizes.
 class PreparedResize : public PreparedLayer {
  public:
   PreparedResize(const LayerRequest& request, ResizeInterpolation interpolation)

@@ -35,7 +35,7 @@ void add_multi_head_attention(Registry<Layer>& table);
 void add_multiply(Registry<Layer>& table);
 void add_permute(Registry<Layer>& table);
 void add_position_embedding(Registry<Layer>& table);  // also sinusoidal_position_encoding
-void add_pooling1d(Registry<Layer>& table);           // also adds the global ones
+void add_pooling1d(Registry<Layer>& table);           // also global pooling
 void add_pooling2d(Registry<Layer>& table);           // max_pooling2d, average_pooling2d
 void add_pooling3d(Registry<Layer>& table);
 void add_prelu(Registry<Layer>& table);

@@ -29,7 +29,8 @@ using ScoreOfCounts = double (ClassCounts::*)() const;
 
 /// Returns the counts of class c from the sums of CountSpec::Kind::classes.
 ClassCounts counts_of(std::span<const double> sums, size_t c);
-/// Returns the average of a score over all classes of such sums, or an array with one number per class.
+/// Returns the average of a score over all classes, or an array with one number per class. `sums`: the sums
+/// of CountSpec::Kind::classes.
 Json average_of(std::span<const double> sums, ScoreOfCounts score, Average average);
 
 }  // namespace dtrain

@@ -19,24 +19,24 @@ inline constexpr auto kMetricName = "name under which the metric is reported; de
 /// The result of a metric whose value is undefined.
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
-/// How a metric interprets an output's numbers: in the same way as the output's loss.
+/// The interpretation of an output's numbers by a metric, which is the same as by the output's loss.
 struct ScoreReading {
   Scores scores = Scores::any;
   bool of_columns = false;  // true: each column is an independent yes/no prediction
 
   static ScoreReading of(const Loss& loss);
   /// Returns the interpretation for Ops::count. A single column is always a yes/no prediction: its logits are
-  /// those of a sigmoid.
+  /// logits of a sigmoid.
   CountSpec::Scores counted(int64_t columns) const;
   bool is_logits(int64_t columns) const { return counted(columns) != CountSpec::Scores::probabilities; }
-  /// Converts a threshold for probabilities to one for the scores of rows with `columns` columns.
+  /// Converts a threshold for probabilities to a threshold for the scores of rows with `columns` columns.
   float threshold(double probability, int64_t columns) const;
 };
 
 /// A metric computed from the sums of a CountSpec.
 class CountedMetric : public Metric {
  public:
-  /// Accepts targets of class numbers and of floats; the output's loss determines which.
+  /// Accepts targets of class numbers and of floats; the output's loss determines the kind of target.
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
     return target.dtype == DType::int32 ? is_sparse_target(output, target, report_error)
@@ -52,7 +52,7 @@ class CountedMetric : public Metric {
   }
 
  protected:
-  /// Returns what to count for predictions with `columns` columns and targets of this dtype.
+  /// Returns the counts to compute for predictions with `columns` columns and targets of this dtype.
   virtual CountSpec spec(int64_t columns, DType target) const = 0;
 };
 

@@ -24,8 +24,8 @@ struct CachedAttentionOptions {
 /// parameters of that layer. Its prepared layer stores the keys and values of all positions in device memory.
 /// A call computes one position of each sample: it stores the position's key and value, and computes the
 /// output from the keys and values of the positions up to this one. The positions of a sample must be
-/// computed in order, from 0. The output has the same bits as that of the whole sequence if each row of a
-/// matrix product is computed independently of the other rows (make_cpu_ops()).
+/// computed in order, from 0. The output has the same bits as the output for the whole sequence if each row
+/// of a matrix product is computed independently of the other rows (make_cpu_ops()).
 std::shared_ptr<const Layer> cached_attention(const CachedAttentionOptions& options);
 
 }  // namespace dtrain

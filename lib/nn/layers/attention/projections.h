@@ -118,7 +118,8 @@ class Projections {
       ops_.column_sum(biases, diff_y, rows_, width_);
     }
     if (separate) return;
-    // copy_block() counts elements of the compute type, of which a float is one or two, and does not convert.
+    // copy_block() does not convert. It counts elements of the compute type; a float has the size of one or
+    // two.
     const auto units = static_cast<int64_t>(sizeof(float) / bytes_of(ops_.compute_type()));
     int64_t column = 0;
     for (const Part& part : parts_) {

@@ -9,7 +9,7 @@ namespace dtrain {
 /// Returns the layer `dense: {shared_with: EMBEDDING}`: activation(x embeddings^T), over the last axis. Its
 /// units are the vectors of the embedding, and it has no bias. `embeddings` is the embedding's parameter, of
 /// shape [input_dim, output_dim]; `kind` is the written name of the layer, `options` are its own options.
-/// Returns an empty object after reporting an error in them.
+/// Returns an empty object after reporting an error in the options.
 Configured<Layer> tied_dense(const ParameterSpec& embeddings, const ConfigNode& kind,
                              const ConfigNode& options, Diagnostics& diagnostics);
 

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// The options of all recurrent layers. A layer's schema leaves out those that it does not have.
+/// The options of all recurrent layers. A layer's schema leaves out the options that the layer does not have.
 struct RecurrentOptions {
   int64_t units = 0;
   OptionalActivation activation = registry<ActivationFunction>().make("tanh");
@@ -28,7 +28,7 @@ struct RecurrentOptions {
   double dropout = 0, recurrent_dropout = 0;
 };
 
-/// Returns the schema of the options that all recurrent layers have, and of those of `kind`.
+/// Returns the schema of the options that all recurrent layers have, and of the further options of `kind`.
 Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::string& doc);
 
 /// Inputs: the sequences, [steps, features]; then, optionally, the initial states. Outputs: the last state or
@@ -42,8 +42,8 @@ class RecurrentLayer : public LayerWith<RecurrentOptions> {
                                 const ReportError& report_error) const override;
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override;
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override;
-  /// Masked steps keep the state. Masks are refused if the output's steps are in reverse order, to which a
-  /// mask would not apply.
+  /// Masked steps keep the state. Masks are refused if the output's steps are in reverse order, because a
+  /// mask would not apply to them.
   MaskRule mask_rule() const override;
   bool masks_output(size_t output) const override { return output == 0 && options_.return_sequences; }
 

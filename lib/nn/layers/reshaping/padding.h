@@ -34,8 +34,8 @@ struct Codec<Padding2> {
   static Json schema();
 };
 
-/// Adds a border of zeros to images, or removes a border. The backward pass of one is the forward pass of the
-/// other.
+/// Adds a border of zeros to images, or removes a border. The backward pass of each operation is the forward
+/// pass of the other operation.
 class PreparedPadding : public PreparedLayer {
  public:
   enum class Kind { pad, crop };  // the operation of forward
