@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// How arrays of one shape are merged elementwise: first minus second, mean, largest or smallest.
+/// Elementwise operations that merge arrays of one shape: first minus second, mean, largest or smallest.
 enum class MergeKind { subtract, average, maximum, minimum };
 
 /// Maximum number of arrays in one merge.

@@ -1,11 +1,10 @@
-// The op vocabulary: all operations that layers, losses and optimizers need from a device. ops/ops.inc lists
-// the operations; this file has the classes of prepared operations and the structs of arguments. There are
-// implementations for the CPU (oneDNN and our own kernels) and for CUDA (cuBLASLt, cuDNN and our own
-// kernels). All pointers point to memory of the Context's device. Calls may return before the work is done;
-// operations run in the order of the calls. `void*` arrays have compute_type(), unless an operation names
-// their type: activations, their gradients, and the copies of weights that matrix products and convolutions
-// read. `float*` arrays are always float32: parameters, their gradients, statistics. All arrays are row
-// major.
+// All operations that layers, losses and optimizers need from a device. ops/ops.inc lists the operations;
+// this file has the classes of prepared operations and the structs of arguments. There are implementations
+// for the CPU (oneDNN and our own kernels) and for CUDA (cuBLASLt, cuDNN and our own kernels). All pointers
+// point to memory of the Context's device. Calls may return before the work is done; operations run in the
+// order of the calls. `void*` arrays have compute_type(), unless an operation names their type: activations,
+// their gradients, and the copies of weights that matrix products and convolutions read. `float*` arrays are
+// always float32: parameters, their gradients, statistics. All arrays are row major.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +66,8 @@ class Convolution {
   virtual Layout src_layout() const = 0;
   virtual Layout dst_layout() const = 0;
   virtual size_t scratch_bytes() const = 0;
-  /// Returns the size of a copy of the kernel in the backend's order, which forward() writes and
-  /// backward_data() reads, so that it need not convert the kernel again. `saved` may be null in both calls.
+  /// Returns the size of a copy of the kernel in the backend's order. forward() writes the copy, and
+  /// backward_data() reads it instead of converting the kernel again. `saved` may be null in both calls.
   virtual size_t saved_bytes() const = 0;
   virtual Remarks remarks() const { return {}; }
   virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
@@ -76,8 +75,9 @@ class Convolution {
   /// diff_dst is the gradient before the epilogue's activation.
   virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
                              void* scratch) = 0;
-  /// Returns true if backward_filter() also computes the bias's gradient. Otherwise it is the sum over all
-  /// pixels of diff_dst, which has the plain layout then: Ops::column_sum or Ops::sum_backward_bias.
+  /// Returns true if backward_filter() also computes the bias's gradient. Otherwise, the bias's gradient is
+  /// the sum over all pixels of diff_dst, which then has the plain layout: Ops::column_sum or
+  /// Ops::sum_backward_bias.
   virtual bool computes_bias_gradient() const = 0;
   /// `diff_bias` is null if there is no bias or computes_bias_gradient() is false.
   virtual void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,

@@ -8,7 +8,7 @@
 namespace dtrain {
 
 /// Resizes plain images from [batch, height, width, channels] to [batch, out_height, out_width, channels], by
-/// math::ResizedAxis along both axes. ResizedAxis::fits() must be true for the extents of both.
+/// math::ResizedAxis along both axes. ResizedAxis::fits() must be true for the extents of both axes.
 struct ResizeSpec {
   int64_t batch = 0, height = 0, width = 0, channels = 0;
   int64_t out_height = 0, out_width = 0;

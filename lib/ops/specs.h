@@ -76,7 +76,7 @@ struct MatmulSpec {
   int64_t batch = 1;            ///< 1 if the products have a bias or an activation
 };
 
-/// Noise that is added to a value, or 1 + noise that is multiplied with it.
+/// Noise: it is added to a value, or the value is multiplied by 1 + noise.
 struct NoiseSpec {
   bool multiplies = false;
   float deviation = 0;  ///< standard deviation of the noise; its mean is 0
@@ -224,8 +224,8 @@ struct RowWeights {
 struct MetricSpec {
   enum class Kind : uint8_t { sparse_top_k, categorical_top_k, binary_accuracy, mean_absolute_error };
   Kind kind = Kind::sparse_top_k;
-  /// Option of the top-k kinds: a row is correct if fewer than k scores are greater than the target's, or
-  /// equal to it and earlier in the row (k = 1 is argmax).
+  /// Option of the top-k kinds: a row is correct if fewer than k scores are greater than the target's score,
+  /// or equal to it and earlier in the row (k = 1 is argmax).
   int k = 1;
   float threshold = 0.5f;  ///< option of binary_accuracy
 };
@@ -289,7 +289,7 @@ struct GatherSpec {
 
 /// A list of row numbers, in device memory.
 struct RowList {
-  const int64_t* rows = nullptr;   ///< null: in order
+  const int64_t* rows = nullptr;   ///< null: rows 0, 1, 2, ...
   const int64_t* first = nullptr;  ///< the first row is rows[*first]; null: rows[0]
 
   DTRAIN_HOST_DEVICE int64_t operator[](int64_t i) const {
@@ -304,7 +304,7 @@ struct StepNumbers {
   double learning_rate = 0;
   float decay = 0;  ///< learning_rate * weight_decay: fraction that is first subtracted from each weight
   /// If rows have weights: the sum of the global batch's row weights if the host knows it before the step,
-  /// else their number.
+  /// else the number of row weights.
   double row_weights = 1;
   int64_t first = 0;  ///< number of the batch's first sample, in the order of the epoch
 };
@@ -338,7 +338,7 @@ struct PenaltySpec {
 /// direction: its cosines are 0, and so is its gradient.
 struct OrthogonalSpec {
   float factor = 0;
-  int64_t vectors = 0, extent = 0;  ///< number of vectors, and of elements of each
+  int64_t vectors = 0, extent = 0;  ///< number of vectors, and of elements per vector
   int64_t stride = 0, step = 1;     ///< elements from a vector to the next, from an element to the next
 };
 
@@ -376,12 +376,12 @@ struct UpdateNumbers {
   float clip_value = INFINITY;
 };
 
-/// How GradientScale is computed from the gradient.
+/// The computation of GradientScale from the gradient.
 struct GradientRule {
   float clip_norm = 0;            ///< maximum L2 norm of the whole gradient; 0: no limit
   bool dynamic_scaling = false;   ///< loss_scale is halved when the gradient overflows, and doubled after
                                   ///< kGrowthSteps finite steps
-  bool is_weighted = false;       ///< the gradient is that of a mean weighted by row weights
+  bool is_weighted = false;       ///< the mean loss is weighted by row weights
   bool skips_unweighted = false;  ///< a step in which all weights are 0 updates nothing (masks)
   // The values of kGrowthSteps and kFirstLossScale are those of Keras's LossScaleOptimizer.
   static constexpr int kGrowthSteps = 2000;

@@ -22,7 +22,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
 }
 
 /// Returns how many blocks of `threads` threads cover n items, but at most as many as keep the device busy.
-/// If that is too few, a kernel's threads process several items each.
+/// If these are too few, a kernel's threads process several items each.
 inline unsigned blocks_for(int64_t n, int threads, int multiprocessors) {
   const int64_t wanted = (n + threads - 1) / threads;
   return static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, int64_t{multiprocessors} * 8));

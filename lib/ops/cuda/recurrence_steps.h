@@ -309,10 +309,10 @@ struct SimpleBackward {
 };
 
 /// The gradients of a gru's step. diff_gates is the gradient of the products of the inputs, [batch, 3 units].
-/// diff_state_gates is that of the products of the state: [batch, 3 units] with `reset_after`, else [batch, 2
-/// units]. Without `reset_after`, diff_candidate, [batch, units], is the gradient of the product of `inner`
-/// and the candidate's kernel. `current` and `current_candidate` are aligned copies of diff_state_gates and
-/// diff_candidate.
+/// diff_state_gates is the gradient of the products of the state: [batch, 3 units] with `reset_after`, else
+/// [batch, 2 units]. Without `reset_after`, diff_candidate, [batch, units], is the gradient of the product of
+/// `inner` and the candidate's kernel. `current` and `current_candidate` are aligned copies of
+/// diff_state_gates and diff_candidate.
 template <class T, class Function, class Gate>
 struct GruBackward {
   Function function;

@@ -1,4 +1,4 @@
-// Element types on the device. Elements are loaded and stored in their own type and computed with as float.
+// Element types on the device. Elements are loaded and stored in their own type; computations use float.
 #pragma once
 
 #include <cstdint>

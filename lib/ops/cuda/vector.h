@@ -16,7 +16,7 @@ template <class T, int N>
 inline constexpr int kAccess = N < kVector<T> ? N : kVector<T>;
 
 /// N elements in their memory format; [i] converts one to float. A load in flight needs only the registers
-/// for its own bytes: for 16-bit types, half of what N floats need.
+/// for its own bytes: for 16-bit types, half of the registers that N floats need.
 template <int N, class T>
 struct Raw {
   static constexpr int kStep = kAccess<T, N>;
@@ -25,8 +25,8 @@ struct Raw {
   __device__ float operator[](int i) const { return to_float(accesses[i / kStep].v[i % kStep]); }
 };
 
-/// Returns src[0 .. N). For N > 1, src must be aligned to 16 bytes, or to N elements if those are fewer
-/// bytes.
+/// Returns src[0 .. N). For N > 1, src must be aligned to 16 bytes, or to the size of N elements if that is
+/// smaller.
 template <int N, class T>
 __device__ inline Raw<N, T> load_raw(const T* src) {
   using Values = Raw<N, T>;

@@ -170,7 +170,7 @@ struct Mish {
   DTRAIN_HOST_DEVICE static float power(float x) { return exp(x > 20.0f ? 20.0f : x); }
 };
 
-/// Calls use(activation) with the activation of the spec and returns true, if it is one of the common ones.
+/// If the spec's activation is one of the common ones, calls use(activation) with it and returns true.
 template <class Use>
 DTRAIN_HOST_DEVICE inline bool with_usual_activation(const ActivationSpec& spec, Use&& use) {
   switch (spec.kind) {
@@ -203,7 +203,7 @@ DTRAIN_HOST_DEVICE inline bool with_usual_activation(const ActivationSpec& spec,
   }
 }
 
-/// Calls use(activation) with the activation of the spec, which is not one of the common ones.
+/// Calls use(activation) with the spec's activation, which must not be one of the common ones.
 template <class Use>
 DTRAIN_HOST_DEVICE inline void with_unusual_activation(const ActivationSpec& spec, Use&& use) {
   switch (spec.kind) {
@@ -235,7 +235,7 @@ DTRAIN_HOST_DEVICE inline void with_activation(const ActivationSpec& spec, Use&&
   if (!with_usual_activation(spec, use)) with_unusual_activation(spec, use);
 }
 
-/// Any activation that has no struct above. It is selected again for every element.
+/// Any activation that is not one of the common ones. It is selected again for every element.
 struct UnusualActivation {
   ActivationSpec spec;
   DTRAIN_HOST_DEVICE float forward(float x) const {
@@ -250,8 +250,8 @@ struct UnusualActivation {
   }
 };
 
-/// Calls use(activation) for kernels that are instantiated for each activation. All that are not common share
-/// one instance, UnusualActivation, which keeps the program small.
+/// Calls use(activation) for kernels that are instantiated for each activation. All activations that are not
+/// common share one instance, UnusualActivation, which keeps the program small.
 template <class Use>
 inline void with_activation_kernel(const ActivationSpec& spec, Use&& use) {
   if (!with_usual_activation(spec, use)) use(UnusualActivation{spec});

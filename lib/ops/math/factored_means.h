@@ -13,8 +13,8 @@ struct Means {
   int64_t n;
 };
 
-/// Returns the row means of a matrix or its column means, whichever are fewer. The mean of both is the mean
-/// of the matrix.
+/// Returns the row means of a matrix or its column means, whichever are fewer. In both cases, their mean is
+/// the mean of the matrix.
 DTRAIN_HOST_DEVICE inline Means fewer_means(const float* row_means, int64_t rows, const float* column_means,
                                             int64_t columns) {
   return rows <= columns ? Means{row_means, rows} : Means{column_means, columns};

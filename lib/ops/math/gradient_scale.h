@@ -10,8 +10,9 @@ namespace dtrain::math {
 
 /// Returns the gradient scale of this step and the loss scale of the next one. `squares` is the sum of
 /// squares of the computed gradient, which is loss_scale times the true gradient. `mean` is the factor that
-/// converts the gradient of a mean over rows to that of a mean weighted by row weights. Loss scaling follows
-/// P. Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's constants.
+/// converts the gradient of a mean over rows to the gradient of a mean weighted by row weights. Loss scaling
+/// follows P. Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's
+/// constants.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, double squares,
                                                             double mean, GradientScale scale) {
   scale.skip = 0;
@@ -33,9 +34,9 @@ DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& 
   return scale;
 }
 
-/// Returns the factor that converts the gradient of a mean over rows to that of a mean weighted by row
-/// weights. `weights` is the sum of the weights; it may be null if the rule does not use them. If all weights
-/// are 0, the gradient of the losses is 0, and the factor 1 keeps that of the penalties.
+/// Returns the factor that converts the gradient of a mean over rows to the gradient of a mean weighted by
+/// row weights. `weights` is the sum of the weights; it may be null if the rule does not use weights. If all
+/// weights are 0, the gradient of the losses is 0, and the factor 1 keeps the gradient of the penalties.
 DTRAIN_HOST_DEVICE inline double mean_factor(const GradientRule& rule, const double* weights,
                                              const StepState& state) {
   if (!rule.is_weighted) return 1.0;

@@ -1,5 +1,5 @@
 // Batch normalization over rows that are split into parts (one per replica): the statistics of each part, and
-// how they are combined.
+// their combination.
 //
 // The statistics of a part's values are [1 + 2 channels] doubles: the number of values per channel, the
 // means, the sums of squared distances from the mean. The statistics of its gradients are [2 channels]

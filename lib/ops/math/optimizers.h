@@ -1,5 +1,5 @@
 // Optimizer rules, as in Keras. A rule holds the settings that do not change from step to step, and declares
-// its RuleTraits. begin() returns what one step computes: a functor that updates one weight `w` from its
+// its RuleTraits. begin() returns the computation of one step: a functor that updates one weight `w` from its
 // gradient and its slots (optimizer state), of which it uses the first `slots`. begin() runs once per update
 // and group, in double precision where the result needs it.
 //
@@ -15,7 +15,7 @@
 
 namespace dtrain {
 
-/// Maximum number of slots of a rule. The functors of all rules take this many.
+/// Maximum number of slots of a rule. The functors of all rules take this number of slots.
 inline constexpr int kMostSlots = 3;
 
 struct RuleTraits {

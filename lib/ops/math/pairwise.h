@@ -11,7 +11,7 @@
 namespace dtrain::math {
 
 /// Floats per term: a term is the sum of their squares. Parameters, and the parts of split parameters, start
-/// at a multiple of it.
+/// at multiples of this number.
 inline constexpr int64_t kSquaresGrain = 16;
 
 /// Returns the sum of the squares of kSquaresGrain floats.
@@ -63,9 +63,10 @@ class PairwiseSum {
   int64_t count_ = 0;
 };
 
+/// Maximum number of pieces in which an array is summed.
+inline constexpr int64_t kMostSquaresPieces = 1024;
 /// Returns the piece size, in floats, for summing an array of n floats in pieces: `least` (a power of two of
 /// grains), doubled until there are at most kMostSquaresPieces pieces.
-inline constexpr int64_t kMostSquaresPieces = 1024;
 inline int64_t squares_piece(int64_t n, int64_t least) {
   int64_t piece = least;
   while (piece * kMostSquaresPieces < n) piece *= 2;

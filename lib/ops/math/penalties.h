@@ -13,7 +13,7 @@ DTRAIN_HOST_DEVICE inline float penalty(const PenaltySpec& spec, float x) {
   return spec.l1 * ::fabsf(x) + spec.l2 * x * x;
 }
 
-/// Returns the derivative of the penalty. As in Keras, that of |x| is 0 at 0.
+/// Returns the derivative of the penalty. As in Keras, the derivative of |x| is 0 at 0.
 DTRAIN_HOST_DEVICE inline float penalty_gradient(const PenaltySpec& spec, float x) {
   const float sign = x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : 0.0f;
   return spec.l1 * sign + 2.0f * spec.l2 * x;

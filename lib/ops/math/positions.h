@@ -1,5 +1,5 @@
 // Rotary and sinusoidal position embeddings. Angles are computed in double, because the angles of late
-// positions are many turns, of which float32 would lose the fraction.
+// positions are many turns, whose fraction float32 would lose.
 #pragma once
 
 #include <math.h>
@@ -18,7 +18,8 @@ DTRAIN_HOST_DEVICE inline void rotary_table_entry(const RotarySpec& spec, int64_
   table[spec.positions * pairs + i] = static_cast<float>(::sin(angle));
 }
 
-/// Returns element `column` of `columns` of a position's encoding: a sine if it is even, else a cosine.
+/// Returns element `column` of a position's encoding, of `columns` elements: a sine if `column` is even, else
+/// a cosine.
 DTRAIN_HOST_DEVICE inline float sinusoidal_position(int64_t position, int64_t column, int64_t columns,
                                                     double max_wavelength) {
   const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(columns);

@@ -18,7 +18,7 @@ struct SmoothedTarget {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return kept * target[c] + spread; }
 };
 
-/// Computes minus the cosine of the angle between prediction and target. Their lengths are raised to at least
+/// Computes the negative cosine of the angle between prediction and target. A length below 1e-7 counts as
 /// 1e-7.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const Score& score,

@@ -42,7 +42,7 @@ void copy_padded(const float* src, int64_t step, int64_t count, int64_t columns,
 
 /// Position of a tile of queries and keys.
 struct TilePlace {
-  int64_t query, query_count, key, key_count;  ///< index of the first query and key
+  int64_t query, query_count, key, key_count;  ///< first query, number of queries, first key, number of keys
 
   /// Returns the number of the tile's keys that some of its queries see.
   static int64_t visible_keys(const AttentionSpec& spec, int64_t query, int64_t query_count, int64_t key,

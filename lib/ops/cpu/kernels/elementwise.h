@@ -88,8 +88,9 @@ void sum_backward(const ActivationSpec& spec, const float* saved, const void* co
   });
 }
 
-/// Writes the random words of kDropoutBlocks blocks, starting at counter `low`.
+/// Number of blocks of random words that random_words() writes.
 constexpr int kDropoutBlocks = 16;
+/// Writes the random words of kDropoutBlocks blocks, starting at counter `low`.
 void random_words(const Philox& random, uint64_t high, uint64_t low, uint32_t* words) {
   for (int block = 0; block < kDropoutBlocks; ++block) {
     const Philox::Block four = random(high, low + static_cast<uint64_t>(block));

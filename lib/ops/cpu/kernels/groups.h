@@ -37,8 +37,8 @@ void each_part(int64_t block_channels, Use&& use) {
 }
 
 /// Writes totals[g] = the sum of term(i, c, of_group[g]) over group g of the block. i is the index of the
-/// element relative to the block's first element, c that of its channel relative to the block's first
-/// channel. The sums are float64.
+/// element relative to the block's first element, and c is the index of its channel relative to the block's
+/// first channel. The sums are float64.
 template <class Term>
 void sum_groups(int64_t pixels, int64_t channels, int64_t width, int64_t count, const float* of_group,
                 double* totals, Term&& term) {

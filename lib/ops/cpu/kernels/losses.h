@@ -43,9 +43,9 @@ struct SpreadClass {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return c == k ? kept + spread : spread; }
 };
 
-/// Returns the part of t(c) that is summed over all columns of a row. For a SpreadClass this is only
+/// Returns the part of t(c) that is summed over all columns of a row. For a SpreadClass, this is only
 /// `spread`; add_rest() adds `kept` after the sum, because thousands of small numbers would lose precision
-/// next to it.
+/// next to `kept`.
 template <class Target>
 DTRAIN_HOST_DEVICE inline float summed(const Target& t, int64_t c) {
   return t(c);

@@ -9,7 +9,7 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Copies the state before a masked step of row r.
+/// Copies the state of row r before a masked step to its state after the step.
 void keep_state(const RecurrenceSpec& spec, const RecurrentStep& step, int64_t r) {
   const int64_t first = r * spec.units;
   std::copy_n(step.state_before + first, spec.units, step.state + first);
@@ -75,7 +75,7 @@ void recurrence_forward(const RecurrenceSpec& spec, const RecurrentStep& step, i
   });
 }
 
-/// Adds the gradient of the output of this step to that of the state, if row r has an output.
+/// Adds the gradient of this step's output to the gradient of the state, if row r has an output.
 void add_diff_output(const RecurrenceSpec& spec, const RecurrentBackwardStep& step, int64_t r) {
   if (step.second || !step.diff_dst || !step.mask.has_output(r)) return;
   float* const diff = step.diff_state + r * spec.units;

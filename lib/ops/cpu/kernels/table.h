@@ -69,7 +69,7 @@ struct RecurrentBackwardStep {
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
   int64_t diff_dst_stride = 0;      ///< elements from one row of diff_dst to the next
   /// For a gru that resets before the product: false for the gradients of the update gate and the candidate,
-  /// true for that of the reset gate, which needs the gradient of `inner`.
+  /// true for the gradient of the reset gate, which needs the gradient of `inner`.
   bool second = false;
   math::StepMask mask = {};  ///< mask of the rows
 };

@@ -22,8 +22,8 @@ using ProductVector = float __attribute__((vector_size(kProductLanes * sizeof(fl
 using UnalignedProductVector =
     float __attribute__((vector_size(kProductLanes * sizeof(float)), aligned(alignof(float)), may_alias));
 
-/// c = a b, or c += a b, of [rows, columns]; `columns` is a multiple of kLanes. Element (r, k) of a is
-/// a[r * a_row + k * a_step].
+/// The product c = a b or, if `adds`, c += a b. c is [rows, columns]; `columns` is a multiple of
+/// kProductLanes. Element (r, k) of a is a[r * a_row + k * a_step].
 struct TileProduct {
   int64_t rows, columns, depth;
   const float* a;
@@ -56,7 +56,7 @@ void multiply_block(const TileProduct& p, int64_t row, int64_t column) {
   }
 }
 
-/// Computes the last `rows` rows, fewer than kRows.
+/// Computes the rows from `row` on; at most kRows are left.
 template <int kRows, int kVectors>
 void multiply_rest(const TileProduct& p, int64_t row, int64_t column) {
   if constexpr (kRows > 0) {

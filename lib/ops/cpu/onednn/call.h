@@ -8,8 +8,8 @@
 
 namespace dtrain::cpu {
 
-/// The engine and stream for creating and running primitives. They run in order, on the calling thread and
-/// its OpenMP threads.
+/// The engine and stream for creating and running primitives. Primitives run in order, on the calling thread
+/// and its OpenMP threads.
 struct Engine {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};

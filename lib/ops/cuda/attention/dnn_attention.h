@@ -24,9 +24,9 @@ struct DnnAttentionArrays {
 };
 
 /// A prepared pass of attention, as an operation graph of products, elementwise operations and reductions
-/// that cuDNN computes in one kernel (backward: a few), without storing the weights. The structure of the
-/// graphs is that of cudnn-frontend (CompositeSDPANode and CompositeSDPABackwardNode in
-/// cudnn_frontend/node/scaled_dot_product_flash_attention.h), which cuDNN recognizes.
+/// that cuDNN computes in one kernel (backward: a few), without storing the weights. The graphs have the
+/// structure of cudnn-frontend's graphs, which cuDNN recognizes (CompositeSDPANode and
+/// CompositeSDPABackwardNode in cudnn_frontend/node/scaled_dot_product_flash_attention.h).
 class DnnAttention {
  public:
   enum class Direction { forward, backward };

@@ -12,8 +12,8 @@ namespace dtrain::cuda {
 inline constexpr int kTileSize = 32, kTileThreads = 256;
 inline constexpr int kTileLanes = kTileThreads / kTileSize, kTilePart = kTileSize / kTileLanes;
 
-/// A tile of [kTileSize, kTileSize] numbers. The last column keeps threads that read a column in separate
-/// banks.
+/// A tile of [kTileSize, kTileSize] numbers. Because of the additional column, the elements of a column are
+/// in separate banks.
 struct SharedTile {
   float v[kTileSize][kTileSize + 1];
 };

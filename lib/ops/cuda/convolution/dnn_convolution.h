@@ -20,9 +20,9 @@ std::vector<DType> filter_gradient_types(DType compute_type);
 /// A prepared cuDNN call. x is the convolution's source, w its weights, y its destination; the direction
 /// determines which of them is written. Images are NHWC, volumes NDHWC. Weights are [filters, height, width,
 /// channels], or [filters, depth, height, width, channels], in the compute type; their gradient has the first
-/// of filter_gradient_types() that cuDNN has an engine for. Uses cuDNN's graph API: an operation graph of one
-/// node, and the first suitable plan that cuDNN's heuristics propose. Engine 0, the slowest, is used only if
-/// no other engine is suitable.
+/// type of filter_gradient_types() for which cuDNN has an engine. Uses cuDNN's graph API: an operation graph
+/// of one node, and the first suitable plan that cuDNN's heuristics propose. Engine 0, the slowest, is used
+/// only if no other engine is suitable.
 class DnnConvolution {
  public:
   enum class Direction { forward, backward_data, backward_filter };

@@ -41,7 +41,8 @@ __device__ Raw<N, T> load_row(const T* src, const Tiling& tiling, const TilePlac
   return load_raw<N>(src + row * tiling.channels + place.channel);
 }
 
-/// Inputs of the statistics, and where they and the values for the backward pass are written.
+/// Parameters of the normalization, and the arrays to which the statistics and the values for the backward
+/// pass are written.
 struct Normalization {
   const float* gamma;
   const float* beta;
@@ -233,8 +234,8 @@ struct Line {
   }
 };
 
-/// Where the gradients of the parameters and the contributions to the moving averages are written; arrays of
-/// [channels].
+/// The arrays, of [channels], to which the gradients of the parameters and the contributions to the moving
+/// averages are written.
 struct ParameterGradients {
   float *gamma, *beta, *mean, *variance;
   float share;

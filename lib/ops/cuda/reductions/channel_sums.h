@@ -16,9 +16,9 @@
 
 namespace dtrain::cuda {
 
-/// How blocks of kTileThreads threads share rows and channels. `across` threads (a power of 2, at most a
-/// warp) cover the channels of a tile, N channels each; the threads after them take further rows. blockIdx.x
-/// counts tiles of channels, blockIdx.y row blocks.
+/// The division of rows and channels among blocks of kTileThreads threads. `across` threads (a power of 2, at
+/// most a warp) cover the channels of a tile, N channels each; the threads after them take further rows.
+/// blockIdx.x counts tiles of channels, blockIdx.y row blocks.
 struct Tiling {
   int64_t rows, channels;
   int across;
@@ -36,9 +36,9 @@ inline constexpr int kTileThreads = 256, kTileBlocks = 3;
 /// per tile.
 inline constexpr int kMostArrivals = 1024;
 
-/// Returns the tiling for N channels per thread. There are enough row blocks that a thread sums at most
-/// kMostRows rows in float32 and that the device is busy, but for small arrays few enough that the last block
-/// has little to add.
+/// Returns the tiling for N channels per thread. There are enough row blocks to keep the device busy, and so
+/// that a thread sums at most kMostRows rows in float32. Small arrays get few row blocks, so that the last
+/// block has little to add.
 inline Tiling tiling_of(int64_t rows, int64_t channels, int N, int multiprocessors) {
   constexpr int64_t kFewRows = 4, kSomeRows = 32, kMostRows = 256, kMostBlocks = 65535;
   constexpr int64_t kFewPartials = 16 * kTileThreads;  // partial sums of a tile that its last block can add

@@ -27,7 +27,7 @@ struct SumPlaces {
 };
 
 // A term of sums over rows has kSums, load(r, c), and value(r, c, loaded), which returns Floats<kSums>. Both
-// are called once per element, and value() may overwrite what load() has read.
+// functions are called once per element, and value() may overwrite the element that load() has read.
 
 /// The term for the column sums of an array.
 template <class T>
