@@ -18,7 +18,7 @@ struct MonitoredNumber {
 /// Looks up a value of an epoch by name: "loss", "val_loss", or a metric's name. Returns nullopt if unknown.
 using MetricLookup = std::function<std::optional<MonitoredNumber>(const std::string&)>;
 
-/// Whether smaller or larger values are better. With `automatic`, MonitoredNumber::larger_is_better decides.
+/// The direction in which a value improves. With `automatic`, MonitoredNumber::larger_is_better decides.
 enum class MonitorMode { automatic, min, max };
 template <>
 inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
