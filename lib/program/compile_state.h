@@ -27,7 +27,7 @@ struct LossPoint {
 struct NodeState {
   ActivationSpec activation;  // activation that the node's layer applies to its first output
   int fused_into = -1;        // for an activation: the node that computes it
-  int added_in = -1;          // the sum that this node's layer computes and whose call it replaces
+  int added_in = -1;          // the sum that this node's layer computes, at the sum's position
   int summand = -1;           // for a sum: the node whose layer computes it
   bool needs_gradient = false;
   bool is_prepared = false;  // false for an input or a fused activation

@@ -14,8 +14,8 @@
 
 namespace dtrain {
 
-/// The scalars of one run of a plan. They are the same for the same microbatch of batches of equal size, so
-/// that the run can be captured.
+/// The scalars of one run of a plan. In all batches of equal size, a microbatch has the same scalars, so that
+/// the run can be captured.
 struct StepInfo {
   uint64_t seed = 0;
   uint64_t first_sample = 0;  // position of the microbatch's first sample in the global batch
@@ -31,7 +31,7 @@ struct SlotArrays {
   const std::byte* weights = nullptr;  // the parameters in the compute type; the same memory if that is
                                        // float32
   float* gradients = nullptr;          // in training: with_gradient() floats of the slot's layout
-  bool accumulates = false;            // whether gradients are added to those already there
+  bool accumulates = false;            // whether gradients are added to the gradients already there
   /// Gives access to the parameters and gradients of which the slot stores only shards (PlanOptions).
   StateShards* shards = nullptr;
   ParameterUpdate* update = nullptr;  // runs the all-reduces of the backward pass; null: none are run
@@ -39,7 +39,7 @@ struct SlotArrays {
   const StepState* state = nullptr;
   const float* loss_scales = nullptr;  // factors of the gradients of losses, by head; null: loss_scale of the
                                        // state for all
-  const World* world = nullptr;  // run_all() and run_part() end when another process fails; null: they do not
+  const World* world = nullptr;  // run_all() and run_part() end when another process fails; null: they go on
   bool operator==(const SlotArrays&) const = default;
 };
 

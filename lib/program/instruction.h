@@ -74,9 +74,9 @@ struct ComputeLoss {
   size_t total = 0;
 };
 
-/// Adds to the totals of a head's metrics; `total` is the index of the first one. `weights` are the row
-/// weights of weighted metrics. `unweighted` are those of the other metrics: none, or 0 for masked rows and 1
-/// for all others.
+/// Adds to the totals of a head's metrics; `total` is the index of the first total. `weights` are the row
+/// weights of weighted metrics. `unweighted` are the row weights of the other metrics: none, or 0 for masked
+/// rows and 1 for all other rows.
 struct ComputeMetrics {
   size_t head = 0;
   ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none,
@@ -168,7 +168,7 @@ struct SumBiasGradient {
   int64_t rows = 0, columns = 0;
 };
 
-/// Adds a parameter's gradient to that of earlier microbatches; does nothing in the first microbatch.
+/// Adds a parameter's gradient to its gradient of earlier microbatches; does nothing in the first microbatch.
 struct AccumulateGradient {
   ValueId from = ValueId::none;
   int64_t offset = 0;  // offset in the slot's gradients
@@ -246,8 +246,8 @@ struct SumSquares {
   Range range;
 };
 
-/// Sums the squares of the whole model's gradient over all slots and replicas; this replica contributes those
-/// of `range`. Waits for the device.
+/// Sums the squares of the whole model's gradient over all slots and replicas; this replica contributes the
+/// squares in `range`. Waits for the device.
 struct AllReduceSquares {
   Range range;
 };

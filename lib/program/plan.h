@@ -1,5 +1,4 @@
-// A graph prepared for one batch size: its program, and the objects of the devices that it is distributed
-// over.
+// A graph prepared for one batch size: its program, and the objects of the devices on which it runs.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +31,7 @@ class Plan {
   using Purpose = PlanKey::Purpose;
   enum class Part { forward, backward };  // the forward part includes the losses
 
-  /// `ops` is indexed by slot. The entry of a slot of another process is that of any slot of this process.
+  /// `ops` is indexed by slot. For a slot of another process, it has the Ops of any slot of this process.
   /// `slots` has the slot of each node of the graph; if it is empty, all nodes are on slot 0.
   Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads, std::span<Ops* const> ops,
        std::span<const int> slots, const PlanKey& key, const PlanOptions& options = {});

@@ -32,7 +32,7 @@ struct PlanOptions {
   /// If positive: the replicas' gradients are all-reduced in buckets of this many floats as soon as backward
   /// has computed them, in frames with SlotArrays::update. For programs with one slot.
   int64_t all_reduce_bucket = 0;
-  /// Whether these all-reduces are followed by one of the sum of row weights.
+  /// Whether an all-reduce of the sum of row weights follows these all-reduces.
   bool all_reduces_row_weights = false;
   /// Whether some frames add their gradients to those of earlier microbatches (SlotArrays::accumulates).
   bool accumulates = false;

@@ -12,8 +12,8 @@ namespace dtrain {
 const char* name_of(Phase phase);
 /// Returns a value's name, number and layout: "conv2d_1%4:blocked16"; the plain layout is left out.
 std::string label_of(const Program& program, ValueId value);
-/// Returns a table of the instructions with what they read and write: labels of values or, once buffers are
-/// assigned, numbers of buffers.
+/// Returns a table of the instructions with their operands: labels of values or, once buffers are assigned,
+/// numbers of buffers.
 std::string instructions_text(const Program& program);
 /// Returns the range of parameters or gradients that an instruction works on: "[0, 120)"; "" if it has none.
 std::string range_of(const Instruction& instruction);

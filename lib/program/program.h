@@ -113,8 +113,8 @@ struct Program {
   IdVector<ReorderId, ProgramReorder> reorders;
   IdVector<BufferId, ProgramBuffer> buffers;
   std::vector<ProgramHead> heads;
-  /// Each instruction comes after those that it depends on. A schedule may run the instructions of a frame in
-  /// another order with this property.
+  /// Each instruction comes after the instructions that it depends on. A schedule may run the instructions of
+  /// a frame in another order with this property.
   std::vector<Instruction> instructions;
   std::vector<ProgramArray> columns;  // inputs, then (except for prediction) targets, then weights if any
   size_t input_columns = 0;

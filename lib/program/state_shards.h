@@ -19,8 +19,8 @@ class StateShards {
   virtual void gather(Range range, float* to) = 0;
   /// Makes operations that are enqueued after this call wait for the gathered parameters.
   virtual void join() = 0;
-  /// Sums the replicas' gradients in `range`; `gradient` is this replica's, null if it has none. Each replica
-  /// adds its shard of the sum to its gradient of the step.
+  /// Sums the replicas' gradients in `range`. `gradient`: this replica's gradient; null if it has none. Each
+  /// replica adds its shard of the sum to its gradient of the step.
   virtual void reduce(Range range, const float* gradient) = 0;
 };
 

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// How the gradients of one slot are summed over the replicas.
+/// The ways in which the gradients of one slot are summed over the replicas.
 enum class GradientReduction {
   none,            // there is one replica
   all_reduce,      // on the devices, in buckets; every replica gets the whole sum
@@ -39,7 +39,7 @@ struct UpdateRequest {
   bool penalties_read_all = false;   // whether a penalty reads whole parameters, also in other shares
   bool has_constraints = false;      // whether weights have constraints
   bool updates_common_copy = false;  // whether the replicas update parts of one copy of the parameters
-  bool shares_memory = false;        // whether other replicas read the updated share in this one's memory
+  bool shares_memory = false;        // whether other replicas read the updated share in this replica's memory
   bool gathers_parameters = false;   // whether the other replicas need copies of the updated share
 };
 

@@ -32,14 +32,14 @@ PreparedLayers prepare_layers(CompileState& step, std::span<Ops* const> ops);
 void lower_forward(CompileState& step);
 /// Emits losses, metrics and sums of weights.
 void lower_losses(CompileState& step);
-/// Emits gradients from the losses to the parameters, in reverse order of the graph.
+/// Emits the computation of gradients from the losses to the parameters, in reverse order of the graph.
 void lower_backward(CompileState& step);
 
 // Passes that rewrite instructions:
 
-/// Removes forward calls and views that write only values that no later instruction reads and that are not
-/// outputs, such as the final softmax of a loss that reads logits if no metric reads the probabilities.
-/// Runs after the losses and gradients are lowered, because they read values.
+/// Removes forward calls and views whose values are neither outputs nor read by later instructions. An
+/// example is the final softmax of a loss that reads logits, if no metric reads the probabilities. Runs after
+/// the losses and gradients are lowered, because they read values.
 void remove_unread(CompileState& step);
 /// Inserts a conversion where a value does not have the layout that a reader needs: before its first reader
 /// or, if a reader is on another slot, directly after the instruction that writes the value.
