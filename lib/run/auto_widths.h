@@ -6,7 +6,7 @@
 
 namespace dtrain {
 
-/// Returns `config` with every `auto` in `ends` replaced by a number. An input's shape is that of one
+/// Returns `config` with every `auto` in `ends` replaced by a number. An input's shape is the shape of one
 /// training sample. An output's units are the number of classes or the width of its target, depending on its
 /// loss. `draft`: the run as far as it can be parsed without these numbers. Opens the training split. Throws
 /// UserError as training_forms() does; reports other errors at the `auto`.

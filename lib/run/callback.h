@@ -19,8 +19,8 @@ class Callback {
   /// Called after every step with that step's mean loss. `step` and `epoch` count from 1. Throws Error to end
   /// the run as failed.
   virtual void after_step(int64_t /*step*/, int64_t /*epoch*/, double /*loss*/) const {}
-  /// Whether the run should fail once its weights are not finite. The loss may not show this: oneDNN's fused
-  /// relu and max pooling treat NaN as 0 or as a smaller number.
+  /// Returns whether the run should fail once its weights are not finite. The loss may not show this:
+  /// oneDNN's fused relu and max pooling treat NaN as 0 or as a smaller number.
   virtual bool wants_finite_weights() const { return false; }
   struct Verdict {
     bool stop = false;    // end training after this epoch

@@ -92,7 +92,7 @@ struct RunConfig {
   /// exists.
   Mark place(std::initializer_list<std::string_view> path) const { return place_in(written, path); }
 
-  /// Whether the configuration defines the training. An imported model may lack `train`.
+  /// Returns whether the configuration defines the training. An imported model may lack `train`.
   bool has_training() const { return static_cast<bool>(train.optimizer); }
   /// The optimizer's slots; empty without an optimizer.
   std::vector<Optimizer::Slot> slots() const;

@@ -26,10 +26,10 @@ struct RunPlan {
   /// Whether matrix products on CPUs have rows whose bits do not depend on the other rows (make_cpu_ops()),
   /// so that predictions do not depend on the batch.
   bool independent_rows = false;
-  /// When planning began; train.max_time counts from here.
+  /// The time at which planning began; train.max_time counts from this time.
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
-  /// Whether each process has some slots of every replica, instead of whole replicas.
+  /// Returns whether each process has some slots of every replica, instead of whole replicas.
   bool has_divided_replicas() const { return placement.divides_replicas && world.size() > 1; }
   /// The number of slots of a replica. slots_of() returns the slots that a process has.
   int slots() const { return static_cast<int>(placement.replicas.at(0).size()); }
@@ -55,10 +55,9 @@ RunPlan plan_run(RunConfig config, World& world);
 /// threads.
 RunPlan plan_training(RunConfig config, World& world);
 
-/// Returns `config` with the options that a saved run has chosen for its strategy, to continue that run: if
-/// both have the same strategy, `config` leaves these options open, and the other options are equal.
-/// Otherwise returns `config`. `saved_strategy`: the strategy in the saved run's configuration, {kind:
-/// options}.
+/// Returns `config` with the options that a saved run has chosen for its strategy, to continue that run.
+/// Returns `config` unchanged unless it has the same strategy, leaves these options open, and has the same
+/// other options. `saved_strategy`: the strategy in the saved run's configuration, {kind: options}.
 RunConfig keep_choices(RunConfig config, const ConfigNode& saved_strategy);
 
 }  // namespace dtrain

@@ -19,17 +19,17 @@ class TargetScale {
   /// training split lack the numbers of a fitted transform.
   TargetScale(const RunConfig& config, size_t head);
 
-  /// Whether the targets' unit differs from the data's.
+  /// Returns whether the targets' unit differs from the data's unit.
   bool is_scaled() const { return !scale_.empty(); }
-  /// Whether the output is logits, which must be converted by make_probabilities() before they have the
-  /// target's unit.
+  /// Returns whether the output is logits, which must be converted by make_probabilities() before they have
+  /// the target's unit.
   bool takes_logits() const { return takes_logits_; }
   /// The map y = scale * x + offset to the data's unit: one number, or one per element of a row; empty for
   /// the identity.
   const std::vector<double>& scale() const { return scale_; }
   const std::vector<double>& offset() const { return offset_; }
-  /// Whether float32 has too few digits for numbers in the data's unit, because they are large compared with
-  /// their differences.
+  /// Returns whether float32 has too few digits for numbers in the data's unit, because they are large
+  /// compared with their differences.
   bool needs_double() const;
   /// Returns `values` in the data's unit. `values`: whole rows of the target, or of an output without logits.
   /// Rounds to float32 unless needs_double().

@@ -7,10 +7,10 @@
 namespace dtrain {
 
 /// Returns the plan that converts an input's stored column to the model's input, without filling gaps and
-/// without augmentations, using the facts of the run's training split. Throws UserError if these lack the
+/// without augmentations, using the facts of the run's training split. Throws UserError if the facts lack the
 /// numbers of a fitted transform.
 ColumnPlan unit_plan_of_input(const RunConfig& config, const TensorSpec& input);
-/// Returns the same plan for a target. With windows, the plan is that of the target of one row. A target that
+/// Returns the same plan for a target. With windows, it is the plan for the target of one row. A target that
 /// is one of the inputs (`target: {input: image}`) also has that input's transforms.
 ColumnPlan unit_plan_of_target(const RunConfig& config, const TensorSpec& target);
 

@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// Reports a model that needs divisors although row weights do not follow from the stored data: a mask that
-/// is made from values that the model computes, or an augmentation that changes the weights.
+/// Reports an error if the model needs divisors, but row weights do not follow from the stored data: a mask
+/// is made from values that the model computes, or an augmentation changes the weights.
 void check_divisors(const RunConfig& config, Diagnostics& diagnostics);
 
 /// Returns the columns, in the order of with_weights(), from which the row weights of each output are made.

@@ -14,7 +14,7 @@ namespace dtrain {
 /// weights.
 class WeightedDataset final : public Dataset {
  public:
-  /// How a target defines the classes of its rows, and the weights of the classes.
+  /// The classes that a target defines for its rows, and the weights of the classes.
   struct Classes {
     size_t target = 0;  // index of the target's column
     /// Columns per row of a float32 target. The class is the argmax, or value > 0.5 for one column.

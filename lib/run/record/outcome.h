@@ -1,4 +1,4 @@
-// How a run ended: the `outcome` of the last event in run.jsonl.
+// The ways in which a run can end: the `outcome` of the last event in run.jsonl.
 #pragma once
 
 #include "base/json.h"

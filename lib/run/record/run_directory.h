@@ -54,7 +54,7 @@ class RunDirectory {
   /// Undoes hold() for a run that failed to start, unless there are checkpoints or metrics of finished
   /// epochs: removes the directories and run files that did not exist before.
   void discard();
-  /// Asks the process that trains in the directory, on whatever machine, to save and end. Throws Error if the
+  /// Asks the process that trains in the directory, on any machine, to save and end. Throws Error if the
   /// request cannot be written.
   void request_stop() const;
   /// Returns whether a request of request_stop() exists, and removes it. (Requests to earlier runs are
@@ -85,12 +85,12 @@ class RunDirectory {
   /// Writes the checkpoint of `step` atomically. Throws NoSpace or another Error, and then leaves existing
   /// files unchanged.
   void save(int64_t step, const CheckpointContent& content) const;
-  /// Removes all checkpoints except the newest `keep` and that of step `best`. Removes none while another
-  /// process is looking up the newest one.
+  /// Removes all checkpoints except the newest `keep` checkpoints and the checkpoint of step `best`. Removes
+  /// none while another process is looking up the newest checkpoint.
   void prune(int64_t keep, std::optional<int64_t> best) const;
   /// Frees disk space for a checkpoint of `step`: removes the oldest checkpoint that prune(keep, ...) would
-  /// remove after writing it, but never the newest existing one nor those of the steps in `kept`. Returns
-  /// false if there is none to remove.
+  /// remove once the new checkpoint is written, but never the newest existing checkpoint nor checkpoints of
+  /// the steps in `kept`. Returns false if there is no checkpoint to remove.
   bool make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const;
   /// Renames checkpoints after `step` (appends ".set-aside", and a number if that name is taken), so that no
   /// run resumes from them, and none is lost. Returns their paths.

@@ -54,15 +54,15 @@ struct TrainingState {
   std::optional<Best> best;
   std::map<std::string, DataIdentity> data;  // identity of the data, by split; empty in older checkpoints
   History history;                           // a separate part of a checkpoint
-  // Tables of the newest epoch. Together with those of the best epoch, they are a separate part of a
+  // Tables of the newest epoch. Together with the tables of the best epoch, they are a separate part of a
   // checkpoint.
   TableLine tables;
   bool stopped = false;     // whether a callback stopped the run
   std::string stop_reason;  // the callback's message, if stopped
   int64_t epochs = 0;       // train.epochs when this state was saved
 
-  /// Returns the lines of tables.jsonl: that of the best epoch and, if the newest epoch is another one, also
-  /// that of the newest epoch.
+  /// Returns the lines of tables.jsonl: the line of the best epoch and, if the newest epoch is a different
+  /// epoch, also the line of the newest epoch.
   std::string table_lines() const;
 
   /// Returns everything except the history and the tables. Doubles round-trip exactly.
