@@ -23,7 +23,7 @@ namespace dtrain {
 /// Saves the checkpoints of a run. To be used by the trainer's thread and, except for poll(), only while no
 /// steps are running. A failed save is a warning and is retried at the next occasion, so that a temporarily
 /// full disk does not end a run. However, if a callback wants finite weights and a save finds non-finite
-/// ones, the call that waits for the save throws Error.
+/// weights, the call that waits for the save throws Error.
 class Checkpointing {
  public:
   /// Keeps references to all arguments except `directory`. Construct it before the engine binds this thread
@@ -93,7 +93,7 @@ class Checkpointing {
   Point now() const { return {state_.step, state_.epoch}; }
   double seconds_of_a_save() const;
   bool may_save_best() const;
-  /// Returns process 0's `mine` if the state is divided among processes, because all of them must then save
+  /// Returns process 0's `mine` if the state is divided among processes, because all processes must then save
   /// at the same time; otherwise returns `mine`.
   bool agreed(bool mine) const;
   bool attempt(const std::function<void()>& write);

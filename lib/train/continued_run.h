@@ -20,12 +20,13 @@ RunConfig config_to_continue(RunConfig config, const Checkpoint& checkpoint);
 void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer);
 
 /// Makes the directory of a run start with the checkpoint from which it resumed and with the best checkpoint
-/// so far, which is in the same folder as `resumed`. If the best one cannot be read, the trainer forgets the
-/// best value. `trainer`: restored from `resumed`.
+/// so far, which is in the same folder as `resumed`. If the best checkpoint cannot be read, the trainer
+/// forgets the best value. `trainer`: restored from `resumed`.
 void bring_checkpoints(const RunDirectory& directory, const Checkpoint& resumed, Trainer& trainer,
                        Observer& observer);
 
-/// Returns why there is nothing left to train and how to continue, or "" if there is something.
+/// Returns a message that says why nothing is left to train, and how to continue; "" if there is something
+/// left to train.
 std::string explain_end(const TrainingState& state, const RunConfig& config);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Converts the training state of a saved run to that of Keras 3.
+// Converts the training state of a saved run to a training state of Keras 3.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 namespace dtrain {
 
 /// Returns the state from which Keras 3 continues the training of a checkpoint, step for step. Returns
-/// nullopt and sets `why_not` if Keras cannot; sets `warning` if Keras would continue in a different way. The
-/// returned arrays refer to the checkpoint.
+/// nullopt and sets `why_not` if Keras cannot continue it; sets `warning` if Keras would continue it in a
+/// different way. The returned arrays refer to the checkpoint.
 std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& why_not, std::string& warning);
 
 }  // namespace dtrain

@@ -29,8 +29,8 @@ struct Pretrained {
 };
 
 /// Reads the file of graph.pretrained, which must be set. Throws UserError that lists, with their locations,
-/// every weight of the model that the file lacks or has in another shape, every weight of the file that the
-/// model has no use for, and every pattern that matches nothing.
+/// all weights of the model that the file lacks or has in another shape, all unused weights of the file, and
+/// all patterns that match nothing.
 Pretrained load_pretrained(const Graph& graph);
 
 }  // namespace dtrain

@@ -13,9 +13,9 @@ namespace dtrain {
 
 /// Allocates parameters and optimizer state for training and loads them from a checkpoint. Optimizer state
 /// that the checkpoint lacks keeps its initial value: all of it if the checkpoint has another optimizer,
-/// otherwise that of weights that were not trained before. `state`: the checkpoint's state, in which these
-/// weights are recorded as slots_since. Returns a message for the user, or "" if nothing was reset. Throws
-/// UserError if a weight is missing or has another shape, or if there is too little memory.
+/// otherwise the state of weights that were not trained before. `state`: the checkpoint's state, in which
+/// these weights are recorded as slots_since. Returns a message for the user, or "" if nothing was reset.
+/// Throws UserError if a weight is missing or has another shape, or if there is too little memory.
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
                                  TrainingState& state);
 

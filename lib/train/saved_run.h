@@ -25,7 +25,7 @@ struct SavedRun {
   Checkpoint checkpoint;
   RunConfig config;
   std::optional<RunDirectory> directory;  // nullopt for a single file outside a run directory
-  /// The kind of checkpoint that was loaded from the run's directory; nullopt if the path was that of a file.
+  /// The kind of checkpoint that was loaded from the run's directory; nullopt if the path named a file.
   std::optional<Which> which = {};
 };
 

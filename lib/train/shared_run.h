@@ -17,8 +17,8 @@ struct SharedRun {
   std::optional<Checkpoint> checkpoint;  // the checkpoint from which the run continues
 };
 
-/// Sends a checkpoint of process 0, or null, to the other processes, which pass null. Returns what process 0
-/// passed.
+/// Sends a checkpoint of process 0, or null, to the other processes, which pass null. Returns the checkpoint
+/// of process 0; nullopt for null.
 std::optional<Checkpoint> share_checkpoint(World& world, const Checkpoint* mine);
 
 /// Sends a run to the other processes. To be called by process 0; the others call receive_run().

@@ -44,19 +44,20 @@ class Trainer {
   /// processes differ.
   Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests);
 
-  /// Initializes the weights, or loads those of model.weights, in process 0, and copies them to all others.
+  /// Initializes the weights in process 0, or loads them from model.weights, and copies them to all other
+  /// processes.
   void start();
-  /// Restores a checkpoint; all processes must pass the same one. Resets the state of another optimizer, with
-  /// a warning. Throws UserError if a weight is missing or has another shape, or if there is too little
-  /// memory. For a checkpoint within an epoch, also throws if the data, their order, the batch size, losses
-  /// or metrics have changed.
+  /// Restores a checkpoint; all processes must pass the same checkpoint. Resets the state of another
+  /// optimizer, with a warning. Throws UserError if a weight is missing or has another shape, or if there is
+  /// too little memory. For a checkpoint within an epoch, also throws if the data, their order, the batch
+  /// size, losses or metrics have changed.
   void restore(const Checkpoint& checkpoint);
   /// Forgets the best epoch, whose checkpoint is missing; the next epoch becomes the best.
   void forget_best() { state_.best.reset(); }
   /// Trains to the configured end, or until a callback or train.max_time ends the run, and saves the final
   /// state. Throws Interrupted, after saving, if a stop was requested. Rethrows any other failure. Before
   /// that, saves the last finished step, unless a device failed, the loss or the weights were rejected (by
-  /// callbacks or check_samples()), or no step was finished. If that save fails, it only warns.
+  /// callbacks or check_samples()), or no step was finished. If that save fails, run() only warns.
   void run();
 
   const TrainingState& state() const { return state_; }

@@ -15,7 +15,7 @@ namespace dtrain {
 /// Computes the metrics that have a unit (mean_absolute_error, mean_squared_error, root_mean_squared_error)
 /// in the data's original units, for outputs whose targets were changed by the data set's transforms. Outputs
 /// without such a metric get mean_absolute_error and root_mean_squared_error. Errors that must be computed
-/// from predictions are left out if the outputs have masks, which predictions do not have.
+/// from predictions are left out if the outputs have masks, because predictions have no masks.
 class ErrorsInUnits final : public PredictionVisitor {
  public:
   /// Keeps a reference to the configuration.

@@ -15,8 +15,8 @@
 
 namespace dtrain {
 
-/// Returns whether a loss is not finite, or is negative although no loss of the run can be. Invalid samples
-/// may be the cause.
+/// Returns whether a loss is not finite, or is negative although no loss of the run can be negative. Invalid
+/// samples may be the cause.
 bool is_suspect(const RunConfig& config, double loss);
 
 /// Opens a split as a data set for the run's plans. `training`: the split is trained on, so it is augmented
@@ -62,8 +62,8 @@ Measures measures_of(const RunConfig& config, std::span<const double> sums, int6
 /// Computes the numbers only, without the tables, which may be large.
 std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, std::span<const double> sums,
                                                        int64_t samples);
-/// Resets those sums of an unfinished epoch to 0 that `version` of TrainingState::sums defined differently.
-/// Returns the names of the affected metrics.
+/// Resets to 0 the sums of an unfinished epoch that have a different meaning in `version` of
+/// TrainingState::sums. Returns the names of the affected metrics.
 std::vector<std::string> clear_outdated(const RunConfig& config, std::span<double> sums, int64_t version);
 /// Computes the loss only.
 double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples);

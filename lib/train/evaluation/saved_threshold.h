@@ -8,8 +8,8 @@
 namespace dtrain {
 
 /// Returns the threshold of an output: from the configuration, or as chosen in the last epoch of the
-/// checkpoint's history. Returns nullopt if there is none. Throws UserError if the checkpoint's threshold was
-/// chosen for a different goal.
+/// checkpoint's history. Returns nullopt if there is none. Throws UserError if the configuration has a goal
+/// that is not the goal of the checkpoint's run.
 std::optional<double> saved_threshold(const SavedRun& run, size_t head);
 
 }  // namespace dtrain
