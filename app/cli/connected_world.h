@@ -8,7 +8,7 @@ namespace dtrain {
 
 /// Owns the World over the transport of `processes`, and connects it with their control channel: reports
 /// this process's failure and progress there, and learns of other processes' failures. `processes` must
-/// outlive it; until it is destroyed, only it may use their transport.
+/// outlive this object, and nothing else may use their transport until this object is destroyed.
 class ConnectedWorld {
  public:
   explicit ConnectedWorld(Processes& processes);

@@ -28,14 +28,15 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
                     std::unique_ptr<Processes>& processes);
 
 /// Ends this process's part of the run, and returns its exit code. `error`: why it failed; empty after
-/// success (also after a stop by a signal). An error is printed by process 0, whichever process it comes
-/// from. After a failure this function ends the process itself, because MPI_Finalize would wait for the
+/// success (also after a stop by a signal). Process 0 prints the error, even if it comes from another
+/// process. After a failure this function ends the process itself, because MPI_Finalize would wait for the
 /// failed process.
 int leave_processes(Processes& processes, int exit_code, const std::string& error);
 
-/// Prints an error that happened before the processes were connected: once on each machine, with its name if
-/// it is not the machine of process 0. `error`: empty if process 0 prints it. Must be called before a failed
-/// process ends: processes other than process 0 give process 0 time to print its error.
+/// Prints an error that happened before the processes were connected: once on each machine, with the
+/// machine's name unless it is the machine of process 0. `error`: empty if process 0 prints it. Must be
+/// called before a failed process ends: processes other than process 0 give process 0 time to print its
+/// error.
 void print_error_of(const Launch& launch, const std::string& error);
 
 }  // namespace dtrain

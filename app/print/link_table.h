@@ -21,7 +21,7 @@ struct Communication {
   std::vector<LinkSpeed> links;
   double sum_seconds = 0;     // time in which CPUs sum kSumBytes over all processes
   double all_reduce = 0;      // bytes per second of NCCL over the GPUs of all processes; 0 if not measured
-  std::string no_all_reduce;  // why all_reduce was not measured although all processes have GPUs
+  std::string no_all_reduce;  // the reason why all_reduce was not measured although all processes have GPUs
 };
 
 /// Returns a table of the links, and a line for each kind of sum.

@@ -16,7 +16,7 @@ struct MemoryView {
   const Placement& placement;
   std::span<const MemoryPlan> plans;
   std::span<const int64_t> last_shares;  // samples in the last batch of an epoch, by replica
-  int first_replica = 0;                 // rank of the first of these replicas among those of all processes
+  int first_replica = 0;                 // rank of the first of these replicas among all processes' replicas
 
   /// Returns the number of layers, as users count them, that a slot computes.
   int64_t layers(int slot) const;

@@ -26,7 +26,7 @@ struct PictureOutput {
 /// Returns true if the path of --output is a folder for PNG files: it ends in a slash, or the folder exists.
 bool is_picture_folder(const std::string& path);
 
-/// Returns how an output of the configuration is written. Throws UserError if it is not an image.
+/// Returns the conversion of an output of the configuration. Throws UserError if the output is not an image.
 PictureOutput picture_output(const RunConfig& config, size_t head);
 
 /// Opens a writer of one PNG per sample and output: FOLDER/NAME.png, or FOLDER/OUTPUT/NAME.png for several

@@ -51,8 +51,8 @@ enum class TextFormat { csv, json_lines };
 /// Opens a table with one line per sample: its id (or row number), then for each output the class and the
 /// number of each class, or the numbers under the target's name. JSON lines use the CSV column titles as
 /// keys, and an array for an output with several numbers. Without `with_classes`, writes only the numbers.
-/// Forecasts (Dataset::forecast_steps) have one CSV line per step, with the columns id, "step" (from 1) and
-/// those of the outputs. `inputs` must outlive the table.
+/// Forecasts (Dataset::forecast_steps) have one CSV line per step, with the id, a column "step" (from 1) and
+/// the columns of the outputs. `inputs` must outlive the table.
 std::unique_ptr<ArrayWriter> open_prediction_table(std::unique_ptr<TextSink> sink, TextFormat format,
                                                    std::vector<PredictedOutput> outputs, bool with_classes,
                                                    const Dataset& inputs);

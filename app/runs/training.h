@@ -20,7 +20,7 @@ struct TrainingOptions {
   std::string directory;  // --output; "" if not given
   std::string step_log;
 
-  /// Returns all --set assignments, followed by the one for --epochs.
+  /// Returns all --set assignments, followed by the assignment for --epochs.
   std::vector<std::string> all_sets() const;
 };
 
@@ -28,8 +28,8 @@ void add_training_options(Command& command, TrainingOptions& options);
 
 /// Selects how to treat checkpoints that are already in the run directory.
 enum class Existing {
-  keep,   // keep them, but set aside those newer than the resumed one
-  clear,  // remove them once the run is known to be able to start
+  keep,   // keep them, but set aside checkpoints newer than the resumed one
+  clear,  // remove them once it is certain that the run can start
 };
 
 /// Locks the directory and calls `work`, which loads and trains. The lock covers the first look at the
@@ -37,11 +37,11 @@ enum class Existing {
 /// everything created for it.
 void in_run_directory(RunDirectory directory, const std::function<void()>& work);
 
-/// Runs `work`. If it fails, reports that to the other processes of the run, which then end, too.
+/// Runs `work`. If it fails, reports the failure to the other processes of the run, which then end, too.
 void in_world(World& world, const std::function<void()>& work);
 
-/// Trains to the configured end the run that process 0 trains. Must be called by all other processes instead
-/// of train().
+/// Trains the run of process 0 to its configured end. Must be called by all other processes instead of
+/// train().
 void train_along(World& world);
 
 /// Sends the run to the other processes, which call train_along(), and plans it. If there is a checkpoint,

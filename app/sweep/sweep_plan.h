@@ -30,7 +30,7 @@ using SettingValues = std::vector<std::pair<std::string, std::string>>;
 
 /// Returns every combination of the values, with the last key changing fastest, or `random` of them drawn by
 /// `seed`, in the same order. Returns one empty setting if no key varies. Throws UserError for more than
-/// 10,000.
+/// 10,000 settings.
 std::vector<SettingValues> sweep_settings(const std::vector<VariedKey>& varied, std::optional<int64_t> random,
                                           int64_t seed);
 
