@@ -29,8 +29,7 @@ inline std::string yaml_messages(std::string_view text) {
   return messages(diagnostics);
 }
 
-/// Compares values, ignoring marks and quotes (a quoted scalar that is a string either way equals a plain
-/// one).
+/// Compares the types and texts of values. Ignores marks, and whether a scalar is quoted.
 inline bool equal(const ConfigNode& a, const ConfigNode& b) {
   if (a.type() != b.type()) return false;
   if (a.is_scalar()) return a.text() == b.text();

@@ -37,7 +37,7 @@ struct Operation {
   Tensor x, w, y;
 };
 
-/// Computes the tensor that the direction determines. `arrays` are those of x, w and y. Sums are in double
+/// Computes the tensor that the direction determines. `arrays`: the arrays of x, w and y. Sums are in double
 /// precision. Every result is multiplied by 1 + error.
 void convolve(const Operation& operation, double error, const std::array<void*, 3>& arrays);
 

@@ -16,7 +16,8 @@
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
 
 #define __launch_bounds__(...)
-/// One block runs at a time (shared_memory.h). Shared memory is uninitialized on a device.
+/// These variables have the values of the running block: grid.cpp saves and restores them when blocks switch.
+/// Before a block starts, it fills them with 0xff, because shared memory is uninitialized on a device.
 #undef __shared__
 #define __shared__ static thread_local
 #undef __constant__

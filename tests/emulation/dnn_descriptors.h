@@ -69,7 +69,7 @@ inline void require(bool holds, cudnnStatus_t otherwise = CUDNN_STATUS_BAD_PARAM
   if (!holds) throw Refused{otherwise};
 }
 
-/// Returns the elements of an attribute, which must be set, of this type.
+/// Returns the elements of an attribute, which must be set and have this type.
 template <class T>
 std::vector<T> values(const Descriptor& d, cudnnBackendAttributeName_t name,
                       cudnnBackendAttributeType_t type) {

@@ -21,7 +21,7 @@ struct GraphTensor {
   std::vector<int64_t> extents, strides;
 
   int64_t elements() const;
-  /// Elements from the first to the last one in memory.
+  /// Number of elements in memory from the first element to the last, including gaps.
   int64_t extent_in_memory() const;
 };
 
@@ -30,7 +30,7 @@ struct GraphNode {
   enum class Kind {
     product,  // product over the last two axes; several heads of the first input may share one of the second
     elementwise,  // a function of one to three inputs
-    reduction,    // reduction of groups of the first input's elements: out extents divide those of the input
+    reduction,    // reduction of groups of elements: the first input's extents are multiples of the output's
     transposition,  // exchange of the last two axes, if that gives the output's extents
   };
   Kind kind = Kind::product;
@@ -41,7 +41,7 @@ struct GraphNode {
   GraphTensor output;
 };
 
-/// Returns true if the operation is one of those that compute() knows, and the extents fit.
+/// Returns true if compute() knows the operation, and the extents fit.
 bool is_valid(const GraphNode& node);
 
 /// Returns the tensors of a graph that are not virtual, each once.

@@ -33,9 +33,9 @@ struct Oddity {
 enum class PeerAccess {
   available,
   absent,
-  one_way,     // a device can access only those with higher indices
+  one_way,     // a device can access only devices with higher indices
   refused,     // cudaDeviceCanAccessPeer reports access, but cudaDeviceEnablePeerAccess fails
-  corrupting,  // copies between devices arrive damaged while it is enabled
+  corrupting,  // copies between devices arrive damaged while peer access is enabled
 };
 
 struct Machine {
@@ -49,7 +49,7 @@ struct Machine {
   /// Work runs when a thread waits for it and, with this probability, after each call.
   double eagerness = 0.1;
   std::map<int, Oddity> oddities = {};  // deviations from other devices, by device index
-  int driver = 0;                       // CUDA version of the driver; 0: that of the program
+  int driver = 0;                       // CUDA version of the driver; 0: the program's version
   int count_status = 0;                 // status of cudaGetDeviceCount
   PeerAccess peers = PeerAccess::available;
   size_t pinned_bytes = ~size_t{0};  // maximum host memory that a call may pin
@@ -78,7 +78,7 @@ Counts take_counts();
 
 /// Makes the next operation on this device fail like a kernel that traps. From then on the device's calls
 /// return cudaErrorLaunchFailure, its pending work never completes (so waiting for it on another device never
-/// ends), and its graphs are destroyed without releasing what they hold. take_failure() does not report this
+/// ends), and its graphs are destroyed without releasing their resources. take_failure() does not report this
 /// failure.
 void break_device(int device);
 /// Repairs all devices; pending work of broken devices is dropped.
@@ -98,7 +98,7 @@ void block_graph_launches(int device);
 /// no device.
 void reject_capture(int device, size_t after = 0);
 
-/// Sets the version that ncclGetVersion returns (22105 is 2.21.5); 0: that of the header.
+/// Sets the version that ncclGetVersion returns (22105 is 2.21.5); 0: the header's version.
 void set_nccl_version(int version);
 
 /// Makes NCCL's calls on this device never complete, and ncclCommGetAsyncError report an error, as if the

@@ -21,7 +21,7 @@ size_t free_bytes(int device);
 bool take_unasked(int device, size_t bytes);
 void give_back_unasked(int device, size_t bytes);
 size_t unasked_bytes(int device);
-/// Takes memory for a library's kernels on the first call of one of them.
+/// Takes memory for a library's kernels when the first of them is called.
 bool load_kernels(int device, const char* library);
 /// Returns the device that owns this memory, or -1.
 int device_of(const void* data);

@@ -77,8 +77,8 @@ cudaError_t answer(cudaError_t status);
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {},
                     std::function<void()> queued = {});
 bool is_captured(cudaStream_t stream);
-/// Called by functions that are not allowed while this thread captures. Then returns the error and
-/// invalidates the capture.
+/// Called by functions that some capture modes forbid (cudaStreamCaptureMode). Invalidates the captures that
+/// forbid the call, and returns the error; success if there are none.
 cudaError_t forbid_capture();
 /// Called by functions that may wait for the work of all devices, such as allocation. Fails the device if
 /// that work may wait for NCCL calls that some member of this device's communicators has not queued yet.
@@ -94,7 +94,7 @@ Counts& counts();
 const Oddity& oddity_of(int device);
 /// Creates the device's context and returns the status.
 cudaError_t make_context(int device);
-/// Returns success if the device can run the program's kernels, otherwise the status of launching one.
+/// Returns success if the device can run the program's kernels, otherwise the status of launching a kernel.
 cudaError_t kernel_status(int device);
 /// Returns whether copies from one device to another arrive damaged.
 bool peer_copy_is_corrupted(int to, int from);
@@ -103,7 +103,7 @@ void stop_devices();
 
 }  // namespace dtrain::emulation
 
-// The objects behind the runtime's handles.
+// The objects of the runtime's handles.
 struct CUstream_st {
   int device = 0;
   bool blocking = true;

@@ -14,7 +14,7 @@
 
 namespace dtrain::emulation {
 
-/// The objects behind handles.
+/// The objects of the runtime's handles of one type.
 template <class T>
 using Handles = std::set<std::unique_ptr<T>, std::less<>>;
 

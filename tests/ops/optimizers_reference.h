@@ -1,4 +1,4 @@
-// What one step of each optimizer must compute: Keras's formulas for one element, in double precision.
+// The expected results of one step of each optimizer: Keras's formulas for one element, in double precision.
 #pragma once
 
 #include <array>

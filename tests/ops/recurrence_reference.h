@@ -1,5 +1,5 @@
-// What recurrent layers must compute: a plain loop over the steps in double precision, by Keras's formulas,
-// and gradients by finite differences of that loop.
+// The expected results of recurrent layers: a plain loop over the steps in double precision, by Keras's
+// formulas, and gradients by finite differences of that loop.
 #pragma once
 
 #include <cmath>
@@ -153,7 +153,7 @@ inline std::vector<std::string> outputs_of(const RecurrenceCase& c) {
   return names;
 }
 
-/// Inputs, the outputs' gradients, and what forward and backward must compute. At most about kChecked
+/// Inputs, the outputs' gradients, and the expected results of forward and backward. At most about kChecked
 /// elements of each gradient are known; the others are NaN.
 struct Expected {
   std::map<std::string, Floats> in, diff_out;

@@ -186,8 +186,8 @@ class PlanRun {
     return mine;
   }
 
-  /// Returns the slot's part of gradients given in the whole layout, in the slot's layout; kUntouched if
-  /// there are none.
+  /// Returns the slot's part of the gradients `all`, which have the whole layout, in the slot's layout. If
+  /// `all` is empty, every element is kUntouched.
   Values gradients_on(int slot, const Values& all) const {
     Values mine(static_cast<size_t>(model_layout.on(slot).with_gradient()), kUntouched);
     if (all.empty()) return mine;

@@ -150,7 +150,7 @@ class Compilation {
     }
   }
 
-  /// Runs the passes from the annotations of nodes to instructions.
+  /// Runs the passes that turn annotated nodes into instructions.
   void lower() {
     layers = prepare_layers(step, ops);
     lower_forward(step);

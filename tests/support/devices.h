@@ -51,7 +51,7 @@ class DeviceBytes {
   size_t offset_ = 0, size_ = 0;
 };
 
-/// Elements of T.
+/// An array of T in device memory.
 template <class T>
 class Array {
  public:
@@ -75,7 +75,7 @@ class Array {
   DeviceBytes bytes_;
 };
 
-/// Elements of the device's compute type.
+/// An array of the device's compute type, in device memory.
 class TypedArray {
  public:
   TypedArray() = default;

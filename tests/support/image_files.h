@@ -34,7 +34,7 @@ struct JpegOptions {
 Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options = {});
 
 struct PngOptions {
-  int bits = 8;  // bits per channel: 8, 16 (each byte becomes the high one of two), or 1 or 4 for grayscale
+  int bits = 8;  // bits per channel: 8, 16 (each byte becomes the high byte of two), or 1 or 4 for grayscale
   bool interlaced = false;
   Bytes palette = {};  // RGB triples; the pixels, with one channel, are indices
   Bytes palette_alpha = {};

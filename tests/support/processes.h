@@ -37,7 +37,8 @@ class Queues {
     bytes_[static_cast<size_t>(from)] += static_cast<int64_t>(message.size());
     messages_[{from, to, tag}].emplace_back(message.begin(), message.end());
   }
-  /// Copies the oldest message to `to`. Returns false if there is none.
+  /// Takes the oldest message from process `from` to process `to` from its queue, and copies it to `message`.
+  /// Returns false if there is none.
   bool pop(int from, int to, int tag, std::span<std::byte> message) {
     const std::lock_guard lock(mutex_);
     auto& waiting = messages_[{from, to, tag}];
@@ -81,7 +82,7 @@ class QueueTransport final : public Transport {
     blocked_ = false;
     changed_.notify_all();
   }
-  /// Calls handler(bytes) before each send. To be called before the first one.
+  /// Calls handler(bytes) before each send. To be called before the first send.
   void on_send(std::function<void(std::span<const std::byte>)> handler) { handler_ = std::move(handler); }
 
   int rank() const override { return rank_; }
@@ -143,8 +144,8 @@ class QueueTransport final : public Transport {
   bool blocked_ = false, inside_ = false;
 };
 
-/// How the transports of other processes behave after one has failed: Open MPI's may never return after a
-/// process was killed.
+/// The behavior of the other processes' transports after a process has failed. Calls of Open MPI may never
+/// return after a process was killed.
 enum class AfterFailure { returns, never_returns };
 
 /// Runs processes as threads. If one fails, the others' Worlds are interrupted.
@@ -170,7 +171,7 @@ class Processes {
   Queues& queues() { return queues_; }
   QueueTransport& transport(int rank) { return *transports_[static_cast<size_t>(rank)]; }
   ProcessWorld& world(int rank) { return *worlds_[static_cast<size_t>(rank)]; }
-  /// Reports to the other processes that this one has failed.
+  /// Reports to the other processes that process `rank` has failed.
   void fail(int rank, const std::string& why) {
     for (int other = 0; other < queues_.size(); ++other) {
       if (other == rank) continue;

@@ -26,7 +26,7 @@ struct Outcome {
   }
 };
 
-/// Synthetic samples: inputs that look like those of data sets. Integers are below 8.
+/// Synthetic samples: inputs like the inputs of data sets. Integers are below 8.
 class MadeUpBatch : public Batch {
  public:
   explicit MadeUpBatch(int64_t size) : size_(size) {}

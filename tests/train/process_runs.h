@@ -89,12 +89,12 @@ struct Result {
 };
 
 /// Strategies by the names that strategy_of() knows: mirrored, the levels of sharded, and pipelines of two
-/// and of three stages. The second of three has no parameters.
+/// and of three stages. The second of three stages has no parameters.
 inline const std::vector<std::string> kLevels{"optimizer", "gradients", "parameters"};
 inline const std::vector<std::string> kPipelines{"two stages", "three stages"};
 
-/// Pipelines whose stages are divided among the processes: one of four stages, and two of three stages. Their
-/// number of replicas is that of the run.
+/// Pipelines whose stages are divided among the processes: one replica of four stages, and two replicas of
+/// three stages. These are the replicas of the whole run, not of each process.
 inline const std::vector<std::string> kDivided{"divided stages", "divided replicas"};
 
 inline bool is_in(const std::vector<std::string>& list, const std::string& strategy) {

@@ -12,7 +12,7 @@ namespace dtrain::test {
 /// A GPU that is described by its properties.
 struct Gpu {
   std::string name;
-  bool always_deterministic;  // tests only deterministic plans, because testing both takes long
+  bool always_deterministic;  // tests only deterministic plans, because testing both kinds takes long
   size_t workspace_bytes;     // workspace of its context
   const char* properties;     // its cudaDeviceProp in cuDNN's serialized form
 };
@@ -36,7 +36,7 @@ inline const std::array<Gpu, 2> kGpus = {
       "smClockRateKHz": 1410000, "memClockRateKHz": 1215000})"},
 };
 
-/// Returns why cuDNN cannot be used here; "" if it can.
+/// Returns the reason why cuDNN cannot be used here; "" if it can be used.
 inline std::string why_not() {
   try {
     return cudnnGetVersion() < 90800 ? "cuDNN before 9.8 has plans only where there is a GPU" : "";

@@ -13,7 +13,7 @@
 
 namespace dtrain::emulation {
 
-/// Loads the kernel on its first launch on a device, which may wait for all devices.
+/// Loads the kernel on its first launch on a device. Loading may wait for all devices.
 void load_kernel(const void* kernel);
 /// Checks the launch as a device does, and enqueues the grid.
 cudaError_t enqueue_grid(dim3 blocks, dim3 threads, cudaStream_t stream, size_t argument_bytes,
