@@ -22,6 +22,7 @@ import sys
 import tempfile
 
 from patience import shared
+from sanitizers import has_sanitizers
 
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 5  # a run that takes longer hangs
@@ -208,8 +209,7 @@ def main():
     parser.add_argument("--mode", choices=("once", "from"))
     parser.add_argument("--at", type=int)
     options = parser.parse_args()
-    if "sanitizers" in subprocess.run([options.program, "--version"], capture_output=True, text=True,
-                                      check=True).stdout:
+    if has_sanitizers(options.program):
         print("skipped: sanitizers have their own malloc")
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -22,6 +22,7 @@ import time
 import zipfile
 
 from fuzz_checkpoint import RAW
+from sanitizers import has_sanitizers
 
 SHORT, LONG = 120, 10000
 SECONDS = 30
@@ -133,7 +134,7 @@ def run(command, folder):
         return process.returncode, usage.ru_maxrss * 1024, output.read().decode(errors="replace")
 
 
-def problem_of(program, folder, name):
+def problem_of(program, folder, name, limits_memory):
     """Returns a description of dtrain's failure on a file; "" if there is none."""
     size = (folder / name).stat().st_size
     config = json.loads(json.dumps(CONFIG))
@@ -147,7 +148,7 @@ def problem_of(program, folder, name):
             return f"dtrain {' '.join(arguments)}: exit code {code}\n{output}"
         if RAW.search(output):
             return f"dtrain {' '.join(arguments)}: a library's text\n{output}"
-        if memory > 4 * size + 200e6:
+        if limits_memory and memory > 4 * size + 200e6:
             return f"dtrain {' '.join(arguments)}: {memory / 1e6:.0f} MB of memory for a file of {size} bytes\n{output}"
         if arguments[0] == "import" and code == 2 and (folder / "imported").exists():
             return f"dtrain {' '.join(arguments)}: the rejected import left a folder\n{output}"
@@ -164,6 +165,7 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
     count = arguments.count or (LONG if arguments.long else SHORT)
+    limits_memory = not has_sanitizers(arguments.program)
     imported = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -172,7 +174,7 @@ def main():
             draw = random.Random(f"{arguments.seed} {i}")
             base, data = originals[i % len(originals)]
             (folder / base).write_bytes(mutate(draw, base, data))
-            problem = problem_of(arguments.program, folder, base)
+            problem = problem_of(arguments.program, folder, base, limits_memory)
             imported += (folder / "imported").exists()
             if problem:
                 print(f"--seed {arguments.seed}, file {i} ({base}): {problem}")
