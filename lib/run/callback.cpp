@@ -101,48 +101,54 @@ const Registry<Callback>& registry<Callback>() {
         "early_stopping",
         Schema<EarlyStoppingOptions>("Ends the training when a metric stops improving.")
             .example("{monitor: val_loss, patience: 5}")
-            .optional("monitor", &EarlyStoppingOptions::monitor, "the metric, as metrics.jsonl names it")
-            .optional("patience", &EarlyStoppingOptions::patience,
-                      "training ends after this many epochs without improvement", at_least<int64_t>(0))
+            .optional("monitor", &EarlyStoppingOptions::monitor, "the name of the metric in metrics.jsonl")
+            .optional(
+                "patience", &EarlyStoppingOptions::patience,
+                "number of epochs without improvement after which the training ends; 0 is the same as 1",
+                at_least<int64_t>(0))
             .optional("min_delta", &EarlyStoppingOptions::min_delta,
                       "the smallest change that counts as an improvement", at_least<double>(0))
             .optional("mode", &EarlyStoppingOptions::mode, kMonitorMode));
     t.add<TerminateOnNan>(
         "terminate_on_nan",
-        Schema<TerminateOnNanOptions>("Ends the run as failed if the loss is not finite, or if weights are "
-                                      "not finite at the end of an epoch or when they are saved.")
+        Schema<TerminateOnNanOptions>("Ends the run with an error if the loss is not finite, or if weights "
+                                      "are not finite at the end of an epoch or when they are saved.")
             .example("{enabled: false}")
             .optional("enabled", &TerminateOnNanOptions::enabled,
-                      "false: the run continues, although its weights cannot be saved"));
-    t.add<Ema>("ema",
-               Schema<EmaOptions>(
-                   "Keeps a moving average of the weights (Polyak and Juditsky 1992), which starts as a copy "
-                   "of them. The average is validated, saved as the model's weights, evaluated and used for "
-                   "predictions. The checkpoint also contains the weights that training continues with.")
-                   .example("{decay: 0.999}")
-                   .optional("decay", &EmaOptions::decay,
-                             "in every step, average = decay * average + (1 - decay) * weights",
-                             between_excluding_high(0.0, 1.0)));
+                      "whether the callback is active; if not, the run continues, but weights that are not "
+                      "finite are not saved"));
+    t.add<Ema>(
+        "ema",
+        Schema<EmaOptions>(
+            "Keeps an exponential moving average of the weights (Polyak and Juditsky 1992), which starts as "
+            "a copy of them. Validation, evaluation, prediction and export use the average. Checkpoints "
+            "contain the average as the model's weights, and also the weights with which training continues.")
+            .example("{decay: 0.999}")
+            .optional("decay", &EmaOptions::decay,
+                      "in every step, average = decay * average + (1 - decay) * weights",
+                      between_excluding_high(0.0, 1.0)));
     t.add<TensorboardCallback>(
         "tensorboard",
-        Schema<TensorboardOptions>("Options for the run directory's tensorboard/, in addition to each "
-                                   "epoch's metrics, which are always written.")
+        Schema<TensorboardOptions>("Writes more to the folder tensorboard/ of the run directory than the "
+                                   "metrics of each epoch, which every run writes.")
             .example("{update_freq: 100, histogram_freq: 1, write_grads: true, input_images: 8}")
             .optional("update_freq", &TensorboardOptions::update_freq,
-                      "how often the loss of a batch, the learning rate and the speed are written: in no "
-                      "step (`epoch`), in every step (`batch`), or once in this number of steps")
+                      "steps in which the batch loss, the learning rate and the speed are written: none "
+                      "(`epoch`), all (`batch`), or one step in this number of steps")
             .optional("histogram_freq", &TensorboardOptions::histogram_freq,
-                      "epochs between histograms of every weight; 0: none", at_least<int64_t>(0))
-            .optional(
-                "write_grads", &TensorboardOptions::write_grads,
-                "also write histograms of every weight's gradient in the epoch's last step, as the "
-                "optimizer uses it (with lamb and adafactor, of the update directions); needs histogram_freq")
-            .optional("write_graph", &TensorboardOptions::write_graph, "write the layers as a graph")
-            .optional(
-                "input_images", &TensorboardOptions::input_images,
-                "number of training samples to write, evenly spaced in the split, as the model receives them "
-                "in the first epoch: for every input of shape [height, width] or [height, width, 1, 3 or 4]",
-                between<int64_t>(0, 1000))
+                      "number of epochs from one histogram of every weight to the next; 0: no histograms",
+                      at_least<int64_t>(0))
+            .optional("write_grads", &TensorboardOptions::write_grads,
+                      "whether to also write histograms of every weight's gradient in the epoch's last step, "
+                      "as the optimizer uses it (with lamb and adafactor: of the update directions); needs "
+                      "histogram_freq")
+            .optional("write_graph", &TensorboardOptions::write_graph,
+                      "whether to write the graph of the layers")
+            .optional("input_images", &TensorboardOptions::input_images,
+                      "number of training samples to write as images, as the model receives them in the "
+                      "first epoch. They are evenly spaced in the split; only inputs of shape [height, "
+                      "width] or [height, width, 1, 3 or 4] are written",
+                      between<int64_t>(0, 1000))
             .rule([](const TensorboardOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
               if (options.write_grads && options.histogram_freq == 0)
                 diagnostics.error(node, "tensorboard: write_grads needs histograms: set histogram_freq");

@@ -91,9 +91,8 @@ bool Codec<TimeSpan>::parse(const ConfigNode& node, const std::string& where, Ti
     out.length = *length;
     return true;
   }
-  diagnostics.error(
-      node, fmt::format("{}: expected a length of time such as '30 minutes' or '8 hours', found {}", where,
-                        node.describe()));
+  diagnostics.error(node, fmt::format("{}: expected a duration such as '30 minutes' or '8 hours', found {}",
+                                      where, node.describe()));
   return false;
 }
 
@@ -104,7 +103,7 @@ ConfigNode Codec<TimeSpan>::write(const TimeSpan& value) {
 Json Codec<TimeSpan>::schema() {
   return Json::object()
       .set("type", "string")
-      .set("title", "length of time")
+      .set("title", "duration")
       .set("pattern", fmt::format("^{}$", pattern_of("second|minute|hour|day")));
 }
 

@@ -6,17 +6,18 @@ namespace dtrain {
 
 const Schema<ParameterGroup>& ParameterGroup::schema() {
   static const auto kSchema =
-      Schema<ParameterGroup>("Weights whose training options differ from the rest.")
+      Schema<ParameterGroup>("A group of weights with its own training options.")
           .example("{weights: [\"*/bias\", \"*/gamma\", \"*/beta\"], weight_decay: 0}")
-          .required(
-              "weights", &ParameterGroup::weights,
-              "names such as dense_1/kernel, or patterns over them; the first group that matches applies")
+          .required("weights", &ParameterGroup::weights,
+                    "names of weights such as dense_1/kernel, or patterns; if several groups match a weight, "
+                    "the first one applies")
           .optional("learning_rate_factor", &ParameterGroup::learning_rate_factor,
-                    "factor for the optimizer's learning rate", at_least(0.0))
-          .optional("weight_decay", &ParameterGroup::weight_decay, "replaces the optimizer's weight decay",
+                    "factor that multiplies the learning rate for these weights", at_least(0.0))
+          .optional("weight_decay", &ParameterGroup::weight_decay,
+                    "weight decay of these weights, in place of the optimizer's",
                     at_least<std::optional<double>>(0.0))
           .optional("trainable", &ParameterGroup::trainable,
-                    "whether training changes them; if not, they have no optimizer state")
+                    "whether training changes these weights; if not, they have no optimizer state")
           .rule([](const ParameterGroup& group, const ConfigNode& node, Diagnostics& diagnostics) {
             if (!group.trainable && (group.learning_rate_factor != 1 || group.weight_decay))
               diagnostics.error(node,

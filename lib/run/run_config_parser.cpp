@@ -65,18 +65,17 @@ Schema<TopLevel> make_top_level_schema(bool is_run) {
     is_run ? schema.required(key, member, doc) : schema.optional(key, member, doc);
   };
   schema
-      .optional(
-          "base", &TopLevel::base,
-          "the path of a configuration to start from: mappings of this file are merged with the mappings of "
-          "that file, and other values replace those of that file")
+      .optional("base", &TopLevel::base,
+                "path of a configuration that this one extends: mappings are merged key by key; any other "
+                "value, such as a number or a list, replaces the value in that file")
       .optional("name", &TopLevel::name,
                 "name of the run, and of its folder under runs/; default: the file's name")
       .optional("seed", &TopLevel::seed, "seed of all random numbers", at_least<int64_t>(0))
-      .required("model", &TopLevel::model, "the network, in place or as the path of a YAML file");
-  add_part("dataset", &TopLevel::dataset, "the data, in place or as the path of a YAML file");
-  schema.optional("strategy", &TopLevel::strategy, "how the run is distributed over devices");
-  add_part("train", &TopLevel::train, "how it is trained");
-  schema.optional("checkpoint", &TopLevel::checkpoint, "which checkpoints are saved, and when")
+      .required("model", &TopLevel::model, "the network, written here or in another YAML file");
+  add_part("dataset", &TopLevel::dataset, "the data, written here or in another YAML file");
+  schema.optional("strategy", &TopLevel::strategy, "the distribution of the run over devices");
+  add_part("train", &TopLevel::train, "options of the training");
+  schema.optional("checkpoint", &TopLevel::checkpoint, "options for saving checkpoints")
       .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
         // load_config() has already removed `base` from files.
         if (top.base) diagnostics.error(*node.find("base"), "base: only a file can start from another one");
@@ -89,71 +88,85 @@ const Schema<TopLevel>& top_level_schema(ConfigUse use = ConfigUse::description)
   return use == ConfigUse::model ? model : run;
 }
 
+/// Adds the options about metrics, weights of rows and predicted classes.
+void add_metric_options(Schema<TrainOptions>& schema) {
+  schema
+      .optional("metrics", &TrainOptions::metrics,
+                "metrics to report in addition to the loss: a list for all outputs, or a mapping from "
+                "output names to lists")
+      .optional("weighted_metrics", &TrainOptions::weighted_metrics,
+                "like `metrics`, but each row counts with its weight in the loss (`class_weight`, sample "
+                "weights)")
+      .optional("class_weight", &TrainOptions::class_weight,
+                "weights of the rows in the training loss, by class: a mapping from classes to weights, "
+                "or `balanced`, which gives all classes the same total weight. A batch's loss is the "
+                "weighted mean over its rows, so weights matter only within a batch and have no effect "
+                "with batch_size 1")
+      .optional(
+          "threshold", &TrainOptions::threshold,
+          "the probability above which the second of two classes is predicted: a number, or a criterion "
+          "by which it is chosen on the validation split after each epoch: {maximize: f1_score}, "
+          "{maximize: balanced_accuracy}, {precision: 0.9} (the highest recall with at least this "
+          "precision) or {recall: 0.9} (the highest precision with at least this recall); default: 0.5");
+}
+
+Schema<TrainOptions> make_train_schema() {
+  Schema<TrainOptions> schema("Options of the training.");
+  schema
+      .optional("epochs", &TrainOptions::epochs, "number of passes over the training split",
+                between<int64_t>(0, 1000000000))
+      .optional("batch_size", &TrainOptions::batch_size, "number of samples in a step, over all replicas",
+                between<int64_t>(1, 2147483647))
+      .required("loss", &TrainOptions::loss,
+                "the loss to minimize: one loss for every output, or a mapping from output names to losses")
+      .required("optimizer", &TrainOptions::optimizer,
+                "the rule that updates the weights from their gradients");
+  add_metric_options(schema);
+  schema
+      .optional("precision", &TrainOptions::precision,
+                "the number format in which layers compute; only GPUs support formats other than float32")
+      .optional("deterministic", &TrainOptions::deterministic,
+                "whether to use only algorithms with bit-identical results in every run; on GPUs, they "
+                "are slower (with several GPUs, dtrain sets NCCL_ALGO=Ring)")
+      .optional("clip_norm", &TrainOptions::clip_norm,
+                "maximum L2 norm of the whole gradient; larger gradients are scaled down",
+                greater_than<std::optional<double>>(0.0))
+      .optional("clip_value", &TrainOptions::clip_value,
+                "maximum absolute value of each element of the gradient; larger elements are clipped",
+                greater_than<std::optional<double>>(0.0))
+      .optional("accumulate", &TrainOptions::accumulate,
+                "number of microbatches into which the batch, or each replica's share of it, is divided; the "
+                "gradient is the same (except through batch normalization), and a step takes less memory",
+                between<int64_t>(1, 2147483647))
+      .optional("max_time", &TrainOptions::max_time,
+                "time limit of the run, such as '8 hours': the run saves a checkpoint and ends within "
+                "this time; a resumed run has the full time again")
+      .optional("step_timeout", &TrainOptions::step_timeout,
+                "maximum time without progress of the GPUs in a step, after which the run ends with an "
+                "error; reading samples and preparing kernels do not count")
+      .optional("peer_timeout", &TrainOptions::peer_timeout,
+                "in a run of several processes: the maximum time without a sign of life from another "
+                "process, after which the run ends with an error")
+      .optional("callbacks", &TrainOptions::callbacks,
+                "actions that monitor or change the run. `terminate_on_nan` is added to the list unless "
+                "the list contains it or is empty")
+      .optional("groups", &TrainOptions::groups, "groups of weights with their own training options")
+      .rule([](const TrainOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+        if (options.clip_norm && options.clip_value)
+          diagnostics.error(node, "give either 'clip_norm' or 'clip_value', not both");
+      });
+  return schema;
+}
+
 const Schema<TrainOptions>& train_schema() {
-  static const auto schema =
-      Schema<TrainOptions>("How the network is trained.")
-          .optional("epochs", &TrainOptions::epochs, "passes over the training split",
-                    between<int64_t>(0, 1000000000))
-          .optional("batch_size", &TrainOptions::batch_size, "samples per step, over all replicas",
-                    between<int64_t>(1, 2147483647))
-          .required("loss", &TrainOptions::loss,
-                    "the loss to minimize: one for all outputs, or a mapping from outputs")
-          .required("optimizer", &TrainOptions::optimizer, "how weights are updated from gradients")
-          .optional(
-              "metrics", &TrainOptions::metrics,
-              "metrics to report in addition to the loss: a list for all outputs, or a mapping from outputs")
-          .optional("weighted_metrics", &TrainOptions::weighted_metrics,
-                    "metrics like those of `metrics`, but with rows weighted as in the loss")
-          .optional(
-              "class_weight", &TrainOptions::class_weight,
-              "row weights in the training loss by class: a mapping from classes to weights, or 'balanced', "
-              "which gives all classes the same total weight. A batch's loss is the weighted mean over its "
-              "rows, so weights only matter within a batch and have no effect with batch_size 1")
-          .optional("threshold", &TrainOptions::threshold,
-                    "the probability above which the second of two classes is predicted: a number, or chosen "
-                    "on the validation split after each epoch: {maximize: f1_score}, {maximize: "
-                    "balanced_accuracy}, {precision: 0.9} (the highest recall with at least this precision) "
-                    "or {recall: 0.9}; default: 0.5")
-          .optional("precision", &TrainOptions::precision,
-                    "the number format in which layers compute; only GPUs support formats other than float32")
-          .optional("deterministic", &TrainOptions::deterministic,
-                    "use only algorithms that give bit-identical results in every run, also on GPUs, where "
-                    "this is slower (with several GPUs, dtrain sets NCCL_ALGO=Ring)")
-          .optional("clip_norm", &TrainOptions::clip_norm,
-                    "maximum L2 norm of the whole gradient; larger gradients are scaled down",
-                    greater_than<std::optional<double>>(0.0))
-          .optional("clip_value", &TrainOptions::clip_value,
-                    "maximum absolute value of each element of the gradient; larger elements are clipped",
-                    greater_than<std::optional<double>>(0.0))
-          .optional("accumulate", &TrainOptions::accumulate,
-                    "number of microbatches into which each replica's share of a batch is divided; the "
-                    "gradient is the same and takes less memory",
-                    between<int64_t>(1, 2147483647))
-          .optional(
-              "max_time", &TrainOptions::max_time,
-              "time limit of the run, such as '8 hours': the run saves a checkpoint and ends within this "
-              "time; a resumed run has the full time again")
-          .optional("step_timeout", &TrainOptions::step_timeout,
-                    "how long GPUs may make no progress in a step before the run ends with an error, such as "
-                    "'10 minutes'; reading samples and preparing kernels do not count")
-          .optional("peer_timeout", &TrainOptions::peer_timeout,
-                    "how long another process of a run over several machines may give no sign of life before "
-                    "the run ends with an error, such as '30 seconds'")
-          .optional("callbacks", &TrainOptions::callbacks,
-                    "hooks that watch the run, in addition to terminate_on_nan, which is active unless it is "
-                    "given with 'enabled: false' or the list is empty")
-          .optional("groups", &TrainOptions::groups, "weights whose training options differ from the rest")
-          .rule([](const TrainOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
-            if (options.clip_norm && options.clip_value)
-              diagnostics.error(node, "give either 'clip_norm' or 'clip_value', not both");
-          });
+  static const Schema<TrainOptions> schema = make_train_schema();
   return schema;
 }
 
 const Schema<BestOptions>& best_schema() {
   static const auto schema =
       Schema<BestOptions>("Also keep the best checkpoint.")
-          .optional("monitor", &BestOptions::monitor, "the metric, as metrics.jsonl names it")
+          .optional("monitor", &BestOptions::monitor, "the name of the metric in metrics.jsonl")
           .optional("mode", &BestOptions::mode, kMonitorMode);
   return schema;
 }
@@ -174,16 +187,17 @@ namespace {
 
 const Schema<CheckpointOptions>& checkpoint_schema() {
   static const auto schema =
-      Schema<CheckpointOptions>("Which checkpoints are saved, and when.")
-          .optional("every", &CheckpointOptions::every,
-                    "how often: '1 epoch', '200 steps', '10 minutes'; 'auto' is every epoch, but not more "
-                    "than once in ten seconds; the final state is always saved")
-          .optional("keep", &CheckpointOptions::keep, "how many of the newest checkpoints to keep",
+      Schema<CheckpointOptions>("Options for saving checkpoints.")
+          .optional(
+              "every", &CheckpointOptions::every,
+              "interval between checkpoints: '1 epoch', '200 steps' or '10 minutes'; `auto` saves at the end "
+              "of an epoch if the last save was at least ten seconds ago. The final state is always saved")
+          .optional("keep", &CheckpointOptions::keep, "number of the newest checkpoints to keep",
                     at_least<int64_t>(1))
           .optional(
               "best", &CheckpointOptions::best,
-              "also keep the best checkpoint by this metric; a new best is saved at once if a save takes "
-              "less than a twentieth of the time since the last one, else after ten seconds at most");
+              "a metric: the checkpoint with its best value is also kept. It is saved at once if a save "
+              "takes less than a twentieth of the time since the last save, otherwise within ten seconds");
   return schema;
 }
 
@@ -366,7 +380,7 @@ Json run_config_json_schema() {
     const Json path = Json::object()
                           .set("type", "string")
                           .set("title", "path of a YAML file")
-                          .set("description", "the path of a YAML file that holds it");
+                          .set("description", "the path of a YAML file with this part of the configuration");
     Json either = Json::object().set("anyOf", Json::array().push(path).push(std::move(part)));
     for (const char* keyword : {"description", "default"})
       if (const Json* entry = schema.at("properties").at(key).find(keyword)) either.set(keyword, *entry);
@@ -382,6 +396,9 @@ Json run_config_json_schema() {
   describe("metrics", metrics_json_schema().set("default", Json::array()));
   describe("weighted_metrics", metrics_json_schema().set("default", Json::array()));
   describe("class_weight", class_weight_json_schema());
+  // parse_run_config() adds this callback if the key is missing, but not to an empty list.
+  describe("callbacks",
+           Json(train_properties.at("callbacks")).set("default", Json::array().push(kTerminateOnNan)));
   train.set("properties", std::move(train_properties));
   properties.set("model", in_file_or_place("model", model_json_schema()));
   properties.set("dataset", in_file_or_place("dataset", dataset_json_schema()));
