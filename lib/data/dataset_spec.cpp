@@ -115,32 +115,35 @@ void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
 }
 
 Schema<DatasetSpec> make_schema() {
-  Schema<DatasetSpec> schema("Where samples come from and how they are transformed.");
+  Schema<DatasetSpec> schema(
+      "The samples of the training, validation and test splits, and the transforms of the samples.");
   schema
       .optional("root", &DatasetSpec::root,
-                "the folder of the files named below; relative to this file, else to $DTRAIN_DATA")
+                "the folder of the data files; a relative path is searched in the folder of this file, then "
+                "in $DTRAIN_DATA. Default: the folder of this file")
       .optional("train", &DatasetSpec::train,
-                "the samples to train on: a reader, optionally rows: [from, to) and windows: {length: 96, "
-                "horizon: 24}; or split: {of: train, fraction: 0.15, stratify: true}, which draws a part of "
-                "another split with the run's seed")
+                "the samples to train on: a reader, with optional keys `rows: [0, 1000]` (only the first "
+                "1000 samples) and `windows: {length: 96, horizon: 24}` (time series); or `split: {of: test, "
+                "fraction: 0.5}`, which takes samples of another split")
       .optional("validation", &DatasetSpec::validation, "the samples to evaluate after each epoch")
       .optional("test", &DatasetSpec::test, "the samples that `evaluate` uses by default")
-      .optional(
-          "transforms", &DatasetSpec::transforms,
-          "applied in order, each to the columns that its `of` names; without `of`, rescale, normalize and "
-          "standardize apply to the float inputs, reshape and cast to all inputs, one_hot to the targets")
+      .optional("transforms", &DatasetSpec::transforms,
+                "operations on the samples, applied in order. Each changes the inputs and targets that its "
+                "option `of` names; by default, rescale, normalize and standardize change the float inputs, "
+                "reshape and cast all inputs, and one_hot the targets")
       .optional("augment", &DatasetSpec::augment,
-                "random changes to the training images, applied in order before the transforms; drawn in "
-                "every epoch from the seed, the epoch and the sample's index")
-      .optional(
-          "shuffle", &DatasetSpec::shuffle,
-          "whether to shuffle the training split: a full permutation, drawn from the seed in each epoch")
-      .optional("batches", &DatasetSpec::batches,
-                "how samples are put into batches: {bucket_by_length: true} for padded sequences")
+                "random changes to the training images, applied in order before the transforms (mix_up and "
+                "cut_mix: after the transforms). They are drawn in every epoch from the seed, the epoch and "
+                "the sample's index")
+      .optional("shuffle", &DatasetSpec::shuffle,
+                "whether to shuffle the training split: each epoch has a new random order of all samples, "
+                "drawn from the seed")
+      .optional("batches", &DatasetSpec::batches, "options for batches of padded sequences")
       .optional("cache", &DatasetSpec::cache,
-                "where samples are kept after they are read: none, memory, {file: PATH}, or device (also in "
-                "each GPU's memory)")
-      .optional("prefetch", &DatasetSpec::prefetch, "batches read ahead of the step that uses them",
+                "storage for samples that have been read: none, memory, {file: PATH}, or device (memory, and "
+                "also the memory of each GPU)")
+      .optional("prefetch", &DatasetSpec::prefetch,
+                "maximum number of batches that are read before the step that uses them",
                 between<int64_t>(0, 1024))
       .rule([](const DatasetSpec& spec, const ConfigNode& node, Diagnostics& diagnostics) {
         if (!spec.train && !spec.validation && !spec.test)
@@ -217,11 +220,12 @@ std::string absolute_root(const std::string& root, const ConfigNode& node) {
 
 const Schema<BatchOptions>& BatchOptions::schema() {
   static const auto schema =
-      Schema<BatchOptions>("How samples are put into batches.")
+      Schema<BatchOptions>("Options for batches of padded sequences.")
           .example("{bucket_by_length: true}")
-          .optional("bucket_by_length", &BatchOptions::bucket_by_length,
-                    "whether training batches have sequences of similar lengths, and batches of training and "
-                    "validation are cut to their longest sequence; the model needs a mask of the padding");
+          .optional(
+              "bucket_by_length", &BatchOptions::bucket_by_length,
+              "whether a training batch consists of sequences of similar lengths, and batches of training "
+              "and validation are cut to their longest sequence; the model needs a mask of the padding");
   return schema;
 }
 

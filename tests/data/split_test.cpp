@@ -123,7 +123,7 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
   CHECK(contains(error_in("rescale: {scale: 2, of: []}"), "dataset.yaml:2:38: error: rescale: of: expected"));
   CHECK(contains(error_in("rescale: {scale: 2, of: image}"), "rescale: of: expected a list"));
   CHECK(contains(error_in("rescale: {scale: 2, off: [image]}"), "unknown key 'off' in rescale"));
-  CHECK(contains(dataset_json_schema().dump(), "names of the inputs or targets to transform"));
+  CHECK(contains(dataset_json_schema().dump(), "names of the inputs and targets to transform"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a mismatch is an error with both sides and the location") {
@@ -301,7 +301,7 @@ TEST_CASE("the JSON schema of every reader accepts an input as target") {
       if (!registry<Reader>().contains(name)) continue;
       for_each_mapping(options, [&, reader = name](const Json& option_fields) {
         const Json* target = option_fields.find("target");
-        if (target && contains(target->dump(), "the target is this input")) readers.insert(reader);
+        if (target && contains(target->dump(), "the target is the input NAME")) readers.insert(reader);
       });
     }
   });

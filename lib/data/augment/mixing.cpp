@@ -115,23 +115,25 @@ void blend_targets(const Mixing::Blend& blend, const float* partner, int64_t cou
 
 void add_mix_up(Registry<Augmentation>& table) {
   Schema<MixUpOptions> schema(
-      "Blends each sample, its float inputs (images or not) and its float targets (one_hot), with another "
-      "sample of the training split.");
+      "Blends the inputs and targets of each sample with those of another training sample. All inputs and "
+      "targets must be float32; the transform one_hot converts class numbers.");
   schema.example("{alpha: 0.2}");
-  schema.optional("alpha", &MixUpOptions::alpha,
-                  "the blending weight is drawn from the beta distribution with parameters (alpha, alpha)",
-                  between<double>(1e-3, 1e3));
+  schema.optional(
+      "alpha", &MixUpOptions::alpha,
+      "parameter of the beta distribution (alpha, alpha), from which the weight of the sample is drawn",
+      between<double>(1e-3, 1e3));
   table.add<MixUp>("mix_up", schema);
 }
 
 void add_cut_mix(Registry<Augmentation>& table) {
   Schema<CutMixOptions> schema(
-      "Replaces a rectangle of each image with that of another image of the training split. Float targets "
-      "(one_hot) and inputs that are not images are blended by the rectangle's share of the area.");
+      "Replaces a rectangle of each image by the same rectangle of another training image. Targets, and "
+      "inputs that are not images, are blended in proportion to the area of the rectangle. All inputs and "
+      "targets must be float32; the transform one_hot converts class numbers.");
   schema.example("{factor: 1.0}");
   schema.optional("factor", &CutMixOptions::factor,
-                  "the share of the image that stays is drawn from the beta distribution with parameters "
-                  "(factor, factor)",
+                  "parameter of the beta distribution (factor, factor), from which the share of the image "
+                  "that is kept is drawn",
                   between<double>(1e-3, 1e3));
   table.add<CutMix>("cut_mix", schema);
 }

@@ -80,13 +80,15 @@ template <class Options>
 void add_warp_options(Schema<Options>& schema) {
   schema
       .optional("fill_mode", static_cast<FillMode Options::*>(&Options::fill_mode),
-                "how to fill pixels beyond the edges: reflect, wrap, constant (fill_value) or nearest")
+                "values of pixels from beyond the edges: reflect (the image is mirrored), wrap (the image is "
+                "repeated), constant (fill_value) or nearest (the pixel at the edge)")
       .optional("interpolation", static_cast<Interpolation Options::*>(&Options::interpolation),
-                "bilinear or nearest")
+                "interpolation between pixels")
       .optional("fill_value", static_cast<double Options::*>(&Options::fill_value),
-                "the value of filled pixels, for fill_mode constant")
+                "value of pixels from beyond the edges, for fill_mode constant")
       .optional("fill_class", static_cast<int64_t Options::*>(&Options::fill_class),
-                "the class that fills masks, for fill_mode constant", class_numbers_of_bytes());
+                "class of pixels from beyond the edges of a mask, for fill_mode constant",
+                class_numbers_of_bytes());
 }
 
 }  // namespace dtrain

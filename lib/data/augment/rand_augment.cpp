@@ -114,14 +114,15 @@ void add_rand_augment(Registry<Augmentation>& table) {
       "color_degeneration, contrast, sharpness, posterization, solarization, auto_contrast, equalization.");
   schema.example("{num_ops: 2, factor: 0.3}");
   schema
-      .optional("value_range", &Options::value_range, "the range [least, most] of an image's values",
-                two_ascending())
-      .optional("num_ops", &Options::num_ops, "the number of operations, applied one after the other",
+      .optional("value_range", &Options::value_range,
+                "the range [minimum, maximum] of the values of an image", two_ascending())
+      .optional("num_ops", &Options::num_ops, "number of operations, which are applied one after the other",
                 between<int64_t>(1, 100))
       .optional("factor", &Options::factor,
-                "the largest strength of an operation; each strength is drawn from 0 to this",
+                "maximum strength of an operation; the strength of each operation is drawn between 0 and "
+                "this value",
                 between<double>(0, 1))
-      .optional("interpolation", &Options::interpolation, "bilinear or nearest");
+      .optional("interpolation", &Options::interpolation, "interpolation between pixels");
   table.add<RandAugment>("rand_augment", schema);
 }
 

@@ -39,10 +39,12 @@ void add_random_brightness(Registry<Augmentation>& table) {
   schema.example("{factor: 0.2}");
   schema
       .required("factor", &Options::factor,
-                "the range of that number, as a fraction of the range of values; a number f means [-f, f]",
+                "range of the number, as a fraction of the difference between maximum and minimum of "
+                "value_range; a number f means [-f, f]",
                 range_within(-1, 1))
       .optional("value_range", &Options::value_range,
-                "the range [least, most] of an image's values; results are clipped to it", two_ascending());
+                "the range [minimum, maximum] of the values of an image; results are clipped to it",
+                two_ascending());
   table.add<RandomBrightness>("random_brightness", schema);
 }
 

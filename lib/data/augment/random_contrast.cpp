@@ -39,10 +39,12 @@ void add_random_contrast(Registry<Augmentation>& table) {
   schema.example("{factor: 0.2}");
   schema
       .required("factor", &Options::factor,
-                "a number f: the factor is from 1 - f to 1 + f; [lower, upper]: from 1 - lower to 1 + upper",
+                "range of the random factor: a number f means from 1 - f to 1 + f, [lower, upper] means from "
+                "1 - lower to 1 + upper",
                 range_within(-1, 1))
       .optional("value_range", &Options::value_range,
-                "the range [least, most] of an image's values; results are clipped to it", two_ascending());
+                "the range [minimum, maximum] of the values of an image; results are clipped to it",
+                two_ascending());
   table.add<RandomContrast>("random_contrast", schema);
 }
 

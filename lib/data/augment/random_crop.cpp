@@ -100,9 +100,10 @@ void add_random_crop(Registry<Augmentation>& table) {
                 between<int64_t>(1, Size2::kMostExtent))
       .required("width", &RandomCropOptions::width, "width of the crop",
                 between<int64_t>(1, Size2::kMostExtent))
-      .optional("padding", &RandomCropOptions::padding, "pixels of 0 added on all four sides before cropping",
+      .optional("padding", &RandomCropOptions::padding,
+                "number of pixels with value 0 to add on each of the four sides before cropping",
                 between<int64_t>(0, 1 << 20))
-      .optional("fill_class", &RandomCropOptions::fill_class, "the class of the added pixels of masks",
+      .optional("fill_class", &RandomCropOptions::fill_class, "class of the added pixels in a mask",
                 class_numbers_of_bytes());
   table.add<RandomCrop>("random_crop", schema);
 }

@@ -66,15 +66,20 @@ void add_random_erasing(Registry<Augmentation>& table) {
       [](const auto& s) { return s.size() == 2 && s[0] > 0 && s[0] <= s[1] && s[1] <= 1; },
       Json::object().set("minItems", 2).set("maxItems", 2)};
   schema
-      .optional("factor", &Options::factor,
-                "the largest probability of erasing; the probability for an image is drawn from 0 to this",
-                between<double>(0, 1))
+      .optional(
+          "factor", &Options::factor,
+          "maximum probability of erasing; the probability for an image is drawn between 0 and this value",
+          between<double>(0, 1))
       .optional("scale", &Options::scale,
-                "the range of the rectangle's share of the area; its height and its width are each drawn as "
-                "the square root of such a share",
+                "range [minimum, maximum] of the rectangle's area, as a fraction of the image's area. For "
+                "each axis, a fraction is drawn from this range, and its square root is the length of the "
+                "rectangle relative to the image",
                 parts)
-      .optional("fill_value", &Options::fill_value, "the value; normally distributed noise if not given")
-      .optional("value_range", &Options::value_range, "the range [least, most] of an image's values",
+      .optional("fill_value", &Options::fill_value,
+                "value of the pixels in the rectangle; default: normally distributed noise")
+      .optional("value_range", &Options::value_range,
+                "the range [minimum, maximum] of the values of an image, to which the noise or the value is "
+                "clipped",
                 two_ascending());
   table.add<RandomErasing>("random_erasing", schema);
 }

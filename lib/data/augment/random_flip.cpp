@@ -77,9 +77,9 @@ class RandomFlip final : public Augmentation {
 void add_random_flip(Registry<Augmentation>& table) {
   Schema<RandomFlipOptions> schema("Flips each image with probability 1/2.");
   schema.example("{mode: horizontal}");
-  schema.optional(
-      "mode", &RandomFlipOptions::mode,
-      "horizontal (left and right), vertical (top and bottom), or both, each drawn independently");
+  schema.optional("mode", &RandomFlipOptions::mode,
+                  "direction of the flip: horizontal (left and right), vertical (top and bottom), or both, "
+                  "each drawn independently");
   table.add<RandomFlip>("random_flip", schema);
 }
 

@@ -26,7 +26,7 @@ void add_random_rotation(Registry<Augmentation>& table) {
   Schema<Options> schema("Rotates each image about its center.");
   schema.example("{factor: 0.05}");
   schema.required("factor", &Options::factor,
-                  "the range of the angle, as a fraction of a full turn; a number f means [-f, f]", turns());
+                  "range of the angle, as a fraction of a full turn; a number f means [-f, f]", turns());
   add_warp_options(schema);
   table.add<WarpAugmentation<Options>>("random_rotation", schema);
 }

@@ -22,10 +22,10 @@ void add_random_translation(Registry<Augmentation>& table) {
   schema.example("{height_factor: 0.1, width_factor: 0.1}");
   schema
       .required("height_factor", &Options::height_factor,
-                "the range of the shift down, as a fraction of the height; a number f means [-f, f]",
+                "range of the shift down, as a fraction of the height; a number f means [-f, f]",
                 range_within(-1, 1))
       .required("width_factor", &Options::width_factor,
-                "the range of the shift to the right, as a fraction of the width; a number f means [-f, f]",
+                "range of the shift to the right, as a fraction of the width; a number f means [-f, f]",
                 range_within(-1, 1));
   add_warp_options(schema);
   table.add<WarpAugmentation<Options>>("random_translation", schema);

@@ -23,12 +23,12 @@ void add_random_zoom(Registry<Augmentation>& table) {
   schema.example("{height_factor: 0.2}");
   schema
       .required("height_factor", &Options::height_factor,
-                "the range of the relative change in height: positive zooms out, negative zooms in; a number "
-                "f means [-f, f]",
+                "range of the relative change in height: positive zooms out, negative zooms in; a number f "
+                "means [-f, f]",
                 range_within(-1, 1))
       .optional("width_factor", &Options::width_factor,
-                "the range of the relative change in width; if not given, it is the change in height, which "
-                "keeps proportions",
+                "range of the relative change in width; default: the width changes like the height, so that "
+                "proportions are kept",
                 range_within<std::optional<UniformRange>>(-1, 1));
   add_warp_options(schema);
   table.add<WarpAugmentation<Options>>("random_zoom", schema);

@@ -39,12 +39,12 @@ class FileCache final : public Cache {
 
 void add_file_cache(Registry<Cache>& table) {
   Schema<FileCacheOptions> schema(
-      "Decodes all samples once, to files that later runs map into memory; the files are rebuilt when the "
-      "data or its options change. Runs of the same data can share them at the same time; each data set "
-      "needs its own path.");
+      "Decodes all samples once and writes them to files, which later runs map into memory. The files are "
+      "written again when the data or their options change. Several runs of the same data can use the files "
+      "at the same time; each data set needs its own path.");
   schema.example("{path: /tmp/mnist-cache}");
   schema.required("path", &FileCacheOptions::path,
-                  "the path of the files, to which the split's name is added: PATH.train, ...");
+                  "path of the files; the split's name is added to it: PATH.train, ...");
   table.add<FileCache>("file", schema);
 }
 

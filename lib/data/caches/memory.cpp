@@ -94,8 +94,9 @@ void add_device_cache(Registry<Cache>& table) {
 
 void add_memory_cache(Registry<Cache>& table) {
   table.add<MemoryCache>(
-      "memory", Schema<MemoryCacheOptions>(
-                    "Decodes all samples at the start and keeps them in memory, in the file's type."));
+      "memory",
+      Schema<MemoryCacheOptions>(
+          "Decodes all samples at the start and keeps them in memory, in the data type of the file."));
 }
 
 }  // namespace dtrain

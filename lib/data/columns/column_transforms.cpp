@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 1> kCommonKeys{"of"};
 /// Adds `of` to a transform's option fields.
 Json with_of(const Json& options) {
   Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
-  return Json(options).set("of", of.set("description", "names of the inputs or targets to transform"));
+  return Json(options).set("of", of.set("description", "names of the inputs and targets to transform"));
 }
 
 /// Drops trailing extents of 1, which do not change a row.

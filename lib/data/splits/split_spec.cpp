@@ -12,7 +12,7 @@ namespace dtrain {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSplitKeys{"rows", "windows"};
-constexpr const char* kInputTarget = "the target is this input, as it is after the transforms";
+constexpr const char* kInputTarget = "the target is the input NAME, after the transforms";
 constexpr std::array<std::string_view, 1> kTarget{"target"}, kTargets{"targets"};
 
 bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
@@ -129,7 +129,8 @@ Json with_input_target(const Json& fields) {
 /// Adds the keys that all splits have: rows, windows, and targets that are inputs.
 Json with_common_keys(const Json& readers) {
   Json rows = json_type("array").set("items", json_type("integer").set("minimum", 0)).set("minItems", 2);
-  rows.set("maxItems", 2).set("description", "only the samples [from, to)");
+  rows.set("maxItems", 2)
+      .set("description", "[from, to]: keeps only samples n with from <= n < to, counted from 0");
   const Json windows =
       SchemaDefinitions::define("windows", [] { return WindowsOptions::schema().json_schema(); });
   return with_fields(with_option_fields(readers, with_input_target), [&](const Json& reader) {
@@ -143,14 +144,16 @@ const Schema<DrawnSplit>& DrawnSplit::schema() {
   static const auto all =
       Schema<DrawnSplit>("Draws samples from another split by the seed; the other split keeps the rest.")
           .required("of", &DrawnSplit::of, "the split to draw from: train, validation or test")
-          .required("fraction", &DrawnSplit::fraction, "the share of that split's samples to take",
+          .required("fraction", &DrawnSplit::fraction,
+                    "the fraction of the samples of the split `of` to take",
                     Check<double>{"a fraction between 0 and 1",
                                   [](const double& value) { return value > 0 && value < 1; },
                                   Json::object().set("exclusiveMinimum", 0).set("exclusiveMaximum", 1)})
-          .optional("stratify", &DrawnSplit::stratify,
-                    "takes the same fraction of each class of the (first) target, rounded to whole samples")
+          .optional(
+              "stratify", &DrawnSplit::stratify,
+              "whether to take the same fraction of each class of the first target, rounded to whole samples")
           .optional("seed", &DrawnSplit::seed,
-                    "the seed of the draw, by default the run's; set it to keep the same split in runs with "
+                    "seed of the draw; default: the run's seed. Set it to keep the same split in runs with "
                     "different seeds");
   return all;
 }

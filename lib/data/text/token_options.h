@@ -53,16 +53,17 @@ template <class Options>
 void add_token_fields(Schema<Options>& schema) {
   schema
       .optional("tokens", static_cast<TokenKind Options::*>(&Options::tokens),
-                "the units into which the text is divided: bytes (ids 0 to 255); words (between spaces); or "
+                "the units into which the text is divided: bytes (ids 0 to 255), words (between spaces), or "
                 "bpe (byte pair encoding: frequent sequences of bytes, learned from the training split)")
       .optional("vocabulary", static_cast<std::optional<int64_t> Options::*>(&Options::vocabulary),
-                "the number of different tokens of words and bpe: the most frequent words, where id 0 is "
-                "padding and id 1 any other word; or the 256 bytes and the sequences learned by bpe",
+                "maximum number of different tokens; required for words and bpe. words: id 0 is padding, id "
+                "1 any unknown word, then come the most frequent words. bpe: ids 0 to 255 are the bytes, "
+                "then come the learned sequences",
                 between<std::optional<int64_t>>(1, INT32_MAX))
       .optional("standardize",
                 static_cast<std::optional<TextStandardization> Options::*>(&Options::standardize),
-                "changes to the text before it is divided into words: lower_and_strip_punctuation, lower, "
-                "strip_punctuation or none, for ASCII characters as in Keras's TextVectorization. Default: "
+                "changes to the text before it is divided into words: lower case, no punctuation, both or "
+                "none; only ASCII characters change, as in Keras's TextVectorization. Default: "
                 "lower_and_strip_punctuation")
       .rule([](const Options& options, const ConfigNode& node, Diagnostics& diagnostics) {
         check_token_options(options, node, diagnostics);

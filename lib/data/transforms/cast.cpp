@@ -24,10 +24,10 @@ class Cast final : public Transform {
 
 void add_cast(Registry<Transform>& table) {
   Schema<CastOptions> schema(
-      "Converts the inputs to another type; rounds toward zero, and replaces values out of range with the "
-      "nearest value in range.");
+      "Converts the inputs to another type. Conversions to integers round toward zero, and replace values "
+      "out of range by the nearest value in range.");
   schema.example("{dtype: float32}");
-  schema.required("dtype", &CastOptions::dtype, "float32, int32 or uint8");
+  schema.required("dtype", &CastOptions::dtype, "the new type");
   table.add<Cast>("cast", schema);
 }
 

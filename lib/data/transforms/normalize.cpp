@@ -51,11 +51,12 @@ void add_normalize(Registry<Transform>& table) {
                                    },
                                    Json::object()};
   Schema<NormalizeOptions> schema(
-      "Subtracts a mean from the float inputs and divides them by a standard deviation; they become "
-      "float32.");
+      "Subtracts a given mean from the values of the float inputs and divides by a given standard deviation; "
+      "the results are float32.");
   schema.example("{mean: [0.49, 0.48, 0.45], std: [0.25, 0.24, 0.26]}");
-  schema.required("mean", &NormalizeOptions::mean, "a number, or one per channel (the last axis)")
-      .required("std", &NormalizeOptions::std, "a number, or one for each channel", positive)
+  schema.required("mean", &NormalizeOptions::mean, "the mean: one number, or one per channel (last axis)")
+      .required("std", &NormalizeOptions::std, "the standard deviation: one number, or one per channel",
+                positive)
       .rule([](const NormalizeOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         const size_t mean = options.mean.values.size(), std = options.std.values.size();
         if (mean != std && mean != 1 && std != 1)

@@ -30,9 +30,11 @@ class OneHot final : public Transform {
 }  // namespace
 
 void add_one_hot(Registry<Transform>& table) {
-  Schema<OneHotOptions> schema("Converts the targets, labels from 0 to classes - 1, to one-hot vectors.");
+  Schema<OneHotOptions> schema(
+      "Converts targets that are class numbers from 0 to classes - 1 to one-hot vectors.");
   schema.example("{classes: 10}");
-  schema.required("classes", &OneHotOptions::classes, "the length of the vectors", at_least<int64_t>(1));
+  schema.required("classes", &OneHotOptions::classes, "number of classes, the length of the vectors",
+                  at_least<int64_t>(1));
   table.add<OneHot>("one_hot", schema);
 }
 

@@ -24,7 +24,7 @@ class Rescale final : public Transform {
 
 void add_rescale(Registry<Transform>& table) {
   Schema<RescaleOptions> schema(
-      "Multiplies the float inputs by a number and adds another; they become float32.");
+      "Multiplies the values of the float inputs by `scale` and adds `offset`; the results are float32.");
   schema.example("{scale: 1/255}");
   schema.required("scale", &RescaleOptions::scale, "the factor")
       .optional("offset", &RescaleOptions::offset, "the number added after multiplying");

@@ -31,9 +31,9 @@ class Reshape final : public Transform {
 }  // namespace
 
 void add_reshape(Registry<Transform>& table) {
-  Schema<ReshapeOptions> schema("Changes the shape of the inputs; keeps the number of elements.");
+  Schema<ReshapeOptions> schema("Changes the shape of the inputs, but not the number of elements.");
   schema.example("{shape: [28, 28, 1]}");
-  schema.required("shape", &ReshapeOptions::shape, "a sample's new shape, without the batch axis");
+  schema.required("shape", &ReshapeOptions::shape, "new shape of a sample, without the batch axis");
   table.add<Reshape>("reshape", schema);
 }
 

@@ -44,8 +44,9 @@ class Standardize final : public Transform {
 void add_standardize(Registry<Transform>& table) {
   table.add<Standardize>(
       "standardize", Schema<StandardizeOptions>(
-                         "Subtracts the mean of each channel (the last axis: a table's column) of the float "
-                         "inputs and divides by its standard deviation. Both are computed over the training "
+                         "Subtracts the mean of each channel from the float inputs and divides by the "
+                         "channel's standard deviation. The channels are along the last axis; in a table, "
+                         "they are the columns. Means and standard deviations are computed over the training "
                          "split and kept in the checkpoint. Constant channels are only shifted."));
 }
 

@@ -14,18 +14,22 @@ Schema<WindowsOptions> make_windows_schema() {
       "Makes overlapping windows of a reader's rows (csv, npy, hdf5): a sample has `length` consecutive rows "
       "of one series as inputs [length, features], and the targets of the next `horizon` rows.");
   schema.example("{length: 96, horizon: 24, by: series_id, time: timestamp}");
-  schema.required("length", &WindowsOptions::length, "rows of a window's inputs", between<int64_t>(1, kMost))
-      .optional("horizon", &WindowsOptions::horizon, "rows to predict after them", between<int64_t>(1, kMost))
+  schema
+      .required("length", &WindowsOptions::length,
+                "number of consecutive rows that are the inputs of a sample", between<int64_t>(1, kMost))
+      .optional("horizon", &WindowsOptions::horizon, "number of rows to predict after the inputs",
+                between<int64_t>(1, kMost))
       .optional("stride", &WindowsOptions::stride,
-                "rows from the beginning of one window to that of the next", between<int64_t>(1, kMost))
+                "number of rows from the start of one window to the start of the next",
+                between<int64_t>(1, kMost))
       .optional("by", &WindowsOptions::by,
                 "the column (csv), file (npy) or dataset (hdf5) that names each row's series; windows do not "
                 "cross series. Default: all rows are one series")
       .optional("time", &WindowsOptions::time,
-                "the column, file or dataset of each row's time, a number or a date, by which the rows of a "
-                "series are sorted. Default: rows are in the file's order")
+                "the column (csv), file (npy) or dataset (hdf5) with each row's time, a number or a date; "
+                "the rows of a series are sorted by time. Default: rows are in the file's order")
       .optional("past_targets", &WindowsOptions::past_targets,
-                "csv: whether the targets' columns are inputs, too. Default: true")
+                "csv: whether past values of the target columns are also inputs. Default: true")
       .rule([](const WindowsOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.by && options.by == options.time)
           diagnostics.error(node,

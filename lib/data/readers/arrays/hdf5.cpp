@@ -200,9 +200,11 @@ std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::stri
 }
 
 void add_hdf5(Registry<Reader>& table) {
-  Schema<Hdf5Options> schema("Datasets of an HDF5 file whose first axis counts the samples; read by slices.");
+  Schema<Hdf5Options> schema(
+      "Datasets of an HDF5 file with the samples along their first axis. Only the slices that a batch needs "
+      "are read.");
   schema.example("{file: train.h5, input: images, target: labels}");
-  schema.required("file", &Hdf5Options::file, "the file");
+  schema.required("file", &Hdf5Options::file, "path of the file");
   table.add<Hdf5Reader>("hdf5", add_array_names(schema, "the dataset"));
 }
 

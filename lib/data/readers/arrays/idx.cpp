@@ -81,7 +81,7 @@ std::shared_ptr<const Column> open_idx(const std::string& path) {
 }
 
 void add_idx(Registry<Reader>& table) {
-  Schema<IdxOptions> schema("Files in MNIST's format (.gz or plain), one array each.");
+  Schema<IdxOptions> schema("Files in the format of MNIST (IDX, plain or .gz), with one array in each file.");
   schema.example("{input: train-images-idx3-ubyte.gz, target: train-labels-idx1-ubyte.gz}");
   table.add<IdxReader>("idx", add_array_names(schema, "the file"));
 }

@@ -135,7 +135,7 @@ std::shared_ptr<const Column> open_npy(const std::string& path) {
 }
 
 void add_npy(Registry<Reader>& table) {
-  Schema<NpyOptions> schema("NumPy's .npy files, one array each.");
+  Schema<NpyOptions> schema("NumPy's .npy files, with one array in each file.");
   schema.example("{input: images.npy, target: labels.npy}");
   table.add<NpyReader>("npy", add_array_names(schema, "the file"));
 }

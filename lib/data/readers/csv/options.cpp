@@ -126,14 +126,16 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
 }
 
 Schema<CsvLabels> make_labels_schema() {
-  Schema<CsvLabels> schema("The labels of a sample, which may have several: 0 or 1 for each label.");
+  Schema<CsvLabels> schema(
+      "The labels of a sample, which may have several labels: the target is 0 or 1 for each label.");
   schema
       .optional("columns", &CsvLabels::columns,
-                "a column of 0 and 1 for each label; the columns' names are the labels")
+                "one column for each label, with values 0 and 1; the names of the columns are the labels")
       .optional("column", &CsvLabels::column,
-                "instead of columns: one column of texts with the labels of each row, such as red;round; an "
-                "empty text means no label")
-      .optional("separator", &CsvLabels::separator, "the character between the labels in such a text",
+                "in place of `columns`: one column with a text that lists the labels of the row, such as "
+                "red;round; an empty text means no label")
+      .optional("separator", &CsvLabels::separator,
+                "the character between the labels in the texts of `column`",
                 Check<std::string>{"one character", [](const std::string& text) { return text.size() == 1; },
                                    Json::object().set("minLength", 1).set("maxLength", 1)})
       .rule([](const CsvLabels& labels, const ConfigNode& node, Diagnostics& diagnostics) {
@@ -148,76 +150,76 @@ Schema<CsvLabels> make_labels_schema() {
 void add_value_options(Schema<CsvOptions>& schema) {
   schema
       .optional("dates", &CsvOptions::dates,
-                "columns of dates, and the features that each becomes, in this order: year, month, day, "
-                "weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, with the time of day as "
-                "a fraction), day_of_year")
+                "columns of dates, each with a list of features to make from the date, in the order of the "
+                "list: year, month, day, weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, "
+                "with the time of day as a fraction), day_of_year")
       .optional("dayfirst", &CsvOptions::dayfirst,
-                "dates: whether to read 02/01/2026 as January 2 if no date of the column has a number above "
-                "12 in either position (as in pandas). Default: false")
+                "for `dates`: whether 02/01/2026 means January 2 (true) or February 1 (false) if no date of "
+                "the column has a number above 12 that decides it (as in pandas). Default: false")
       .optional("amounts", &CsvOptions::amounts,
-                "columns of numbers with a currency, thousands separators, a percent sign (4.2% is 4.2), or "
-                "in parentheses if negative")
+                "columns of numbers written with a currency, thousands separators, a percent sign (4.2% is "
+                "4.2), or parentheses for negative numbers")
       .optional("indicators", &CsvOptions::indicators,
-                "columns of an input that are followed by an additional feature: 1 if the value is missing, "
-                "else 0; true: all columns of numbers with missing values in the training file")
+                "columns that get an additional feature: 1 if the value is missing, else 0; true: all "
+                "columns of numbers with missing values in the training file")
       .optional("na_values", &CsvOptions::na_values,
-                "texts that mark a missing value, in addition to the usual ones (as in pandas)")
-      .optional("decimal", &CsvOptions::decimal, "the decimal point of all numbers. Default: .",
-                optional_character())
-      .optional("thousands", &CsvOptions::thousands,
-                "the separator between thousands in all numbers; if not given, numbers have no separator",
+                "texts that mark a missing value, in addition to empty values, NA, null, ? and others (as in "
+                "pandas)")
+      .optional("decimal", &CsvOptions::decimal,
+                "the decimal separator of all numbers, such as `,`. Default: `.`", optional_character())
+      .optional("thousands", &CsvOptions::thousands, "the thousands separator of all numbers. Default: none",
                 optional_character())
       .optional("comment", &CsvOptions::comment,
-                "the character that begins a comment, which ends with its line. Default: none",
+                "the character that starts a comment, which ends at the end of the line. Default: none",
                 optional_character())
       .optional("text", &CsvOptions::text,
-                "columns of text, and how each becomes ids of tokens in an int32 input: the input with the "
-                "column's name, the input to which 'inputs' assigns the column, or the model's only input");
+                "columns of text, each with options for its tokens. The token ids of a column go to an int32 "
+                "input: the input to which `inputs` assigns the column, the input with the column's name, or "
+                "the model's only input");
 }
 
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
-      "Text (.gz or plain) with one sample per line: numbers between delimiters, and texts for classes and "
-      "categories. Columns are selected by their name in the header or by their index; negative indices "
-      "count from the end.");
+      "A table as text (plain or .gz), with one sample per line: values between delimiters, which are "
+      "numbers or, for classes and categories, texts. Columns are selected by their name in the header or by "
+      "their index from 0; negative indices count from the end.");
   schema.example("{file: train.csv, header: true, target: class, categories: [colour], fill: mean}");
-  schema.required("file", &CsvOptions::file, "the file")
+  schema.required("file", &CsvOptions::file, "path of the file")
       .optional("target", &CsvOptions::target,
-                "the column of the only target; texts are class names, which are sorted and numbered from 0; "
-                "or a list of columns of numbers, for an output with several numbers")
+                "the column of the only target, whose texts are class names, sorted and numbered from 0; or "
+                "a list of columns of numbers, for an output with several numbers")
       .optional("targets", &CsvOptions::targets, "the column or columns of each target, by output name")
       .optional("labels", &CsvOptions::labels,
-                "instead of a target: the columns of labels, if a sample may have several")
+                "in place of a target, if a sample may have several labels: the columns of the labels")
       .optional("header", &CsvOptions::header,
-                "whether the first line holds the columns' names; in validation, test and prediction files "
-                "that also have a header, columns are found by name, in any order")
+                "whether the first line contains the names of the columns; in validation, test and "
+                "prediction files that also have a header, columns are found by name, in any order")
       .optional("delimiter", &CsvOptions::delimiter,
-                "the character between values, or whitespace for any number of spaces and tabs",
+                "the character between values, or `whitespace` for any number of spaces and tabs",
                 csv_delimiter_check())
       .optional("columns", &CsvOptions::columns,
-                "the columns that make the model's only input, in this order; if not given, all columns "
-                "without another use")
+                "the columns of the model's only input, in this order; default: all columns that no other "
+                "option uses")
       .optional("drop", &CsvOptions::drop, "columns to ignore")
       .optional("inputs", &CsvOptions::inputs,
-                "the column or the list of columns of each model input, by name; one input may be left out "
-                "and gets all other columns")
+                "the column or list of columns of each model input, by input name; one input may be left "
+                "out: it gets all remaining columns")
       .optional("categories", &CsvOptions::categories,
-                "columns whose values are names: each value, in sorted order, becomes a 0/1 feature, or an "
-                "index in an int32 input; for a target, class names even if they look like numbers")
+                "columns of categories: each value, in sorted order, becomes a feature of 0 and 1 or, in an "
+                "int32 input, an index. If a column of a target is listed, its values are class names even "
+                "if they look like numbers")
       .optional("unknown", &CsvOptions::unknown,
-                "how to treat a category that the training file does not have: error; or other, which gives "
-                "it index 0 (known categories begin at 1) or none of the features")
-      .optional(
-          "fill", &CsvOptions::fill,
-          "the replacement for a missing value: mean or median (of the training split), or a number; if not "
-          "given, a missing value is an error")
+                "what to do with a category that the training file does not have: `error`, or `other`: its "
+                "index is 0 (indices of known categories begin at 1), or all of its features are 0")
+      .optional("fill", &CsvOptions::fill,
+                "replacement of missing numbers: the mean or median of the training split, or a number; if "
+                "not given, a missing number is an error")
       .optional("id", &CsvOptions::id, "the column that names the samples in predictions and messages")
-      .optional(
-          "weight", &CsvOptions::weight,
-          "the column of sample weights, numbers of at least 0 by which the samples' losses are multiplied")
+      .optional("weight", &CsvOptions::weight,
+                "the column of sample weights: numbers of at least 0 that multiply the losses of the samples")
       .optional("missing_target", &CsvOptions::missing_target,
-                "how to treat a row without a target: error; or skip, which leaves it out. Rows that are "
-                "left out do not count in row numbers. Default: error");
+                "what to do with a row without a target: `error`, or `skip`: it is left out and does not "
+                "count in row numbers. Default: error");
   add_value_options(schema);
   schema.rule(check_characters)
       .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
@@ -271,11 +273,11 @@ const Schema<CsvLabels>& CsvLabels::schema() {
 
 const Schema<CsvTextColumn>& CsvTextColumn::schema() {
   static const auto all = [] {
-    Schema<CsvTextColumn> schema("How a column of text becomes the ids of its tokens.");
+    Schema<CsvTextColumn> schema("Options for the tokens of a column of text.");
     add_token_fields(schema);
     schema.optional("length", &CsvTextColumn::length,
-                    "the number of tokens of a sample; longer texts are cut, shorter ones get id 0 at their "
-                    "end. If not given, that of the model's input",
+                    "number of tokens of a sample: longer texts are cut, shorter texts are padded with id 0. "
+                    "Default: the length of the model's input",
                     between<std::optional<int64_t>>(1, INT32_MAX));
     return schema;
   }();

@@ -144,7 +144,7 @@ void add_cifar10(Registry<Reader>& table) {
                                              Json::object().set("minItems", 1)};
   Schema<Cifar10Options> schema("The binary version of CIFAR-10: images of 32x32x3 bytes and their classes.");
   schema.example("{files: [data_batch_1.bin, data_batch_2.bin]}");
-  schema.required("files", &Cifar10Options::files, "the .bin files, in order", some);
+  schema.required("files", &Cifar10Options::files, "paths of the .bin files, in order", some);
   table.add<Cifar10Reader>("cifar10", schema);
 }
 

@@ -120,8 +120,8 @@ class Hdf5Pictures final : public PictureSource {
 
 const Schema<PictureHdf5>& PictureHdf5::schema() {
   static const auto all = [] {
-    Schema<PictureHdf5> schema("Datasets of an HDF5 file whose first axis counts the images.");
-    schema.required("file", &PictureHdf5::file, "the file");
+    Schema<PictureHdf5> schema("Datasets of an HDF5 file with the images along their first axis.");
+    schema.required("file", &PictureHdf5::file, "path of the file");
     return add_array_names(schema, "the dataset");
   }();
   return all;

@@ -198,20 +198,23 @@ void check_target_images(const ImagesOptions& options, const ConfigNode& node, D
 
 void add_images(Registry<Reader>& table) {
   Schema<ImagesOptions> schema(
-      "JPEG, PNG and BMP files, in one folder per class, listed in a CSV file or stored in HDF5. They are "
-      "rotated according to EXIF and resized bilinearly with antialiasing to [height, width, channels] with "
-      "values from 0 to 255. Without a target, all files below the folder are read.");
+      "JPEG, PNG and BMP files: in one folder per class, listed in a CSV file, or stored in HDF5. Images are "
+      "rotated according to EXIF and resized bilinearly with antialiasing to [height, width, channels], with "
+      "values from 0 to 255. If no targets are needed, all files in the folder and its subfolders are read.");
   schema.example("{directory: flowers/train, size: [224, 224], resize: crop}");
   schema
       .optional("directory", &ImagesOptions::directory,
-                "the folder with one folder per class; with csv, the folder to which its paths are relative "
-                "(if not given, the csv file's own)")
+                "the folder with one subfolder per class. With `csv`: the folder to which the paths in the "
+                "table are relative (default: the folder of the CSV file). With `target_images`: the folder "
+                "of the input images")
       .optional("csv", &ImagesOptions::csv, "a table that lists the images and their targets")
-      .optional("hdf5", &ImagesOptions::hdf5,
-                "an HDF5 file with encoded images: bytes of variable length, or rows of bytes")
+      .optional(
+          "hdf5", &ImagesOptions::hdf5,
+          "an HDF5 file with encoded images (JPEG, PNG or BMP): each element of the dataset is the bytes of "
+          "one image, of variable length, or each row of a two-dimensional dataset of bytes is an image")
       .optional("target_images", &ImagesOptions::target_images,
-                "targets that are images: the folder with the target of each image in 'directory', or how to "
-                "read the targets that 'csv' lists (target_image)");
+                "for targets that are images: the folder with the target of each image in `directory`, or "
+                "options for the target images that `csv` lists (`target_image`)");
   add_picture_fields(schema);
   schema
       .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {

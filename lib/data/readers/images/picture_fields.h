@@ -19,7 +19,7 @@ inline void check_one_picture(const ReadRequest& request) {
 
 /// Checks a number of channels.
 inline Check<std::optional<int64_t>> picture_channels() {
-  return {"1 (grey), 3 (RGB) or 4 (RGB and alpha)",
+  return {"1 (grayscale), 3 (RGB) or 4 (RGB and alpha)",
           [](const std::optional<int64_t>& n) { return !n || *n == 1 || *n == 3 || *n == 4; },
           Json::object().set("enum", Json::array().push(1).push(3).push(4))};
 }
@@ -29,18 +29,19 @@ template <class Options>
 void add_picture_fields(Schema<Options>& schema) {
   schema
       .optional("size", static_cast<std::optional<Size2> Options::*>(&Options::size),
-                "[height, width]; if not given, that of the model's input")
-      .optional(
-          "resize", static_cast<Resize Options::*>(&Options::resize),
-          "stretch (scales each axis by its own factor), crop (keeps the center) or pad (adds black borders)")
+                "[height, width]; default: the size of the model's input")
+      .optional("resize", static_cast<Resize Options::*>(&Options::resize),
+                "how to fit an image to `size`: stretch (scales each axis by its own factor), crop (keeps "
+                "proportions and cuts to the center) or pad (keeps proportions and adds black borders)")
       .optional("channels", static_cast<std::optional<int64_t> Options::*>(&Options::channels),
-                "1 (grey), 3 (RGB) or 4 (RGB and alpha); if not given, that of the model's input",
+                "1 (grayscale), 3 (RGB) or 4 (RGB and alpha); default: the channels of the model's input",
                 picture_channels())
       .optional("on_error", static_cast<OnError Options::*>(&Options::on_error),
-                "how to treat a file that is not a complete image: error; or skip, which leaves it out. skip "
-                "decodes all files once before the run and reports how many it left out")
+                "what to do with a file that is not a complete image: `error`, or `skip`: it is left out. "
+                "`skip` decodes all files once before the run and reports how many it left out")
       .optional("class_names", &Options::class_names,
-                "the classes in the order of their indices; if not given, they are sorted", distinct_names());
+                "names of the classes, in the order of their indices; default: the names in the data, sorted",
+                distinct_names());
 }
 
 }  // namespace dtrain

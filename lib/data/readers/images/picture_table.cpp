@@ -157,24 +157,24 @@ ReadTable read_paths(const PictureTable& table) {
 const Schema<PictureCsv>& PictureCsv::schema() {
   static const auto all =
       Schema<PictureCsv>("A CSV file with one row per image.")
-          .required("file", &PictureCsv::file, "the file")
-          .required("path", &PictureCsv::path, "the column of the images' paths, by name or index")
+          .required("file", &PictureCsv::file, "path of the file")
+          .required("path", &PictureCsv::path, "the column with the paths of the images, by name or index")
           .optional("extension", &PictureCsv::extension, "an extension to append to the paths, such as .jpg")
           .optional("target", &PictureCsv::target,
-                    "the column of the only target: a number, or the name of a class")
+                    "the column of the only target, whose values are numbers or class names")
           .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
           .optional("labels", &PictureCsv::labels,
-                    "instead of a target: the columns of labels, if an image may have several")
+                    "in place of a target, if an image may have several labels: the columns of the labels")
           .optional("target_image", &PictureCsv::target_image,
-                    "the column of the paths of the targets if these are images (see target_images)")
-          .optional("weight", &PictureCsv::weight,
-                    "the column of sample weights, numbers of at least 0 by which the samples' losses are "
-                    "multiplied")
+                    "if the targets are images: the column with their paths (see target_images)")
+          .optional(
+              "weight", &PictureCsv::weight,
+              "the column of sample weights: numbers of at least 0 that multiply the losses of the samples")
           .optional("header", &PictureCsv::header,
-                    "whether the first line holds the columns' names; default: true if columns are selected "
-                    "by name")
+                    "whether the first line contains the names of the columns; default: true if columns are "
+                    "selected by name")
           .optional("delimiter", &PictureCsv::delimiter,
-                    "the character between values, or whitespace for any number of spaces and tabs",
+                    "the character between values, or `whitespace` for any number of spaces and tabs",
                     csv_delimiter_check())
           .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
             if (options.target && !options.targets.empty())

@@ -84,22 +84,23 @@ std::pair<fs::path, fs::path> without_common_start(const std::string& one, const
 
 const Schema<TargetImages>& TargetImages::schema() {
   static const auto all = [] {
-    Schema<TargetImages> schema("Targets that are images: masks of classes, or images to be computed.");
+    Schema<TargetImages> schema(
+        "Targets that are images: masks of classes, or images that the model computes.");
     schema
         .optional("directory", &TargetImages::directory,
-                  "the folder of the targets: each has the name of its image in the reader's 'directory', "
-                  "apart from the extension")
+                  "the folder of the target images: each has the same name as its image in the reader's "
+                  "`directory`, apart from the extension")
         .optional("classes", &TargetImages::classes,
-                  "for masks: numbers, if the values of a PNG (gray levels or palette indices) are class "
-                  "numbers; or the gray level or the color of each class, in the order of their numbers: "
-                  "[0, 255], [\"#000000\", \"#ff8000\"]. If not given, the targets are images with values "
-                  "from 0 to 255")
+                  "for masks: `numbers` if the values of a PNG (gray levels or palette indices) are class "
+                  "numbers, or a list of the gray level or color of each class, in the order of the class "
+                  "numbers: [0, 255], [\"#000000\", \"#ff8000\"]. If not given, the targets are images with "
+                  "values from 0 to 255")
         .optional("size", &TargetImages::size,
-                  "[height, width]; if not given, that of the model's target, or of the images if the "
-                  "model takes any size")
+                  "[height, width]; default: the size of the model's target, or of the images if the model "
+                  "takes any size")
         .optional("channels", &TargetImages::channels,
-                  "1 (gray), 3 (RGB) or 4 (RGB and alpha), not for masks; if not given, that of the model's "
-                  "target",
+                  "1 (grayscale), 3 (RGB) or 4 (RGB and alpha), not for masks; default: the channels of the "
+                  "model's target",
                   picture_channels())
         .rule([](const TargetImages& options, const ConfigNode& node, Diagnostics& diagnostics) {
           if (options.classes && options.channels)

@@ -131,17 +131,17 @@ class WebDatasetReader final : public Reader {
 
 void add_webdataset(Registry<Reader>& table) {
   Schema<WebDatasetOptions> schema(
-      "Uncompressed tar archives (shards) as WebDataset writes them. A sample consists of consecutive files "
-      "with the same name up to the first dot, such as 17.jpg and 17.cls. Samples can be read in any order; "
-      "images are read as by the reader images.");
+      "Uncompressed tar archives (shards) in the format of WebDataset. A sample consists of consecutive "
+      "files with the same name up to the first dot, such as 17.jpg and 17.cls. Samples can be read in any "
+      "order. Images are decoded and resized as in the reader `images`.");
   schema.example("{files: \"shards/train-{000000..000146}.tar\", size: [224, 224], resize: crop}");
   schema
       .required("files", &WebDatasetOptions::files,
-                "the archives, in order: {000..146} and {a,b} expand to all names, *, ? and [...] to the "
-                "existing files that match")
-      .optional(
-          "target", &WebDatasetOptions::target,
-          "the extension of the targets' files, each of which holds a class index, a class name or a number");
+                "paths of the archives, in order: {000..146} and {a,b} expand to all names; *, ? and [...] "
+                "expand to the existing files that match")
+      .optional("target", &WebDatasetOptions::target,
+                "the extension of the files with the targets; each contains a class index, a class name or a "
+                "number");
   add_picture_fields(schema);
   table.add<WebDatasetReader>("webdataset", schema);
 }

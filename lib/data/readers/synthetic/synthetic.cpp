@@ -28,7 +28,7 @@ struct SyntheticInput {
   static const Schema<SyntheticInput>& schema() {
     static const auto all =
         Schema<SyntheticInput>("The distribution of the inputs.")
-            .optional("distribution", &SyntheticInput::distribution, "uniform or normal")
+            .optional("distribution", &SyntheticInput::distribution, "distribution of float inputs")
             .optional("low", &SyntheticInput::low, "uniform: the lowest value")
             .optional("high", &SyntheticInput::high, "uniform: the upper bound, which is not included")
             .optional("mean", &SyntheticInput::mean, "normal: the mean")
@@ -58,7 +58,7 @@ struct SyntheticTarget {
                       "the number of classes: the target is a label from 0 to classes - 1",
                       at_least(std::optional<int64_t>(1)))
             .optional("shape", &SyntheticTarget::shape,
-                      "the shape of the target: each sample has an array of uniform numbers in [0, 1)")
+                      "the shape of the target, whose numbers are uniform in [0, 1)")
             .rule([](const SyntheticTarget& target, const ConfigNode& node, Diagnostics& diagnostics) {
               if (target.classes.has_value() == target.shape.has_value())
                 diagnostics.error(node, "give either 'classes' or 'shape'");
@@ -190,17 +190,17 @@ class SyntheticReader final : public Reader {
 
 void add_synthetic(Registry<Reader>& table) {
   Schema<SyntheticOptions> schema(
-      "Random samples of the shapes that the model needs. Each value is a pure function of seed, row and "
-      "element.");
+      "Random samples in the shapes of the model's inputs and targets. Each value depends only on the seed, "
+      "the sample's number and the position in the array.");
   schema.example("{samples: 1000, target: {classes: 10}}");
   schema
       .required("samples", &SyntheticOptions::samples, "the number of samples",
                 between<int64_t>(1, int64_t{1} << 32))
       .optional("input", &SyntheticOptions::input,
-                "how the inputs are distributed; integers are uniform in [low, high)")
+                "distribution of the inputs; inputs of integers are always uniform in [low, high)")
       .optional("target", &SyntheticOptions::target, "the only target: {classes: n} or {shape: [...]}")
       .optional("targets", &SyntheticOptions::targets, "each target, by output name")
-      .optional("seed", &SyntheticOptions::seed, "seed of the samples")
+      .optional("seed", &SyntheticOptions::seed, "seed of the random numbers")
       .rule([](const SyntheticOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");

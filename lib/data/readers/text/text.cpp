@@ -217,35 +217,34 @@ void check_text_options(const TextReaderOptions& options, const ConfigNode& node
 
 void add_text(Registry<Reader>& table) {
   Schema<TextReaderOptions> schema(
-      "Text. With sequence_length: windows over files, for language models; the target of each token is the "
-      "next one. Windows do not cross files, and tokens after the last whole window of a file are left out. "
-      "Without sequence_length: a folder with one folder of text files for each class; each file is a "
-      "sample, and without a target all files below the folder are read. Files may be compressed with gzip.");
+      "Text files, plain or compressed with gzip. With `sequence_length`, for language models: a sample is a "
+      "window of tokens, and the target of each token is the next token. Windows do not cross files, and "
+      "tokens after the last whole window of a file are left out. Without `sequence_length`, for "
+      "classification: a folder has one subfolder of text files per class, and each file is a sample. If no "
+      "targets are needed, all files in the folder and its subfolders are read.");
   schema.example("{file: corpus.txt, sequence_length: 128}");
-  schema.optional("file", &TextReaderOptions::file, "the file")
+  schema.optional("file", &TextReaderOptions::file, "path of the file")
       .optional("files", &TextReaderOptions::files,
-                "several files, in this order; names may have patterns such as part-{000..009}.txt and *.txt")
-      .optional(
-          "directory", &TextReaderOptions::directory,
-          "the folder with one folder of texts for each class; for language models, a folder of which all "
-          "files are read, sorted by name")
+                "in place of `file`: paths of several files, in this order; patterns such as "
+                "part-{000..009}.txt and *.txt are allowed")
+      .optional("directory", &TextReaderOptions::directory,
+                "for classification: the folder with one subfolder of texts per class; for language models: "
+                "a folder whose files are all read, sorted by name")
       .optional("sequence_length", &TextReaderOptions::sequence_length,
-                "for language models: the number of tokens in a window",
+                "for language models: number of tokens in a window",
                 between<std::optional<int64_t>>(1, INT32_MAX))
-      .optional(
-          "stride", &TextReaderOptions::stride,
-          "for language models: the number of tokens from the start of a window to the start of the next. "
-          "Default: sequence_length, so that each token is the target of one window",
-          between<std::optional<int64_t>>(1, INT32_MAX))
-      .optional(
-          "length", &TextReaderOptions::length,
-          "for classification: the number of tokens of a sample; longer texts are cut, shorter ones get "
-          "id 0 at their end. If not given, that of the model's input",
-          between<std::optional<int64_t>>(1, INT32_MAX))
-      .optional(
-          "class_names", &TextReaderOptions::class_names,
-          "for classification: the classes in the order of their indices; if not given, they are sorted",
-          distinct_names());
+      .optional("stride", &TextReaderOptions::stride,
+                "for language models: number of tokens from the start of one window to the start of the "
+                "next. Default: sequence_length, so each token is the target of one window",
+                between<std::optional<int64_t>>(1, INT32_MAX))
+      .optional("length", &TextReaderOptions::length,
+                "for classification: number of tokens of a sample: longer texts are cut, shorter texts are "
+                "padded with id 0. Default: the length of the model's input",
+                between<std::optional<int64_t>>(1, INT32_MAX))
+      .optional("class_names", &TextReaderOptions::class_names,
+                "for classification: names of the classes, in the order of their indices; default: the names "
+                "of the folders, sorted",
+                distinct_names());
   add_token_fields(schema);
   schema.rule(check_text_options);
   table.add<TextReader>("text", schema);
