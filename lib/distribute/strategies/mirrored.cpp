@@ -38,15 +38,17 @@ class Mirrored final : public Strategy {
 void add_mirrored(Registry<Strategy>& table) {
   table.add<Mirrored>(
       "mirrored",
-      Schema<MirroredOptions>(
-          "Every replica has the whole model, and each batch is divided into contiguous shares.")
+      Schema<MirroredOptions>("Each replica has a copy of the model and computes a contiguous share of each "
+                              "batch. The gradients of all replicas are summed.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"]}")
-          .optional("devices", &MirroredOptions::devices, "the devices, or auto", at_most(kMostReplicas))
+          .optional("devices", &MirroredOptions::devices,
+                    "the devices; auto: all GPUs, or the CPU if there are none", at_most(kMostReplicas))
           .optional("replicas", &MirroredOptions::replicas,
-                    "number of replicas, assigned to the devices in turn, of each process, or a list with a "
-                    "number for each process; default: one per device")
+                    "number of replicas in each process, or a list with a number for each process; replicas "
+                    "are assigned to the devices in turn; default: one per device")
           .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
-                    "megabytes of gradients that GPUs, or several processes, sum at a time during backward",
+                    "size in megabytes of the buckets of gradients that GPUs, or several processes, sum "
+                    "during the backward pass",
                     between(0.001, 65536.0)));
 }
 

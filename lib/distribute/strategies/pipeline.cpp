@@ -77,33 +77,34 @@ struct PipelineOptions {
 const Schema<PipelineOptions>& pipeline_schema() {
   static const auto schema =
       Schema<PipelineOptions>(
-          "The model is divided into stages, one per device, which process several microbatches of a batch "
+          "Divides the model into stages, one per device. The stages compute several microbatches of a batch "
           "at the same time.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], stages: auto, microbatches: 8}")
           .optional("devices", &PipelineOptions::devices,
-                    "the devices, one per stage, or auto; those of the first replica come first; with "
-                    "`across: processes` each name means a device of the stage's process, and auto "
-                    "means the devices of all processes",
+                    "the devices, one per stage, or auto; the devices of the first replica come first. With "
+                    "`across: processes`, each name is a device of the stage's process, and auto means the "
+                    "devices of all processes",
                     at_most(kMostReplicas))
           .optional(
               "stages", &PipelineOptions::stages,
-              "the layers with which the stages after the first begin, in the model's order; 'auto' divides "
-              "the model so that the slowest stage is as fast as possible within the devices' memory")
+              "names of the first layers of all stages but the first, in the model's order; auto divides the "
+              "model so that the slowest stage is as fast as possible within the devices' memory")
           .optional("microbatches", &PipelineOptions::microbatches,
-                    "number of microbatches into which each replica's share of a batch is divided, which "
-                    "does not change the gradient; default: four times the stages",
+                    "number of microbatches into which each replica's share of a batch is divided; the "
+                    "gradient is the same for any number (except through batch normalization); default: four "
+                    "times the number of stages",
                     between<std::optional<int64_t>>(1, kMostMicrobatches))
           .optional("schedule", &PipelineOptions::schedule,
-                    "'1f1b': each microbatch goes backward as soon as possible, so that a stage keeps the "
-                    "activations of at most as many microbatches as there are stages; 'gpipe': all go "
-                    "forward before any goes backward")
+                    "`1f1b` begins the backward pass of a microbatch as soon as possible, so a stage keeps "
+                    "the activations of at most as many microbatches as there are stages; `gpipe` computes "
+                    "all forward passes before the first backward pass")
           .optional("replicas", &PipelineOptions::replicas,
-                    "number of pipelines among which the devices are divided, each with a share of the batch",
+                    "number of pipelines: each gets an equal part of the devices and a share of each batch",
                     between<int64_t>(1, kMostReplicas))
           .optional("across", &PipelineOptions::across,
-                    "in a run of several processes: 'devices': each process has its own pipelines over its "
-                    "devices, and a share of the batch; 'processes': the stages are divided among the "
-                    "processes in order, so that each has a part of the model");
+                    "in a run of several processes: with `devices`, each process has its own pipelines over "
+                    "its devices and computes a share of the batch; with `processes`, the stages are divided "
+                    "among the processes in order, so each process has a part of the model");
   return schema;
 }
 

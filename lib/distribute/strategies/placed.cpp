@@ -54,13 +54,14 @@ struct PlacedOptions {
 const Schema<PlacedOptions>& placed_schema() {
   static const auto schema =
       Schema<PlacedOptions>(
-          "Each layer is on the device given by a pattern or by the layer's `device:`. Other layers follow "
-          "their first input, and the model's inputs follow their first reader. Independent layers on "
-          "different devices run at the same time.")
+          "Computes each layer on the device that a pattern of `layers` or the layer's own `device:` names. "
+          "Any other layer is on the device of its first input, and an input of the model is on the device "
+          "of the first layer that reads it. Independent layers on different devices compute at the same "
+          "time.")
           .example("{layers: {dense: \"cpu:0\"}}")
           .optional("layers", &PlacedOptions::layers,
-                    "names of layers, or patterns over them, and their devices; a layer's own `device:` "
-                    "takes precedence");
+                    "mapping from names of layers, or patterns, to devices; a layer's own `device:` takes "
+                    "precedence");
   return schema;
 }
 

@@ -67,17 +67,18 @@ class Sharded final : public Strategy {
 void add_sharded(Registry<Strategy>& table) {
   table.add<Sharded>(
       "sharded",
-      Schema<ShardedOptions>(
-          "Every device has a replica, each batch is divided into contiguous shares, and the training's "
-          "state is divided among the replicas: each stores a part of the arrays that `level` selects.")
+      Schema<ShardedOptions>("Each replica computes a contiguous share of each batch and stores one part of "
+                             "the arrays that `level` selects.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], level: parameters}")
-          .optional("devices", &ShardedOptions::devices, "the devices, or auto", at_most(kMostReplicas))
+          .optional("devices", &ShardedOptions::devices,
+                    "the devices; auto: all GPUs, or the CPU if there are none", at_most(kMostReplicas))
           .optional("replicas", &ShardedOptions::replicas,
-                    "number of replicas, assigned to the devices in turn, of each process, or a list with a "
-                    "number for each process; default: one per device")
+                    "number of replicas in each process, or a list with a number for each process; replicas "
+                    "are assigned to the devices in turn; default: one per device")
           .optional("level", &ShardedOptions::level,
-                    "'optimizer': the optimizer state; 'gradients': also the summed gradients; 'parameters': "
-                    "also the parameters, which are gathered layer by layer when they are used"));
+                    "the arrays that are divided among the replicas: `optimizer` divides the optimizer "
+                    "state, `gradients` also the summed gradients, and `parameters` also the parameters, "
+                    "which are gathered layer by layer when they are used"));
 }
 
 }  // namespace dtrain

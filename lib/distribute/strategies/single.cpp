@@ -32,10 +32,11 @@ class Single final : public Strategy {
 void add_single(Registry<Strategy>& table) {
   Check<DeviceList> at_most_one = at_most(1);
   at_most_one.expected = "one device, or auto (use mirrored for several)";
-  table.add<Single>("single",
-                    Schema<SingleOptions>("The model is on one device.")
-                        .example("{device: \"gpu:0\"}")
-                        .optional("device", &SingleOptions::device, "the device, or auto", at_most_one));
+  table.add<Single>(
+      "single", Schema<SingleOptions>("Computes the model on one device.")
+                    .example("{device: \"gpu:0\"}")
+                    .optional("device", &SingleOptions::device,
+                              "the device; auto: the first GPU, or the CPU if there is no GPU", at_most_one));
 }
 
 }  // namespace dtrain
