@@ -351,28 +351,27 @@ void add_check(CommandLine& line, World& world) {
   command.add_flag("--plan", options->plan,
                    "Also show the first replica's training step: its instructions, and the place and "
                    "lifetime of every buffer");
-  command.add_flag(
-      "--schedule", options->schedule,
-      "Also show a pipeline's schedule as a table of stages over time, and its bubble; the times "
-      "are estimates, or measurements with --measure");
+  command.add_flag("--schedule", options->schedule,
+                   "Also show a pipeline's schedule as a table of stages over time, and the share of time in "
+                   "which stages wait (bubble); times are estimates, or measurements with --measure");
   const Option fit =
       command
           .add_flag("--fit", options->fit,
-                    "Instead of the plan, show which strategies and batch sizes fit the available devices, "
+                    "In place of the plan, show strategies and batch sizes that fit the available devices, "
                     "ranked by estimated samples per second, each as YAML to paste")
           .excludes(command.option("--measure"))
           .excludes(command.option("--plan"))
           .excludes(command.option("--schedule"));
-  command.add_option("--memory", options->memory, "Memory of each GPU assumed by --fit, e.g. 24GB")
+  command.add_option("--memory", options->memory, "Memory of each GPU that --fit assumes, e.g. 24GB")
       .type_name("BYTES")
       .needs(fit);
-  command.add_option("--devices", options->devices, "Number of devices assumed by --fit")
+  command.add_option("--devices", options->devices, "Number of devices that --fit assumes")
       .at_least(1)
       .type_name("N")
       .needs(fit);
   command
       .add_option("--bandwidth", options->bandwidth,
-                  "Bytes per second between two devices assumed by --fit, e.g. 300GB")
+                  "Bytes per second between two devices that --fit assumes, e.g. 300GB")
       .type_name("BYTES")
       .needs(fit);
   add_interface_option(command);

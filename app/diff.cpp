@@ -407,17 +407,17 @@ void add_diff(CommandLine& line) {
   Command command = line.add_command("diff", "Compare two checkpoints, runs, model files or step logs");
   const auto options = std::make_shared<DiffOptions>();
   constexpr const char* kSides =
-      "A run (its best checkpoint, else its newest), a checkpoint, an imported model, a model file (.keras, "
-      ".h5, .safetensors, .onnx: only the weights), or a step log (fit --step-log)";
+      "A run (its best checkpoint, otherwise its newest), a checkpoint, an imported model, a model file "
+      "(.keras, .h5, .safetensors, .onnx: only the weights are compared), or a step log (fit --step-log)";
   command.add_option("A", options->a, kSides).required();
   command.add_option("B", options->b, "The run, checkpoint, model file or step log to compare with A")
       .required();
   command
-      .add_option(
-          "--tolerance", options->tolerance,
-          "Numbers a and b are equal if |a - b| <= TOLERANCE * max(1, |b|); default: 0, identical bits")
+      .add_option("--tolerance", options->tolerance,
+                  "Numbers a and b are equal if |a - b| <= TOLERANCE * max(1, |b|); default: 0, which means "
+                  "identical bits")
       .type_name("TOLERANCE");
-  command.add_flag("--arrays", options->arrays_only, "Compare only weights and optimizer slots");
+  command.add_flag("--arrays", options->arrays_only, "Compare only weights and optimizer state");
   add_output_options(command, options->output);
   command.callback([options] { diff(*options); });
 }

@@ -264,18 +264,18 @@ void evaluate_together(const EvaluateOptions& options, World& world) {
 
 void add_evaluate(CommandLine& line, World& world) {
   Command command = line.add_command(
-      "evaluate", "Compute loss and metrics of a trained model on a split or a labelled file");
+      "evaluate", "Compute the loss and metrics of a trained model on a split or on files with targets");
   const auto options = std::make_shared<EvaluateOptions>();
   add_model_options(command, *options, "evaluate");
   command
       .add_option("--split", options->split,
-                  "train, validation or test (default: test, or validation if there is no test split)")
+                  "The split to evaluate (default: test, or validation if there is no test split)")
       .one_of({kSplitNames.begin(), kSplitNames.end()});
   command
       .add_option("--input,-i", options->inputs,
-                  "Files with inputs and targets, in the format of the run's own data; also patterns "
-                  "('*.csv') and - (standard input). For images, a folder that is arranged like the run's: a "
-                  "folder for each class, or the two parallel folders of images and targets")
+                  "Files with inputs and targets, in the format of the run's data; also patterns ('*.csv') "
+                  "and - (standard input). For images, a folder with the structure of the run's data: a "
+                  "subfolder for each class, or two parallel subfolders of images and targets")
       .type_name("PATH")
       .excludes(command.option("--split"));
   add_text_options(command, *options);

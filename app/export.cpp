@@ -167,7 +167,7 @@ void add_export(CommandLine& line) {
   add_model_options(command, *options, "export");
   command
       .add_option("--output,-o", options->output_file,
-                  "The file to write; its extension selects the format unless --format is given")
+                  "The file to write; without --format, its extension selects the format")
       .required()
       .type_name("FILE");
   command.add_option("--format", options->format, "The format of the file").one_of(format_names());
@@ -177,21 +177,22 @@ void add_export(CommandLine& line) {
                   "the loss expects logits")
       .one_of({"raw", "probabilities"});
   command.add_flag("--with-preprocessing", options->with_preprocessing,
-                   "Include rescale, normalize and standardize in the exported model, so that it takes "
-                   "numbers as stored in the dataset");
+                   "Include the transforms rescale, normalize and standardize in the exported model, so that "
+                   "it takes numbers as they are stored in the data set");
   command
       .add_option("--opset", options->opset,
                   fmt::format("ONNX: operator set version, from {} to {} (default: {})", kLeastOpset,
                               kMostOpset, OnnxOptions().opset))
       .at_least(kLeastOpset);
   command.add_flag("--float16", options->float16,
-                   "ONNX: weights and computation in float16; inputs and outputs stay float32");
-  command.add_flag("--external-data", options->external_data,
-                   "ONNX: weights in FILE.data next to the model (always for models over 2 GB)");
+                   "ONNX: weights and computation are float16; inputs and outputs stay float32");
+  command.add_flag(
+      "--external-data", options->external_data,
+      "ONNX: write the weights to FILE.data next to the model (always done for models over 2 GB)");
   command
       .add_option("--layout", options->layout,
-                  "safetensors: weights in PyTorch's layout, with a script that loads them (default), or in "
-                  "Keras's layout")
+                  "safetensors: write the weights in PyTorch's layout, with a script that loads them "
+                  "(default), or in Keras's layout")
       .one_of({"pytorch", "keras"});
   add_output_options(command, options->output);
   command.callback([options] { export_model(*options); });

@@ -87,17 +87,17 @@ void add_fit(CommandLine& line, World& world) {
   Command command = line.add_command("fit", "Train a model from a configuration");
   const auto options = std::make_shared<FitOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
-  const Option resume = command.add_flag(
-      "--resume", options->resume,
-      "Continue from the newest checkpoint in the run directory (without --output: of the run's "
-      "newest directory), if there is one");
+  const Option resume =
+      command.add_flag("--resume", options->resume,
+                       "Continue from the newest checkpoint in the run directory, if there is one; without "
+                       "--output, the newest run directory of the configuration is used");
   command
       .add_flag("--overwrite", options->overwrite,
-                "Replace the run in the run directory: its checkpoints and other files are removed")
+                "Replace the run in the run directory: remove its checkpoints and other files first")
       .excludes(resume);
   add_training_options(command, *options);
   command.option("--output")
-      .description("The run directory (default: runs/NAME, or runs/NAME-2, ... if that contains a run)");
+      .description("The run directory (default: runs/NAME, or runs/NAME-2, ... if runs/NAME contains a run)");
   command.callback([options, &world] { in_world(world, [&] { fit(*options, world); }); });
 }
 

@@ -214,26 +214,26 @@ void generate(GenerateCommandOptions options, World& world) {
 void add_sampling_options(Command& command, GenerateCommandOptions& options) {
   SamplingOptions& sampling = options.generate.sampling;
   command
-      .add_option(
-          "--temperature", sampling.temperature,
-          "Divide the scores (logits) by T before they become probabilities: with T below 1, probable "
-          "tokens are drawn more often, above 1 less often; 0 always takes the most probable token, "
-          "with the smallest id if several are equal (default: 1). --top-k and then --top-p are "
-          "applied after it")
+      .add_option("--temperature", sampling.temperature,
+                  "Divide the scores (logits) by T before they become probabilities: with T below 1, "
+                  "probable tokens are drawn more often; with T above 1, less often; 0 always takes the most "
+                  "probable token, with the smallest id if several are equal (default: 1). --top-k and then "
+                  "--top-p are applied afterwards")
       .type_name("T");
   command
-      .add_option("--top-k", sampling.top_k, "Draw from the K most probable tokens only (default: from all)")
+      .add_option("--top-k", sampling.top_k, "Draw only from the K most probable tokens (default: from all)")
       .at_least(1)
       .type_name("K");
   command
       .add_option("--top-p", sampling.top_p,
-                  "Draw only from the most probable tokens: the fewest whose probabilities sum to at least P "
+                  "Draw only from the most probable tokens: as few as have a total probability of at least P "
                   "(default: 1, from all)")
       .type_name("P");
   command
-      .add_option("--seed", options.seed,
-                  "Seed of the random numbers (default: 0); the random numbers of a text depend on the seed "
-                  "and on the numbers of its prompt and sample, not on other texts or devices")
+      .add_option(
+          "--seed", options.seed,
+          "Seed of the random numbers (default: 0). The random numbers of a text depend on the seed, on the "
+          "position of its prompt in the list and on the number of its sample, not on other texts or devices")
       .at_least(0)
       .type_name("N");
 }
@@ -259,7 +259,9 @@ void add_generate(CommandLine& line, World& world) {
   command.add_option("--samples", options->samples, "Number of texts for each prompt (default: 1)")
       .at_least(1)
       .type_name("N");
-  command.add_option("--stop", options->generate.stops, "End a generated text before this text; repeatable")
+  command
+      .add_option("--stop", options->generate.stops,
+                  "End a generated text when it contains this text, which is removed; repeatable")
       .type_name("TEXT")
       .one_value_each();
   command

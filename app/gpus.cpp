@@ -290,14 +290,14 @@ void add_gpus(CommandLine& line, World& world) {
   const auto output = std::make_shared<OutputOptions>();
   const auto measure = std::make_shared<bool>(false);
   command.add_flag("--measure", *measure,
-                   "Measure the speed of copies to, from, within and between the GPUs, of sums over all of "
-                   "them, and of the links between the machines");
+                   "Measure the speed of copies to, from, within and between the GPUs, of sums over all "
+                   "GPUs, and of the links between the machines");
   const auto watch = std::make_shared<bool>(false);
   const auto watching = std::make_shared<WatchOptions>();
   const Option watch_flag =
       command
           .add_flag("--watch", *watch,
-                    "Monitor the devices: utilisation, memory, power, temperature, processes")
+                    "Monitor the devices: utilization, memory, power, temperature, processes")
           .excludes(command.option("--measure"));
   command.add_option("--interval", watching->interval, "Seconds between updates (default: 1)")
       .at_least(1)

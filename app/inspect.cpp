@@ -145,10 +145,9 @@ void add_inspect(CommandLine& line) {
       "inspect", "Show the content of a checkpoint, or of a Keras, .safetensors or .onnx file");
   const auto options = std::make_shared<InspectOptions>();
   command
-      .add_option(
-          "FILE", options->path,
-          "A checkpoint, a run directory (its best checkpoint, or else its newest), an imported model, "
-          "a Keras .h5 or .keras file, a .safetensors or an .onnx file")
+      .add_option("FILE", options->path,
+                  "A checkpoint, a run directory (its best checkpoint, otherwise its newest), an imported "
+                  "model, a Keras .h5 or .keras file, a .safetensors or an .onnx file")
       .required();
   command.add_flag("--config", options->config, "Show the configuration in the checkpoint, as YAML");
   add_output_options(command, options->output);

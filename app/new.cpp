@@ -136,7 +136,7 @@ void add_new(CommandLine& line) {
       .required();
   command
       .add_option("--output,-o", options->file,
-                  "The configuration to write (default: the data's name with .yaml); - prints it")
+                  "The configuration to write (default: the name of the data with .yaml); - prints it")
       .type_name("FILE.yaml");
   command.add_option("--target", options->target, "The column to predict (default: a guess)")
       .type_name("COLUMN");

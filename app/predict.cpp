@@ -339,16 +339,17 @@ void add_predict(CommandLine& line, World& world) {
   add_model_options(command, *options, "predict");
   command
       .add_option("--input,-i", options->inputs,
-                  "The inputs, before the data set's transforms: .h5, .npy, .csv, JSON lines or IDX files, "
-                  "images, folders of them, or patterns ('pics/*.jpg'), in this order; - is standard input")
+                  "Files with the inputs, before the data set's transforms: .h5, .npy, .csv, JSON lines or "
+                  "IDX files, images, folders of images, or patterns ('pics/*.jpg'), which are read in this "
+                  "order; - is standard input")
       .required()
       .type_name("PATH");
   command
       .add_option(
           "--output,-o", options->output_file,
-          "The file for the outputs, in the inputs' order: .h5 or .npy (the model's outputs), .csv or "
-          ".jsonl (classes and probabilities by name, numbers); - is standard output; a folder (DIR/) gets "
-          "a PNG of each input's mask or image")
+          "The file for the outputs, in the order of the inputs: .h5 or .npy (arrays of the model's "
+          "outputs), .csv or .jsonl (names of classes with probabilities, or numbers); - is standard output. "
+          "If it is a folder (DIR/), a PNG file with the mask or image of each input is written to it")
       .required()
       .type_name("FILE");
   command
@@ -363,14 +364,16 @@ void add_predict(CommandLine& line, World& world) {
       .one_of({"csv", "jsonl"});
   command
       .add_option("--layer", options->layers,
-                  "Write the output of this layer, by its name in dtrain summary, such as an embedding; "
-                  "repeatable")
+                  "Write the output of this layer, such as an embedding, in place of the model's outputs; "
+                  "dtrain summary shows the names of layers; repeatable")
       .type_name("NAME")
       .one_value_each()
       .excludes(command.option("--outputs"));
   command.add_flag("--overwrite", options->overwrite,
                    "Replace PNG files that the folder of --output contains");
-  command.add_option("--batch-size", options->batch_size, "Samples per batch (default: as in training)")
+  command
+      .add_option("--batch-size", options->batch_size,
+                  "Number of samples per batch (default: as in training)")
       .at_least(1)
       .type_name("N");
   add_text_options(command, *options);

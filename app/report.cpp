@@ -57,7 +57,7 @@ void add_report(CommandLine& line) {
   Command command = line.add_command("report", "Write one page that shows a run or compares several");
   const auto options = std::make_shared<ReportOptions>();
   options->file = "report.html";
-  command.add_option("RUN", options->runs, "Run directories, or folders of them").required();
+  command.add_option("RUN", options->runs, "Run directories, or folders of run directories").required();
   command.add_option("--output,-o", options->file, "The page to write (default: report.html)")
       .type_name("FILE.html");
   add_output_options(command, options->output);

@@ -60,9 +60,10 @@ void resume(const ResumeOptions& options, World& world) {
 }  // namespace
 
 void add_resume(CommandLine& line, World& world) {
-  Command command = line.add_command("resume", "Continue training from a checkpoint to the configured end");
+  Command command =
+      line.add_command("resume", "Continue training from a checkpoint to the end of the configured epochs");
   const auto options = std::make_shared<ResumeOptions>();
-  command.add_option("PATH", options->path, "A run directory (its newest checkpoint), or one checkpoint file")
+  command.add_option("PATH", options->path, "A run directory (its newest checkpoint), or a checkpoint file")
       .required();
   add_best_option(command, options->best);
   add_training_options(command, *options);

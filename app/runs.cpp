@@ -132,7 +132,8 @@ void list_runs(const RunsOptions& options) {
 }  // namespace
 
 void add_runs(CommandLine& line) {
-  Command command = line.add_command("runs", "List the runs in a folder: state, epochs, best value");
+  Command command =
+      line.add_command("runs", "List the runs in a folder with their state, epochs and best value");
   const auto options = std::make_shared<RunsOptions>();
   command.add_option("FOLDER", options->folder, "The folder of the runs (default: runs)");
   add_output_options(command, options->output);

@@ -17,7 +17,7 @@ void add_schema(CommandLine& line) {
   add_output_options(command, *output);
   command
       .add_flag("--markdown", *markdown,
-                "Print a reference page instead: every kind with its options, defaults and an example")
+                "Print a reference page instead: all types with their options, defaults and examples")
       .excludes(command.option("--json"));
   command.callback([output, markdown] {
     if (*markdown)

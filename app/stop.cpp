@@ -47,7 +47,7 @@ void stop(const StopOptions& options) {
 }  // namespace
 
 void add_stop(CommandLine& line) {
-  Command command = line.add_command("stop", "Ask a running job to save and end after the current step");
+  Command command = line.add_command("stop", "Ask a run to save a checkpoint and end after the current step");
   const auto options = std::make_shared<StopOptions>();
   command.add_option("RUN", options->run, "The run directory").required();
   add_output_options(command, options->output);

@@ -118,12 +118,12 @@ void summarize(const SummaryOptions& options) {
 }  // namespace
 
 void add_summary(CommandLine& line) {
-  Command command = line.add_command("summary", "Show the table of a model's layers");
+  Command command = line.add_command("summary", "Show a table of the layers of a model");
   const auto options = std::make_shared<SummaryOptions>();
   command
       .add_option("PATH", options->path,
-                  "A configuration, a run directory, an imported model, a checkpoint file, an .h5 or .keras "
-                  "that Keras wrote, a .safetensors or an .onnx file")
+                  "A configuration, a run directory, an imported model, a checkpoint file, a Keras .h5 or "
+                  ".keras file, a .safetensors or an .onnx file")
       .required();
   add_set_option(command, options->sets);
   add_output_options(command, options->output);

@@ -227,13 +227,14 @@ void sweep(const SweepOptions& options) {
 }  // namespace
 
 void add_sweep(CommandLine& line) {
-  Command command = line.add_command("sweep", "Train every combination of values, and compare the results");
+  Command command = line.add_command(
+      "sweep", "Train a run for each setting (combination of values), and compare the results");
   const auto options = std::make_shared<SweepOptions>();
   command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
   add_set_option(command, options->sets);
   command.option("--set").description(
-      "Comma-separated values for a key, e.g. train.optimizer.adam.learning_rate=0.001,0.003; a single value "
-      "changes the key for all runs; repeatable");
+      "Values for a key, separated by commas, e.g. train.optimizer.adam.learning_rate=0.001,0.003; a single "
+      "value applies to all runs; repeatable");
   command
       .add_option("--seeds", options->seeds,
                   "Train each setting with N seeds: the configuration's seed and the following ones")
@@ -250,7 +251,7 @@ void add_sweep(CommandLine& line) {
       .type_name("N");
   command
       .add_option("--jobs", options->jobs,
-                  "Maximum number of parallel runs (default: as many as there are cores for)")
+                  "Maximum number of parallel runs (default: as many as the cores of the machine allow)")
       .at_least(1)
       .type_name("N");
   command

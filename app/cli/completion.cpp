@@ -152,9 +152,12 @@ std::string fish_script(const std::vector<CommandInfo>& commands) {
 }  // namespace
 
 void add_completion(CommandLine& line) {
-  Command command = line.add_command("completion", "Print a script for shell completion");
+  Command command =
+      line.add_command("completion", "Print a script with which a shell completes commands and options");
   const auto shell = std::make_shared<std::string>();
-  command.add_option("SHELL", *shell, "The shell").required().one_of({"bash", "zsh", "fish"});
+  command.add_option("SHELL", *shell, "The shell for which the script is written")
+      .required()
+      .one_of({"bash", "zsh", "fish"});
   command.callback([&line, shell] {
     const std::vector<CommandInfo> commands = line.commands();
     print_text(*shell == "bash"  ? bash_script(commands)

@@ -10,14 +10,14 @@ void add_output_options(Command& command, OutputOptions& options) {
 void add_best_option(Command& command, bool& best) {
   command.add_flag(
       "--best", best,
-      "For a run directory, use the best checkpoint, by the metric in the run's checkpoint.best");
+      "For a run directory: use the best checkpoint, according to the metric in checkpoint.best");
 }
 
 void add_set_option(Command& command, std::vector<std::string>& sets) {
   command
       .add_option(
           "--set", sets,
-          "Replace keys of the configuration, e.g. train.epochs=5 seed=2; the values are YAML; repeatable")
+          "Replace values of the configuration, e.g. train.epochs=5 seed=2, written as in YAML; repeatable")
       .type_name("KEY=VALUE...")
       .one_value_each();
 }

@@ -100,9 +100,10 @@ ChosenNetwork chosen_network(int argc, const char* const* argv) {
 void add_interface_option(Command& command) {
   static std::string parsed;  // unused: chosen_network() has already read the option
   command
-      .add_option("--interface", parsed,
-                  "Connect several processes over this network interface (its name, or a range of addresses "
-                  "such as 10.77.0.0/16; default: DTRAIN_INTERFACE, or any)")
+      .add_option(
+          "--interface", parsed,
+          "Connect several processes over this network interface: its name, or a range of addresses such as "
+          "10.77.0.0/16 (default: the environment variable DTRAIN_INTERFACE, or any interface)")
       .type_name("NAME|CIDR");
 }
 

@@ -167,15 +167,15 @@ std::string with_links(std::string table) {
 
 constexpr const char* kIntroduction = R"(# Reference of configurations
 
-All keys and types of a configuration, with their options, defaults and an example each. `dtrain schema --markdown`
-prints this page; `dtrain schema` prints the same as a JSON schema for editors.
+This page lists all keys and types of a configuration, with their options and defaults, and an example of each type.
+`dtrain schema --markdown` prints this page; `dtrain schema` prints a JSON schema with the same content for editors.
 
 A *type* (of layer, loss, optimizer, ...) with options is written as a mapping with one key,
 `adam: {learning_rate: 0.01}`. With default options, its name is enough: `adam`. If exactly one option is required, its
 value is enough: `dense: 2`. Keras's names are also accepted (`Dense`, `mse`). Shapes describe one sample, without the
-batch axis. Images are [height, width, channels]. A number may be a fraction, `1/255`. A duration is a number and a
-unit (`90 seconds`, `10 minutes`, `8 hours`, `2 days`); schedules count steps (`500`) or epochs (`5 epochs`). `null`
-means that a key is not set.
+batch axis. Images are [height, width, channels]. A number may be a fraction, such as `1/255`. A duration is a number
+and a unit (`90 seconds`, `10 minutes`, `8 hours`, `2 days`); schedules count steps (`500`) or epochs (`5 epochs`). The
+default `null` means that a key is not set.
 
 )";
 
@@ -212,8 +212,8 @@ constexpr const char* kModelExample = R"(model:
   outputs: scores)";
 
 const std::string kReaders =
-    R"(A split has one reader. File names are relative to `root`. `rows: [from, to)` next to the reader keeps only these
-samples. The target may be a transformed input: `target: {input: image}`.
+    R"(A split has one reader. File names are relative to `root`. `rows: [0, 1000]`, next to the reader, keeps only the
+first 1000 samples. The target may be an input after the transforms: `target: {input: image}`.
 
 A split without a reader takes samples from another split, which no longer contains them:
 
@@ -231,9 +231,10 @@ class Reference {
 
   std::string str() const {
     std::string text = kIntroduction + run() + model() + dataset();
-    text +=
-        registry("Strategies", "strategy",
-                 "How the run uses devices. `devices: auto` takes all GPUs, or the CPU if there are none.");
+    text += registry(
+        "Strategies", "strategy",
+        "Values of `strategy`: distributions of the run over devices. `devices: auto` takes all GPUs, or the "
+        "CPU if there are none.");
     text += train() + checkpoint();
     while (text.ends_with("\n\n")) text.pop_back();
     return text;
@@ -249,8 +250,8 @@ class Reference {
 
   std::string run() const {
     return fmt::format(
-        "## The run\n\nThe top-level keys. `model`, `dataset` and `strategy` are written here or in a "
-        "separate file.\n\n{}{}",
+        "## The run\n\nA configuration has these top-level keys. `model`, `dataset` and `strategy` may be in "
+        "separate files.\n\n{}{}",
         yaml_block(kRunExample), with_links(key_table(schema_)));
   }
 
@@ -262,40 +263,46 @@ class Reference {
     std::string text = fmt::format("## model\n\n{}\n\n{}{}", sentence(keys.at("description").as_string()),
                                    yaml_block(kModelExample), key_table(keys));
     text +=
-        "A block is used like a layer; `repeat: n` repeats it n times in sequence. Names inside it are "
-        "local, and `input` is the block's input.\n\n";
+        "A block is used like a layer; `repeat: n` repeats the block n times in sequence. The names of its "
+        "layers are local to the block, and `input` is the name of its input.\n\n";
     text += inner_tables(keys);
     text += fmt::format(
         "## Layers\n\n{}\n\nIn addition to its own options, every layer has these keys:\n\n{}{}",
         formats_of_layers(), key_table(layer_keys), registry_section(definitions_.at("layer"), common));
     text += registry("Activations", "activation", "Values of a layer's `activation`.");
-    text += registry("Initializers", "initializer",
-                     "Initial values of parameters, drawn from the seed and the parameter's name.");
-    text +=
-        registry("Regularizers", "regularizer",
-                 "Penalties on weights, such as a layer's `kernel_regularizer`: part of the loss and of the "
-                 "gradient. Weights that are not trained have no penalty.");
-    return text + registry("Constraints", "constraint",
-                           "Limits of weights after each update, such as a layer's `kernel_constraint`.");
+    text += registry(
+        "Initializers", "initializer",
+        "Initial values of parameters. Random values depend only on the seed and the parameter's name.");
+    text += registry(
+        "Regularizers", "regularizer",
+        "Penalties on weights, such as a layer's `kernel_regularizer`. A penalty is added to the loss, and "
+        "its gradient to the loss's gradient. Weights that are not trained have no penalty.");
+    return text +
+           registry("Constraints", "constraint",
+                    "Constraints change weights after each update, such as a layer's `kernel_constraint`.");
   }
 
   std::string dataset() const {
     const Json& keys = part("dataset");
-    std::string text =
-        fmt::format("## dataset\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
+    std::string text = fmt::format("## dataset\n\n{}\n\n{}{}", sentence(keys.at("description").as_string()),
+                                   key_table(keys), inner_tables(keys));
     text += registry("Readers", "reader", kReaders + drawn_split() + windows());
     text += registry("Transforms", "transform",
                      "Operations on samples, applied in the order in which they are listed.");
-    text += registry("Augmentations", "augmentation",
-                     "Values of the dataset's `augment`: random changes to the training images, before the "
-                     "transforms, drawn again for every image in every epoch.");
-    return text + registry("Caches", "cache", "Values of the dataset's `cache`.");
+    text +=
+        registry("Augmentations", "augmentation",
+                 "Values of the dataset's `augment`: random changes to the training images before the "
+                 "transforms (`mix_up` and `cut_mix`: after the transforms). The random numbers are drawn "
+                 "again for every image in every epoch.");
+    return text + registry("Caches", "cache",
+                           "Values of the dataset's `cache`: storage for samples that have been read.");
   }
 
   /// Returns the keys of `windows`.
   std::string windows() const {
-    std::string text = "\n\nKeys of `windows`, next to the reader (csv, npy, hdf5), for time series:\n\n" +
-                       key_table(*mapping_in(definitions_.at("windows")));
+    std::string text =
+        "\n\nFor time series, `windows`, next to the reader (csv, npy, hdf5), has these keys:\n\n" +
+        key_table(*mapping_in(definitions_.at("windows")));
     while (text.ends_with('\n')) text.pop_back();
     return text;
   }
@@ -311,18 +318,18 @@ class Reference {
 
   std::string train() const {
     const Json& keys = part("train");
-    std::string text =
-        fmt::format("## train\n\n{}\n\n{}", sentence(keys.at("description").as_string()), key_table(keys));
+    std::string text = fmt::format("## train\n\n{}\n\n{}Keys of each of `groups`:\n\n{}",
+                                   sentence(keys.at("description").as_string()), key_table(keys),
+                                   key_table(*mapping_in(keys.at("properties").at("groups").at("items"))));
     text += registry(
         "Losses", "loss",
         "One loss for every output of the model, or a mapping from outputs to losses: `loss: {digit: "
         "..., size: ...}`.");
-    text +=
-        registry("Metrics", "metric",
-                 "Metrics are reported in addition to the loss: one list for every output, or a mapping from "
-                 "outputs to lists: "
-                 "`metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics` all rows count the "
-                 "same, under `weighted_metrics` by their weights.");
+    text += registry(
+        "Metrics", "metric",
+        "Metrics are reported in addition to the loss: one list for every output, or a mapping from "
+        "outputs to lists: `metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics`, all "
+        "rows count equally; under `weighted_metrics`, each row counts with its weight.");
     text += registry("Optimizers", "optimizer", "Update rules for the weights.");
     text += registry("Learning rates", "learning_rate_schedule", "Values of an optimizer's `learning_rate`.");
     return text + registry("Callbacks", "callback", "Actions that monitor or change a run.");

@@ -87,9 +87,12 @@ std::string list_text(const Json& schema) {
   return fixed ? fmt::format("list of {} {}", least->as_int(), item) : "list of " + item;
 }
 
+/// Returns "mapping", "mapping of names to string" or "mapping of names to (integer or string)".
 std::string mapping_text(const Json& schema) {
   const Json* values = schema.find("additionalProperties");
-  return values && values->is_object() ? "mapping of names to " + value_type(*values) : "mapping";
+  if (!values || !values->is_object()) return "mapping";
+  const std::string value = value_type(*values);
+  return "mapping of names to " + (value.find(" or ") == std::string::npos ? value : "(" + value + ")");
 }
 
 /// Describes a value by the keyword "type" of its schema: one name, or a list of names of which the first

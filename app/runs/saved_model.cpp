@@ -20,11 +20,11 @@ void add_model_options(Command& command, ModelOptions& options, const std::strin
   options.command = name;
   command
       .add_option("PATH", options.path,
-                  "A run directory (its best checkpoint if the configuration has checkpoint.best, else the "
-                  "newest), or one checkpoint file")
+                  "A run directory (its best checkpoint if the configuration has checkpoint.best, otherwise "
+                  "its newest), or a checkpoint file")
       .required();
   add_best_option(command, options.best);
-  command.add_flag("--newest", options.newest, "For a run directory, use the newest checkpoint")
+  command.add_flag("--newest", options.newest, "For a run directory: use the newest checkpoint")
       .excludes(command.option("--best"));
   add_set_option(command, options.sets);
 }
@@ -40,11 +40,12 @@ TextOptions InputOptions::text() const {
 void add_text_options(Command& command, InputOptions& options) {
   command.add_flag(
       "--header,!--no-header", [&options](bool given) { options.header = given; },
-      "Whether the first line of text contains names (default: as in the run's own csv)");
+      "Whether the first line of a text file contains the names of the columns (default: as in the run's csv "
+      "reader)");
   command
-      .add_option(
-          "--delimiter", options.delimiter,
-          "The character between the values of text, or whitespace (default: as in the run's own csv)")
+      .add_option("--delimiter", options.delimiter,
+                  "The character between the values of a text file, or whitespace (default: as in the run's "
+                  "csv reader)")
       .matches(
           "one character or 'whitespace'",
           [](const std::string& text) { return text.size() == 1 || text == "\\t" || text == "whitespace"; })

@@ -140,7 +140,9 @@ std::vector<std::string> TrainingOptions::all_sets() const {
 
 void add_training_options(Command& command, TrainingOptions& options) {
   command.add_option("--output,-o", options.directory, "The run directory").type_name("DIR");
-  command.add_option("--epochs", options.epochs, "Train to the end of this epoch").at_least(0).type_name("N");
+  command.add_option("--epochs", options.epochs, "Train to the end of epoch N, in place of train.epochs")
+      .at_least(0)
+      .type_name("N");
   add_set_option(command, options.sets);
   command
       .add_option("--step-log", options.step_log,
