@@ -142,8 +142,7 @@ Schema<DatasetSpec> make_schema() {
       .optional("cache", &DatasetSpec::cache,
                 "storage for samples that have been read: none, memory, {file: PATH}, or device (memory, and "
                 "also the memory of each GPU)")
-      .optional("prefetch", &DatasetSpec::prefetch,
-                "maximum number of batches that are read before the step that uses them",
+      .optional("prefetch", &DatasetSpec::prefetch, "maximum number of batches that are read in advance",
                 between<int64_t>(0, 1024))
       .rule([](const DatasetSpec& spec, const ConfigNode& node, Diagnostics& diagnostics) {
         if (!spec.train && !spec.validation && !spec.test)

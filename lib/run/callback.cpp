@@ -124,13 +124,15 @@ const Registry<Callback>& registry<Callback>() {
             "a copy of them. Validation, evaluation, prediction and export use the average. Checkpoints "
             "contain the average as the model's weights, and also the weights with which training continues.")
             .example("{decay: 0.999}")
-            .optional("decay", &EmaOptions::decay,
-                      "in every step, average = decay * average + (1 - decay) * weights",
-                      between_excluding_high(0.0, 1.0)));
+            .optional(
+                "decay", &EmaOptions::decay,
+                "decay of the average: in every step, average = decay * average + (1 - decay) * weights",
+                between_excluding_high(0.0, 1.0)));
     t.add<TensorboardCallback>(
         "tensorboard",
-        Schema<TensorboardOptions>("Writes more to the folder tensorboard/ of the run directory than the "
-                                   "metrics of each epoch, which every run writes.")
+        Schema<TensorboardOptions>(
+            "Writes additional data to the folder tensorboard/ of the run directory. Every run, also without "
+            "this callback, writes the metrics of each epoch there.")
             .example("{update_freq: 100, histogram_freq: 1, write_grads: true, input_images: 8}")
             .optional("update_freq", &TensorboardOptions::update_freq,
                       "steps in which the batch loss, the learning rate and the speed are written: none "

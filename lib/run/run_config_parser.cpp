@@ -192,7 +192,7 @@ const Schema<CheckpointOptions>& checkpoint_schema() {
               "every", &CheckpointOptions::every,
               "interval between checkpoints: '1 epoch', '200 steps' or '10 minutes'; `auto` saves at the end "
               "of an epoch if the last save was at least ten seconds ago. The final state is always saved")
-          .optional("keep", &CheckpointOptions::keep, "number of the newest checkpoints to keep",
+          .optional("keep", &CheckpointOptions::keep, "number of newest checkpoints to keep",
                     at_least<int64_t>(1))
           .optional(
               "best", &CheckpointOptions::best,

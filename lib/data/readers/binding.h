@@ -137,7 +137,8 @@ Schema<Options>& add_array_names(Schema<Options>& schema, const std::string& wha
   using One = std::optional<std::string> Options::*;
   using Several = Named<std::string> Options::*;
   schema.optional("input", static_cast<One>(&Options::input), what + " of the model's only input")
-      .optional("inputs", static_cast<Several>(&Options::inputs), what + " of each model input, by name")
+      .optional("inputs", static_cast<Several>(&Options::inputs),
+                what + " of each model input, by input name")
       .optional("target", static_cast<One>(&Options::target), what + " of the only target")
       .optional("targets", static_cast<Several>(&Options::targets), what + " of each target, by output name")
       .rule([](const Options& options, const ConfigNode& node, Diagnostics& diagnostics) {

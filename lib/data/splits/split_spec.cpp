@@ -144,8 +144,7 @@ const Schema<DrawnSplit>& DrawnSplit::schema() {
   static const auto all =
       Schema<DrawnSplit>("Draws samples from another split by the seed; the other split keeps the rest.")
           .required("of", &DrawnSplit::of, "the split to draw from: train, validation or test")
-          .required("fraction", &DrawnSplit::fraction,
-                    "the fraction of the samples of the split `of` to take",
+          .required("fraction", &DrawnSplit::fraction, "the fraction of the samples of that split to take",
                     Check<double>{"a fraction between 0 and 1",
                                   [](const double& value) { return value > 0 && value < 1; },
                                   Json::object().set("exclusiveMinimum", 0).set("exclusiveMaximum", 1)})

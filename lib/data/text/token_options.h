@@ -56,9 +56,9 @@ void add_token_fields(Schema<Options>& schema) {
                 "the units into which the text is divided: bytes (ids 0 to 255), words (between spaces), or "
                 "bpe (byte pair encoding: frequent sequences of bytes, learned from the training split)")
       .optional("vocabulary", static_cast<std::optional<int64_t> Options::*>(&Options::vocabulary),
-                "maximum number of different tokens; required for words and bpe. words: id 0 is padding, id "
-                "1 any unknown word, then come the most frequent words. bpe: ids 0 to 255 are the bytes, "
-                "then come the learned sequences",
+                "maximum number of different tokens; required for words and bpe. For words, id 0 is padding, "
+                "id 1 is any unknown word, and the next ids are the most frequent words. For bpe, ids 0 to "
+                "255 are the bytes, and the next ids are the learned sequences",
                 between<std::optional<int64_t>>(1, INT32_MAX))
       .optional("standardize",
                 static_cast<std::optional<TextStandardization> Options::*>(&Options::standardize),

@@ -87,8 +87,8 @@ const Schema<PipelineOptions>& pipeline_schema() {
                     at_most(kMostReplicas))
           .optional(
               "stages", &PipelineOptions::stages,
-              "names of the first layers of all stages but the first, in the model's order; auto divides the "
-              "model so that the slowest stage is as fast as possible within the devices' memory")
+              "the name of the first layer of each stage after the first, in the model's order; auto divides "
+              "the model so that the slowest stage is as fast as possible within the devices' memory")
           .optional("microbatches", &PipelineOptions::microbatches,
                     "number of microbatches into which each replica's share of a batch is divided; the "
                     "gradient is the same for any number (except through batch normalization); default: four "

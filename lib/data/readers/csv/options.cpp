@@ -180,9 +180,9 @@ void add_value_options(Schema<CsvOptions>& schema) {
 
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
-      "A table as text (plain or .gz), with one sample per line: values between delimiters, which are "
-      "numbers or, for classes and categories, texts. Columns are selected by their name in the header or by "
-      "their index from 0; negative indices count from the end.");
+      "A table in a text file (plain or .gz), with one sample per line. The values of a line are separated "
+      "by a delimiter; they are numbers, or texts for classes and categories. Columns are selected by their "
+      "name in the header or by their index from 0; negative indices count from the end.");
   schema.example("{file: train.csv, header: true, target: class, categories: [colour], fill: mean}");
   schema.required("file", &CsvOptions::file, "path of the file")
       .optional("target", &CsvOptions::target,
@@ -209,8 +209,9 @@ Schema<CsvOptions> make_csv_schema() {
                 "int32 input, an index. If a column of a target is listed, its values are class names even "
                 "if they look like numbers")
       .optional("unknown", &CsvOptions::unknown,
-                "what to do with a category that the training file does not have: `error`, or `other`: its "
-                "index is 0 (indices of known categories begin at 1), or all of its features are 0")
+                "what to do with a category that the training file does not have: `error` ends the run with "
+                "an error; `other` gives it index 0 (indices of known categories begin at 1), or sets all of "
+                "its features to 0")
       .optional("fill", &CsvOptions::fill,
                 "replacement of missing numbers: the mean or median of the training split, or a number; if "
                 "not given, a missing number is an error")
@@ -218,8 +219,8 @@ Schema<CsvOptions> make_csv_schema() {
       .optional("weight", &CsvOptions::weight,
                 "the column of sample weights: numbers of at least 0 that multiply the losses of the samples")
       .optional("missing_target", &CsvOptions::missing_target,
-                "what to do with a row without a target: `error`, or `skip`: it is left out and does not "
-                "count in row numbers. Default: error");
+                "what to do with a row without a target: `error` ends the run with an error; `skip` leaves "
+                "the row out and does not count it in row numbers. Default: error");
   add_value_options(schema);
   schema.rule(check_characters)
       .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {

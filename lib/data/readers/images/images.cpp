@@ -208,10 +208,9 @@ void add_images(Registry<Reader>& table) {
                 "table are relative (default: the folder of the CSV file). With `target_images`: the folder "
                 "of the input images")
       .optional("csv", &ImagesOptions::csv, "a table that lists the images and their targets")
-      .optional(
-          "hdf5", &ImagesOptions::hdf5,
-          "an HDF5 file with encoded images (JPEG, PNG or BMP): each element of the dataset is the bytes of "
-          "one image, of variable length, or each row of a two-dimensional dataset of bytes is an image")
+      .optional("hdf5", &ImagesOptions::hdf5,
+                "an HDF5 file with encoded images (JPEG, PNG or BMP). Its datasets contain the bytes of one "
+                "image in each element (of variable length) or in each row (of a two-dimensional dataset)")
       .optional("target_images", &ImagesOptions::target_images,
                 "for targets that are images: the folder with the target of each image in `directory`, or "
                 "options for the target images that `csv` lists (`target_image`)");

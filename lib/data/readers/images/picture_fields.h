@@ -32,13 +32,15 @@ void add_picture_fields(Schema<Options>& schema) {
                 "[height, width]; default: the size of the model's input")
       .optional("resize", static_cast<Resize Options::*>(&Options::resize),
                 "how to fit an image to `size`: stretch (scales each axis by its own factor), crop (keeps "
-                "proportions and cuts to the center) or pad (keeps proportions and adds black borders)")
+                "the central part with the ratio of height to width) or pad (keeps the whole image and adds "
+                "black borders)")
       .optional("channels", static_cast<std::optional<int64_t> Options::*>(&Options::channels),
                 "1 (grayscale), 3 (RGB) or 4 (RGB and alpha); default: the channels of the model's input",
                 picture_channels())
       .optional("on_error", static_cast<OnError Options::*>(&Options::on_error),
-                "what to do with a file that is not a complete image: `error`, or `skip`: it is left out. "
-                "`skip` decodes all files once before the run and reports how many it left out")
+                "what to do with a file that is not a complete image: `error` ends the run with an error; "
+                "`skip` leaves the file out. With `skip`, all files are decoded once before the run, which "
+                "reports how many files were left out")
       .optional("class_names", &Options::class_names,
                 "names of the classes, in the order of their indices; default: the names in the data, sorted",
                 distinct_names());

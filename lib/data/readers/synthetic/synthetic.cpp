@@ -28,7 +28,7 @@ struct SyntheticInput {
   static const Schema<SyntheticInput>& schema() {
     static const auto all =
         Schema<SyntheticInput>("The distribution of the inputs.")
-            .optional("distribution", &SyntheticInput::distribution, "distribution of float inputs")
+            .optional("distribution", &SyntheticInput::distribution, "distribution of the inputs")
             .optional("low", &SyntheticInput::low, "uniform: the lowest value")
             .optional("high", &SyntheticInput::high, "uniform: the upper bound, which is not included")
             .optional("mean", &SyntheticInput::mean, "normal: the mean")
@@ -197,7 +197,8 @@ void add_synthetic(Registry<Reader>& table) {
       .required("samples", &SyntheticOptions::samples, "the number of samples",
                 between<int64_t>(1, int64_t{1} << 32))
       .optional("input", &SyntheticOptions::input,
-                "distribution of the inputs; inputs of integers are always uniform in [low, high)")
+                "distribution of the inputs; integers need a uniform distribution with at least two integers "
+                "in [low, high)")
       .optional("target", &SyntheticOptions::target, "the only target: {classes: n} or {shape: [...]}")
       .optional("targets", &SyntheticOptions::targets, "each target, by output name")
       .optional("seed", &SyntheticOptions::seed, "seed of the random numbers")
