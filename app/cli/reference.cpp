@@ -25,12 +25,11 @@ std::string formats_of_layers() {
       if (!has(row)) missing.push_back("`" + row.kind + "`");
     return missing.empty() ? name : fmt::format("{} (except {})", name, fmt::join(missing, ", "));
   };
-  return fmt::format(
-      "Every layer can be [exported](exporting.md) to {}, {} and {}, and imported from files of {}.",
-      format("Keras", [](const LayerFormats& row) { return row.to_keras != nullptr; }),
-      format("ONNX", [](const LayerFormats& row) { return row.onnx != nullptr; }),
-      format("PyTorch", [](const LayerFormats& row) { return row.torch != nullptr; }),
-      format("Keras", [](const LayerFormats& row) { return row.from_keras != nullptr; }));
+  return fmt::format("Every layer can be [exported](exporting.md) to {}, {} and {}, and imported from {}.",
+                     format("Keras", [](const LayerFormats& row) { return row.to_keras != nullptr; }),
+                     format("ONNX", [](const LayerFormats& row) { return row.onnx != nullptr; }),
+                     format("PyTorch", [](const LayerFormats& row) { return row.torch != nullptr; }),
+                     format("Keras", [](const LayerFormats& row) { return row.from_keras != nullptr; }));
 }
 
 /// One type of a registry.
