@@ -306,7 +306,7 @@ class Processes(Case):
         (self.dir / "flowers.csv").unlink()
         self.write("data0/flowers.csv", FLOWERS_CSV)
         self.write("data1/flowers.csv", FLOWERS_CSV.replace("f3,red", "f3,blue"))
-        # Gives each process its own data folder, as if each process ran on a different machine.
+        # The script gives each process its own data folder, as if each process ran on a different machine.
         script = self.write("on_machine.sh", 'export DTRAIN_DATA="$PWD/data${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"\nexec "$@"\n')
         for _, launcher in self.each():
             done = self.launch(launcher, 2, "sh", script, support.BINARY, "evaluate", "flowers")

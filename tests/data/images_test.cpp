@@ -299,7 +299,7 @@ TEST_CASE("predict reads images from a folder or from one file") {
     CHECK(contains(error_of([&] { open_inputs(given(folder / "other.picture"), spec, kInput, {}); }),
                    "other.picture: expected a JPEG, PNG or BMP, found " + name));
   }
-  // Files next to the class folders are ignored; next to other images, they are an error.
+  // Files that are not images are ignored next to class folders, but are an error next to images.
   write_file(folder / "all/README.txt", "beside the folders");
   CHECK(open_inputs(given(folder / "all"), spec, kInput, {})->size() == 12);
   write_file(folder / "all/cat/README.txt", "among pictures");

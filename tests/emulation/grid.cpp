@@ -26,7 +26,8 @@ struct Thread {
   bool may_go_on() const { return (*word & mask) != value; }
 };
 
-/// Values of Lane::from if the lane reads a word with a bit of each lane's value, or nothing.
+/// Values of Lane::from: with kAllValues, the lane reads a word that has one bit from each lane's value; with
+/// kNothing, it reads nothing.
 constexpr int kAllValues = -1, kNothing = -2;
 /// A lane in a warp operation. It contributes `value`, and reads the value of lane `from`.
 struct Lane {

@@ -193,14 +193,14 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
   return answer(enqueue(stream, run, ready, queued)) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-std::condition_variable met_others;  // threads that create or end their communicators
+std::condition_variable members_changed;  // wakes threads that wait for all members of a communicator
 
 /// Waits until all members of the communicators that this thread creates have joined.
 void connect(std::unique_lock<std::mutex>& lock) {
   for (const ncclComm_t comm : begun) ++comm->clique->joined;
-  met_others.notify_all();
+  members_changed.notify_all();
   for (const ncclComm_t comm : begun)
-    met_others.wait(lock, [&] { return comm->clique->joined >= comm->clique->size; });
+    members_changed.wait(lock, [&] { return comm->clique->joined >= comm->clique->size; });
   begun.clear();
 }
 
@@ -210,10 +210,10 @@ void connect(std::unique_lock<std::mutex>& lock) {
 void end_communicators(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::seconds kPatience{2};
   for (const ncclComm_t comm : ended) ++comm->clique->leaving;
-  met_others.notify_all();
+  members_changed.notify_all();
   for (const ncclComm_t comm : ended) {
     const auto all_leave = [&] { return comm->clique->leaving >= comm->clique->size; };
-    if (!met_others.wait_for(lock, kPatience, all_leave))
+    if (!members_changed.wait_for(lock, kPatience, all_leave))
       fail_device("an NCCL communicator is ended, and waits for members that are not");
   }
   const auto held = [](ncclComm_t comm) {
@@ -221,7 +221,7 @@ void end_communicators(std::unique_lock<std::mutex>& lock) {
   };
   while (std::any_of(ended.begin(), ended.end(), held)) {
     run_all();
-    met_others.wait_for(lock, std::chrono::milliseconds(10));
+    members_changed.wait_for(lock, std::chrono::milliseconds(10));
   }
   for (const ncclComm_t comm : ended) delete comm;
   ended.clear();

@@ -54,10 +54,10 @@ void check_prelu(const Device& device, const PreluSpec& spec) {
 
 DEVICE_TEST_CASE("prelu and its gradients match the reference for every arrangement of slopes") {
   for (const PreluSpec& spec : std::vector<PreluSpec>{
-           {.extents = {1, 1, 1, 1, 1, 37}, .steps = {0, 0, 0, 0, 0, 0}},      // one for all
-           {.extents = {1, 1, 1, 1, 2001, 16}, .steps = {0, 0, 0, 0, 0, 1}},   // one for each channel
+           {.extents = {1, 1, 1, 1, 1, 37}, .steps = {0, 0, 0, 0, 0, 0}},      // one slope for all elements
+           {.extents = {1, 1, 1, 1, 2001, 16}, .steps = {0, 0, 0, 0, 0, 1}},   // one slope for each channel
            {.extents = {1, 1, 1, 1, 1, 20'003}, .steps = {0, 0, 0, 0, 0, 0}},  // one slope for many elements
-           {.extents = {1, 1, 1, 1, 3, 703}, .steps = {0, 0, 0, 0, 0, 1}},     // one for each element
+           {.extents = {1, 1, 1, 1, 3, 703}, .steps = {0, 0, 0, 0, 0, 1}},     // one slope for each element
            {.extents = {1, 1, 1, 3, 5, 77}, .steps = {0, 0, 0, 0, 1, 0}},      // channels first
            {.extents = {1, 1, 4, 3, 5, 8}, .steps = {0, 0, 0, 8, 0, 1}},       // channels in blocks
            {.extents = {1, 1, 3, 4, 5, 6}, .steps = {0, 0, 0, 6, 0, 1}},       // rows and channels

@@ -293,7 +293,7 @@ TEST_CASE("a run that early stopping ended continues if a later end is requested
     CHECK(trainer.state().stopped);
     CHECK(trainer.state().epoch == 2);
   }
-  for (const int64_t epochs : {5, 7}) {  // the old end, then a new one
+  for (const int64_t epochs : {5, 7}) {  // the same number of epochs, then a larger number
     Recorder recorder;
     Trainer trainer(plan_from(kRun, {sets[0], fmt::format("train.epochs={}", epochs)}), run, recorder,
                     recorder.requests);

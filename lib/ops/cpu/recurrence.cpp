@@ -320,8 +320,8 @@ class CpuRecurrence final : public Recurrence {
     return f32(factors) + rows.first * columns() + column;
   }
 
-  /// dst = src times the factors of the rows, of [steps, rows, units]. Strides are the distances between
-  /// rows.
+  /// Multiplies each row of src by the factors of its sequence, for all steps: src and dst are
+  /// [steps, rows, units]. Strides are the distances between rows, in floats.
   void multiply_rows(const float* src, int64_t src_stride, const float* factors, const RowBlock& rows,
                      int64_t steps, float* dst, int64_t dst_stride) const {
     for (int64_t row = 0; row < steps * rows.count; ++row) {

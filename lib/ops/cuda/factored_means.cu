@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
     add_to_mean(step, sum, rows, args.column_means[matrix * columns + column]);
 }
 
-/// A thread adds the pieces of a column.
+/// Sums the partial sums of each column, and adds them to its mean. A thread processes whole columns.
 __global__ void __launch_bounds__(kThreads)
     factored_pieces_kernel(math::Adafactor rule, FactoredArguments args, int64_t pieces,
                            const double* partials) {

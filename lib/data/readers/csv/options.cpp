@@ -146,7 +146,7 @@ Schema<CsvLabels> make_labels_schema() {
   return schema;
 }
 
-/// Adds the options about the texts in columns.
+/// Adds the options that say how the values of columns are read.
 void add_value_options(Schema<CsvOptions>& schema) {
   schema
       .optional("dates", &CsvOptions::dates,
