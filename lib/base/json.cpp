@@ -188,7 +188,7 @@ class Parser {
 
  private:
   [[noreturn]] void fail(std::string_view expected) const {
-    throw UserError(fmt::format("JSON: expected {} at offset {}", expected, at_));
+    throw UserError(fmt::format("expected {} at offset {} of the JSON text", expected, at_));
   }
 
   void skip_space() {

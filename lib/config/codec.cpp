@@ -223,7 +223,7 @@ bool Codec<Shape>::parse(const ConfigNode& node, const std::string& where, Shape
   if (!good) return false;
   const Shape shape(std::move(extents));
   if (shape.exceeds(kMostArrayElements)) {
-    diagnostics.error(node, fmt::format("{}: expected at most {} elements, found {}", where,
+    diagnostics.error(node, fmt::format("{}: expected at most {} elements, found the shape {}", where,
                                         kMostArrayElements, shape.str()));
     return false;
   }

@@ -90,7 +90,9 @@ void reject_links(hid_t group, const std::string& path, const std::string& name)
     H5L_info_t link;
     if (H5Lget_info(group, part.c_str(), &link, H5P_DEFAULT) < 0) return;
     if (link.type != H5L_TYPE_HARD)
-      throw UserError(fmt::format("{}: expected '{}' in the file itself, found a link", path, part));
+      throw UserError(fmt::format(
+          "{}: expected a dataset or a group '{}', found a soft or external link, which is not followed",
+          path, part));
     if (end == std::string::npos) return;
   }
 }

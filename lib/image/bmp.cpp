@@ -42,7 +42,7 @@ class BmpRows final : public PictureRows {
     if (first_pixel_ < colours_end)
       throw UserError(
           fmt::format("expected pixels after the header and the palette, which end at byte {}, found "
-                      "them at byte {}",
+                      "pixels at byte {}",
                       colours_end, first_pixel_));
     if (has_runs_) return;
     row_bytes_ = (static_cast<size_t>(width) * bits_ + 31) / 32 * 4;
@@ -101,12 +101,12 @@ class BmpRows final : public PictureRows {
     constexpr uint32_t kBitFields = 3, kAlphaBitFields = 6;
     const bool fields = compression == kBitFields || compression == kAlphaBitFields;
     if (bits_ == 1 || bits_ == 4 || bits_ == 8) {
-      if (compression != 0 && !has_runs_) fail_compression(compression);
+      if (compression != 0 && !has_runs_) fail_compression(compression, bits_);
       return read_palette(header, old);
     }
     if (bits_ != 16 && bits_ != 24 && bits_ != 32)
       throw UserError(fmt::format("expected 1, 4, 8, 16, 24 or 32 bits per pixel, found {}", bits_));
-    if (compression != 0 && (!fields || bits_ == 24)) fail_compression(compression);
+    if (compression != 0 && (!fields || bits_ == 24)) fail_compression(compression, bits_);
     if (fields) {
       for (size_t i = 0; i < 3; ++i) masks_[i].bits = number(54 + 4 * i, 4);
       if (header >= 56 || compression == kAlphaBitFields) masks_[3].bits = number(66, 4);
@@ -120,9 +120,11 @@ class BmpRows final : public PictureRows {
     return 14 + header + masks;
   }
 
-  [[noreturn]] static void fail_compression(uint32_t compression) {
+  [[noreturn]] static void fail_compression(uint32_t compression, uint32_t bits) {
     throw UserError(
-        fmt::format("expected an uncompressed or run-length encoded BMP, found compression {}", compression));
+        fmt::format("expected an uncompressed BMP, or run-length encoding of 4 or 8 bits per pixel, found "
+                    "compression {} with {} bits per pixel",
+                    compression, bits));
   }
 
   /// Reads the palette and returns the offset of its end.

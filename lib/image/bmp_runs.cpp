@@ -18,11 +18,13 @@ class BmpRuns {
         pixels_(static_cast<size_t>(width) * static_cast<size_t>(height)) {}
 
   std::vector<uint8_t> run() {
-    while (!ended_ && !(y_ + 1 == height_ && x_ >= width_ && at_ >= data_.size())) step();
+    while (!ended_ && !(at_ >= data_.size() && has_all_rows())) step();
     return std::move(pixels_);
   }
 
  private:
+  bool has_all_rows() const { return y_ >= height_ || (y_ + 1 == height_ && x_ >= width_); }
+
   /// Decodes one code: a run that repeats the indices of one byte or, after a 0, the end of a row, the end of
   /// the image, a jump to another position, or a number of literal indices.
   void step() {

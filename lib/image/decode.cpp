@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "image/picture_rows.h"
 #include "image/resampler.h"
@@ -183,7 +185,8 @@ void decode_box_nearest(PictureRows& rows, const Box& box, int64_t height, int64
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst) {
   const auto rows = open_picture(file, file.size());
   if (form.is_mask && picture_format(file) == PictureFormat::jpeg)
-    throw UserError("expected a mask in a format that keeps values (PNG or BMP), found a JPEG");
+    throw UserError(fmt::format("expected a mask as {}, found a JPEG, which changes pixel values",
+                                form.channels == 1 ? "PNG" : "PNG or BMP"));
   const auto decode = form.is_mask ? decode_box_nearest : decode_box;
   const Turn turn(rows->orientation());
   int64_t height = rows->full_height(), width = rows->full_width();

@@ -127,7 +127,8 @@ class JpegRows final : public PictureRows {
   template <class Call>
   void guarded(Call call) {
     if (setjmp(errors_.jump) != 0)
-      throw UserError(fmt::format("expected an intact JPEG, found a damaged one ({})", errors_.message));
+      throw UserError(fmt::format(
+          "expected a JPEG that can be decoded, found a damaged or unsupported one ({})", errors_.message));
     call();
   }
 

@@ -59,14 +59,17 @@ void PictureRows::set_full_size(int64_t width, int64_t height, size_t file_bytes
     throw UserError(
         fmt::format("expected an image of at most {} pixels, found {} x {}", kMostPixels, width, height));
   if (width * height / most_pixels_a_byte > static_cast<int64_t>(file_bytes))
-    throw UserError(fmt::format("expected {} x {} pixels as in the header, found a file of {} bytes, too few",
-                                width, height, file_bytes));
+    throw UserError(
+        fmt::format("expected {} x {} pixels as in the header, found only {} bytes, which cannot hold them",
+                    width, height, file_bytes));
   full_width_ = width;
   full_height_ = height;
 }
 
 void PictureRows::start_as_stored() {
-  throw UserError("expected a PNG with one value per pixel, found an image of another format");
+  throw UserError(
+      "expected a PNG with one value per pixel, found an image of another format; convert masks of class "
+      "numbers to PNG");
 }
 
 PictureFormat picture_format(std::span<const uint8_t> start) {

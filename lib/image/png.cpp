@@ -148,8 +148,8 @@ class PngRows final : public PictureRows {
     const int64_t bytes = (full_width() * bits + 7) / 8 * full_height();
     if (bytes / kMostDeflated > static_cast<int64_t>(file_bytes_))
       throw UserError(
-          fmt::format("expected {} bytes of pixels as in the header, found a file of {} "
-                      "bytes, too few",
+          fmt::format("expected {} bytes of pixels as in the header, found only {} compressed bytes, which "
+                      "cannot hold them",
                       bytes, file_bytes_));
   }
 

@@ -147,7 +147,8 @@ TEST_CASE("shapes are lists of positive integers") {
   CHECK(errors<Shape>("[3, 0, -1]") ==
         "f:1:5: error: x: expected an integer of at least 1, found '0'\n"
         "f:1:8: error: x: expected an integer of at least 1, found '-1'");
-  CHECK(errors<Shape>("[65536, 32768]") == "x: expected at most 2147483647 elements, found 65536x32768");
+  CHECK(errors<Shape>("[65536, 32768]") ==
+        "x: expected at most 2147483647 elements, found the shape 65536x32768");
   CHECK(errors<Shape>("[2147483647, 2147483647, 2147483647, 4]")
             .starts_with("x: expected at most 2147483647 elem"));
   CHECK(

@@ -116,7 +116,7 @@ TEST_CASE("environment variables in strings are expanded") {
                                   ":2:5: error: the environment variable DTRAIN_TEST_NONE is not set; write "
                                   "${DTRAIN_TEST_NONE:-default} to give a default\n" +
                                   bad + ":3:5: error: expected ${NAME} or ${NAME:-default}, found '${1x}'\n" +
-                                  bad + ":4:5: error: '${' without a closing '}'\n" + bad +
+                                  bad + ":4:5: error: expected a '}' after '${', found none\n" + bad +
                                   ":5:5: error: expected ${NAME} or ${NAME:-default}, found '${}'");
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("an unreadable or invalid file is an error that names it") {
   CHECK(contains(load(folder / "").messages, "it is a directory"));
   const std::string list = folder.write("list.yaml", "- a\n");
   CHECK(load(list).messages ==
-        list + ":1:1: error: expected the configuration of a run (a mapping), found the list [a]");
+        list + ":1:1: error: expected the configuration of a run, which is a mapping, found the list [a]");
   folder.write("broken.yaml", "a: [\n");
   const std::string file = folder.write("a.yaml", "model: x/none.yaml\ndataset: broken.yaml\n");
   const std::string errors = load(file).messages;

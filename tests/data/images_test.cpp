@@ -189,7 +189,7 @@ TEST_CASE("broken images are errors with their path, or skipped and counted") {
   const auto broken = open(folder, "train: {images: {directory: all}}");
   CHECK(broken->size() == 13);
   const std::string damage = error_of([&] { read_all(*broken, 0); });
-  CHECK(contains(damage, "all/cat/broken.jpg: expected an intact JPEG"));
+  CHECK(contains(damage, "all/cat/broken.jpg: expected a JPEG that can be decoded"));
   CHECK(contains(damage, "; 'on_error: skip' leaves it out"));
 
   write_file(folder / "all/dog/notes.txt", "no picture");

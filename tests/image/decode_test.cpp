@@ -252,6 +252,9 @@ TEST_CASE("run-length encoded BMPs are decoded") {
   const Bytes late{9, 1, 0, 0, 5, 2, 0, 0, 5, 3};  // a run that exceeds its row, and no end marker
   CHECK(decoded(indexed_bmp(3, 5, 8, 1, late), 3, 5, 1).bytes ==
         Bytes{3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
+  const Bytes ends{5, 1, 0, 0, 5, 2, 0, 0, 5, 3, 0, 0};  // ends of rows, and no end marker
+  CHECK(decoded(indexed_bmp(3, 5, 8, 1, ends), 3, 5, 1).bytes ==
+        Bytes{3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1});
   for (size_t length = 0; length + 2 < eight.size(); ++length) {
     CAPTURE(length);
     const Bytes cut(eight.begin(), eight.begin() + static_cast<ptrdiff_t>(length));
@@ -262,7 +265,8 @@ TEST_CASE("run-length encoded BMPs are decoded") {
         "expected 3 rows as in the BMP header, found more");
   CHECK(decode_error(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") !=
         std::string::npos);
-  CHECK(decode_error(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2") != std::string::npos);
+  CHECK(decode_error(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2 with 8 bits") !=
+        std::string::npos);
 }
 
 TEST_CASE("the pixels of a BMP begin after its palette") {

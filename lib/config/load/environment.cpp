@@ -56,7 +56,7 @@ Expanded expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
     } else if (dollar && text[at + 1] == '{') {
       const size_t end = text.find('}', at);
       if (end == std::string::npos) {
-        diagnostics.error(node, "'${' without a closing '}'");
+        diagnostics.error(node, "expected a '}' after '${', found none");
         return {};
       }
       has_variables = true;

@@ -34,8 +34,9 @@ class RunReader {
     ConfigNode run = read_config_file(path, named_at, diagnostics_);
     if (diagnostics_.count() != before) return {};
     if (!run.is_mapping()) {
-      diagnostics_.error(run, fmt::format("expected the configuration of a run (a mapping), found {}{}",
-                                          run.describe(), advice_for_colon(run)));
+      diagnostics_.error(run,
+                         fmt::format("expected the configuration of a run, which is a mapping, found {}{}",
+                                     run.describe(), advice_for_colon(run)));
       return {};
     }
     if (const ConfigNode* base = run.find("base"); base && !base->is_null()) {

@@ -235,7 +235,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void reject_tag(const YAML::Mark& mark, const std::string& tag) {
-    diagnostics_.error(place(mark), fmt::format("tags are not supported, found '{}'", tag));
+    diagnostics_.error(place(mark), fmt::format("expected a value without a tag, found the tag '{}'", tag));
   }
 
   static std::string too_deep() {

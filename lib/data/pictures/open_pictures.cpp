@@ -46,6 +46,8 @@ void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const Picture
 /// Throws UserError for masks whose size differs from their image's.
 void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
   std::vector<std::string> problems(kept.size());
+  const std::optional<MaskClasses>& classes = set.targets->row.classes;
+  const char* const formats = classes && classes->are_numbers() ? "PNG" : "PNG or BMP";
   run_blocks(static_cast<int64_t>(kept.size()), [&](int64_t i) {
     const int64_t number = kept[static_cast<size_t>(i)];
     const PictureHeader image = header_of_picture(*set.pictures, number),
@@ -54,7 +56,7 @@ void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
     const std::string name = set.targets->pictures->name(number);
     if (!mask.exact)
       problem =
-          fmt::format("{}: expected a mask in a format that keeps values (PNG or BMP), found a JPEG", name);
+          fmt::format("{}: expected a mask as {}, found a JPEG, which changes pixel values", name, formats);
     else if (image.height != mask.height || image.width != mask.width)
       problem =
           fmt::format("{}: expected a mask of {} x {} pixels, the size of its image {}, found {} x {}", name,
