@@ -43,8 +43,7 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
               "split: the fractions drawn from '{}' leave no samples in it; their sum must be below 1", of));
     if (const auto& seed = split->drawn->seed; seed && seeds.emplace(of, *seed).first->second != *seed)
       diagnostics.error(split->mark,
-                        fmt::format("split: the splits of '{}' are drawn together: expected one seed, "
-                                    "found {} and {}",
+                        fmt::format("split: all splits drawn from '{}' need the same seed, found {} and {}",
                                     of, seeds[of], *seed));
   }
 }
@@ -75,9 +74,8 @@ void check_split_windows(const DatasetSpec& spec, Diagnostics& diagnostics) {
                                     form(*first), form(*split)));
   }
   if (has_windows && !spec.augment.empty())
-    diagnostics.error(
-        spec.augment.front().resolved.mark(),
-        "augment: augmentations change images, but the samples are windows of rows; remove 'augment'");
+    diagnostics.error(spec.augment.front().resolved.mark(),
+                      "augment: windows of rows cannot be augmented; remove 'augment'");
 }
 
 /// Copies the reader, rows, windows and input targets of the source split to each drawn split.
@@ -107,9 +105,9 @@ void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
       continue;
     diagnostics.warning(
         split->mark,
-        fmt::format("{0}: this split uses the same samples as train, so its results say little about other "
-                    "samples; to "
-                    "hold out samples of train, write {0}: {{split: {{of: train, fraction: 0.15}}}}",
+        fmt::format("{0}: this split has samples in common with train, so its results say little about "
+                    "other samples; to hold out samples of train, write "
+                    "`{0}: {{split: {{of: train, fraction: 0.15}}}}`",
                     name));
   }
 }
@@ -149,8 +147,8 @@ Schema<DatasetSpec> make_schema() {
           diagnostics.error(node, "dataset: give at least one of train, validation and test");
         if (spec.batches.bucket_by_length && !spec.augment.empty())
           diagnostics.error(*node.find("batches"),
-                            "batches: bucket_by_length is for sequences, and augment changes images; remove "
-                            "one of them");
+                            "batches: bucket_by_length cannot be combined with augment; remove one of the "
+                            "two options");
         check_draws(spec, diagnostics);
         check_split_windows(spec, diagnostics);
       });

@@ -83,7 +83,8 @@ std::string text_of_file(const std::string& path) {
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names) {
   std::vector<std::string> paths;
   for (const std::string& name : names) {
-    if (name.empty()) throw UserError("--input: expected the name of a file or a folder, found an empty one");
+    if (name.empty())
+      throw UserError("--input: expected the name of a file or a folder, found an empty name");
     const bool is_there = name == kStandardStream || file_type(name) != FileType::nothing;
     for (const std::string& one : is_there ? std::vector{name} : expand_braces(name)) {
       const bool is_pattern = !is_there && one.find_first_of("*?[") != std::string::npos;
@@ -136,7 +137,8 @@ TextOptions GivenFile::text_options(const TextOptions& options) const {
   const bool has_options = options.header || options.delimiter;
   if (has_options && (format_ != FileFormat::text || is_json_lines()))
     throw UserError(fmt::format(
-        "{}: expected text, because a header or a delimiter was given, found another format", name_));
+        "{}: expected delimited text, because a header or a delimiter was given, found another format",
+        name_));
   return table_.value_or(options);
 }
 

@@ -76,7 +76,7 @@ void reject_pictures(const std::string& path, const DatasetSpec& spec, const Ten
   throw UserError(fmt::format(
       "{}: expected a file{}, found {}", path,
       readers.empty() ? " with the values of the input"
-                      : fmt::format(", as the run's own reader ({}) reads it", fmt::join(readers, ", ")),
+                      : fmt::format(" that the run's reader {} can read", fmt::join(readers, " or ")),
       file_type(path) == FileType::directory ? "a directory" : "an image"));
 }
 
@@ -94,8 +94,10 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
     return SourceColumns(std::move(columns));
   }
   if (inputs.size() != 1)
-    throw UserError(fmt::format("{}: expected an HDF5 file with a dataset for each of the model's {} inputs",
-                                path, inputs.size()));
+    throw UserError(fmt::format(
+        "{}: expected an HDF5 file with a dataset for each of the model's {} inputs, found another "
+        "format",
+        path, inputs.size()));
   switch (format) {
     case FileFormat::hdf5:
       return SourceColumns({open_hdf5(path, "")});
@@ -146,10 +148,10 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
 
 [[noreturn]] void reject_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
   throw UserError(
-      fmt::format("{}: expected a file that holds inputs and targets, as the run's own reader ({}) "
-                  "reads them; for inputs and targets in separate files, name them in a split: "
+      fmt::format("{}: expected a file with inputs and targets that the run's reader {} can read; for inputs "
+                  "and targets in separate files, name them in a split: "
                   "--set 'dataset.test=...' --split test",
-                  file.path(), fmt::join(readers_of(spec), ", ")));
+                  file.path(), fmt::join(readers_of(spec), " or ")));
 }
 
 /// A source and the split whose reader opened it; the first split if no reader did.

@@ -135,7 +135,7 @@ class Tables(Case):
         self.write("config.yaml", support.CONFIG)
         self.dtrain("fit", "config.yaml", "--output", "plain", "--epochs", 1)
         self.write("x.csv", "1,2,3,4,5,6,7,8,9,10,11,12\n")
-        self.assertIn("the run's own reader (synthetic)", self.dtrain("evaluate", "plain", "--input", "x.csv", expect=2).err)
+        self.assertIn("the run's reader synthetic can read", self.dtrain("evaluate", "plain", "--input", "x.csv", expect=2).err)
 
     def test_a_file_without_a_header_is_read_by_position(self):
         lines = [f"{i % 7},{i % 5},{i % 2}\n" for i in range(40)]
@@ -192,9 +192,9 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         rows = [dict(row, width="wide" if number == 1 else row["width"]) for number, row in enumerate(self.rows[:3])]
         self.assertIn("standard input:3:17: expected a finite number in the column 'width'", predict(self.table("", rows)))
         self.assertRegex(predict("".join(json.dumps(row) + "\n" for row in rows)), r"standard input:2: expected a finite number in the column 'width'")
-        self.assertIn("standard input:2: expected a line of JSON", predict('{"width": 1}\n{"width": \n'))
-        self.assertIn("standard input:1: expected a line of JSON", predict('{"width": 1, "width": 2}\n'))
-        self.assertIn("standard input:2: expected an object as in the first line", predict('{"width": 1}\n[1]\n'))
+        self.assertIn("standard input:2: the line cannot be read as JSON", predict('{"width": 1}\n{"width": \n'))
+        self.assertIn("standard input:1: the line cannot be read as JSON; expected each key once", predict('{"width": 1, "width": 2}\n'))
+        self.assertIn("standard input:2: expected an object, as in the first line, found an array", predict('{"width": 1}\n[1]\n'))
         self.assertIn("standard input:2: expected a number or a text for 'width', found an array",
                       predict('{"width": 1}\n{"width": [1]}\n'))
         self.assertIn("standard input:1: expected a number in 'colour', found the text \"red\", which lines with arrays cannot have",
@@ -232,14 +232,14 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.write("header.csv", "name,colour,length,width\n")
         (self.dir / "utf16.csv").write_bytes("name,colour\na,red\n".encode("utf-16"))
         os.mkfifo(self.dir / "pipe")
-        self.assertIn("folder: expected a file, as the run's own reader (csv) reads it, found a directory", error("folder"))
+        self.assertIn("folder: expected a file that the run's reader csv can read, found a directory", error("folder"))
         (self.dir / "image.csv").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
-        self.assertIn("image.csv: expected a file, as the run's own reader (csv) reads it, found an image", error("image.csv"))
+        self.assertIn("image.csv: expected a file that the run's reader csv can read, found an image", error("image.csv"))
         self.assertIn("header.csv: expected rows of values below the header, found none; if the first line is a row", error("header.csv"))
         self.assertIn("utf16.csv: expected text in UTF-8, found UTF-16; convert it: iconv -f utf-16 -t utf-8 utf16.csv > utf8.csv", error("utf16.csv"))
         self.assertIn("pipe: expected a file, found a pipe", error("pipe"))
-        self.assertIn("--input: expected the name of a file or a folder, found an empty one", error(""))
-        self.assertIn("out: expected a name that ends in .h5, .npy, .csv or .jsonl, or in / (a folder of images), found no extension",
+        self.assertIn("--input: expected the name of a file or a folder, found an empty name", error(""))
+        self.assertIn("out: expected a name that ends in .h5, .npy, .csv or .jsonl, or in / for a folder of images, found no extension",
                       self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out", expect=2).err)
 
     def test_several_inputs_and_patterns_are_read(self):

@@ -23,7 +23,7 @@ class Messages(Case):
 
     def test_a_split_that_leaves_nothing_names_its_place_once(self):
         error = self.fit(config=CONFIG, expect=2).err
-        self.assertRegex(error, r"^(.*\n)*config.yaml:4:10: error: split: none of the 4 samples is left of 'train'")
+        self.assertRegex(error, r"^(.*\n)*config.yaml:4:10: error: split: this split gets none of the 4 samples of 'train'")
         self.assertEqual(error.count("config.yaml:4:10"), 1)
 
     def test_a_single_target_needs_no_name(self):

@@ -89,7 +89,7 @@ class Pictures(Case):
         for one, other in zip(found, rows[8:] + rows[:4]):
             for name in ("blue", "green", "red"):
                 self.assertAlmostEqual(float(one[name]), float(other[name]), delta=1e-6)
-        self.assertIn("the run's own reader (images)",
+        self.assertIn("the run's reader images can read",
                       self.dtrain("evaluate", "run", "--input", "validation/red/00.png", expect=2).err)
         self.dtrain("evaluate", "run", "--split", "train")
 
@@ -330,7 +330,7 @@ class Pictures(Case):
 
     def test_the_same_folder_for_two_splits_is_a_warning(self):
         message = self.fit("--epochs", 1, config=CONFIG.replace("{directory: validation,", "{directory: train,")).err
-        self.assertIn("config.yaml:10:15: warning: validation: this split uses the same samples as train", message)
+        self.assertIn("config.yaml:10:15: warning: validation: this split has samples in common with train", message)
 
     def test_a_killed_and_resumed_run_has_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")

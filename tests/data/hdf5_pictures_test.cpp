@@ -332,7 +332,7 @@ TEST_CASE("a fill value is not read from a damaged heap") {
                        parse(folder, "train: {hdf5: {file: a.h5, input: texts, target: labels}}");
                    open_split(spec, *spec.train, kInput, kClass);
                  }),
-                 "a.h5:texts: expected integers or floating point numbers"));
+                 "a.h5:texts: expected integers or floating point numbers of at most 64 bits"));
   CHECK(contains(error_of([&] { open(folder, "pictures"); }), "a.h5:pictures[0]: expected a"));
 }
 

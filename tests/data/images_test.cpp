@@ -190,7 +190,7 @@ TEST_CASE("broken images are errors with their path, or skipped and counted") {
   CHECK(broken->size() == 13);
   const std::string damage = error_of([&] { read_all(*broken, 0); });
   CHECK(contains(damage, "all/cat/broken.jpg: expected a JPEG that can be decoded"));
-  CHECK(contains(damage, "; 'on_error: skip' leaves it out"));
+  CHECK(contains(damage, "; 'on_error: skip' leaves such images out"));
 
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(open_error(folder, "train: {images: {directory: all}}"),
@@ -212,13 +212,13 @@ TEST_CASE("the error for broken images gives their number, the first path and th
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(error(),
                  "all/dog/notes.txt: expected a JPEG, PNG or BMP, found a file that is not an image; "
-                 "'on_error: skip' leaves it out"));
+                 "'on_error: skip' leaves such images out"));
   write_file(folder / "all/cat/a.gif", "GIF89a");
   fs::create_symlink("nowhere", folder / "all/emu/nothing.png");
   for (int i = 0; i < 5; ++i)
     CHECK(contains(error(),
                    "all/cat/a.gif: expected a JPEG, PNG or BMP, found a GIF; 2 more cannot be read; "
-                   "'on_error: skip' leaves them out"));
+                   "'on_error: skip' leaves such images out"));
   // The message does not suggest the option if the reader does not have it, or if no images would be left.
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all}}");
   const std::string predicted = error_of([&] { open_inputs(given(folder / "all"), spec, kInput, {}); });
@@ -254,7 +254,7 @@ TEST_CASE("a directory without one folder of images per class is an error") {
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found none"));
   fs::create_directory(folder / "none/cat");
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"),
-                 "none/cat: expected images, found an empty"));
+                 "none/cat: expected images, found a folder without files"));
   write_picture(folder / "flat/a.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "none"));
   write_picture(folder / "flat/cat/b.png", png_of(gradient(5, 5, 3)));

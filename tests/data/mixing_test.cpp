@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(Blended, "mix_up accepts flattened images and vectors") {
         error("input: " + file + ", target: y.npy",
               "{reshape: [" + std::to_string(elements) + "]}, one_hot: 6", "cut_mix", {{"x", {elements}}}),
         file[0] == 'x' ? "dataset.yaml:3:11: error: cut_mix: expected images [height, width, "
-                         "channels] after the transforms, found 64 ('x')"
+                         "channels] after the transforms, found 64 for 'x'"
                        : "augment: expected images [height, width, channels], found 3 for the "
                          "input 'x'"));
   }
@@ -117,14 +117,14 @@ TEST_CASE_FIXTURE(Blended, "several inputs are blended as one sample") {
   check_means(*data, 2, 3);
   CHECK(contains(error(files, "one_hot: 6", "cut_mix", {large, small, vector}),
                  "cut_mix: expected images of one height and width after the transforms, found 12x10x1 "
-                 "('a') and 8x8x1 ('b')"));
+                 "for 'a' and 8x8x1 for 'b'"));
   const auto cut =
       open("inputs: {b: x.npy, v: v.npy}, target: y.npy", "one_hot: 6", "cut_mix", {small, vector});
   check_means(*cut, 0, 2);
   check_means(*cut, 1, 2);
   CHECK(contains(error("inputs: {b: x.npy, v: y.npy}, target: y.npy", "one_hot: 6", "mix_up",
                        {small, {"v", {}, DType::int32}}),
-                 "mix_up: expected float32 inputs to blend, found int32 ('v')"));
+                 "mix_up: expected float32 inputs to blend, found int32 for 'v'"));
   CHECK(contains(
       error("input: x.npy, target: y.npy", "", "mix_up", {{"x", {8, 8, 1}}}, {{"", {}, DType::int32}}),
       "mix_up: expected float32 targets to blend (for classes, use the transform one_hot"));

@@ -115,7 +115,7 @@ TEST_CASE("missing images of a table are counted") {
   shop.table("file,kind\n1.png,a\n8.png,b\n9.png,b\n");
   CHECK(contains(shop.error(kOptions),
                  "pictures/8.png: expected a file, found nothing; 1 more cannot be found; "
-                 "'on_error: skip' leaves them out"));
+                 "'on_error: skip' leaves such images out"));
   shop.table("file,kind\n8.png,b\n9.png,b\n");
   CHECK(contains(shop.error(kOptions), "found nothing; 1 more cannot be found"));
   CHECK_FALSE(contains(shop.error(kOptions), "on_error"));
@@ -154,7 +154,7 @@ TEST_CASE("errors in a table name line and column") {
                  "labels.csv:4:1: " + (shop.folder / "pictures/9.png") + ": expected a file, found nothing"));
   shop.table("kind,file\na,1\nb,2\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:2:3: "));
-  CHECK(contains(shop.error(kOptions), "1.png: give 'extension: .png'"));
+  CHECK(contains(shop.error(kOptions), "1.png exists, so give 'extension: .png'"));
   shop.table("file,kind\n1.png,a\n");
   CHECK(contains(shop.error("csv: {file: labels.csv, " + kUsual + "}"),
                  "set 'directory' to the folder of the images"));

@@ -209,7 +209,8 @@ TEST_CASE("cifar10: planes are read as channels") {
   CHECK(Values(image.begin() + 15, image.begin() + 18) == Values{10, 20, 30});
   CHECK(image[14] == 0);
   write_file(folder / "b.bin", other + "x");
-  CHECK(contains(open_error(folder, yaml, {"image", {32, 32, 3}}), "records of 3073 bytes, found 3074"));
+  CHECK(contains(open_error(folder, yaml, {"image", {32, 32, 3}}),
+                 "a file of whole records of 3073 bytes, found 3074 bytes"));
 }
 
 TEST_CASE("synthetic: each value depends only on seed, row and element") {

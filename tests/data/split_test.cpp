@@ -116,9 +116,10 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
   CHECK(contains(mistakes("rescale: {scale: 2, of: [image, mas]}", {image, ids}),
                  "dataset.yaml:2:46: error: rescale: of: the model has no input or target 'mas'; did you "
                  "mean 'mask'?"));
-  CHECK(contains(mistakes("cast: int32, normalize: {mean: 0, std: 1}", {ids}),
-                 "dataset.yaml:2:27: error: normalize: it applies to none of the model's inputs and targets "
-                 "by default; name the columns to transform: of: [ids]"));
+  CHECK(contains(
+      mistakes("cast: int32, normalize: {mean: 0, std: 1}", {ids}),
+      "dataset.yaml:2:27: error: normalize: by default, the transform applies to none of the model's "
+      "inputs and targets; name the columns to transform, such as `of: [ids]`"));
   const auto error_in = [&](const std::string& transforms) { return mistakes(transforms, {image}); };
   CHECK(contains(error_in("rescale: {scale: 2, of: []}"), "dataset.yaml:2:38: error: rescale: of: expected"));
   CHECK(contains(error_in("rescale: {scale: 2, of: image}"), "rescale: of: expected a list"));
@@ -129,7 +130,7 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
 TEST_CASE_FIXTURE(Fixture, "a mismatch is an error with both sides and the location") {
   const TensorSpec image{"x", {2, 2}};
   CHECK(contains(error("transforms: [reshape: [5]]", image),
-                 "reshape: expected 5 elements per sample for 5, found 4"));
+                 "reshape: expected 5 elements per sample for the shape 5, found 4 in the shape 2x2 of"));
   CHECK(contains(error("transforms: [reshape: [5]]", image), "dataset.yaml:2:"));
   CHECK(contains(error("", {"x", {4}}), "'x' needs 4 float32 per sample, found 2x2 uint8"));
   CHECK(contains(error("transforms: [rescale: {scale: 2, of: [x]}]", {"x", {2, 2}, DType::int32}),
@@ -287,7 +288,7 @@ TEST_CASE("validation on training data is a warning") {
   };
   REQUIRE(warnings("{npy: {input: a.npy}}").size() == 1);
   CHECK(contains(warnings("{npy: {input: a.npy}}")[0],
-                 "d.yaml:2:13: warning: validation: this split uses the same samples as train"));
+                 "d.yaml:2:13: warning: validation: this split has samples in common with train"));
   CHECK(warnings("{npy: {input: b.npy}}").empty());
   CHECK(warnings("{split: {of: train, fraction: 0.1}}").empty());
   CHECK(warnings("{npy: {input: a.npy}, rows: [10, 20]}", ", rows: [0, 10]").empty());

@@ -263,7 +263,7 @@ TEST_CASE_FIXTURE(Shapes, "a target image may be larger than the input") {
   for (size_t i = 0; i < target.size(); ++i)
     CHECK(100 * target[i] == image[i / 120 * 30 + i % 120 / 20 * 5 + i % 10 / 2]);
   CHECK(contains(error(kPairsOfImages + ", size: [15, 15]", {{"", {7, 7, 1}, DType::float32}}),
-                 "target_images: give 'size'"));
+                 "target_images: give `size: [height, width]`"));
 }
 
 TEST_CASE_FIXTURE(Shapes, "every augmentation that moves pixels moves image and mask alike") {
@@ -355,11 +355,11 @@ TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their 
                     "target_images: {directory: masks, classes: [0, 1, 2]}"),
                  "expected as many 'classes' as 'class_names', found 3 and 2"));
   CHECK(contains(at("directory: images, class_names: [a, b], target_images: masks"),
-                 "images have no classes: leave 'class_names' out"));
+                 "'class_names' is for masks; leave it out"));
   CHECK(contains(at("directory: images, target_images: {directory: masks, classes: numbers, channels: 3}"),
                  "masks ('classes') have no channels"));
   CHECK(contains(error(kPairsOfImages, {{"", {kHeight, kWidth, 21}, DType::float32}}),
-                 "expected a target with 1, 3 or 4 channels, but the model's has 21"));
+                 "expected a target with 1, 3 or 4 channels, but the model's target"));
 }
 
 }  // namespace dtrain::test

@@ -255,7 +255,7 @@ TEST_CASE("a truncated archive is an error with its offset") {
                  "expected a file without holes at byte 0, found a sparse file"));
   CHECK(contains(refused(gzip_of(good)),
                  "found one compressed with gzip, whose samples cannot be read in any order; "
-                 "decompress it: gzip -d"));
+                 "decompress it with `gzip -d`"));
   CHECK(contains(refused(std::string("\x28\xb5\x2f\xfd zstd", 9)), "compressed with zstd"));
 }
 

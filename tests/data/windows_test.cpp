@@ -246,7 +246,7 @@ TEST_CASE("arrays become windows") {
   CHECK(read_all(*data, 1) == Values{2, 3, 3, 4, 4, 5});
   CHECK(data->identity().files.size() == 3);
   CHECK(contains(error_of([&] { open_inputs(given(folder / "x.npy"), spec, inputs, {}); }),
-                 "expected a file with 't.npy' for the run's windows"));
+                 "expected a file that also holds 't.npy', which the run's windows need"));
 
   const auto mistake = [&](const std::string& key) {
     const DatasetSpec wrong =
@@ -269,7 +269,7 @@ TEST_CASE("arrays become windows") {
   CHECK(contains(error_of([&] {
                    open_split(spec, *spec.train, inputs, {{"", {1, 1}}}, true);
                  }),
-                 "by: row 3 (from 0) has no series name"));
+                 "`by`, found none in row 3 (counted from 0)"));
 }
 
 TEST_CASE("shapes of windows are known before the model") {
@@ -285,26 +285,30 @@ TEST_CASE("mistakes in windows are reported with their places") {
   const Table one(kOne), two(kTwo);
   const TensorSpec input{"x", {2, 1}}, target{"", {1}};
   CHECK(contains(one.error("", "length: 6, horizon: 2", {"x", {6, 2}}),
-                 "t.csv: windows: the file has 7 rows, expected at least 8 (length + horizon)"));
+                 "t.csv: windows: expected at least 8 rows, length + horizon, in the file, found 7"));
   CHECK(contains(two.error("", "length: 3, by: site, time: day", {"x", {3, 1}}, target),
-                 "the series 'b' has 3 rows, expected at least 4 (length + horizon)"));
+                 "expected at least 4 rows, length + horizon, in the series 'b', found 3"));
   CHECK(contains(two.error("", "length: 2, by: sit, time: day", input, target),
                  "expected a column named 'sit'; did you mean 'site'?"));
   CHECK(contains(two.error("", "length: 2, by: site, time: site", input, target),
                  "'time' sorts their rows, but both are 'site'; give two columns"));
-  CHECK(contains(
-      two.error(", drop: [site]", "length: 2, time: day", input, target),
-      "windows: rows 2 and 3 (from 0) of the file have the same time; expected one row for each time"));
+  CHECK(contains(two.error(", drop: [site]", "length: 2, time: day", input, target),
+                 "windows: rows 2 and 3 (counted from 0) of the file have the same time; expected one row "
+                 "for each time"));
   const Table wrong("t,load\n2026-01-01,1\nsoon,2\n2026-01-03,3\n"), gap("t,load\n1,1\n,2\n3,3\n");
   CHECK(contains(wrong.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a date"));
   CHECK(contains(gap.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a finite number"));
   const Table no_name("site,load\na,1\n,2\na,3\n");
   CHECK(contains(no_name.error("", "length: 2, by: site", input, target),
-                 "by: row 1 (from 0) has no series name"));
-  CHECK(contains(one.error("", "length: 3, horizon: 2", {"x", {4, 2}}),
-                 "windows: the model's input 'x' is 4x2, expected 3x(features), because the length is 3"));
-  CHECK(contains(one.error("", "length: 3, horizon: 2", kInput, {"", {3}}),
-                 "windows: the model's target is 3, expected 2 or 2x(targets), because the horizon is 2"));
+                 "t.csv: expected the name of a series in 'site', the windows' `by`, found none in row 1"));
+  CHECK(contains(
+      one.error("", "length: 3, horizon: 2", {"x", {4, 2}}),
+      "windows: expected the model's input 'x' to have the shape 3x(features), because the length is 3, "
+      "found 4x2"));
+  CHECK(contains(
+      one.error("", "length: 3, horizon: 2", kInput, {"", {3}}),
+      "windows: expected the model's target to have the shape 2 or 2x(targets), because the horizon is "
+      "2, found 3"));
   CHECK(contains(one.error("", "length: 3, horizon: 2", {"x", {3, 5}}), "'x' needs 5 float32 per sample"));
 
   const auto mistake = [&](const std::string& yaml) { return error_of([&] { parse(one.folder, yaml); }); };
@@ -312,13 +316,13 @@ TEST_CASE("mistakes in windows are reported with their places") {
   CHECK(contains(mistake("train: " + csv + "{horizon: 2}}"), "length"));
   CHECK(contains(mistake("train: " + csv + "{length: 3, horizont: 2}}"), "unknown key 'horizont'"));
   CHECK(contains(mistake("train: {images: {directory: t}, windows: {length: 3}}"),
-                 "windows: expected a reader of rows: csv, npy or hdf5"));
+                 "windows: expected one of the readers csv, npy and hdf5"));
   CHECK(contains(mistake("train: {csv: {file: t.csv, target: load, weight: w}, windows: {length: 3}}"),
                  "windows: the csv reader's 'weight'"));
   CHECK(contains(mistake("train: {csv: {file: t.csv, labels: {column: tags}}, windows: {length: 3}}"),
                  "windows: the texts of the csv reader's 'labels' cannot be inputs"));
   CHECK(contains(mistake("train: {npy: {input: x, target: y}, windows: {length: 3, past_targets: true}}"),
-                 "past_targets: the option is for csv"));
+                 "windows: the option 'past_targets' is for csv"));
   CHECK(contains(mistake("train: {npy: {input: x, target: {input: x}}, windows: {length: 3}}"),
                  "a target cannot be an input"));
   CHECK(contains(
@@ -328,7 +332,7 @@ TEST_CASE("mistakes in windows are reported with their places") {
                  "another split has length 3, horizon 1, and this one has length 4, horizon 1; give all "
                  "splits windows of the same length and horizon"));
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\naugment: [mix_up]"),
-                 "augment: augmentations change images"));
+                 "augment: windows of rows cannot be augmented"));
 }
 
 TEST_CASE("too small a part of a split is an error, or a warning for some of the series") {
@@ -338,7 +342,7 @@ TEST_CASE("too small a part of a split is an error, or a warning for some of the
   CHECK(contains(
       error_of([&] { open_split(spec, *spec.validation, {kInput}, {kTarget}); }),
       "no series has enough rows for a window in this split, which has 1 row of the file; expected at "
-      "least 2 (horizon)"));
+      "least 2 for length 3 and horizon 2"));
   std::string text = "site,load\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i < 34 ? "long" : "short", i);
   const Table uneven(text);

@@ -274,8 +274,9 @@ TEST_CASE("the pixels of a BMP begin after its palette") {
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows), 3, 5, 1).bytes == Bytes(15, 7));
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows, 54), 3, 5, 1).bytes ==
         Bytes(15, 7));  // some programs do not count the palette in the offset
-  CHECK(decode_error(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
-        "expected pixels after the header and the palette, which end at byte 1078, found them at byte 1000");
+  CHECK(
+      decode_error(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
+      "expected pixels after the header and the palette, which end at byte 1078, found pixels at byte 1000");
 }
 
 TEST_CASE("crop takes the center, pad adds black borders") {

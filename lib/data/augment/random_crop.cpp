@@ -45,8 +45,9 @@ class RandomCrop final : public Augmentation {
   void apply_to_target(ColumnPlan& plan, uint32_t stream, const AugmentedTarget& target) const override {
     if (target.scale == 0)
       throw UserError(
-          "random_crop: expected target images whose height and width are those of the inputs, or a whole "
-          "multiple of them");
+          fmt::format("random_crop: expected target images of the inputs' size, or of a whole multiple of "
+                      "it, found {}",
+                      plan.stored().shape.str()));
     const int fill = target.pixels == TargetPicture::classes ? static_cast<int>(options_.fill_class) : 0;
     if (target.is_training)
       add_pass(plan, stream, true, target.scale, fill);
@@ -70,8 +71,8 @@ class RandomCrop final : public Augmentation {
     const int64_t columns = shape.width / scale + 2 * padding - width;
     if (rows < 0 || columns < 0)
       throw UserError(
-          fmt::format("random_crop: expected images of at least {}x{} after adding a padding of {} on each "
-                      "side, found {}x{} before it",
+          fmt::format("random_crop: expected images of at least {}x{} pixels after adding {} pixels on each "
+                      "side, found {}x{} pixels before",
                       height, width, padding, shape.height / scale, shape.width / scale));
     const size_t pixel_bytes = static_cast<size_t>(shape.channels) * bytes_of(plan.spec().dtype);
     const auto change = [=, height = height * scale, width = width * scale, padding = padding](

@@ -211,8 +211,9 @@ std::optional<CachedColumns> map_cache_file(const std::string& path, const Cache
 }
 
 void check_cache_file(const std::string& path) {
-  const auto refuse = [&](std::string_view found) {
-    throw UserError(fmt::format("{}: cannot be used for the data set's cache: {}", path, found));
+  const auto refuse = [&](std::string_view reason) {
+    throw UserError(
+        fmt::format("{}: the file cannot be used for the data set's cache, because {}", path, reason));
   };
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;

@@ -44,10 +44,10 @@ class MemoryCache : public Cache {
     for (const auto& column : columns) bytes += static_cast<size_t>(rows) * column->row_bytes();
     const HostMemory memory = host_memory();
     if (bytes > memory.left())
-      throw UserError(
-          fmt::format("cache: the samples need {} of memory, but only {} is available ({}); `cache: none` "
-                      "reads them when they are needed",
-                      format_bytes(bytes), format_bytes(memory.left()), memory.whose));
+      throw UserError(fmt::format(
+          "cache: the samples need {} of memory, but only {} is available, limited by {}; `cache: "
+          "none` reads samples when they are needed",
+          format_bytes(bytes), format_bytes(memory.left()), memory.whose));
   }
 
   /// Copies large columns on several threads, because most of the time is spent on clearing new pages.

@@ -161,8 +161,8 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
       if (std::count(names.begin(), names.end(), spec.of[i]) > 1)
         diagnostics.error(
             spec.written_of.items()[i],
-            fmt::format("{}: `of` is ambiguous: both an input and the model's only target are called '{}'; "
-                        "give the input another name",
+            fmt::format("{}: `of` is ambiguous, because both an input and the model's only target are called "
+                        "'{}'; give the input another name",
                         spec.transform.name, spec.of[i]));
       else if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
         diagnostics.error(spec.written_of.items()[i],
@@ -170,8 +170,8 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
                                       spec.of[i], suggestion_or_list(spec.of[i], names)));
     if (spec.of.empty() && !used.contains(&spec))
       diagnostics.error(spec.transform.resolved.mark(),
-                        fmt::format("{}: it applies to none of the model's inputs and targets by default; "
-                                    "name the columns to transform: of: [{}]",
+                        fmt::format("{}: by default, the transform applies to none of the model's inputs and "
+                                    "targets; name the columns to transform, such as `of: [{}]`",
                                     spec.transform.name, names.front()));
   }
 }
@@ -229,12 +229,12 @@ PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool ta
   };
   if (without_ones_at_end(found.shape) != without_ones_at_end(wanted.shape) ||
       !converts_losslessly(found.dtype, wanted.dtype))
-    throw UserError(
-        located(place, fmt::format("the {}{} needs {} per sample, found {} after the transforms ({}: {}){}",
-                                   target ? "target" : "model's input",
-                                   wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name),
-                                   describe(wanted), describe(found), stored.name, describe(stored),
-                                   target ? advice_for_target(wanted, found) : "")));
+    throw UserError(located(
+        place, fmt::format("the {}{} needs {} per sample, found {} after the transforms ('{}' has {}){}",
+                           target ? "target" : "model's input",
+                           wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name), describe(wanted),
+                           describe(found), stored.name, describe(stored),
+                           target ? advice_for_target(wanted, found) : "")));
   for (ColumnPlan* one : {&plan, &evaluation}) {
     one->cast(wanted.dtype);
     one->reshape(wanted.shape);

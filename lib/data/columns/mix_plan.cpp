@@ -19,7 +19,7 @@ class MixCheck {
   void check_types() const {
     for (size_t column = 0; column < plans_.size(); ++column)
       if (const TensorSpec& found = spec(column); found.dtype != DType::float32)
-        fail(column < inputs_ ? fmt::format("expected float32 inputs to blend, found {} ('{}')",
+        fail(column < inputs_ ? fmt::format("expected float32 inputs to blend, found {} for '{}'",
                                             name_of(found.dtype), found.name)
                               : fmt::format("expected float32 targets to blend (for classes, use the "
                                             "transform one_hot and a loss of class probabilities), found {}",
@@ -34,11 +34,11 @@ class MixCheck {
       if (!first) first = &spec(column);
       if (!is_of_size(spec(column), *first))
         fail(fmt::format(
-            "expected images of one height and width after the transforms, found {} ('{}') and {} ('{}')",
+            "expected images of one height and width after the transforms, found {} for '{}' and {} for '{}'",
             first->shape.str(), first->name, spec(column).shape.str(), spec(column).name));
     }
     if (!first)
-      fail(fmt::format("expected images [height, width, channels] after the transforms, found {} ('{}')",
+      fail(fmt::format("expected images [height, width, channels] after the transforms, found {} for '{}'",
                        spec(0).shape.str(), spec(0).name));
     for (const auto& [target, input] : input_targets)
       if (is_picture(spec(input).shape) && !is_of_size(spec(target), *first))

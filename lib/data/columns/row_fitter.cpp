@@ -67,9 +67,9 @@ FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& sam
   for (size_t i = 0; i < fills.size(); ++i) {
     const double value = fills[i] == "mean" ? means[i] : fills[i] == "median" ? medians[i] : 0.0;
     if (std::isnan(value))
-      throw UserError(
-          fmt::format("fill: element {} (from 0) of '{}' has no value in the training split, so it has no {}",
-                      i, samples.spec.name, fills[i]));
+      throw UserError(fmt::format(
+          "fill: element {} (counted from 0) of '{}' has no value in the training split, so it has no {}", i,
+          samples.spec.name, fills[i]));
     fitted.numbers["values"].push_back(value);
   }
   return fitted;
@@ -94,7 +94,7 @@ void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& f
         "first");
   const auto& values = step.numbers.at("values");
   if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())
-    throw UserError(fmt::format("fill: the training split had {} elements per sample, found {}",
+    throw UserError(fmt::format("fill: expected {} elements per sample, as in the training split, found {}",
                                 values.size(), plan.spec().shape.elements()));
   plan.add(std::make_shared<FillStage>(plan.spec(), values));
 }

@@ -28,7 +28,7 @@ TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader, const Mar
   if (wanted.shape) return {wanted.name, *wanted.shape, wanted.dtype};
   if (const auto pictures = reader.picture_options()) {
     if (!pictures->size)
-      fail_auto(place, "images can have any size; give the reader a size: [height, width]");
+      fail_auto(place, "images can have any size; give the reader `size: [height, width]`");
     return {wanted.name,
             {pictures->size->height, pictures->size->width, pictures->channels.value_or(3)},
             wanted.dtype};
@@ -57,7 +57,7 @@ int64_t count_classes(const Column& column, const std::string& name, const Sourc
   if (names != facts.class_names.end()) return static_cast<int64_t>(names->second.size());
   if (column.spec().dtype == DType::uint8) return greatest<uint8_t>(column) + 1;
   if (column.spec().dtype == DType::int32) return greatest<int32_t>(column) + 1;
-  fail_auto(place, fmt::format("{}: expected integer class indices, found {}", column.spec().name,
+  fail_auto(place, fmt::format("expected integer class indices in '{}', found {}", column.spec().name,
                                name_of(column.spec().dtype)));
 }
 

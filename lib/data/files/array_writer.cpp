@@ -108,8 +108,8 @@ std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const st
                                        [&](NewFile& file) { return write_hdf5_layout(file, arrays, rows); });
   if (ending != ".npy")
     throw UserError(
-        fmt::format("{}: expected a name that ends in .h5, .npy, .csv or .jsonl, or in / (a folder of "
-                    "images), found {}",
+        fmt::format("{}: expected a name that ends in .h5, .npy, .csv or .jsonl, or in / for a folder of "
+                    "images, found {}",
                     path, ending.empty() ? "no extension" : fmt::format("'{}'", ending)));
   if (arrays.size() != 1)
     throw UserError(

@@ -32,16 +32,21 @@ void for_each_line(std::string_view text, const std::string& name, Add add) {
     try {
       value = Json::parse(line, Json::RepeatedKeys::error);
     } catch (const UserError& error) {
-      fail(name, number, fmt::format("expected a line of JSON: {}", error.what()));
+      fail(name, number, fmt::format("the line cannot be read as JSON; {}", error.what()));
     }
     add(value, number);
   }
 }
 
+std::string kind_of(const Json& value) {
+  return value.is_object() ? "an object" : value.is_array() ? "an array" : "a single value";
+}
+
 void check_is_as_first(const Json& value, bool expects_object, const std::string& name, size_t line) {
   if (expects_object ? !value.is_object() : !value.is_array())
     fail(name, line,
-         fmt::format("expected {} as in the first line", expects_object ? "an object" : "an array"));
+         fmt::format("expected {}, as in the first line, found {}", expects_object ? "an object" : "an array",
+                     kind_of(value)));
 }
 
 /// Formats a value as a field of delimited text.
@@ -90,8 +95,7 @@ class TableMaker {
     if (value.is_object() || value.is_array())
       fail(name_, line,
            fmt::format("expected a number or a text{}, found {}",
-                       key.empty() ? "" : fmt::format(" for '{}'", key),
-                       value.is_object() ? "an object" : "an array"));
+                       key.empty() ? "" : fmt::format(" for '{}'", key), kind_of(value)));
     return field_of(value);
   }
   static void append(std::string& text, const std::vector<std::string>& row, size_t width) {
@@ -167,7 +171,9 @@ class ArrayMaker {
         : value.is_string() ? fmt::format("the text {}, which lines with arrays cannot have", value.dump())
                             : value.dump();
     const std::string reason =
-        extents_.empty() ? "" : fmt::format(", as the first line has shape {}", Shape(extents_).str());
+        extents_.empty()
+            ? ""
+            : fmt::format(", because the first values of the file give the shape {}", Shape(extents_).str());
     fail(file_, line,
          fmt::format("expected {}{}{}, found {}", expected,
                      name_.empty() ? "" : fmt::format(" in '{}'", name_), reason, found));
@@ -223,7 +229,8 @@ std::vector<JsonArray> arrays_of_json_lines(std::string_view text, const std::st
     for (ArrayMaker& maker : makers) {
       const Json* array = value.find(maker.name());
       if (!array)
-        fail(name, line, fmt::format("expected '{}' as in the first line, found none", maker.name()));
+        fail(name, line,
+             fmt::format("expected the key '{}', as in the first line, found none", maker.name()));
       maker.add(*array, line);
     }
     for (const auto& [key, array] : value.entries())

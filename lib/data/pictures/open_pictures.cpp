@@ -128,9 +128,8 @@ SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const
   }
   if (checked.skipped > 0)
     source.warnings.push_back(fmt::format(
-        "{}: {} of {} files were left out, because they are not complete images; the first error: {}",
-        set.where, checked.skipped, static_cast<size_t>(checked.skipped) + checked.kept.size(),
-        checked.first_skipped));
+        "{}: {} of {} files were left out, because they cannot be used; the first error: {}", set.where,
+        checked.skipped, static_cast<size_t>(checked.skipped) + checked.kept.size(), checked.first_skipped));
   if (targets) source.columns.insert(source.columns.begin(), targets);
   source.columns.insert(source.columns.begin(),
                         picture_column(set.where, set.pictures, std::move(checked), row));

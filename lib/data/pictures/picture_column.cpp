@@ -137,7 +137,7 @@ PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t*
 std::string describe_others(int64_t others, const std::string& how, bool can_skip) {
   std::string text;
   if (others > 0) text = fmt::format("; {} more {}", others, how);
-  if (can_skip) text += fmt::format("; 'on_error: skip' leaves {} out", others > 0 ? "them" : "it");
+  if (can_skip) text += "; 'on_error: skip' leaves such images out";
   return text;
 }
 

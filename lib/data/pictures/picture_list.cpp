@@ -67,7 +67,8 @@ FileListing list_pictures(const std::string& folder) {
   FileListing list{folder, list_folder(folder)};
   if (!folders_in(folder).empty())
     std::erase_if(list.files, [](const ListedFile& file) { return is_beside_folders(file); });
-  if (list.files.empty()) throw UserError(fmt::format("{}: expected images, found an empty folder", folder));
+  if (list.files.empty())
+    throw UserError(fmt::format("{}: expected images, found a folder without images", folder));
   return list;
 }
 
@@ -102,7 +103,8 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
     throw UserError(fmt::format("{}: expected one folder of {} per class, found none", folder, what));
   for (const std::string& name : folders)
     if (counts[name] == 0)
-      throw UserError(fmt::format("{}: expected {}, found an empty folder", path_in(folder, name), what));
+      throw UserError(
+          fmt::format("{}: expected {}, found a folder without files", path_in(folder, name), what));
   return list;
 }
 

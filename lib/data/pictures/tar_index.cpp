@@ -107,7 +107,7 @@ class TarWalk {
     if (const char* program = packed_by(bytes_at(0, std::min<int64_t>(file_.size(), 6))))
       throw UserError(
           fmt::format("{}: expected an uncompressed tar archive, found one compressed with {}, whose samples "
-                      "cannot be read in any order; decompress it: {} -d",
+                      "cannot be read in any order; decompress it with `{} -d`",
                       file_.path(), program, program));
   }
 
@@ -170,7 +170,8 @@ class TarWalk {
   /// Reads an extension header for the next file: its long name, or pax records, "LENGTH KEY=VALUE\n".
   void read_extension(char type, int64_t at, int64_t bytes) {
     if (bytes > kTarMostName)
-      fail(at - kTarBlock, fmt::format("a name of at most {} bytes", kTarMostName), fmt::format("{}", bytes));
+      fail(at - kTarBlock, fmt::format("an extension header of at most {} bytes", kTarMostName),
+           fmt::format("{} bytes", bytes));
     std::string text(bytes_at(at, bytes));
     if (type == 'L') {
       name_ = until_zero(text);

@@ -119,7 +119,7 @@ class ArchiveListing {
       if (!target_.empty()) samples_.targets.push_back(read_label());
     } else if (label_) {
       fail(*label_, fmt::format("expected an image ({}) for this sample, found none; the files of a sample "
-                                "must follow one another (tar --sort=name)",
+                                "must follow one another, as `tar --sort=name` writes them",
                                 fmt::join(kPictureEndings, ", ")));
     }
     picture_.reset();

@@ -118,7 +118,7 @@ struct ArrayNames {
   /// Implements Reader::why_no_windows().
   static std::string why_no_windows(const WindowsOptions& windows) {
     if (!windows.past_targets) return "";
-    return "past_targets: the option is for csv; an array of targets is an input, too, if 'input' names it";
+    return "the option 'past_targets' is for csv; an array of targets is an input, too, if 'input' names it";
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;

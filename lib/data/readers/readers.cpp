@@ -36,7 +36,7 @@ std::string ReadRequest::find(const std::string& file_name) const {
 }
 
 std::string ReadRequest::find_any(const std::string& file_name) const {
-  if (file_name.empty()) fail("expected the name of a file or a folder, found an empty one");
+  if (file_name.empty()) fail("expected the name of a file or a folder, found an empty name");
   std::string path = find_file(file_name, folder());
   if (root.empty()) return path;
   if (!file_name.starts_with('/') && file_type(path) == FileType::nothing)
@@ -52,7 +52,7 @@ std::vector<std::string> Reader::paths(const ReadRequest& request) const {
 }
 
 std::string Reader::why_no_windows(const WindowsOptions&) const {
-  return "expected a reader of rows: csv, npy or hdf5";
+  return "expected one of the readers csv, npy and hdf5, whose samples are rows";
 }
 
 void ReadRequest::fail(const std::string& message) const {

@@ -28,7 +28,9 @@ uint64_t seed_of_draws(const DatasetSpec& spec, const std::string& of) {
 std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t to, size_t inputs) {
   const Column* column = inputs < held.columns.size() ? held.columns[inputs].get() : nullptr;
   if (!column || column->row_elements() != 1)
-    throw UserError("stratify: expected a target with one class per sample, found none");
+    throw UserError(
+        fmt::format("stratify: expected a target with one class per sample, found {}",
+                    column ? fmt::format("{} numbers per sample", column->row_elements()) : "no target"));
   std::vector<double> labels(static_cast<size_t>(to - from));
   std::set<double> distinct;
   for_each_block(*column, from - held.first, to - held.first, [&](int64_t first, int64_t count, size_t) {
@@ -98,7 +100,9 @@ std::optional<DrawnRows> draw_rows(const DatasetSpec& spec, const SplitSpec& spl
       (overlap ? cut_splits(to - from, draws, *overlap) : draw_splits(to - from, draws, *drawn.seed))[mine]);
   if (drawn.rows.empty())
     throw UserError(
-        located(split.mark, fmt::format("split: none of the {} samples is {}", to - from, drawn.words)));
+        located(split.mark, fmt::format("split: this split gets none of the {0} samples of '{1}'; change the "
+                                        "fractions of the splits that are drawn from '{1}'",
+                                        to - from, of)));
   for (int64_t& row : drawn.rows) row += from;
   return drawn;
 }

@@ -12,7 +12,8 @@ namespace {
 /// Returns the columns that order rows, which readers add after all other columns of `held`.
 OrderColumns order_columns(const WindowsOptions& options, const CachedColumns& held,
                            const std::string& source) {
-  OrderColumns columns{nullptr, nullptr, held.first, source};
+  OrderColumns columns{
+      nullptr, nullptr, held.first, source, options.by.value_or(""), options.time.value_or("")};
   size_t last = held.columns.size();
   if (options.time) columns.time = held.columns[--last].get();
   if (options.by) columns.by = held.columns[--last].get();
@@ -57,7 +58,8 @@ std::shared_ptr<const Windows> windows_of_file(const WindowsOptions& options, co
                                                bool are_labelled) {
   if (held.columns.size() != inputs + targets + options.key_columns())
     throw UserError(fmt::format(
-        "{}: expected a file with {} for the run's windows, as the training file has; this format holds only "
+        "{}: expected a file that also holds {}, which the run's windows need, found a format that holds "
+        "only "
         "the inputs",
         path,
         options.by && options.time ? fmt::format("'{}' and '{}'", *options.by, *options.time)

@@ -36,8 +36,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const LearnedTokens& learned) {
 
 std::shared_ptr<const Tokenizer> tokenizer_of(const DataFacts& facts) {
   const auto& all = facts.source.tokens;
-  if (all.empty())
-    throw UserError("the run has no tokens: it was not trained on text (dataset.train: {text: ...})");
+  if (all.empty()) throw UserError("the run has no tokens, because it was not trained on text");
   for (const auto& [name, learned] : all)
     if (learned != all.begin()->second)
       throw UserError(

@@ -24,7 +24,7 @@ void check_token_options(const TokenOptions& options, const ConfigNode& node, Di
                                          *options.vocabulary));
   if (options.standardize && !is_words)
     diagnostics.error(node,
-                      "standardize: the option is for tokens: words; bytes and bpe keep the text as it is");
+                      "standardize: the option is for `tokens: words`; bytes and bpe keep the text as it is");
 }
 
 }  // namespace dtrain

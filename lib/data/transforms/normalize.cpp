@@ -29,8 +29,9 @@ class Normalize final : public Transform {
     const Shape& shape = plan.spec().shape;
     const auto channels = static_cast<int64_t>(scale_.size());
     if (channels > 1 && (shape.rank() == 0 || shape.back() != channels))
-      throw UserError(fmt::format("normalize: expected {} channels (the last axis), found the shape {} ({})",
-                                  channels, shape.str(), plan.spec().name));
+      throw UserError(
+          fmt::format("normalize: expected {} channels (the last axis), found the shape {} of '{}'", channels,
+                      shape.str(), plan.spec().name));
     plan.affine(scale_, offset_);
   }
   bool is_for(const TensorSpec& after, bool target) const override {

@@ -18,9 +18,9 @@ class Reshape final : public Transform {
   void apply(ColumnPlan& plan) const override {
     const Shape& from = plan.spec().shape;
     if (from.elements() != shape_.elements())
-      throw UserError(fmt::format("reshape: expected {} elements per sample for {}, found {} in {} ({})",
-                                  shape_.elements(), shape_.str(), from.elements(), from.str(),
-                                  plan.spec().name));
+      throw UserError(fmt::format(
+          "reshape: expected {} elements per sample for the shape {}, found {} in the shape {} of '{}'",
+          shape_.elements(), shape_.str(), from.elements(), from.str(), plan.spec().name));
     plan.reshape(shape_);
   }
 

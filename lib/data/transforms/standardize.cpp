@@ -28,8 +28,9 @@ class Standardize final : public Transform {
     const Shape& shape = plan.spec().shape;
     const auto channels = shape.rank() == 0 ? int64_t{1} : shape.back();
     if (static_cast<int64_t>(means.size()) != channels || means.size() != deviations.size())
-      throw UserError(fmt::format("standardize: the training split had {} channels (the last axis), found {}",
-                                  means.size(), channels));
+      throw UserError(
+          fmt::format("standardize: expected {} channels (the last axis), as in the training split, found {}",
+                      means.size(), channels));
     std::vector<double> scale, offset;
     for (size_t i = 0; i < means.size(); ++i) {
       scale.push_back(deviations[i] > 0 ? 1 / deviations[i] : 1.0);

@@ -27,10 +27,11 @@ void for_each_key(const Column& column, int64_t first, int64_t from, int64_t to,
   });
 }
 
-void check_key(const Column& column, const OrderColumns& columns, const char* option) {
+void check_key(const Column& column, const OrderColumns& columns, const std::string& name,
+               const char* option) {
   if (column.row_elements() != 1)
-    throw UserError(fmt::format("{}: windows: {}: expected one value per row in {}, found {}", columns.source,
-                                option, column.spec().name, column.spec().shape.str()));
+    throw UserError(fmt::format("{}: expected one value per row in '{}', the windows' `{}`, found {} values",
+                                columns.source, name, option, column.row_elements()));
 }
 
 /// Returns the name of the series in a row of the column; "" if it has none.
@@ -50,13 +51,15 @@ std::vector<size_t> series_of_rows(const OrderColumns& columns, int64_t from, in
   std::vector<size_t> series(static_cast<size_t>(to - from));
   if (!columns.by) return series;
   const Column& by = *columns.by;
-  if (by.spec().dtype != DType::uint8) check_key(by, columns, "by");
+  if (by.spec().dtype != DType::uint8) check_key(by, columns, columns.by_name, "by");
   std::unordered_map<std::string, size_t> known;
   for_each_key(by, columns.first, from, to, [&](size_t i, const std::byte* row) {
     std::string name = series_name(by, row);
     if (name.empty())
-      throw UserError(fmt::format("{}: windows: by: row {} (from 0) has no series name", columns.source,
-                                  from + static_cast<int64_t>(i)));
+      throw UserError(
+          fmt::format("{}: expected the name of a series in '{}', the windows' `by`, found none in row {} "
+                      "(counted from 0)",
+                      columns.source, columns.by_name, from + static_cast<int64_t>(i)));
     const auto [found, is_new] = known.try_emplace(std::move(name), names.size());
     if (is_new) names.push_back(found->first);
     series[i] = found->second;
@@ -68,13 +71,14 @@ std::vector<double> times_of_rows(const OrderColumns& columns, int64_t from, int
   std::vector<double> times;
   if (!columns.time) return times;
   const Column& time = *columns.time;
-  check_key(time, columns, "time");
+  check_key(time, columns, columns.time_name, "time");
   times.resize(static_cast<size_t>(to - from));
   for_each_key(time, columns.first, from, to, [&](size_t i, const std::byte* row) {
     times[i] = number_at(row, time.spec().dtype, 0);
     if (!std::isfinite(times[i]))
-      throw UserError(fmt::format("{}: windows: time: row {} (from 0) has no time", columns.source,
-                                  from + static_cast<int64_t>(i)));
+      throw UserError(fmt::format(
+          "{}: expected a time in '{}', the windows' `time`, found none in row {} (counted from 0)",
+          columns.source, columns.time_name, from + static_cast<int64_t>(i)));
   });
   return times;
 }
@@ -101,10 +105,11 @@ SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to) {
     if (is_first && i > 0) sorted.ends.push_back(static_cast<int64_t>(i));
     if (!is_first && !times.empty() && times[order[i]] == times[order[i - 1]])
       throw UserError(fmt::format(
-          "{}: windows: rows {} and {} (from 0) of {} have the same time; expected one row for each time{}",
+          "{}: windows: rows {} and {} (counted from 0) of {} have the same time; expected one row for each "
+          "time{}",
           columns.source, from + static_cast<int64_t>(order[i - 1]), from + static_cast<int64_t>(order[i]),
           sorted.called(series[order[i]]),
-          columns.by ? "" : " (name the column of the series in 'by' if the file has several)"));
+          columns.by ? "" : "; name the column of the series in 'by' if the file has several series"));
     sorted.rows.push_back(from + static_cast<int64_t>(order[i]));
   }
   sorted.ends.push_back(static_cast<int64_t>(order.size()));

@@ -30,6 +30,8 @@ struct OrderColumns {
   const Column* time = nullptr;  // numbers; null if rows are in order
   int64_t first = 0;
   std::string source;  // name of the files, for messages
+  // Names of the columns in the configuration; "" for a column that is null.
+  std::string by_name = {}, time_name = {};
 };
 
 /// Sorts the rows [from, to) of the source. Throws UserError with the rows' numbers if two rows of a series

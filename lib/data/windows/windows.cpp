@@ -16,9 +16,8 @@ namespace {
 void check_lengths(const SeriesRows& series, int64_t least, const char* expected) {
   for (size_t i = 0; i < series.size(); ++i)
     if (series.rows_of(i) < least)
-      throw UserError(fmt::format("{}: windows: {} has {}, expected at least {} ({})", series.source,
-                                  series.called(i), format_plural(series.rows_of(i), "row"), least,
-                                  expected));
+      throw UserError(fmt::format("{}: windows: expected at least {} rows, {}, in {}, found {}",
+                                  series.source, least, expected, series.called(i), series.rows_of(i)));
 }
 
 Windows begin_windows(const SeriesRows& series, const WindowsOptions& options, size_t inputs) {
@@ -76,9 +75,10 @@ Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const 
     const auto [begin, end] = parts.part_of(series.rows_of(0));
     throw UserError(fmt::format(
         "{}: windows: no series has enough rows for a window in this split, which has {} of {}; "
-        "expected at least {} ({}); change the fractions of the splits, or make the windows shorter",
+        "expected at least {} for length {} and horizon {}; change the fractions of the splits, or make the "
+        "windows shorter",
         series.source, format_plural(end - begin, "row"), series.called(0),
-        parts.wanted == 0 ? extent : options.horizon, parts.wanted == 0 ? "length + horizon" : "horizon"));
+        std::max(options.horizon, extent - begin), options.length, options.horizon));
   }
   if (without > 0)
     windows.warnings.push_back(
@@ -90,7 +90,7 @@ Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const 
 }
 
 Windows windows_of_forecasts(SeriesRows series, const WindowsOptions& options, size_t inputs) {
-  check_lengths(series, options.length, "length");
+  check_lengths(series, options.length, "the length of a window");
   Windows windows = begin_windows(series, options, inputs);
   for (const int64_t end : series.ends) windows.starts.push_back(end - options.length);
   windows.names = std::move(series.names);

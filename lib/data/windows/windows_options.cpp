@@ -60,13 +60,13 @@ std::string why_no_windows_fit(const WindowsOptions& windows, const TensorSpec& 
   if (shape.rank() > 0 && shape[0] == rows && has_features) return "";
   const std::string name = wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name);
   return target ? fmt::format(
-                      "windows: the model's target{} is {}, expected {} or {}x(targets), because the "
-                      "horizon is {}",
-                      name, shape.str(), rows, rows, rows)
+                      "windows: expected the model's target{} to have the shape {} or {}x(targets), "
+                      "because the horizon is {}, found {}",
+                      name, rows, rows, rows, shape.str())
                 : fmt::format(
-                      "windows: the model's input{} is {}, expected {}x(features), because the length "
-                      "is {}",
-                      name, shape.str(), rows, rows);
+                      "windows: expected the model's input{} to have the shape {}x(features), because "
+                      "the length is {}, found {}",
+                      name, rows, rows, shape.str());
 }
 
 std::vector<TensorSpec> rows_of_windows(const std::optional<WindowsOptions>& windows,

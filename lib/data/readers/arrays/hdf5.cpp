@@ -27,7 +27,8 @@ StoredType stored_type(const Hdf5Handle& type, const std::string& where) {
     return {H5Tget_sign(type) == H5T_SGN_NONE ? Kind::unsigned_integer : Kind::signed_integer,
             static_cast<int>(bytes), false};
   if (kind == H5T_ENUM && bytes == 1) return {Kind::unsigned_integer, 1, false};
-  throw UserError(fmt::format("{}: expected integers or floating point numbers, found another type", where));
+  throw UserError(fmt::format(
+      "{}: expected integers or floating point numbers of at most 64 bits, found another type", where));
 }
 
 /// Returns the type of the values in the file if it is a standard integer or IEEE float format; else nullopt.

@@ -42,8 +42,10 @@ std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
   };
   H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names);
   if (names.size() != 1)
-    throw UserError(fmt::format("{}: expected one dataset, or datasets named as the model's inputs, found {}",
-                                path, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+    throw UserError(fmt::format(
+        "{}: expected one dataset at the top of the file, or datasets named as the model's inputs, "
+        "found {}",
+        path, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
   return names.front();
 }
 
@@ -120,9 +122,9 @@ void Hdf5Dataset::read_slab(int64_t first, int64_t count, hid_t type, void* dst)
   if (hdf5_said("file read failed"))
     throw Error(
         fmt::format("{}: rows {} to {} could not be read from the disk", where, first, first + count - 1));
-  throw UserError(
-      fmt::format("{}: expected rows {} to {}, found data that cannot be read (cut short or damaged)", where,
-                  first, first + count - 1));
+  throw UserError(fmt::format(
+      "{}: expected rows {} to {}, found data that cannot be read because it is cut short or damaged", where,
+      first, first + count - 1));
 }
 
 void Hdf5Dataset::close() {

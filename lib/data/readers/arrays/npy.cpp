@@ -90,8 +90,8 @@ ArrayHeader parse_npy(InputStream& stream) {
   stream.read_exactly(raw, magic[6] == 1 ? 2 : 4, "the header's length");
   const uint32_t length = raw[0] | raw[1] << 8 | raw[2] << 16 | static_cast<uint32_t>(raw[3]) << 24;
   if (length > (1u << 16))
-    throw UserError(
-        fmt::format("{}: expected a header of at most 65536 bytes, found one of {}", stream.path(), length));
+    throw UserError(fmt::format("{}: expected a header of at most 65536 bytes, found one of {} bytes",
+                                stream.path(), length));
   std::string text(length, '\0');
   stream.read_exactly(text.data(), length, "the header");
   const NpyHeader header(stream.path(), text);

@@ -110,9 +110,10 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
        {std::pair("decimal", options.decimal), std::pair("thousands", options.thousands)})
     if (text && std::string_view("0123456789+-eE\"\n").find(*text) != std::string_view::npos)
       diagnostics.error(
-          node,
-          fmt::format("{}: expected a character other than a digit, +, -, e, E, a quote or a line break",
-                      name));
+          node, fmt::format(
+                    "{}: expected a character other than a digit, +, -, e, E, a quote or a line break, found "
+                    "'{}'",
+                    name, *text == "\n" ? "\\n" : *text));
   if (options.thousands == decimal)
     diagnostics.error(
         node,

@@ -18,7 +18,8 @@ std::vector<CsvTarget> wanted_targets(const CsvOptions& options, const ReadReque
     return Binding<CsvTarget>{options.target, options.targets}.resolve(request.targets, "target", "targets",
                                                                        request);
   if (request.targets.size() != 1)
-    request.fail(fmt::format("labels: expected a model with one output, found {}", request.targets.size()));
+    request.fail(
+        fmt::format("labels: expected a model with one output, found {} outputs", request.targets.size()));
   return {options.labels->used()};
 }
 
@@ -34,7 +35,7 @@ size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
     return static_cast<size_t>(index);
   }
   if (start.names.empty())
-    throw UserError(fmt::format("{}: expected a column named '{}', found no header (set header: true)",
+    throw UserError(fmt::format("{}: expected a column named '{}', found no header; set 'header: true'",
                                 start.path, field.name));
   return place_of_column(start.path, field.name, start.names);
 }
@@ -186,7 +187,8 @@ std::vector<size_t> CsvPlanner::all_others() const {
   for (size_t i = 0; i < width(); ++i)
     if (!taken.contains(i)) all.push_back(i);
   if (all.empty())
-    throw UserError(fmt::format("{}: expected columns besides the target, found none", start_.path));
+    throw UserError(fmt::format(
+        "{}: expected columns for the model's input, found none that has no other use", start_.path));
   return all;
 }
 

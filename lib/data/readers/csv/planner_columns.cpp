@@ -162,7 +162,8 @@ void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& p
   }
   if (fitted && request_.use != FileUse::split && !known_.fills.contains(input.name))
     request_.fail(fmt::format(
-        "fill: the run was trained without it, and has no {} of its training split; give a number",
+        "fill: the run has no {0} of its training split, because it was trained without `fill: {0}`; give a "
+        "number",
         options_.fill->written));
   if (fitted) fills_[input.name] = std::move(fills);
   plan_.parts.push_back(std::move(part));

@@ -52,7 +52,7 @@ std::string CsvRejection::advice(const char* line, std::string_view found, size_
                                  const CsvDestination& to) const {
   if (line == text.skip_blank(text.begin()) && start.names.empty() && values.is_name(found))
     return "; if the first line is a header, set the option 'header'";
-  if (to.kind == CsvDestination::Kind::tokens) return "; tokens: bytes and bpe accept any bytes";
+  if (to.kind == CsvDestination::Kind::tokens) return "; `tokens: bytes` and `tokens: bpe` accept any bytes";
   if (to.table || values.is_gap(found)) return after_semicolon(to.advice_for_gap);
   if (to.kind == CsvDestination::Kind::dates) return after_semicolon(why_no_date(found, *to.reading->form));
   return plan.advice.empty() ? "" : advice_for_text(found, index);

@@ -24,8 +24,8 @@ class Records {
     for (const std::string& path : paths) {
       auto file = std::make_unique<InputFile>(path);
       if (file->size() == 0 || file->size() % kRecord != 0)
-        throw UserError(
-            fmt::format("{}: expected records of {} bytes, found {} bytes", path, kRecord, file->size()));
+        throw UserError(fmt::format("{}: expected a file of whole records of {} bytes, found {} bytes", path,
+                                    kRecord, file->size()));
       count_ += file->size() / kRecord;
       files_.push_back(std::move(file));
     }

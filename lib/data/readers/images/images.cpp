@@ -96,8 +96,9 @@ class ImagesReader final : public Reader {
   SourceColumns open_set(PictureSet set, const ReadRequest& request) const {
     if (set.targets) {
       if (request.targets.size() != 1)
-        request.fail(fmt::format("targets that are images need a model with one target; this one has {}",
-                                 request.targets.size()));
+        request.fail(
+            fmt::format("targets that are images need a model with one target; this model has {} targets",
+                        request.targets.size()));
       set.targets->row = target_row(target_images(), picture_form(options_, request.inputs[0]), request);
     }
     return open_pictures(std::move(set), options_, request.inputs[0]);
@@ -120,8 +121,9 @@ class ImagesReader final : public Reader {
   PictureSet list_folder_of(const std::string& folder, const ReadRequest& request) const {
     if (request.targets.empty()) return picture_set(list_pictures(folder));
     if (request.targets.size() > 1)
-      request.fail(fmt::format("images in folders need a model with at most one target; this one has {}",
-                               request.targets.size()));
+      request.fail(
+          fmt::format("images in folders need a model with at most one target; this model has {} targets",
+                      request.targets.size()));
     if (has_target_folder()) {
       PictureSet pairs = list_pairs(folder, request.find(*options_.target_images->directory));
       pairs.known.facts = with_names(request).facts;
@@ -188,7 +190,7 @@ void check_target_images(const ImagesOptions& options, const ConfigNode& node, D
     refuse("give 'directory', the folder with the target of each image");
   if (options.class_names.empty()) return;
   if (!targets.classes)
-    refuse("images have no classes: leave 'class_names' out, or give 'classes' for masks");
+    refuse("'class_names' is for masks; leave it out, or give 'classes'");
   else if (!targets.classes->are_numbers() && options.class_names.size() != targets.classes->colours.size())
     refuse(fmt::format("expected as many 'classes' as 'class_names', found {} and {}",
                        targets.classes->colours.size(), options.class_names.size()));

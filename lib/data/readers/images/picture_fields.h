@@ -14,7 +14,8 @@ namespace dtrain {
 /// Throws UserError unless the request has exactly one input.
 inline void check_one_picture(const ReadRequest& request) {
   if (request.inputs.size() != 1)
-    request.fail(fmt::format("images need a model with one input; this one has {}", request.inputs.size()));
+    request.fail(
+        fmt::format("images need a model with one input; this model has {} inputs", request.inputs.size()));
 }
 
 /// Checks a number of channels.

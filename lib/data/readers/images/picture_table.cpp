@@ -108,7 +108,7 @@ std::string advice_for(const PictureTable& table, const std::string& path) {
   if (table.options.extension.empty())
     for (const char* ending : kEndings)
       if (list_file(path + ending).problem.empty())
-        return fmt::format("; there is {0}{1}: give 'extension: {1}'", path, ending);
+        return fmt::format("; {0}{1} exists, so give 'extension: {1}'", path, ending);
   return table.folder.empty() ? "; set 'directory' to the folder of the images" : "";
 }
 

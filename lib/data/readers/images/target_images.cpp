@@ -53,10 +53,11 @@ std::string describe_missing(const std::string& folder, const FilesByName& files
 /// Returns `size` times `wanted` / `input`, which must be a whole number.
 int64_t scaled(int64_t size, int64_t wanted, int64_t input, const ReadRequest& request) {
   if (size * wanted % input != 0)
-    request.fail(
-        fmt::format("target_images: give 'size' ([height, width]): the model's input has {} pixels "
-                    "along an axis, its output {}, and the images {}",
-                    input, wanted, size));
+    request.fail(fmt::format(
+        "target_images: give `size: [height, width]`; the size of the targets does not follow from the "
+        "images, because the model's input has {} pixels along an axis, its output {}, and the images "
+        "{}",
+        input, wanted, size));
   return size * wanted / input;
 }
 
@@ -134,9 +135,9 @@ PictureRow target_row(const TargetImages& options, const PictureForm& image, con
   const int kinds = row.form.channels;
   if (kinds != 1 && kinds != 3 && kinds != 4)
     request.fail(
-        fmt::format("target_images: expected a target with 1, 3 or 4 channels, but the model's has {} "
-                    "({}); give 'classes' if the images are masks",
-                    kinds, target.str()));
+        fmt::format("target_images: expected a target with 1, 3 or 4 channels, but the model's target {} has "
+                    "{}; give 'classes' if the images are masks",
+                    target.str(), kinds));
   if (row.form.height > kMostArrayElements / row.form.width / row.form.channels)
     request.fail(fmt::format("target_images: expected at most {} bytes per image, found {} x {} x {}",
                              kMostArrayElements, row.form.height, row.form.width, row.form.channels));

@@ -37,8 +37,9 @@ struct SyntheticInput {
               for (const double value :
                    {input.low, input.high, input.high - input.low, input.mean, input.stddev})
                 if (!std::isfinite(static_cast<float>(value)))
-                  return diagnostics.error(node,
-                                           fmt::format("expected numbers that fit float32, found {}", value));
+                  return diagnostics.error(
+                      node,
+                      fmt::format("expected numbers that fit float32, also high - low, found {}", value));
               if (input.low >= input.high)
                 diagnostics.error(
                     node, fmt::format("expected low below high, found {} and {}", input.low, input.high));
@@ -156,7 +157,7 @@ class SyntheticReader final : public Reader {
           input.low != static_cast<double>(static_cast<int64_t>(input.low)))
         request.fail(
             fmt::format("synthetic: '{}' has integers; expected a uniform distribution over at least two "
-                        "integers from low to high - 1, found {}",
+                        "int32 numbers from low to high - 1, found {}",
                         wanted.name,
                         input.distribution != Distribution::uniform
                             ? std::string("a normal distribution")

@@ -1,4 +1,6 @@
 // The text reader: windows over texts for language models, and texts in one folder per class.
+#include "base/text.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -109,7 +111,8 @@ class TextReader final : public Reader {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
       request.fail(
           fmt::format("text needs a model with one input and at most one target; this model has {} and {}",
-                      request.inputs.size(), request.targets.size()));
+                      format_plural(static_cast<int64_t>(request.inputs.size()), "input"),
+                      format_plural(static_cast<int64_t>(request.targets.size()), "target")));
   }
 
   /// Returns the files at these paths. For a folder, these are all files in it.
@@ -132,7 +135,7 @@ class TextReader final : public Reader {
   std::shared_ptr<const Tokenizer> tokenizer(const ReadRequest& request, Learn learn) const {
     if (auto known = known_tokenizer(request.facts, request.inputs[0].name, options_)) return known;
     if (request.use != FileUse::split && options_.tokens != TokenKind::bytes)
-      request.fail("the run has no vocabulary: it was not trained on text");
+      request.fail("the run has no vocabulary, because it was not trained on text");
     return make_tokenizer(learn());
   }
 

@@ -122,11 +122,10 @@ std::string warning_of_short_files(const TextFiles& files, const TokenStore& sto
   size_t count = 0;
   for (size_t i = 0; i < files.size(); ++i)
     if (store.sizes()[i] < needed && ++count == 1)
-      first = fmt::format("{} has {}", files[i]->path(), store.sizes()[i]);
+      first = fmt::format("{} with {}", files[i]->path(), store.sizes()[i]);
   if (count == 0) return "";
   return fmt::format(
-      "{} of {} files have fewer than the {} tokens that a window needs, and are left out; the first of "
-      "them: {}",
+      "{} of {} files have fewer than the {} tokens that a window needs, and are left out; the first is {}",
       count, files.size(), needed, first);
 }
 
