@@ -23,12 +23,12 @@ constexpr std::string_view kPickle = "\x80"sv;
 constexpr std::string_view kOldTorch = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 
 constexpr const char* kFromTorch =
-    "; build the same model in Keras, copy the weights into its layers (set_weights; transpose "
-    "Linear.weight) and save it: model.save('model.h5')";
+    "; build the same model in Keras, copy the weights into its layers by set_weights (transpose "
+    "Linear.weight), and save it by model.save('model.h5')";
 
 constexpr const char* kToBeImported =
-    ": `dtrain import FILE` converts it, and a new run may start with its weights (model: {weights: "
-    "{from: FILE}})";
+    "; `dtrain import FILE` converts it, and a new run may start with its weights by `model: {weights: "
+    "{from: FILE}}`";
 
 /// Returns the last `count` bytes of a file. A zip archive lists its members there.
 std::string last_bytes(const std::string& path, int64_t count) {
@@ -87,14 +87,14 @@ std::string describe_file(const std::string& path) {
   if (start == kOldTorch) return std::string("a PyTorch file, which dtrain cannot read") + kFromTorch;
   if (start.starts_with(kPickle)) return "a Python pickle";
   if (begins_as_safetensors(path))
-    return "a safetensors file: a new run may start with its weights (model: {weights: {from: FILE}})";
+    return "a safetensors file; a new run may start with its weights by `model: {weights: {from: FILE}}`";
   if (!begins_as_hdf5(path)) return "something else";
   switch (keras_layout_of(path)) {
     case KerasLayout::layers:
       return std::string("a Keras .h5 file, or a checkpoint that another program rewrote") + kToBeImported;
     case KerasLayout::vars:
-      return "weights that Keras 3 saved as .weights.h5: a new run may start with them (model: {weights: "
-             "{from: FILE}})";
+      return "weights that Keras 3 saved as .weights.h5; a new run may start with them by `model: {weights: "
+             "{from: FILE}}`";
     case KerasLayout::none:
       break;
   }

@@ -6,7 +6,7 @@
 namespace dtrain {
 
 /// Describes a file that is not a dtrain checkpoint by its content, with a workaround if there is one: "a
-/// model that Keras saved as .keras: `dtrain import FILE` converts ...". Returns "something else" for
+/// model that Keras saved as .keras; `dtrain import FILE` converts ...". Returns "something else" for
 /// unrecognized files. Opens HDF5 files, so the caller must not hold an Hdf5Session.
 std::string describe_file(const std::string& path);
 

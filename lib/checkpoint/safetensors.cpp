@@ -59,6 +59,10 @@ class OpenFile {
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
     throw UserError(fmt::format("{}: expected {}, found {}", path_, expected, found));
   }
+  /// `mistake`: a message without a place, such as "expected a string, found 5".
+  [[noreturn]] void fail_in_header(std::string_view mistake) const {
+    throw UserError(fmt::format("{}: {} in the header", path_, mistake));
+  }
 
  private:
   std::string path_;
@@ -146,11 +150,12 @@ std::optional<std::vector<float>> floats_of(const Entry& entry, const std::strin
 }
 
 Json parse_header(OpenFile& file, uint64_t length) {
+  const std::string text = file.read(kLengthBytes, length);
   try {
     // Rejects duplicate names: readers may disagree on which of the two arrays counts.
-    return Json::parse(file.read(kLengthBytes, length), Json::RepeatedKeys::error);
+    return Json::parse(text, Json::RepeatedKeys::error);
   } catch (const UserError& error) {
-    file.fail("a header in JSON", error.what());
+    file.fail_in_header(error.what());
   }
 }
 
@@ -207,7 +212,7 @@ SafetensorsFile SafetensorsFile::load(const std::string& path) {
     }
   } catch (const UserError& error) {
     if (std::string_view(error.what()).starts_with(path)) throw;
-    file.fail("a safetensors header", error.what());
+    file.fail_in_header(error.what());
   }
   const uint64_t data = kLengthBytes + length;
   check_places(entries, file.size() - data, file);

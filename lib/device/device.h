@@ -203,7 +203,7 @@ std::string onednn_version();
 /// Returns the CUDA version that this program was built with, such as "13.0"; empty if built without CUDA.
 std::string cuda_build_version();
 
-/// Number of GPUs that this process can use; if 0, `reason` says why ("built without CUDA").
+/// Number of GPUs that this process can use; if 0, `reason` says why ("no NVIDIA driver was found").
 struct GpuPresence {
   int count = 0;
   std::string reason;

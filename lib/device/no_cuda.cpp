@@ -9,7 +9,7 @@
 namespace dtrain {
 
 GpuPresence gpu_presence() {
-  return {0, "built without CUDA"};
+  return {0, "this program was built without CUDA"};
 }
 
 std::string gpu_obstacle(int) {

@@ -51,7 +51,7 @@ bool Nvml::call(const char* function, Arguments... arguments) const {
 
 Nvml::Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
   if (!library_) {
-    reason_ = "the NVIDIA driver is not installed (libnvidia-ml.so.1)";
+    reason_ = "libnvidia-ml.so.1 of the NVIDIA driver was not found";
   } else if (!call("nvmlInit_v2")) {
     reason_ = "the NVIDIA driver is installed, but does not respond";
     dlclose(library_);

@@ -265,11 +265,11 @@ class Trials {
 
 std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine) {
   if (machine.kind == DeviceId::Kind::cpu && config.train.precision != Precision::float32)
-    throw UserError(located(
-        config.place({"train", "precision"}),
-        fmt::format(
-            "precision {} is for GPUs, and this machine has none; --memory assumes a machine with GPUs",
-            Codec<Precision>::write(config.train.precision).text())));
+    throw UserError(located(config.place({"train", "precision"}),
+                            fmt::format("precision {} is for GPUs, and this machine has none that can be "
+                                        "used; --memory assumes a machine with "
+                                        "GPUs",
+                                        Codec<Precision>::write(config.train.precision).text())));
   return Trials(config, machine).run();
 }
 

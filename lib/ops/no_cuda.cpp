@@ -5,7 +5,7 @@
 namespace dtrain {
 
 std::unique_ptr<Ops> make_cuda_ops(Context&, const GpuMath&) {
-  throw UserError("no GPU (built without CUDA)");
+  throw UserError("a GPU cannot be used, because this program was built without CUDA");
 }
 
 }  // namespace dtrain

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -55,7 +56,11 @@ ControlChannel::ControlChannel(int rank, std::vector<std::string> hosts, std::ve
     peers_.push_back(
         {rank == 0 ? static_cast<int>(i) + 1 : 0, std::move(connections[i]), Seconds(0), {}, false});
   wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (wake_ < 0) throw Error("the control channel among processes: no file descriptor is left (ulimit -n)");
+  if (wake_ < 0)
+    throw Error(
+        fmt::format("the control channel among processes could not be created: {}; `ulimit -n` limits "
+                    "the number of file descriptors",
+                    std::generic_category().message(errno)));
   thread_ = start_thread("the control channel among processes", [this] { run(); });
 }
 
@@ -334,7 +339,7 @@ void ControlChannel::count_silence(Seconds elapsed) {
     peer.silence += elapsed;
     if (peer.silence < limit) continue;
     fail({fmt::format(
-              "{}: no sign of life for {:.0f} seconds: its machine is down, the network is cut, or the "
+              "{}: no sign of life for {:.0f} seconds; its machine is down, the network is cut, or the "
               "process is stopped; it was last seen {}",
               name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
           1, true, true});

@@ -22,10 +22,10 @@ std::optional<int> number_of(const EnvironmentLookup& environment, const char* n
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0)
-    throw UserError(
-        fmt::format("the environment variable {} is '{}', but a launcher sets it to a number; unset it "
-                    "to run a single process",
-                    name, text));
+    throw UserError(fmt::format(
+        "the environment variable {0} is '{1}', but a launcher sets it to an integer from 0; unset {0} "
+        "to run a single process",
+        name, text));
   return number;
 }
 

@@ -58,7 +58,7 @@ class ConnectDeadline {
     if (rank <= 1)
       fmt::print(
           stderr,
-          "error: {}: the processes were not connected within {} seconds after MPI_Init: one of them "
+          "error: {}: the processes were not connected within {} seconds after MPI_Init; one process "
           "has ended or is stopped, or the network does not carry MPI's messages (this happened before the "
           "first step)\n",
           name, limit.count());
@@ -128,7 +128,7 @@ void Processes::connect_control(const ChosenNetwork& network) {
     if (!others[other].empty())
       problems += fmt::format(
           "{}{} cannot reach process 0 on {} by TCP, which carries heartbeats and errors; it tried: "
-          "{}. A firewall may block these ports, or --interface chooses another network",
+          "{}. Check whether a firewall blocks these ports, or choose another network by --interface",
           problems.empty() ? "" : "\n", process_name(hosts_[other], static_cast<int>(other), size()),
           hosts_[0], others[other]);
   problems = broadcast(problems);

@@ -22,7 +22,7 @@ using Seconds = std::chrono::duration<double>;
 std::string random_token() {
   std::array<unsigned char, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw Error("the system gives no random numbers (getrandom)");
+    throw Error("the system call getrandom gave no random numbers");
   std::string token;
   for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
   return token;

@@ -183,9 +183,9 @@ RunFiles read_run_files(const std::string& path) {
   while (run.path.size() > 1 && run.path.ends_with('/')) run.path.pop_back();
   if (!is_run_directory(run.path)) {
     std::error_code unknown;
-    throw UserError(fmt::format(
-        "{}: expected a run directory (with config.yaml and metrics.jsonl), found {}", path,
-        fs::is_directory(path, unknown) ? "a directory without these files" : name_of_type(path)));
+    throw UserError(fmt::format("{}: expected a run directory, which has config.yaml and run.jsonl, found {}",
+                                path,
+                                fs::is_directory(path, unknown) ? "another directory" : name_of_type(path)));
   }
   run.config_text = text_of(run.path + "/config.yaml");
   Diagnostics diagnostics;

@@ -32,7 +32,7 @@ class Named(Case):
         self.archive("a.h5", "metadata.json", "config.json", "model.weights.h5")  # the content counts, not the name
         self.write("config.yaml", CONFIG.replace("model:\n", "model:\n  weights: {from: a.h5}\n"))
         for command in (["evaluate", "a.h5"], ["resume", "a.h5", "--output", "other"]):
-            self.assertIn("a model that Keras saved as .keras: `dtrain import FILE`", self.dtrain(*command, expect=2).err)
+            self.assertIn("a model that Keras saved as .keras; `dtrain import FILE`", self.dtrain(*command, expect=2).err)
         for command in (["inspect", "a.h5"], ["summary", "a.h5"], ["import", "a.h5", "--output", "new"],
                         ["fit", "config.yaml"], ["check", "config.yaml"]):
             self.assertIn("expected an HDF5 file in model.weights.h5", self.dtrain(*command, expect=2).err)
@@ -54,7 +54,7 @@ class Safetensors(Case):
         self.assertEqual(self.json("inspect", "c.safetensors")["weights"], [{"name": "w", "shape": [1], "is_float": True}])
         self.assertRegex(self.dtrain("inspect", "c.safetensors").out, r"\nw +1 +1\n")
         error = self.dtrain("evaluate", "c.safetensors", expect=2).err
-        self.assertIn("a safetensors file: a new run may start with its weights", error)
+        self.assertIn("a safetensors file; a new run may start with its weights", error)
 
     def test_summary_lists_the_layers_found_in_the_names(self):
         sizes = {"features.0.weight": [2, 3], "features.0.bias": [2], "head/kernel": [2, 1], "scale": []}
@@ -117,8 +117,9 @@ class Safetensors(Case):
             "a safetensors dtype": safetensors({"a": {**good, "dtype": "F31"}}, bytes(4)),
             "dtype, shape and data_offsets": safetensors({"a": {"dtype": "F32"}}, bytes(4)),
             "at most 100000000 bytes": struct.pack("<Q", 100000001) + b"{}",
-            "a complete file": struct.pack("<Q", 1000) + b"{}",
-            "a header in JSON": safetensors(b"{'a'}", b""),
+            "of the JSON text in the header": safetensors(b"{'a'}", b""),
+            "c.safetensors: expected a complete file, found a truncated one": struct.pack("<Q", 1000) + b"{'a'}",
+            "expected a string, found 5 in the header": safetensors({"a": {**good, "dtype": 5}}, bytes(4)),
         }
         for words, content in damaged.items():
             with self.subTest(words):

@@ -49,8 +49,9 @@ Library::Library(const char* name, const char* file, const char* known, Identify
   std::string reasons;
   if (open(file, identify, reasons) || open(known, identify, reasons)) return;
   throw Error(fmt::format(
-      "computing on a GPU needs NVIDIA's {}: {}{}. The folders in LD_LIBRARY_PATH are searched first", name,
-      reasons, describe_opened()));
+      "computing on a GPU needs NVIDIA's {0}, which could not be loaded ({1}){2}; install {0}, or put its "
+      "folder first in LD_LIBRARY_PATH",
+      name, reasons, describe_opened()));
 }
 
 bool Library::open(const char* file, Identify identify, std::string& reasons) {
@@ -75,7 +76,8 @@ bool Library::open(const char* file, Identify identify, std::string& reasons) {
 
 void* Library::find(const char* function) const {
   void* found = dlsym(handle_, function);
-  if (!found) throw Error(fmt::format("{} lacks the function {}: install another version", name_, function));
+  if (!found)
+    throw Error(fmt::format("{0} lacks the function {1}; install another version of {0}", name_, function));
   return found;
 }
 

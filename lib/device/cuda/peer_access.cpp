@@ -92,14 +92,15 @@ std::string connect(int a, int b) {
   if (whole()) {
     if (failed.empty()) return "";
     return fmt::format(
-        "{} cannot access each other's memory ({}): copies between them go through host memory", pair,
-        failed);
+        "{} cannot access each other's memory ({}), so copies between these GPUs go through host memory",
+        pair, failed);
   }
   stop_reaching(a, b);
   stop_reaching(b, a);
   constexpr auto kHint =
       "An IOMMU or PCIe access control (ACS) may be the cause: disable it in the machine's settings";
-  if (!whole()) throw Error(fmt::format("{}: data copied between them arrive damaged. {}", pair, kHint));
+  if (!whole())
+    throw Error(fmt::format("{}: data copied between these GPUs arrive damaged. {}", pair, kHint));
   return fmt::format(
       "{}: data copied by peer access arrive damaged, so copies go through host memory. {}. NCCL does not "
       "detect this: set NCCL_P2P_DISABLE=1 in the environment",

@@ -13,7 +13,7 @@ namespace {
 
 std::string reason_for(cudaError_t status, int driver) {
   // cudaGetDeviceCount returns the same error for a missing driver and for one that is too old.
-  if (driver == 0) return "no NVIDIA driver";
+  if (driver == 0) return "no NVIDIA driver was found";
   if (status == cudaErrorInsufficientDriver) {
     return fmt::format("the NVIDIA driver is for CUDA {}, but this program needs {}",
                        cuda::version_text(driver), cuda::version_text(CUDART_VERSION));

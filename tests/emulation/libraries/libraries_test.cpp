@@ -99,14 +99,14 @@ TEST_CASE("a cuDNN for another CUDA version is skipped in favor of the one found
 
 TEST_CASE("a cuDNN for another CUDA version is an error that names both") {
   const std::string why = open_cudnn_with("other_cuda", "");
-  CHECK(has(why,
-            fmt::format("error: computing on a GPU needs NVIDIA's cuDNN: cuDNN {} ({}) is for CUDA {}, but "
-                        "this program needs CUDA {}; {}",
-                        kVersion, fake("other_cuda", "libcudnn-fake.so.9"), CUDART_VERSION / 1000 - 1,
-                        CUDART_VERSION / 1000, fake("known", "libcudnn-fake.so.9"))));
+  CHECK(has(why, fmt::format("error: computing on a GPU needs NVIDIA's cuDNN, which could not be loaded "
+                             "(cuDNN {} ({}) is for CUDA {}, but "
+                             "this program needs CUDA {}; {}",
+                             kVersion, fake("other_cuda", "libcudnn-fake.so.9"), CUDART_VERSION / 1000 - 1,
+                             CUDART_VERSION / 1000, fake("known", "libcudnn-fake.so.9"))));
   CHECK(has(why, fmt::format("; already opened: cuBLASLt 13.1.0 ({}), NVRTC",
                              fake("good", "libcublasLt-fake.so"))));
-  CHECK(has(why, "LD_LIBRARY_PATH"));
+  CHECK(has(why, "; install cuDNN, or put its folder first in LD_LIBRARY_PATH"));
 }
 
 TEST_CASE("a cuDNN that is older than the program's headers is an error") {

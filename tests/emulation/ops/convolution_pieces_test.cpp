@@ -116,7 +116,7 @@ TEST_SUITE("gpu") {
     }
     ConvolutionSpec refused = spec_of(11, 3, 4, 3, 1, 1, {});
     refused.dilation_height = 2;
-    CHECK(contains(warning(refused), "no engine for filter gradient: dtrain's own kernels"));
+    CHECK(contains(warning(refused), "no engine for filter gradient, so dtrain's own kernels"));
     ConvolutionSpec inference = refused;
     inference.training = false;
     CHECK(warning(inference) == "");

@@ -122,8 +122,9 @@ class DnnBackedConvolution final : public Convolution {
     look("filter gradient", filter_, spec_.training);
     std::vector<std::string> slow;
     if (!direct.empty())
-      slow.push_back(fmt::format("cuDNN has no engine for {}: dtrain's own kernels compute it, which is slow",
-                                 fmt::join(direct, ", ")));
+      slow.push_back(
+          fmt::format("cuDNN has no engine for {}, so dtrain's own kernels are used, which are slow",
+                      fmt::join(direct, ", ")));
     if (!general.empty())
       slow.push_back(fmt::format("cuDNN has only engine 0, its slowest, for {}", fmt::join(general, ", ")));
     Remarks remarks{fmt::format("{}", fmt::join(slow, "; ")), ""};
