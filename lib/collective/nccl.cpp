@@ -23,8 +23,8 @@ namespace dtrain {
 namespace {
 
 Error nccl_error(ncclResult_t status, const char* what) {
-  return Error(fmt::format("{}: NCCL: {} ({}); set NCCL_DEBUG=WARN in the environment for details", what,
-                           ncclGetErrorString(status), static_cast<int>(status)));
+  return Error(fmt::format("{} failed: NCCL error {}, {}; set NCCL_DEBUG=WARN in the environment for details",
+                           what, static_cast<int>(status), ncclGetErrorString(status)));
 }
 
 void check_nccl(ncclResult_t status, const char* what) {

@@ -31,7 +31,7 @@ void check_mpi(const MpiTable& mpi, int error, const char* what) {
   if (error == 0) return;
   std::array<char, 1024> text{};
   mpi.error_text(error, text.data(), static_cast<int>(text.size()));
-  throw Error(fmt::format("MPI: {} failed: {}", what, text.data()));
+  throw Error(fmt::format("{} failed: {}", what, text.data()));
 }
 
 MpiTransport::MpiTransport(const MpiTable& mpi) : mpi_(mpi) {

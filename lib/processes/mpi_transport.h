@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// Throws Error "MPI: <what> failed: <MPI's description>" if `error` is not 0.
+/// Throws Error "<what> failed: <MPI's description>" if `error` is not 0. `what`: the call, "MPI_Irecv".
 void check_mpi(const MpiTable& mpi, int error, const char* what);
 
 /// Sends a message as chunks of at most 1 GiB, because MPI counts bytes as int. Chunks of one message arrive

@@ -20,8 +20,7 @@ bool is_capture_error(cudaError_t status) {
 void check_capture(cudaError_t status, const char* what) {
   if (!is_capture_error(status)) return check(status, what);
   cudaGetLastError();
-  throw CaptureRejected(
-      fmt::format("{}: CUDA: {} ({})", what, cudaGetErrorString(status), static_cast<int>(status)));
+  throw CaptureRejected(fmt::format("{} failed: {}", what, error_text(status)));
 }
 
 /// Returns true if a call has invalidated the stream's capture.
@@ -45,8 +44,7 @@ Graph capture(cudaStream_t stream, const std::function<void()>& work) {
     const Graph dropped(captured);
     cudaGetLastError();
     if (!spoiled) throw;
-    throw CaptureRejected(
-        fmt::format("{}; CUDA: {} ({})", error.what(), cudaGetErrorString(ended), static_cast<int>(ended)));
+    throw CaptureRejected(fmt::format("{}; {}", error.what(), error_text(ended)));
   }
   const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
   Graph graph(captured);

@@ -36,28 +36,32 @@ bool is_reported_late(cudaError_t status) {
   }
 }
 
-/// Returns the CUDA runtime's text and number of an error, with advice if it is asynchronous.
+/// Returns error_text(), with advice if the error is asynchronous.
 std::string text_of(cudaError_t status) {
-  return fmt::format(
-      "CUDA: {} ({}){}", cudaGetErrorString(status), static_cast<int>(status),
-      is_reported_late(status)
-          ? "; an earlier operation on this GPU caused it. To find it, set CUDA_LAUNCH_BLOCKING=1 "
-            "DTRAIN_CUDA_GRAPHS=0 in the environment, or use compute-sanitizer; dmesg shows the "
-            "driver's reason (Xid)"
-          : "");
+  return error_text(status) +
+         (is_reported_late(status)
+              ? "; an earlier operation on this GPU caused the error. To find this operation, set "
+                "CUDA_LAUNCH_BLOCKING=1 DTRAIN_CUDA_GRAPHS=0 in the environment, or use compute-sanitizer; "
+                "dmesg shows the driver's reason (Xid)"
+              : "");
 }
 
 /// Throws the error of a library's call. `what` names the task of the call.
 [[noreturn]] void fail(const char* what, const char* library, const char* text, int number) {
-  throw Error(fmt::format("{}{}: {}: {} ({})", prefix_of(chosen_device), what, library, text, number));
+  throw Error(
+      fmt::format("{}{} failed: {} error {}, {}", prefix_of(chosen_device), what, library, number, text));
 }
 
 }  // namespace
 
+std::string error_text(cudaError_t status) {
+  return fmt::format("CUDA error {}, {}", static_cast<int>(status), cudaGetErrorString(status));
+}
+
 void check(cudaError_t status, const char* what, int device) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // clears the error, so that no library reports it as its own
-  throw Error(fmt::format("{}{}: {}", prefix_of(device), what, text_of(status)));
+  throw Error(fmt::format("{}{} failed: {}", prefix_of(device), what, text_of(status)));
 }
 
 std::string describe_failure(cudaError_t status, int device) {
@@ -73,7 +77,7 @@ void check(cudnnStatus_t status, const char* what) {
   // cuDNN's detailed message for this thread's last error.
   char detail[1024] = "";
   cudnnGetLastErrorString(detail, sizeof detail);
-  const std::string text = detail[0] ? fmt::format("{}: {}", cudnnGetErrorString(status), detail)
+  const std::string text = detail[0] ? fmt::format("{}; {}", cudnnGetErrorString(status), detail)
                                      : std::string(cudnnGetErrorString(status));
   fail(what, "cuDNN", text.c_str(), status);
 }

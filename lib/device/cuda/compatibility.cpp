@@ -103,7 +103,7 @@ void require_kernels(int index) {
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorJitCompilerNotFound:
     case cudaErrorJitCompilationDisabled:
-      if (why.empty()) why = fmt::format("{} ({})", cudaGetErrorString(status), static_cast<int>(status));
+      if (why.empty()) why = error_text(status);
       throw UserError(fmt::format("{} cannot run this program: {}", describe_gpu(index), why));
     default:
       check(status, "loading a kernel");
@@ -126,7 +126,7 @@ std::string gpu_obstacle(int index) {
       cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) != cudaSuccess ||
       cudaDriverGetVersion(&driver) != cudaSuccess) {
     const cudaError_t status = cudaGetLastError();
-    return fmt::format("CUDA: {} ({})", cudaGetErrorString(status), static_cast<int>(status));
+    return cuda::error_text(status);
   }
   return cuda::kernel_obstacle(DTRAIN_COMPILED_FOR, 10 * major + minor, driver, CUDART_VERSION);
 }

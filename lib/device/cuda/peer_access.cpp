@@ -40,7 +40,7 @@ std::string let_reach(int index, int peer) {
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
   cudaGetLastError();
   if (status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled) return "";
-  return fmt::format("CUDA: {} ({})", cudaGetErrorString(status), static_cast<int>(status));
+  return cuda::error_text(status);
 }
 
 void stop_reaching(int index, int peer) {
@@ -92,7 +92,8 @@ std::string connect(int a, int b) {
   if (whole()) {
     if (failed.empty()) return "";
     return fmt::format(
-        "{} cannot access each other's memory ({}), so copies between these GPUs go through host memory",
+        "{} cannot access each other's memory because of {}; copies between these GPUs go through host "
+        "memory",
         pair, failed);
   }
   stop_reaching(a, b);

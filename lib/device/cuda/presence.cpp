@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "device/cuda/check.h"
 #include "device/cuda/compatibility.h"
 #include "device/cuda/context.h"
 #include "device/cuda/version.h"
@@ -18,8 +19,7 @@ std::string reason_for(cudaError_t status, int driver) {
     return fmt::format("the NVIDIA driver is for CUDA {}, but this program needs {}",
                        cuda::version_text(driver), cuda::version_text(CUDART_VERSION));
   }
-  if (status != cudaSuccess && status != cudaErrorNoDevice)
-    return fmt::format("CUDA: {} ({})", cudaGetErrorString(status), static_cast<int>(status));
+  if (status != cudaSuccess && status != cudaErrorNoDevice) return cuda::error_text(status);
   return std::getenv("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES names no existing GPU"
                                              : "the NVIDIA driver finds no GPU";
 }

@@ -70,8 +70,8 @@ TEST_SUITE("gpu") {
     const std::vector<GpuInfo> gpus = list_gpus();
     REQUIRE(gpus.size() == 4);
     CHECK(contains(gpus[0].problem, "7.5"));
-    CHECK(contains(gpus[1].problem, "selecting a GPU: CUDA: "));
-    CHECK(contains(gpus[2].problem, "querying the free memory: CUDA: "));
+    CHECK(contains(gpus[1].problem, "selecting a GPU failed: CUDA error "));
+    CHECK(contains(gpus[2].problem, "querying the free memory failed: CUDA error "));
     CHECK(gpus[3].problem == "");
     CHECK(gpus[3].memory_free > 0);
     CHECK(gpus[3].peers == std::vector<int>{0, 1, 2});

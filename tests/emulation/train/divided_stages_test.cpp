@@ -75,7 +75,7 @@ TEST_SUITE("gpu") {
 
   TEST_CASE("if the GPU of a process fails, the other processes end with its message") {
     check_end([] { emulation::break_device(1); },
-              "another process: gpu:1: ", "gpu:1: CUDA: cudaErrorLaunchFailure (719)");
+              "another process: gpu:1: ", "gpu:1: CUDA error 719, cudaErrorLaunchFailure");
     emulation::repair_devices();
   }
 

@@ -119,7 +119,8 @@ TEST_SUITE("gpu") {
       const End end = end_of_case(name);
       CAPTURE(end.said);
       CHECK(end.code == 1);
-      CHECK(end.said.starts_with("thrown: gpu:1: CUDA: cudaErrorLaunchFailure (719); an earlier operation"));
+      CHECK(end.said.starts_with(
+          "thrown: gpu:1: CUDA error 719, cudaErrorLaunchFailure; an earlier operation"));
       CHECK(end.seconds < 20);
     }
   }
@@ -152,7 +153,8 @@ TEST_SUITE("gpu") {
                       recorder.requests);
       trainer.start();
       CHECK_THROWS_WITH_AS(trainer.run(),
-                           doctest::Contains("gpu:0: CUDA: cudaErrorLaunchFailure (719); an earlier"), Error);
+                           doctest::Contains("gpu:0: CUDA error 719, cudaErrorLaunchFailure; an earlier"),
+                           Error);
       CHECK_THROWS_WITH_AS(trainer.engine().state().read("parameters", {0, 1}, nullptr),
                            doctest::Contains("gpu:0: "), Error);
     }
@@ -183,7 +185,8 @@ TEST_SUITE("gpu") {
                     recorder.requests);
     trainer.start();
     const auto begin = std::chrono::steady_clock::now();
-    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("summing over the GPUs: NCCL: "), Error);
+    CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("summing over the GPUs failed: NCCL error "),
+                         Error);
     emulation::lose_nccl_link(-1);
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
     CHECK(recorder.losses.size() <= 14);
