@@ -128,7 +128,7 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
     H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
     if (H5Pfill_value_defined(properties, &fill) >= 0 && fill == H5D_FILL_VALUE_USER_DEFINED) return;
     throw UserError(fmt::format(
-        "{}: expected {} chunks for its shape, found {}: the others were never written, or the file is "
+        "{}: expected {} chunks for its shape, found {}; the others were never written, or the file is "
         "damaged; if missing chunks are intended, create the dataset with a fill value (h5py: fillvalue=0)",
         where, expected, indexed));
   }

@@ -109,10 +109,11 @@ std::string Launch::name() const {
 
 std::string Launch::cure() const {
   if (launcher == Launcher::slurm)
-    return "Start it with srun --mpi=pmix for Open MPI or srun --mpi=pmi2 for MPICH (srun --mpi=list shows "
+    return "Start dtrain with srun --mpi=pmix for Open MPI or srun --mpi=pmi2 for MPICH (srun --mpi=list "
+           "shows "
            "which "
            "ones this SLURM has), or with mpirun inside the allocation";
-  return "Start it with the mpirun or mpiexec of the MPI that dtrain uses (dtrain --version names it)";
+  return "Start dtrain with the mpirun or mpiexec of the MPI that dtrain uses (dtrain --version names it)";
 }
 
 Launch detect_launch(const EnvironmentLookup& environment) {

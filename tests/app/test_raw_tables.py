@@ -34,7 +34,7 @@ class RawTables(Case):
         self.write("rooms.csv", "booked,size,price,n\n" + "".join(self.rows))
 
     def test_a_raw_table_gives_predictions(self):
-        note = "rooms.csv: 20 of 200 rows have no target and are left out (missing_target: skip)"
+        note = "rooms.csv: 20 of 200 rows have no target and are left out by `missing_target: skip`"
         fit = self.fit(config=CONFIG)
         self.assertEqual(fit.err.count(note), 1, fit.err)
         self.assertIn(note, self.dtrain("check", "config.yaml").err)

@@ -120,7 +120,8 @@ TEST_CASE("split: a part of another split is the same for every reader and cache
   CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}}\n"
                                  "validation: {split: {of: train, fraction: 0.5}}"),
                  "the fractions drawn from 'train' leave no samples"));
-  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}, rows: [0, 2]}"), "not both"));
+  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}, rows: [0, 2]}"),
+                 "expected no other key beside 'split', which draws samples of another split, found 'rows'"));
 }
 
 }  // namespace dtrain::test

@@ -70,7 +70,7 @@ TEST_CASE("idx: a file that is not IDX is an error") {
   CHECK(contains(error(good.substr(0, good.size() - 1)), "expected 16 bytes"));
   CHECK(contains(error(good + "e"), "found 17"));
   CHECK(contains(error(good + "e", true), "found more"));
-  CHECK(contains(error(good.substr(0, good.size() - 1), true), "found only 3 before the end"));
+  CHECK(contains(error(good.substr(0, good.size() - 1), true), "found only 3 bytes before the end"));
   CHECK(contains(error("PK\x03\x04 something else"), "expected an IDX file"));
   CHECK(contains(error(""), "found an empty file"));
   CHECK(contains(error(good.substr(0, 6)), "IDX extent"));

@@ -114,8 +114,8 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
   CHECK(mistakes("rescale: {scale: 2}, rescale: {scale: 2, of: [ids, mask]}, cast: uint8", {image, ids})
             .empty());
   CHECK(contains(mistakes("rescale: {scale: 2, of: [image, mas]}", {image, ids}),
-                 "dataset.yaml:2:46: error: rescale: of: the model has no input or target 'mas'; did you "
-                 "mean 'mask'?"));
+                 "dataset.yaml:2:46: error: rescale: `of` names 'mas', but the model has no such input or "
+                 "target; did you mean 'mask'?"));
   CHECK(contains(
       mistakes("cast: int32, normalize: {mean: 0, std: 1}", {ids}),
       "dataset.yaml:2:27: error: normalize: by default, the transform applies to none of the model's "

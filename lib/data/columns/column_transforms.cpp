@@ -165,9 +165,10 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
                         "'{}'; give the input another name",
                         spec.transform.name, spec.of[i]));
       else if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
-        diagnostics.error(spec.written_of.items()[i],
-                          fmt::format("{}: of: the model has no input or target '{}'{}", spec.transform.name,
-                                      spec.of[i], suggestion_or_list(spec.of[i], names)));
+        diagnostics.error(
+            spec.written_of.items()[i],
+            fmt::format("{}: `of` names '{}', but the model has no such input or target{}",
+                        spec.transform.name, spec.of[i], suggestion_or_list(spec.of[i], names)));
     if (spec.of.empty() && !used.contains(&spec))
       diagnostics.error(spec.transform.resolved.mark(),
                         fmt::format("{}: by default, the transform applies to none of the model's inputs and "

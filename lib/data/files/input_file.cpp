@@ -97,8 +97,8 @@ void InputFile::read(int64_t offset, void* dst, size_t bytes) const {
       throw Error(fmt::format("{}: cannot be read at byte {}: {}", path_, offset, std::strerror(errno)));
     if (got == 0)
       throw UserError(
-          fmt::format("{}: expected {} bytes at byte {}, found only {} before the end of the file", path_,
-                      bytes, offset, done));
+          fmt::format("{}: expected {} bytes at byte {}, found only {} bytes before the end of the file",
+                      path_, bytes, offset, done));
     done += static_cast<size_t>(got);
   }
 }
@@ -198,8 +198,8 @@ void InputStream::read_exactly(void* dst, size_t bytes, const std::string& what)
   const int64_t start = offset_;
   const size_t got = read(dst, bytes);
   if (got < bytes)
-    throw UserError(fmt::format("{}: expected {} ({} bytes at byte {}), found only {} before the end", path(),
-                                what, bytes, start, got));
+    throw UserError(fmt::format("{}: expected {} ({} bytes at byte {}), found only {} bytes before the end",
+                                path(), what, bytes, start, got));
 }
 
 std::string read_rest(InputStream& stream) {

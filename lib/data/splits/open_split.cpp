@@ -27,7 +27,7 @@ SourceColumns open_reader(const Reader& reader, const ReadRequest& request) {
   for (const auto& column : source.columns)
     if (column->size() != first.size())
       request.fail(
-          fmt::format("expected the same number of samples in each file, found {} in {} and {} in {}",
+          fmt::format("expected the same number of samples in all arrays, found {} in {} and {} in {}",
                       first.size(), first.spec().name, column->size(), column->spec().name));
   return source;
 }

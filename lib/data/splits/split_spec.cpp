@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "config/schema.h"
 #include "config/schema_fields.h"
 #include "data/readers/reader.h"
@@ -177,8 +179,13 @@ bool Codec<SplitSpec>::parse(const ConfigNode& written, const std::string&, Spli
   out.mark = node.mark();
   if (const ConfigNode* split = node.find("split")) {
     const auto is_own = [](const ConfigNode::Entry& entry) { return !entry.first.inherited(); };
-    if (std::count_if(node.entries().begin(), node.entries().end(), is_own) > 1)
-      diagnostics.error(node, "give either 'split' (samples of another split) or a reader, not both");
+    const bool is_mixed = std::count_if(node.entries().begin(), node.entries().end(), is_own) > 1;
+    for (const auto& [key, value] : node.entries())
+      if (is_mixed && !key.inherited() && key.text() != "split")
+        diagnostics.error(key,
+                          fmt::format("expected no other key beside 'split', which draws samples of another "
+                                      "split, found '{}'",
+                                      key.text()));
     DrawnSplit drawn;
     DrawnSplit::schema().parse(*split, "split", drawn, diagnostics);
     out.drawn = std::move(drawn);

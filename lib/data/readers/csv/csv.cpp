@@ -88,7 +88,7 @@ class CsvReader final : public Reader {
                       path));
     if (columns.left_out > 0)
       source.warnings.push_back(
-          fmt::format("{}: {} of {} rows have no target and are left out (missing_target: skip)", path,
+          fmt::format("{}: {} of {} rows have no target and are left out by `missing_target: skip`", path,
                       columns.left_out, columns.left_out + source.columns.front()->size()));
     return source;
   }
