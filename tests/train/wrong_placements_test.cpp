@@ -199,7 +199,8 @@ const WrongPlacement kWrong[] = {
     {"{sharded: {devices: [cpu:0, cpu:1], level: @weights}}", "", "",
      "sharded's level: unknown value 'weights'"},
     {"{sharded: {devices: [cpu:0, cpu:1], @stage: 3}}", "", "",
-     "unknown key 'stage' in sharded; it is level: optimizer, gradients or parameters, ZeRO's stages 1 to 3"},
+     "unknown key 'stage' in sharded; it is 'level', which is optimizer, gradients or parameters, ZeRO's "
+     "stages 1 to 3"},
     {"{@pipelined: {devices: [cpu:0, cpu:1]}}", "", "",
      "unknown strategy 'pipelined'; did you mean 'pipeline'?"},
     {"{@fsdp: {devices: [cpu:0, cpu:1]}}", "", "", "unknown strategy 'fsdp'; did you mean 'sharded'?"},

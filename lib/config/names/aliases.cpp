@@ -14,24 +14,27 @@ struct Entry {
   std::string_view word, here, advice = {};
 };
 
-constexpr std::string_view kOfOptimizer = "it is an option of the optimizer: {adam: {learning_rate: 0.001}}";
-constexpr std::string_view kInferred = "leave it out: it is inferred from the layer's input";
+constexpr std::string_view kOfOptimizer =
+    "it is an option of the optimizer, such as `optimizer: {adam: {learning_rate: 0.001}}`";
+constexpr std::string_view kInferred = "leave it out, because it is inferred from the layer's input";
 constexpr std::string_view kUnderTrain = "it belongs under train";
 constexpr std::string_view kUnderDataset = "it belongs under dataset";
-constexpr std::string_view kClipping = "gradients are clipped under train: clip_norm";
+constexpr std::string_view kClipNorm = "gradients are clipped by clip_norm under train";
+constexpr std::string_view kClipValue = "gradients are clipped by clip_value under train";
 constexpr std::string_view kSchedule =
-    "a schedule is the optimizer's learning_rate: {adam: {learning_rate: {reduce_on_plateau: {initial: "
-    "0.001}}}}";
+    "a schedule is the optimizer's learning_rate, such as `optimizer: {adam: {learning_rate: "
+    "{reduce_on_plateau: {initial: 0.001}}}}`";
 constexpr std::string_view kSavedAlways =
-    "leave it out: runs save checkpoints, and dtrain resume continues them";
-constexpr std::string_view kWrittenAlways = "leave it out: metrics.csv and metrics.jsonl are always written";
+    "leave it out, because runs save checkpoints, and `dtrain resume` continues them";
+constexpr std::string_view kWrittenAlways =
+    "leave it out, because metrics.csv and metrics.jsonl are always written";
 constexpr std::string_view kSplit =
-    "define a validation split under dataset: validation: {split: {of: train, fraction: 0.2}}";
-constexpr std::string_view kSynchronized = "it is batch_normalization: {synchronized: true}";
-constexpr std::string_view kInstances = "it is group_normalization: {groups: -1}";
-constexpr std::string_view kJaccard = "it is tversky: {alpha: 1, beta: 1}, 1 minus the Jaccard index (IoU)";
+    "define a validation split under dataset, such as `validation: {split: {of: train, fraction: 0.2}}`";
+constexpr std::string_view kSynchronized = "it is `batch_normalization: {synchronized: true}`";
+constexpr std::string_view kInstances = "it is `group_normalization: {groups: -1}`";
+constexpr std::string_view kJaccard = "it is `tversky: {alpha: 1, beta: 1}`, 1 minus the Jaccard index (IoU)";
 constexpr std::string_view kFromLogits =
-    "it is sparse_categorical_crossentropy: {from_logits: true}, with class indices as targets";
+    "it is `sparse_categorical_crossentropy: {from_logits: true}`, with class indices as targets";
 
 constexpr auto kEntries = std::to_array<Entry>({
     // Losses and metrics.
@@ -42,8 +45,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"l1loss", "mean_absolute_error"},
     {"bceloss", "binary_crossentropy"},
     {"logloss", "binary_crossentropy"},
-    {"bcewithlogits", "binary_crossentropy", "it is binary_crossentropy: {from_logits: true}"},
-    {"bcewithlogitsloss", "binary_crossentropy", "it is binary_crossentropy: {from_logits: true}"},
+    {"bcewithlogits", "binary_crossentropy", "it is `binary_crossentropy: {from_logits: true}`"},
+    {"bcewithlogitsloss", "binary_crossentropy", "it is `binary_crossentropy: {from_logits: true}`"},
     {"crossentropy", "sparse_categorical_crossentropy", kFromLogits},
     {"crossentropyloss", "sparse_categorical_crossentropy", kFromLogits},
     {"nll", "sparse_categorical_crossentropy"},
@@ -61,12 +64,12 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"rocauc", "auc"},
     {"rocaucscore", "auc"},
     {"auroc", "auc"},
-    {"averageprecision", "auc", "it is auc: {curve: PR}"},
+    {"averageprecision", "auc", "it is `auc: {curve: PR}`"},
     {"iou", "mean_iou"},
     {"jaccard", "mean_iou"},
     {"kappa", "cohen_kappa"},
     {"cohenkappascore", "cohen_kappa"},
-    {"quadraticweightedkappa", "cohen_kappa", "it is cohen_kappa: {weightage: quadratic}"},
+    {"quadraticweightedkappa", "cohen_kappa", "it is `cohen_kappa: {weightage: quadratic}`"},
     {"mcc", "matthews_correlation"},
     {"matthewscorrcoef", "matthews_correlation"},
     {"matthewscorrelationcoefficient", "matthews_correlation"},
@@ -92,7 +95,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"iouloss", "tversky", kJaccard},
     {"iou", "tversky", kJaccard},
     {"classweights", "class_weight"},
-    {"lossweights", "loss", "write it with the loss: {mean_squared_error: {weight: 0.5}}"},
+    {"lossweights", "loss", "write it with the loss, such as `mean_squared_error: {weight: 0.5}`"},
     // Optimizers, their options and schedules.
     {"stochasticgradientdescent", "sgd"},
     {"gradientdescent", "sgd"},
@@ -111,10 +114,10 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"gradclip", "clip_norm"},
     {"gradientclipval", "clip_norm"},
     {"gradientclipping", "clip_norm"},
-    {"clipnorm", "learning_rate", kClipping},
-    {"globalclipnorm", "learning_rate", kClipping},
-    {"maxgradnorm", "learning_rate", kClipping},
-    {"clipvalue", "learning_rate", kClipping},
+    {"clipnorm", "learning_rate", kClipNorm},
+    {"globalclipnorm", "learning_rate", kClipNorm},
+    {"maxgradnorm", "learning_rate", kClipNorm},
+    {"clipvalue", "learning_rate", kClipValue},
     {"steplr", "piecewise_constant"},
     {"multisteplr", "piecewise_constant"},
     {"step", "piecewise_constant"},
@@ -216,8 +219,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"features", "units"},
     {"outputsize", "units"},
     {"hiddensize", "units"},
-    {"batchfirst", "units", "leave it out: the first axis is always the batch"},
-    {"bidirectional", "go_backwards", "it is a layer: {bidirectional: {layer: {lstm: {units: 16}}}}"},
+    {"batchfirst", "units", "leave it out, because the first axis is always the batch"},
+    {"bidirectional", "go_backwards", "it is a layer, such as `bidirectional: {layer: {lstm: {units: 16}}}`"},
     {"nodes", "units"},
     {"neurons", "units"},
     {"outchannels", "filters"},
@@ -230,7 +233,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"numfeatures", "momentum", kInferred},
     {"normalizedshape", "epsilon", kInferred},
     {"inputshape", "trainable",
-     "a layer's input shape is inferred; the model's input shapes are under model: inputs: {name: shape}"},
+     "a layer's input shape is inferred; give the shapes of the model's inputs, such as `inputs: {x: [28, "
+     "28]}`"},
     {"inputdim", "units", kInferred},
     {"kernel", "kernel_size"},
     {"size", "kernel_size"},
@@ -291,7 +295,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"mixedprecision", "precision"},
     {"fp16", "precision"},
     {"bf16", "precision"},
-    {"earlystopping", "callbacks", "it is one of the callbacks: [{early_stopping: {patience: 3}}]"},
+    {"earlystopping", "callbacks",
+     "it is a callback, such as `callbacks: [{early_stopping: {patience: 3}}]`"},
     {"shuffle", "accumulate", kUnderDataset},
     {"validationsplit", "prefetch", kSplit},
     {"validationsplit", "accumulate", kSplit},
@@ -299,8 +304,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"validationdata", "accumulate", kSplit},
     {"batchsize", "prefetch", kUnderTrain},
     {"restorebestweights", "patience",
-     "the best checkpoint is kept by checkpoint: {best: {monitor: val_loss}}"},
-    {"savebestonly", "keep", "write keep: 1 and best: {monitor: val_loss}"},
+     "the best checkpoint is kept by `checkpoint: {best: {monitor: val_loss}}`"},
+    {"savebestonly", "keep", "write `keep: 1` and `best: {monitor: val_loss}`"},
     {"minlr", "min"},
     {"modelcheckpoint", "early_stopping", "saving is configured under the top-level key checkpoint"},
     {"backupandrestore", "early_stopping", kSavedAlways},
@@ -308,7 +313,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"learningratescheduler", "early_stopping", kSchedule},
     {"csvlogger", "early_stopping", kWrittenAlways},
     {"history", "early_stopping", kWrittenAlways},
-    {"progbarlogger", "early_stopping", "leave it out: progress is shown on a terminal"},
+    {"progbarlogger", "early_stopping", "leave it out, because progress is shown on a terminal"},
     {"swapemaweights", "ema"},
     {"exponentialmovingaverage", "ema"},
     {"fp32", "float32"},
@@ -332,8 +337,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"randomseed", "seed"},
     {"distribution", "strategy"},
     {"distribute", "strategy"},
-    {"devices", "strategy", "it is an option of the strategy: {mirrored: {devices: [cpu:0, cpu:1]}}"},
-    {"device", "strategy", "it is an option of the strategy: {single: {device: cpu:0}}"},
+    {"devices", "strategy", "it is an option of the strategy, such as `mirrored: {devices: [cpu:0, cpu:1]}`"},
+    {"device", "strategy", "it is an option of the strategy, such as `single: {device: cpu:0}`"},
     {"epochs", "strategy", kUnderTrain},
     {"batchsize", "strategy", kUnderTrain},
     {"loss", "strategy", kUnderTrain},
@@ -363,8 +368,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"chunks", "microbatches"},
     {"nmicrobatches", "microbatches"},
     {"nummicrobatches", "microbatches"},
-    {"stage", "level", "it is level: optimizer, gradients or parameters, ZeRO's stages 1 to 3"},
-    {"shardingstrategy", "level", "it is level: optimizer, gradients or parameters"},
+    {"stage", "level", "it is 'level', which is optimizer, gradients or parameters, ZeRO's stages 1 to 3"},
+    {"shardingstrategy", "level", "it is 'level', which is optimizer, gradients or parameters"},
     {"remat", "recompute"},
     {"checkpoint", "recompute"},
     {"gradientcheckpointing", "recompute"},
