@@ -53,8 +53,9 @@ void check_version() {
   if (found == 0 || found >= kOldestVersion) return;
   const std::string path = nccl_path();
   throw UserError(fmt::format(
-      "NCCL {}{} is too old for training on several GPUs: this program needs NCCL {}.{} or newer. Install it "
-      "(package libnccl2, or the Python wheel nvidia-nccl-cu{}) and put its folder first in LD_LIBRARY_PATH",
+      "NCCL {}{} is too old for training on several GPUs; this program needs NCCL {}.{} or newer. Install "
+      "a newer NCCL (package libnccl2, or the Python wheel nvidia-nccl-cu{}) and put its folder first in "
+      "LD_LIBRARY_PATH",
       version_text(found), path.empty() ? "" : " (" + path + ")", kOldestVersion / 10000,
       kOldestVersion / 100 % 100, CUDART_VERSION / 1000));
 }

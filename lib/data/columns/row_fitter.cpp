@@ -90,7 +90,7 @@ void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& f
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });
   if (!step.chain.empty() && step.chain != options)
     throw UserError(
-        "fill: the run was trained with another 'fill'; resume the run or train a new one with this option "
+        "fill: the run was trained with another 'fill'; resume the run with this 'fill', or train a new run, "
         "first");
   const auto& values = step.numbers.at("values");
   if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())

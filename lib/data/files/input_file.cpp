@@ -71,7 +71,7 @@ void InputFile::check_unchanged() const {
   if (fstat(fd_, &now) != 0)
     throw Error(fmt::format("{}: cannot be accessed any more: {}", path_, std::strerror(errno)));
   if (same_content(status_, now)) return;
-  throw Error(fmt::format("{}: the file was changed while it was in use: expected {} bytes, found {}", path_,
+  throw Error(fmt::format("{}: the file was changed while it was in use; expected {} bytes, found {}", path_,
                           size(),
                           now.st_size == size() ? "the same number with a different modification time"
                                                 : fmt::to_string(now.st_size)));

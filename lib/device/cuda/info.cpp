@@ -137,7 +137,8 @@ GpuReport gpu_report() {
   const auto is_nvrtc = [](const GpuLibrary& library) { return library.name == "NVRTC"; };
   if (!opened.empty() && std::none_of(opened.begin(), opened.end(), is_nvrtc))
     report.problems.emplace_back(
-        "NVRTC was not found: cuDNN cannot compile kernels, so filter gradients in bfloat16 and float16 are "
+        "NVRTC was not found, so cuDNN cannot compile kernels, and filter gradients in bfloat16 and float16 "
+        "are "
         "less precise");
   report.gpus = list_gpus();
   return report;

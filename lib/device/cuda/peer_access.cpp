@@ -99,12 +99,12 @@ std::string connect(int a, int b) {
   stop_reaching(a, b);
   stop_reaching(b, a);
   constexpr auto kHint =
-      "An IOMMU or PCIe access control (ACS) may be the cause: disable it in the machine's settings";
+      "An IOMMU or PCIe access control (ACS) may be the cause; disable both in the machine's settings";
   if (!whole())
     throw Error(fmt::format("{}: data copied between these GPUs arrive damaged. {}", pair, kHint));
   return fmt::format(
       "{}: data copied by peer access arrive damaged, so copies go through host memory. {}. NCCL does not "
-      "detect this: set NCCL_P2P_DISABLE=1 in the environment",
+      "detect this; set NCCL_P2P_DISABLE=1 in the environment",
       pair, kHint);
 }
 
