@@ -122,7 +122,7 @@ std::string warning_of_short_files(const TextFiles& files, const TokenStore& sto
   size_t count = 0;
   for (size_t i = 0; i < files.size(); ++i)
     if (store.sizes()[i] < needed && ++count == 1)
-      first = fmt::format("{} with {}", files[i]->path(), store.sizes()[i]);
+      first = fmt::format("{} with {} tokens", files[i]->path(), store.sizes()[i]);
   if (count == 0) return "";
   return fmt::format(
       "{} of {} files have fewer than the {} tokens that a window needs, and are left out; the first is {}",
