@@ -343,6 +343,14 @@ TEST_CASE("too small a part of a split is an error, or a warning for some of the
       error_of([&] { open_split(spec, *spec.validation, {kInput}, {kTarget}); }),
       "no series has enough rows for a window in this split, which has 1 row of the file; expected at "
       "least 2 for length 3 and horizon 2"));
+  // Too few rows come before this split for the inputs of a window.
+  const DatasetSpec early = table.spec("", "length: 4, horizon: 2",
+                                       "\nvalidation: {split: {of: train, fraction: 0.4}}"
+                                       "\ntest: {split: {of: train, fraction: 0.4}}");
+  CHECK(contains(error_of([&] {
+                   open_split(early, *early.validation, {{"x", {4, 2}}}, {kTarget});
+                 }),
+                 "which has 3 rows of the file; expected at least 5 for length 4 and horizon 2"));
   std::string text = "site,load\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i < 34 ? "long" : "short", i);
   const Table uneven(text);
