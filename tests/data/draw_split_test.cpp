@@ -124,4 +124,17 @@ TEST_CASE("split: a part of another split is the same for every reader and cache
                  "expected no other key beside 'split', which draws samples of another split, found 'rows'"));
 }
 
+TEST_CASE("a stratified split needs a target with one class per sample") {
+  const TempDir folder;
+  write_file(folder / "x", idx_bytes({6, 1}, std::string(6, '\1')));
+  write_file(folder / "pairs", idx_bytes({6, 2}, std::string(12, '\1')));
+  const DatasetSpec spec = parse(folder,
+                                 "train: {idx: {input: x, target: pairs}}\n"
+                                 "validation: {split: {of: train, fraction: 0.5, stratify: true}}");
+  CHECK(contains(error_of([&] {
+                   open_split(spec, *spec.validation, {{"x", {1}}}, {{"", {2}}});
+                 }),
+                 "stratify: expected a target with one class per sample, found 2 numbers per sample"));
+}
+
 }  // namespace dtrain::test
