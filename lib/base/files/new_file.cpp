@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kTemporary =
     ".tmp-";  // followed by the writer's process id, "-" and a random number
 
-/// Returns the mutex of this process that is held between creating and locking a temporary file.
+/// Returns this process's mutex, which is held while a temporary file is created and locked.
 std::mutex& making() {
   static std::mutex mutex;
   return mutex;
