@@ -35,7 +35,7 @@ uint64_t checksum(Parts parts) {
   static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
   Lanes lanes;
   for (size_t i = 0; i < kLanes; ++i) lanes[i] = kOdd * (i + 1);
-  std::array<std::byte, kBlock> block{};  // a block assembled from the ends of parts
+  std::array<std::byte, kBlock> block{};  // a block with bytes of several parts, or with the last bytes
   size_t filled = 0;
   uint64_t length = 0;
   for (std::span<const std::byte> part : parts) {

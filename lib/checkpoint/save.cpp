@@ -15,7 +15,7 @@ class CheckpointWriter {
  public:
   explicit CheckpointWriter(SparseFile& target) : image_(target) {}
 
-  /// Writes `content`, with its state serialized as `state`; the target refers to both.
+  /// Writes `content`, whose state is serialized as `state`. The target keeps references to both.
   void write(const CheckpointContent& content, const std::string& state) {
     write_model(content);
     write_own(content, state);

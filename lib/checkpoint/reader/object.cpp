@@ -70,7 +70,7 @@ constexpr auto kFloat32 =
     std::to_array<uint8_t>({0x20, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0});
 constexpr auto kInt32 = std::to_array<uint8_t>({0x08, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0});
 constexpr auto kUInt8 = std::to_array<uint8_t>({0x00, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0});
-constexpr unsigned kInteger = 0, kFloat = 1, kString = 3;  // classes
+constexpr unsigned kInteger = 0, kFloat = 1, kString = 3;  // classes of types
 
 /// Returns the class of a type. The version does not matter for the types that dtrain writes.
 unsigned class_of(Cursor& type) {

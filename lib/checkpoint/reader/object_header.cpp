@@ -4,7 +4,7 @@ namespace dtrain {
 
 namespace {
 constexpr std::string_view kHead = "OHDR", kContinued = "OCHK";
-// Size of the checksum; not verified, because the checksum of the whole file is.
+// Size of the checksum. It is not verified, because the checksum of the whole file is verified.
 constexpr size_t kChecksum = 4;
 constexpr uint8_t kSizeWidth = 0x03, kCreationOrder = 0x04, kPhaseChange = 0x10, kTimes = 0x20;  // flags
 constexpr uint8_t kShared = 0x02;  // message flag: the message is stored elsewhere
