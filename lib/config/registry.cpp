@@ -67,7 +67,7 @@ void report_unknown_kind(const ConfigNode& name, const std::string& noun, std::s
   diagnostics.error(name, fmt::format("unknown {} '{}'{}", noun, name.text(), advice));
 }
 
-/// Returns the schema of one type: an object with one key, or alternatively the bare name if `bare`.
+/// Returns the schema of one type: an object with one key. If `bare`, the type's name alone is valid, too.
 Json kind_schema(const std::string& name, bool bare, Json options) {
   const Json* type = options.find("type");
   if (bare && type && type->is_string() && type->as_string() == "object") {

@@ -147,7 +147,7 @@ Reading SchemaBase::read_fields(const ConfigNode& node, const std::string& what,
     return Reading::wrong;
   }
   const size_t before = diagnostics.count();
-  bool counts = !details_;  // whether an error is outside details
+  bool counts = !details_;  // whether errors are not only in details
   report_unknown_keys(fields, what, field_names(), diagnostics);
   if (diagnostics.count() != before && !counts)
     for (const auto& [key, value] : fields.entries())

@@ -28,7 +28,7 @@ class RunReader {
  public:
   explicit RunReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
-  /// Returns null if an error was reported.
+  /// Reads a file and its bases. Returns null if an error was reported.
   ConfigNode read(const std::string& path, const Mark& named_at) {
     const size_t before = diagnostics_.count();
     ConfigNode run = read_config_file(path, named_at, diagnostics_);

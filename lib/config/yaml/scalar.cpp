@@ -75,8 +75,8 @@ bool reads_as_other_than_string(std::string_view text) {
       "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", "-.inf", "+.inf", ".nan", "<<", "="};
   if (reads_as_null(text)) return true;
   if (text.size() <= 5 && std::find(kWords.begin(), kWords.end(), lower(text)) != kWords.end()) return true;
-  // Includes everything that begins like a number: some YAML reader takes 1e400, 0x10, 1_000, 12:30,
-  // 2001-12-14 or 1/255 for one.
+  // Includes every text that begins like a number: for some YAML readers, 1e400, 0x10, 1_000, 12:30,
+  // 2001-12-14 or 1/255 is not a string.
   const size_t sign = text.find_first_not_of("+-.");
   return sign != std::string_view::npos &&
          ((text[sign] >= '0' && text[sign] <= '9') || (sign > 0 && text[sign] == '_'));

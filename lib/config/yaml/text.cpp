@@ -28,7 +28,7 @@ std::string with_blank(std::string_view text) {
   if (end == 0 || std::isdigit(static_cast<unsigned char>(text[0])) || end + 1 >= text.size() ||
       text[end] != ':')
     return "";
-  // Characters that may follow a colon: a key with a value, a namespace, a URL.
+  // A space or tab separates a key from its value; "::" and ":/" occur in namespaces and URLs.
   constexpr std::string_view kOther = " \t:/";
   if (kOther.find(text[end + 1]) != std::string_view::npos) return "";
   return fmt::format("{}: {}", text.substr(0, end), text.substr(end + 1));
