@@ -17,8 +17,8 @@ namespace dtrain {
 
 namespace {
 
-/// Reports drawn splits whose source split is missing or drawn itself, fractions that leave no samples, and
-/// different seeds for splits drawn from the same split.
+/// Reports drawn splits whose source split is missing or is drawn itself, fractions that leave no samples,
+/// and different seeds for splits drawn from the same split.
 void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
   std::map<std::string, double> fractions;
   std::map<std::string, int64_t> seeds;

@@ -59,8 +59,8 @@ FileFormat format_of(const std::string& path, const std::string& start) {
 }
 
 /// Replaces the location ":LINE:COLUMN" at index `at` of a message by ":LINE". The old location refers to a
-/// table that was made from JSON lines; the new one refers to these lines, which have no header and other
-/// columns.
+/// table that was made from JSON lines. The new one refers to these lines, which have no header, and whose
+/// columns are different.
 void renumber(std::string& message, size_t at, bool has_header) {
   constexpr const char* kDigits = "0123456789";
   const size_t first = at + 1, end = message.find_first_not_of(kDigits, first);

@@ -59,7 +59,7 @@ class CutMixBlend final : public Mixing {
   explicit CutMixBlend(double factor) : factor_(factor) {}
 
   /// Like Keras, draws a rectangle with the image's aspect ratio, whose area is the partner's share, centered
-  /// on a random pixel. Parts beyond the edges are cut off and count for the sample.
+  /// on a random pixel. Parts of the rectangle beyond the image's edges are cut off, and reduce this share.
   Blend draw(const PictureShape& shape, Draws& draws) const override {
     const double side = std::sqrt(1 - draw_beta(factor_, draws));
     const auto height = static_cast<int64_t>(side * static_cast<double>(shape.height));

@@ -15,7 +15,7 @@ struct RandomCropOptions {
   int64_t height = 0, width = 0, padding = 0, fill_class = 0;
 };
 
-/// Copies the part of an image that begins at (top, left). The bytes of pixels beyond its edges are `fill`.
+/// Copies the part of an image that begins at (top, left). The bytes of pixels outside the image are `fill`.
 void copy_part(const std::byte* src, const PictureShape& shape, size_t pixel_bytes, int64_t top, int64_t left,
                int64_t height, int64_t width, int fill, std::byte* dst) {
   const int64_t from = std::clamp<int64_t>(left, 0, shape.width);
@@ -37,7 +37,7 @@ class RandomCrop final : public Augmentation {
 
   void apply(ColumnPlan& plan, uint32_t stream) const override { add_pass(plan, stream, true, 1, 0); }
 
-  /// Takes the center of larger images.
+  /// Crops images to their center.
   void apply_in_evaluation(ColumnPlan& plan) const override { evaluate(plan, 1, 0); }
 
   bool moves_pixels() const override { return true; }
@@ -62,8 +62,8 @@ class RandomCrop final : public Augmentation {
       add_pass(plan, 0, false, scale, fill);
   }
 
-  /// `scale` is the number of pixels of these images per pixel of the input. The crop is drawn in pixels of
-  /// the input.
+  /// `scale` is the size of these images divided by the size of the input. The crop is drawn in pixels of the
+  /// input.
   void add_pass(ColumnPlan& plan, uint32_t stream, bool is_random, int64_t scale, int fill) const {
     const PictureShape shape(plan.spec().shape);
     const auto [height, width, padding, fill_class] = options_;

@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the source index for pixel `i` of an axis of `extent` pixels; -1: use the fill value.
+/// Returns the source index for pixel `i` of an axis of `extent` pixels; -1 if the pixel has the fill value.
 int64_t pixel_at(int64_t i, int64_t extent, FillMode mode) {
   if (i >= 0 && i < extent) return i;
   switch (mode) {

@@ -27,7 +27,7 @@ struct Tally {
 };
 
 /// Returns the tally of values[0], values[step], ... Differences are taken from the first value, so that
-/// constant values have squares of exactly 0.
+/// `squares` is exactly 0 if all values are equal.
 Tally tally(const double* values, size_t size, size_t step) {
   size_t begin = 0;
   while (begin < size && std::isnan(values[begin])) begin += step;

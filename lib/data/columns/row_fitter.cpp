@@ -75,7 +75,7 @@ FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& sam
   return fitted;
 }
 
-/// Returns the `fill` option as written; all gaps of an input share it.
+/// Returns the `fill` option as written. It is the same for all elements of an input that are filled.
 std::string options_of(const std::vector<std::string>& fills) {
   const auto some = std::find_if(fills.begin(), fills.end(), [](const auto& fill) { return !fill.empty(); });
   return fmt::format("fill: {}\n", some == fills.end() ? "" : *some);

@@ -50,7 +50,7 @@ int64_t greatest(const Column& column) {
   return most;
 }
 
-/// Returns the number of classes of a target of class indices, which may have names.
+/// Returns the number of classes of a target of class indices. The classes may have names.
 int64_t count_classes(const Column& column, const std::string& name, const SourceFacts& facts,
                       const Mark& place) {
   const auto names = facts.class_names.find(name);

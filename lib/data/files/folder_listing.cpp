@@ -72,8 +72,8 @@ class Walk {
     void operator()(DIR* open) const { closedir(open); }
   };
 
-  /// Lists the folder at `path` (relative to the top folder, which is ""). Returns why it cannot be read, or
-  /// "".
+  /// Lists the folder at `path` (relative to the top folder, which is ""). Returns a message if the folder
+  /// cannot be read, else "".
   std::string enter(const std::string& path, const struct stat& status) {
     const std::unique_ptr<DIR, Close> open(opendir(path_in(folder_, path).c_str()));
     if (!open) return fmt::format("cannot open the folder: {}", std::strerror(errno));

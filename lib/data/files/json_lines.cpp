@@ -100,7 +100,7 @@ class TableMaker {
   }
   static void append(std::string& text, const std::vector<std::string>& row, size_t width) {
     const bool is_gap = width == 1 && (row.empty() || row[0].empty());
-    if (is_gap) text += "\"\"";  // a quoted gap, because readers ignore a blank line at the end
+    if (is_gap) text += "\"\"";  // a quoted empty value: readers ignore a blank line at the end
     for (size_t i = 0; i < width; ++i) {
       if (i > 0) text += ',';
       if (i < row.size()) text += row[i];

@@ -14,8 +14,8 @@
 
 namespace dtrain {
 
-/// A mapping whose bus errors on_bus_error() handles. The list of regions only grows (released ones are
-/// reused), so that the signal handler can walk it at any time.
+/// A mapping of a file. on_bus_error() handles its bus errors. The list of regions only grows (released
+/// regions are reused), so that the signal handler can walk it at any time.
 struct MappedRegion {
   std::atomic<uintptr_t> begin{0}, end{0};  // begin is 0 if the region is free
   std::atomic<bool> failed{false};

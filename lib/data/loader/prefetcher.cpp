@@ -20,7 +20,7 @@ size_t sample_bytes(const Dataset& dataset) {
   return bytes;
 }
 
-/// Runs `work` and returns how much time the calling thread spent in it.
+/// Runs `work` and returns the time that the calling thread spent in it.
 template <class Work>
 ReadSeconds timed(Work work) {
   ReadSeconds& seconds = read_seconds_of_thread();
@@ -62,7 +62,7 @@ class Prefetcher::Slot final : public Batch {
     }
   }
 
-  /// Prepares for a batch of `size` samples, of which `read` are read.
+  /// Prepares for a batch of `size` samples, of which only `read` are read.
   void begin(int64_t size, int64_t read) {
     size_ = size;
     unread_ = read;

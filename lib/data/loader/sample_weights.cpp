@@ -38,7 +38,7 @@ std::vector<float> read_mask(const Dataset& dataset, const WeightColumns::Mask& 
   return valid;
 }
 
-/// Returns the sum over the elements of two arrays' product. The size of one array is a multiple of the
+/// Returns the sum of the products of two arrays' elements. The size of one array is a multiple of the
 /// other's; an element of the shorter one counts for consecutive elements of the longer one.
 double sum_of_product(std::span<const float> a, std::span<const float> b) {
   const size_t n = std::max(a.size(), b.size());
@@ -48,7 +48,8 @@ double sum_of_product(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-/// Writes the sums of one output for `count` samples from `first` to every `stride`-th element of `sums`.
+/// Writes the sums of one output's row weights in `count` samples from `first` to every `stride`-th element
+/// of `sums`.
 void weigh(const Dataset& dataset, const WeightColumns& output, int64_t first, int64_t count, double* sums,
            size_t stride) {
   const std::vector<float> mask = output.mask ? read_mask(dataset, *output.mask, first, count)

@@ -29,7 +29,7 @@ void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
     if (*column) *column = only(*column, rows);
 }
 
-/// Reduces `images` and `targets` to the numbers that are in both of them. Throws UserError if none is left.
+/// Reduces `images` and `targets` to the image numbers that are in both. Throws UserError if none is left.
 void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const PictureSet& set) {
   std::vector<int64_t> both;
   std::set_intersection(images.kept.begin(), images.kept.end(), targets.kept.begin(), targets.kept.end(),

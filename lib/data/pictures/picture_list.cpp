@@ -27,7 +27,7 @@ std::string find_called(const std::vector<std::string>& names, std::span<const s
   return found == names.end() ? "" : *found;
 }
 
-/// Returns true for a file next to the subfolders without an image extension, such as README.txt.
+/// Returns true for a file next to the subfolders, such as README.txt, that has no image extension.
 bool is_beside_folders(const ListedFile& file) {
   return file.path.find('/') == std::string::npos && !has_ending_of_picture(file.path);
 }

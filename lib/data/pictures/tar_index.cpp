@@ -205,8 +205,8 @@ class TarWalk {
   const InputFile& file_;
   std::string window_;
   int64_t from_ = 0;             // offset of the window in the file
-  std::string name_;             // name of the next file, if a header extension gives it
-  std::optional<int64_t> size_;  // size of the next file, if a header extension gives it
+  std::string name_;             // name of the next file, if an extension header gives it
+  std::optional<int64_t> size_;  // size of the next file, if an extension header gives it
 };
 
 }  // namespace

@@ -107,7 +107,7 @@ DataIdentity::File identify_listing(std::string name, const FileListing& listing
   const size_t step = std::max<size_t>(1, files.size() / kMostRead);
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string& path = files[i].path;
-    // A full path would differ if the same files were in another place.
+    // A full path would differ if the same files were in another folder.
     add(fmt::format("{}\n{}\n", listing.folder.empty() ? path.substr(path.rfind('/') + 1) : path,
                     files[i].bytes));
     identity.bytes += files[i].bytes;

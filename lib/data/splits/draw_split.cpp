@@ -27,8 +27,8 @@ Groups group(const std::vector<int64_t>& remaining, std::span<const double> labe
   return groups;
 }
 
-/// Returns how many rows each group gives: the integer part of its quota, plus one for the groups with the
-/// largest fractional parts until the sum is `wanted`.
+/// Returns the number of rows to draw from each group: the integer part of its quota, plus one for the groups
+/// with the largest fractional parts until the sum is `wanted`. Leaves a row in each of several groups.
 std::vector<int64_t> shares(const Groups& groups, const std::map<double, int64_t>& sizes, double fraction,
                             int64_t wanted) {
   std::vector<int64_t> counts, most;

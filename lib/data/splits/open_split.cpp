@@ -44,8 +44,8 @@ std::string fingerprint(const std::string& path) {
                      status.st_ctim.tv_nsec);
 }
 
-/// Returns the names of the splits that read the same files with the same options, but maybe other rows. They
-/// share a cache, which has the first name.
+/// Returns the names of the splits that read the same files with the same options, possibly other rows of
+/// them. These splits share a cache, which is named after the first of them.
 std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& split) {
   std::vector<std::string> names;
   for (const char* name : {"train", "validation", "test"})

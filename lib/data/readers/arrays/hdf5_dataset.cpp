@@ -16,8 +16,8 @@ namespace dtrain {
 
 namespace {
 
-/// Opens the file with libhdf5. `file` is the same file; it was opened first because its messages explain
-/// what is wrong with the path.
+/// Opens the file with libhdf5. `file` is the same file, opened before this call because the messages of
+/// InputFile explain errors of the path.
 Hdf5Handle open_file(const InputFile& file) {
   Hdf5Handle opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (opened) {
@@ -100,8 +100,8 @@ void Hdf5Dataset::check_storage(int element_bytes) const {
   check_shape(where, shape(), element_bytes);
   check_first_chunk(dataset, where, input->size());
   check_chunk_index(dataset, where);
-  // Chunks that were never written take no space. But a large data set with almost nothing else is damaged or
-  // empty.
+  // Chunks that were never written take no space in the file. But if a large data set consists almost only of
+  // such chunks, it is damaged or empty.
   constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;
   const int64_t bytes = shape().elements() * element_bytes;
   if (bytes > kMuch && bytes / kMostPacked > input->size())

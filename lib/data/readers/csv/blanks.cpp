@@ -6,8 +6,8 @@ namespace dtrain {
 
 namespace {
 
-/// Converts a text from its beginning to its end, because all text before a position decides whether a quote
-/// is open there.
+/// Implements make_plain(). Converts a text from its beginning to its end, because all text before a position
+/// decides whether a quote is open there.
 class PlainWriter {
  public:
   PlainWriter(std::span<char> text, char delimiter, bool blanks_delimit, std::optional<char> comment)
@@ -65,7 +65,7 @@ class PlainWriter {
   const char delimiter_;
   const bool blanks_delimit_;
   const std::optional<char> comment_;
-  bool starts_ = true;      // a value may start here, and a quote open it
+  bool starts_ = true;      // a value, also a quoted one, may start here
   bool has_value_ = false;  // the line has a value before this position
 };
 

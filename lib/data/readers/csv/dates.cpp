@@ -73,8 +73,8 @@ constexpr std::array<std::string_view, 12> kMonths{"january",   "february", "mar
 constexpr std::array<std::string_view, 7> kWeekdays{"monday", "tuesday",  "wednesday", "thursday",
                                                     "friday", "saturday", "sunday"};
 
-/// Returns the index of the name that is `word`, or begins with it if it has three or four letters; -1 if
-/// none.
+/// Returns the index of the name that is `word` or, if `word` has three or four letters, begins with it; -1
+/// if there is none.
 template <size_t kCount>
 int place_of_name(const std::array<std::string_view, kCount>& names, const std::string& word) {
   if (word.size() < 3) return -1;
@@ -233,7 +233,7 @@ std::optional<CsvDate> read_words(DateScanner text) {
 std::optional<CsvDate> date_of_seconds(double seconds) {
   using namespace std::chrono;
   const double whole = std::floor(seconds / kDaySeconds);
-  if (!(std::abs(whole) < 2932896)) return std::nullopt;  // days until the year 9999
+  if (!(std::abs(whole) < 2932896)) return std::nullopt;  // days from 1970-01-01 to 9999-12-31
   const year_month_day on{sys_days(days(static_cast<int>(whole)))};
   CsvDate date{static_cast<int>(on.year()), static_cast<int>(static_cast<unsigned>(on.month())),
                static_cast<int>(static_cast<unsigned>(on.day()))};

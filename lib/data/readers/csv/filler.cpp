@@ -74,7 +74,7 @@ void CsvFiller::fill_row(const char*& p, size_t row, const std::vector<Field>& f
 }
 
 /// Reads the value at `p` if it is a plain number that float32 can hold and is not a missing value. Returns
-/// where the next field begins; null for anything else.
+/// the beginning of the next field, or null for any other value.
 const char* CsvFiller::read_plain_number(const char* p, bool last, double& value) const {
   const char* const end = text_.end();
   p = read_decimal(p, end, value, values_.decimal());

@@ -31,7 +31,7 @@ struct OneOrListCodec {
 template <>
 struct Codec<CsvColumnRefs> : OneOrListCodec<CsvColumnRefs> {};
 
-/// A single column is written without a list, as earlier versions did.
+/// A single column is written without a list, as in earlier versions.
 template <>
 struct Codec<CsvTarget> : OneOrListCodec<CsvTarget> {
   static bool parse(const ConfigNode& node, const std::string& where, CsvTarget& out,

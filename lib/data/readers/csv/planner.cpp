@@ -11,8 +11,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the columns that the options select for each target of the request. Throws UserError if they do
-/// not fit.
+/// Returns the columns that the options select for each target of the request. Throws UserError if the
+/// options do not fit the request.
 std::vector<CsvTarget> wanted_targets(const CsvOptions& options, const ReadRequest& request) {
   if (!options.labels)
     return Binding<CsvTarget>{options.target, options.targets}.resolve(request.targets, "target", "targets",

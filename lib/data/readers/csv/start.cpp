@@ -9,8 +9,9 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether the first line is a header: as set in the format, or else if the line has a name and no
-/// number. A line with names and numbers counts as data, and reading it reports the names as errors.
+/// Returns whether the first line is a header: the format's setting or, if it is not set, whether the line
+/// has a name and no number. A line with names and numbers counts as data, and reading it reports the names
+/// as errors.
 bool is_header(const CsvFormat& format, const CsvValues& values, const std::vector<std::string>& fields) {
   if (format.header) return *format.header;
   return std::any_of(fields.begin(), fields.end(), [&](const auto& text) { return values.is_name(text); }) &&

@@ -81,7 +81,7 @@ class Surveyor {
     int required = 0;  // value that a row must have to be kept: 0 none, 1 a number, 2 a name
   };
 
-  /// Returns where the next row begins if this one must be left out; else null.
+  /// Returns the beginning of the next row if this row must be left out; else null.
   const char* pass_over(const char* p) {
     bool is_left_out = false;
     CsvField field;

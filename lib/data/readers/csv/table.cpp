@@ -64,8 +64,8 @@ class Table {
     }
   }
 
-  /// Removes fields that are categories only if they hold names from the categories of the plan. They are
-  /// read as numbers until a text is found in them, which saves a pass over the file.
+  /// Some fields of CsvPlan::categories are categories only if they hold names. Removes such a field if its
+  /// first value is no name: it is read as numbers until a text is found, which saves a pass over the file.
   void set_numbers_aside() {
     for (auto one = plan_.categories.begin(); one != plan_.categories.end();) {
       const auto next = std::next(one);
@@ -113,7 +113,7 @@ class Table {
     return columns;
   }
 
-  /// Changes parts that lose digits as float32 to float64. Returns true if there are any.
+  /// Changes the type of parts that lose digits in float32 to float64. Returns true if there are any.
   bool widen_parts() {
     bool any = false;
     for (CsvPart& part : plan_.parts) {
@@ -131,7 +131,8 @@ class Table {
   size_t width() const { return start_.width(); }
 
   /// Runs before the columns are allocated, because their size depends on it. Finds the tables of categories,
-  /// undecided facts about dates and indicators, the length of the longest id, and the rows to leave out.
+  /// undecided facts about dates and indicators, tokenizers, the longest id and series name, and the rows to
+  /// leave out.
   void survey() {
     CsvQuestions questions;
     for (const auto& field : {plan_.id, plan_.series})
@@ -175,7 +176,7 @@ class Table {
     return {labels.begin(), labels.end()};
   }
 
-  /// Returns true if a field with these values is one of categories.
+  /// Returns true if a field with these values is read as categories.
   bool has_table(CsvCategory::When when, const std::vector<std::string>& values) const {
     if (when == CsvCategory::When::always) return true;
     const auto is_name = [&](const auto& text) { return values_.is_name(text); };
@@ -252,7 +253,7 @@ class Table {
                 CsvDestination::Kind::text);
   }
 
-  /// Makes a column of numbers, or of days. An input may have other features of the same dates.
+  /// Makes the column of times, in days if they are dates. An input may have other features of these dates.
   Making make_times(size_t field) {
     using Kind = CsvDestination::Kind;
     const ColumnReading* const reading = reading_of(field);

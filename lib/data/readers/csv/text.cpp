@@ -128,9 +128,8 @@ const char* CsvText::keep_blank_lines(bool has_header) {
   return skip_blank(kept_begin_);
 }
 
-/// Whether a quote is open can only be known by reading from the beginning. So the file is cut at starts of
-/// lines, which are taken for starts of rows. All blocks are read independently, and blocks for which this
-/// was wrong are read again.
+/// Cuts the file at starts of lines, which are taken for starts of rows, and reads all blocks independently.
+/// Only the text before a block shows whether the block starts within quotes; such blocks are read again.
 std::vector<CsvBlock> CsvText::blocks(const char* from) const {
   const int64_t count = (end_ - from + kTextBytes - 1) / kTextBytes;
   const auto boundary = [&](int64_t block) {

@@ -111,9 +111,9 @@ class Hdf5Pictures final : public PictureSource {
   Hdf5Dataset open_;
   Hdf5Handle type_;               // type of an element in memory
   std::optional<Hdf5Heap> heap_;  // heap that holds images of variable length
-  // References to these images, in blocks; reading the references needs no lock.
+  // References to the images of variable length, in blocks; reading the references needs no lock.
   std::vector<std::vector<std::byte>> references_;
-  int64_t length_ = 0;  // bytes of each image if they are not of variable length
+  int64_t length_ = 0;  // bytes of each image if all images have the same length
 };
 
 }  // namespace

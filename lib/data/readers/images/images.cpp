@@ -92,7 +92,7 @@ class ImagesReader final : public Reader {
   bool has_target_folder() const { return options_.target_images && options_.target_images->directory; }
   TargetImages target_images() const { return options_.target_images.value_or(TargetImages()); }
 
-  /// Opens the images of `set` and, if it has them, the images that are their targets.
+  /// Opens the images of `set`, and its target images if it has any.
   SourceColumns open_set(PictureSet set, const ReadRequest& request) const {
     if (set.targets) {
       if (request.targets.size() != 1)

@@ -31,7 +31,7 @@ struct WebDatasetOptions : PictureOptions {
 class TextTargets {
  public:
   /// `names` is the table if it is known. Otherwise the table is made of the texts, if the first of them is a
-  /// name. With a known table, either all targets are names in it, or all are their numbers.
+  /// name. With a known table, either all targets are names of the table, or all are indices into it.
   TextTargets(const TarSamples& samples, const std::vector<std::string>& names)
       : samples_(samples), names_(names) {
     if (names_.empty() && is_csv_name(samples.targets.front())) {

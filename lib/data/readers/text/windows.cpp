@@ -74,7 +74,7 @@ struct WindowIndex {
                      (size < tokens() ? 0 : (size - tokens()) / shape.stride + 1));
     }
   }
-  /// Returns the tokens that a window and its targets take.
+  /// Returns the number of tokens that a window and its targets take.
   int64_t tokens() const { return shape.length + (shape.has_targets ? 1 : 0); }
   int64_t count() const { return ends.back(); }
 
