@@ -50,7 +50,7 @@ PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
   for (size_t stage = 0; stage < alone.size(); ++stage) {
     const double seconds = alone[stage].seconds - again[stage];
     times.stages.push_back({.forward = seconds / 3, .backward = seconds * 2 / 3 + again[stage]});
-    // The load includes copies of values and of their gradients.
+    // The difference is the time of two copies: of values and of their gradients.
     if (stage > 0) times.transfers.push_back((with_copies[stage].seconds - alone[stage].seconds) / 2);
   }
   return times;

@@ -53,14 +53,15 @@ class StepEstimate {
  private:
   double replicas() const { return static_cast<double>(placement_.replicas.size()); }
 
-  /// Seconds of one pass around a ring of the replicas: a reduce-scatter or an all-gather. An all-reduce is
-  /// both.
+  /// Returns the seconds of one pass around a ring of the replicas: a reduce-scatter or an all-gather. An
+  /// all-reduce is both.
   double ring(int64_t numbers, size_t bytes) const {
     return (replicas() - 1) / replicas() * static_cast<double>(numbers) * static_cast<double>(bytes) /
            speed_.link;
   }
 
-  /// Seconds of an update, which reads the gradient, and reads and writes parameters and optimizer state.
+  /// Returns the seconds of an update, which reads the gradient, and reads and writes parameters and
+  /// optimizer state.
   double update(double numbers) const {
     const double bytes = 3 * sizeof(float) + 2 * static_cast<double>(slot_bytes_);
     return numbers * bytes / float32_bytes_;
@@ -77,7 +78,7 @@ class StepEstimate {
     return overlaps_ ? std::max(computing, copying) : computing + copying;
   }
 
-  /// Seconds of a step in which every replica computes the whole model.
+  /// Returns the seconds of a step in which every replica computes the whole model.
   double replicated() const {
     const PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     const double times = work.rounds;
@@ -108,7 +109,7 @@ class StepEstimate {
     return forward + backward + afterwards + update(static_cast<double>(whole.trained()) / parts);
   }
 
-  /// Seconds in which the slowest slot reduces its gradients and updates its weights.
+  /// Returns the seconds in which the slowest slot reduces its gradients and updates its weights.
   double sum_and_update() const {
     double longest = 0;
     for (int slot = 0; slot < layout_.slots(); ++slot) {
@@ -119,8 +120,8 @@ class StepEstimate {
     return longest;
   }
 
-  /// Seconds of a step in which each microbatch passes through the layers of several slots, one microbatch
-  /// after the other.
+  /// Returns the seconds of a step in which each microbatch passes through the layers of several slots, one
+  /// microbatch after the other.
   double branched() const {
     PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     work.seconds_per_byte = 1 / speed_.link;
@@ -128,7 +129,7 @@ class StepEstimate {
     return work.rounds * branches_seconds(problem, placement_.slots) + sum_and_update();
   }
 
-  /// Seconds of a step by the pipeline schedule.
+  /// Returns the seconds of a step with the pipeline schedule.
   double pipelined() const {
     PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     work.seconds_per_byte = 1 / speed_.link;
