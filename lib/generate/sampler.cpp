@@ -58,7 +58,7 @@ int32_t Sampler::draw(std::span<const float> scores, const TokenPlace& place) {
   return candidates_.back().id;
 }
 
-/// Leaves the candidates that top_k and then top_p select, the most probable first.
+/// Keeps only the candidates that top_k and then top_p select, sorted by descending probability.
 void Sampler::keep_most_probable() {
   const auto most = static_cast<int64_t>(candidates_.size());
   const int64_t kept = std::min(options_.top_k.value_or(most), most);

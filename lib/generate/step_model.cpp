@@ -33,7 +33,7 @@ bool is_one_position(const TensorSpec& step, const TensorSpec& sequence, int64_t
   return step.shape == expected && step.dtype == sequence.dtype;
 }
 
-/// Changes nodes of a language model, one after the other, to those of its step model.
+/// Makes the graph of a language model's step model: converts the nodes one after the other.
 class StepGraph {
  public:
   explicit StepGraph(const Graph& whole)
@@ -44,7 +44,7 @@ class StepGraph {
     for (ValueRef& output : graph_.outputs) output.node = moved(output.node);
   }
 
-  /// Returns false if a layer cannot be used.
+  /// Converts all nodes. Returns false, with a reason, if a layer cannot compute one position at a time.
   bool build(std::string& why_not) {
     GraphNode token = whole_.nodes[kToken];
     token.outputs[0].shape = Shape{1};
