@@ -96,7 +96,7 @@ class BmpRows final : public PictureRows {
     return value;
   }
 
-  /// Reads the masks or the palette. Returns the offset of the end of the header, including them.
+  /// Reads the masks or the palette. Returns the offset at which the header, the masks and the palette end.
   size_t read_colours(uint32_t header, bool old, uint32_t compression) {
     constexpr uint32_t kBitFields = 3, kAlphaBitFields = 6;
     const bool fields = compression == kBitFields || compression == kAlphaBitFields;

@@ -168,8 +168,8 @@ class JpegRows final : public PictureRows {
     }
   }
 
-  /// Converts CMYK to RGB. Adobe's programs, recognized by their marker, store inverted ink values; others
-  /// the amount of ink.
+  /// Converts CMYK to RGB. Adobe's programs, recognized by their marker, store inverted ink values; other
+  /// programs store the amount of ink.
   void from_cmyk(uint8_t* row) const {
     const unsigned flip = decoder_.saw_Adobe_marker ? 0 : 255;
     for (size_t i = 0; i < static_cast<size_t>(width_); ++i)

@@ -33,7 +33,7 @@ std::string_view name_of_unread_format(std::string_view start) {
   // third byte of an IDX file is at least 8.
   if (start.size() >= 6 && start.starts_with(std::string_view("\0\0\1\0", 4)) && (start[4] | start[5]) != 0)
     return "an icon (.ico)";
-  // The first byte (0) belongs to the length of a box; no text file starts with it.
+  // The first byte (0) belongs to the length of a box; no text file starts with a 0 byte.
   if (start.size() >= 12 && start[0] == '\0' && start.substr(4, 4) == "ftyp")
     return "a HEIC, AVIF or video file";
   return "";

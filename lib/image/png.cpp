@@ -40,7 +40,7 @@ void take_bytes(png_structp png, png_bytep dst, size_t count) {
   state->place += count;
 }
 
-/// Rows of a PNG file. An interlaced image is decoded at once.
+/// Rows of a PNG file. An interlaced image is decoded as a whole.
 class PngRows final : public PictureRows {
  public:
   PngRows(std::span<const uint8_t> bytes, size_t file_bytes) : file_bytes_(file_bytes) {
@@ -54,7 +54,7 @@ class PngRows final : public PictureRows {
     try {
       guarded([&] {
         png_set_read_fn(png_, &state_, take_bytes);
-        // Disables libpng's limits of the size, which is checked below with a better message.
+        // Disables libpng's size limits: the size is checked below, with a better message.
         png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
         png_set_chunk_malloc_max(png_, 1 << 20);
         pass_over_chunks();

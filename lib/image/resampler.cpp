@@ -21,7 +21,7 @@ DTRAIN_VECTOR_CLONES void begin_row(const uint8_t* __restrict row, float weight,
   for (size_t i = 0; i < count; ++i) sum[i] = weight * static_cast<float>(row[i]);
 }
 
-/// Rounds a weighted mean. The weights are positive and sum to 1, so it lies within 0 and 255 except for
+/// Rounds a weighted mean. The weights are positive and sum to 1, so the mean is between 0 and 255 except for
 /// rounding errors.
 uint8_t rounded(float mean) {
   return static_cast<uint8_t>(std::min(mean + 0.5f, 255.0f));
