@@ -15,7 +15,7 @@ namespace {
 
 using Fact = std::pair<std::string, std::string>;  // name and value
 
-/// Appends the facts of a JSON value; those of nested objects are named "outer.inner".
+/// Appends the facts of a JSON value. A fact of a nested object is named "outer.inner".
 void flatten(const Json& json, const std::string& name, std::vector<Fact>& facts) {
   if (!json.is_object()) {
     facts.emplace_back(name, json.is_string() ? json.as_string() : json.dump());

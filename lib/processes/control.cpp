@@ -184,8 +184,8 @@ void ControlChannel::post(Json message) {
 }
 
 void ControlChannel::run() {
-  // Each iteration adds its duration to the silence of the others, but at most this much: an iteration that
-  // took longer means that this process itself was stopped (Ctrl-Z, a suspended machine).
+  // Each iteration adds its duration to Peer::silence, but at most this much: if an iteration took longer,
+  // this process itself was stopped (Ctrl-Z, a suspended machine).
   constexpr Seconds kMostAtOnce(1);
   Clock::time_point before = Clock::now();
   for (;;) {
@@ -295,7 +295,7 @@ void ControlChannel::handle_error(Peer& peer, const Json& message) {
   // Process 0 completes the message before it passes it on.
   fail({rank_ == 0 ? complete_error(peer.rank, message) : text_of(message, "message"),
         static_cast<int>(number_of(message, "exit_code", 1)), rank_ == 0});
-  // The process ends without a goodbye.
+  // After an error, the process ends without calling say_goodbye().
   if (rank_ == 0) mark_ended(peer);
 }
 

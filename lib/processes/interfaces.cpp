@@ -127,7 +127,7 @@ void set_network_environment(const ChosenNetwork& network, const std::vector<Int
     ::setenv(variable, value.c_str(), 0);
   };
   set("NCCL_SOCKET_IFNAME", "=" + all);  // "=" makes NCCL compare whole names, not their beginnings
-  // Open MPI does not accept both lists.
+  // Open MPI does not accept both an include list and an exclude list.
   if (!std::getenv("OMPI_MCA_btl_tcp_if_exclude")) set("OMPI_MCA_btl_tcp_if_include", network.text);
   if (!std::getenv("MPICH_NETWORK_IFACE") && !std::getenv("MPIR_CVAR_CH3_NETWORK_IFACE"))
     set("MPICH_INTERFACE_HOSTNAME", addresses[0].address);  // MPICH does not accept both variables

@@ -73,7 +73,7 @@ std::optional<MpiLibrary> look_at(const std::string& name, const Interface& inte
   if (!library) return std::nullopt;
   const std::string text = version_text_of(library);
   const bool open_mpi = text.starts_with("Open MPI");
-  // The library is Open MPI 1.10, which has MPICH's file name, or it is no MPI library.
+  // Open MPI 1.10 has MPICH's file name; a library without a version text is not an MPI library.
   const bool wrong =
       text.empty() || (open_mpi && interface.shim == std::string_view("libdtrain_mpi_mpich.so"));
   if (wrong) return std::nullopt;

@@ -28,8 +28,8 @@ ProcessProgress OwnProgress::get() {
 }
 
 bool OwnProgress::hangs(Seconds elapsed) {
-  // Messages of other processes may make two calls follow each other at once. Then a thread that wakes up
-  // from time to time may use much of the time between them, although it uses little altogether.
+  // Messages of other processes cause additional calls, so the time between two calls may be very short. A
+  // thread that wakes up from time to time may use much of this time, although it uses little overall.
   constexpr Seconds kLeastMeasured(0.2);
   measured_ += elapsed;
   if (measured_ < kLeastMeasured) return false;

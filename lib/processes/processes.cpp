@@ -105,8 +105,8 @@ Processes::Processes(const MpiTable& mpi, std::string mpi_version, const ChosenN
   connect_control(network);
 }
 
-/// All processes learn by MPI about a failure of any of them, so that none waits for a process that has
-/// failed.
+/// Connects the control channel. If this fails in a process, all processes learn about it through MPI, so
+/// that no process waits for one that has failed.
 void Processes::connect_control(const ChosenNetwork& network) {
   std::vector<Connection> connections;
   std::string problem;

@@ -55,7 +55,7 @@ class Deadline {
   Clock::time_point end_;
 };
 
-/// Returns the rank of a connection's first message if it comes from this run, otherwise 0.
+/// Returns the rank in a connection's first message if the message comes from this run, otherwise 0.
 int rank_of(const std::vector<Json>& messages, const std::string& token, int size) {
   if (messages.empty() || !is_from_run(messages[0], "hello", token)) return 0;
   const Json* rank = messages[0].find("rank");
