@@ -25,7 +25,7 @@ int64_t words_of(std::string_view text) {
   return words;
 }
 
-/// Returns true if a column's name suggests times: Unix times look like any other large numbers.
+/// Returns true if a column's name suggests times. The values do not: Unix times look like any large numbers.
 bool has_name_of_time(const std::string& name) {
   constexpr std::array<std::string_view, 9> kParts{"time",    "date",    "stamp",    "epoch", "unix",
                                                    "created", "updated", "modified", "when"};
@@ -88,7 +88,7 @@ double ColumnProfiler::add_value(std::string_view text, const char* at) {
     ++column_.missing;
     return value;
   }
-  // Such a text is a missing value among numbers, but an ordinary name among texts.
+  // A text such as "none" is a missing value among numbers, but an ordinary name among texts.
   if (values_->is_gap(text)) {
     ++missing_numbers_;
     value = hash_of(text);

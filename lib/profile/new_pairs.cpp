@@ -42,8 +42,8 @@ UNet net_for(const PictureLook& look) {
   return net;
 }
 
-/// Returns how many times as high and wide as images the targets are: a whole number from 1 to 4; 0 for other
-/// ratios.
+/// Returns the height and width of the targets, divided by those of the images: a whole number from 1 to 4; 0
+/// for other ratios.
 int64_t enlargement(const InspectedPairs& pairs) {
   constexpr int64_t kMost = 4;
   for (int64_t factor = 1; factor <= kMost; ++factor)
@@ -87,8 +87,8 @@ std::string model_text(const UNet& net, const std::string& last) {
   return text + last + "\n";
 }
 
-/// Returns the last layers for images that are `factor` times as large as the inputs. If they have the same
-/// channels, the network computes the difference, which is 0 before training.
+/// Returns the last layers for target images that are `factor` times as large as the inputs. If both have the
+/// same channels, the network computes their difference, which is 0 before training.
 std::string image_layers(int64_t factor, int channels, bool has_same_channels) {
   std::string text;
   if (factor > 1)

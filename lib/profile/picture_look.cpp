@@ -144,7 +144,7 @@ std::optional<NamedPictures> find_named_pictures(const TableProfile& table, cons
     for (const std::string& name : folders)
       for (const char* extension : kExtensions) {
         const std::string folder = name.empty() ? beside : path_in(beside, name);
-        FileListing listing;  // files, listed with whole paths
+        FileListing listing;  // files, listed with full paths
         const auto add = [&](const std::string& value) {
           listing.files.push_back(list_file(path_in(folder, value + extension)));
           return listing.files.back().problem.empty();

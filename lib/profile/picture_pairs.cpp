@@ -30,7 +30,7 @@ constexpr std::array kMaskNames{
     "masks"sv,        "mask"sv,          "labels"sv,       "label"sv,       "annotations"sv, "annotation"sv,
     "segmentation"sv, "segmentations"sv, "ground_truth"sv, "groundtruth"sv, "gt"sv};
 constexpr std::array kTargetNames{"targets"sv, "target"sv, "outputs"sv, "output"sv};
-/// Names of images and of images to be computed from them.
+/// Names of folders of images, and of folders of images to be computed from these.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kImagePairs{{{"noisy", "clean"},
                                                                                     {"degraded", "clean"},
                                                                                     {"low", "high"},
@@ -77,7 +77,7 @@ bool mostly_match(const PairedFolders& folders) {
   return 2 * names.shared > names.all;
 }
 
-/// Distinct values of pixels: one value, or 0xrrggbb.
+/// Distinct values of pixels: gray levels, or colors 0xrrggbb.
 using Values = std::set<uint32_t>;
 
 /// Returns the distinct values of an image with 1 or 3 channels, or more than kMostValues of them if there
@@ -102,9 +102,10 @@ Values values_of(const PictureSource& source, int64_t i, int channels) {
   return values;
 }
 
-/// Returns the values of up to `most` masks; nullopt if one has more than kMostValues, or is a JPEG, or if no
-/// mask can be decoded. Leaves out files that are not images, and damaged files if `channels` is 3; with 1
-/// channel, they may be images of colors and give nullopt.
+/// Returns the values of up to `most` masks; nullopt if a mask has more than kMostValues or is a JPEG, if all
+/// masks together have more than MaskClasses::kMost, or if no mask can be decoded. Files that are not images
+/// are left out. An image that cannot be decoded as a mask is damaged and left out if `channels` is 3; with 1
+/// channel, it may be a color image, and the result is nullopt.
 std::optional<Values> values_of_masks(const PictureSource& source, int channels, int64_t most) {
   const int64_t count = std::min(most, source.size());
   std::vector<Values> found(static_cast<size_t>(count));
@@ -161,8 +162,8 @@ bool look_like_masks(const PairedFolders& folders) {
          !classes_of(*set.pictures, kTries, count);
 }
 
-/// Returns the meaning of the names of two folders, if they are names of images and their targets that could
-/// also be classes.
+/// Returns the meaning of two folders according to their names, if these are known names for images and their
+/// targets. The names could also be those of two classes.
 std::optional<Candidate> pair_by_names(const PairedFolders& folders, const std::string& images,
                                        const std::string& targets) {
   const std::pair<std::string, std::string> small{in_small_letters(images), in_small_letters(targets)};

@@ -56,8 +56,8 @@ size_t count_between_blanks(std::string_view line) {
   return count;
 }
 
-/// Returns true if all lines have the same number of blank-separated values. The first may have one less,
-/// like a header written by R.
+/// Returns true if all lines have the same number of blank-separated values. The first line may have one
+/// value less, like a header written by R.
 bool is_between_blanks(const std::vector<std::string_view>& lines) {
   if (lines.size() < 2) return false;
   const size_t count = count_between_blanks(lines[1]), first = count_between_blanks(lines[0]);
@@ -66,7 +66,8 @@ bool is_between_blanks(const std::vector<std::string_view>& lines) {
                      [&](std::string_view line) { return count_between_blanks(line) == count; });
 }
 
-/// Returns the most frequent delimiter of the first line.
+/// Returns the most frequent delimiter of the first line, whose commas may be decimal commas; kBlanksDelimit
+/// if only blanks separate values.
 char delimiter_of(const std::vector<std::string_view>& lines) {
   if (lines.empty()) return ',';
   const std::string_view line = lines.front();

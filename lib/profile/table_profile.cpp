@@ -86,7 +86,7 @@ bool take_header(const CsvText& text, const std::vector<TableRow>& below, TableR
   return is_table_header(text, first, below) || has_row_names;
 }
 
-/// How to parse texts that are not plain numbers.
+/// Settings for parsing texts that are not plain numbers.
 struct TableReading {
   CsvNotation notation;
   std::set<size_t> amounts;  // column indices
@@ -121,7 +121,7 @@ bool has_only_decimal_commas(const TableProfile& table) {
   return has_commas;
 }
 
-/// Extends the reading by what the profile reveals. Returns true if anything changed.
+/// Adds the notation found in the profile to the settings. Returns true if anything changed.
 bool improve(const TableProfile& table, TableReading& reading) {
   if (reading.notation.decimal == '.' && has_only_decimal_commas(table)) {
     reading.notation.decimal = ',';

@@ -30,7 +30,7 @@ bool has_numbers(const TableProfile& table, std::string_view name) {
 }
 
 /// Returns true if the column is a coordinate: there are numeric columns x and y, perhaps z, and this is one
-/// of them. If the table has no other columns, the last coordinate may be a function of the others.
+/// of them. Coordinates are unlikely targets, but if a table has no other columns, one of them is the target.
 bool is_coordinate(const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
   const bool named = has_name(column, "x") || has_name(column, "y") || has_name(column, "z");
