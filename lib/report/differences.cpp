@@ -16,8 +16,8 @@ struct Setting {
 using Settings = std::map<std::string, Setting>;
 using Row = std::vector<std::optional<std::string>>;
 
-/// Removes ".constant.value" from a key: a number in place of a schedule is short for {constant: {value:
-/// NUMBER}}.
+/// Removes ".constant.value" from a key, because a number in place of a schedule is short for
+/// {constant: {value: NUMBER}}.
 std::string without_constant(const std::string& key) {
   constexpr std::string_view kConstant = ".constant.value";
   return key.ends_with(kConstant) ? key.substr(0, key.size() - kConstant.size()) : key;

@@ -21,7 +21,7 @@ extern const char* const kReportPage;
 
 namespace {
 
-/// Total number of points of all curves of a page: about a megabyte.
+/// Maximum total number of points of the curves of a page, which take about a megabyte.
 constexpr size_t kMostPoints = 60'000;
 
 /// Rounds to six digits, more than the page shows. Returns null for numbers that JSON lacks.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kShown = 12, kLookedAt = 1000, kMostPixels = 128;
 
-/// Evenly spaced rows of another dataset, which must outlive this.
+/// Evenly spaced rows of another dataset, which must outlive this object.
 class SpreadRows final : public Dataset {
  public:
   SpreadRows(const Dataset& all, int64_t count) : all_(all) {

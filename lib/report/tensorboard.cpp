@@ -29,8 +29,8 @@ double time_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Returns a file name with the time before the host: TensorBoard reads the files of a folder in the order of
-/// their names.
+/// Returns a file name with the time before the host, because TensorBoard reads the files of a folder in the
+/// order of their names.
 std::string make_file_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
