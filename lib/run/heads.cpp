@@ -30,8 +30,8 @@ bool is_by_output(const ConfigNode& loss, const std::vector<ModelOutput>& output
   return !is_loss(loss) && is_loss(value) && outputs.front().name.empty();
 }
 
-/// Reports outputs without a loss. An unknown key was reported with these outputs as candidates, so an output
-/// for which it may be meant is not reported again.
+/// Reports outputs without a loss, except those that an unknown key may mean: such a key was reported with
+/// these outputs as candidates.
 void report_missing_losses(const ConfigNode& loss, const std::vector<std::string>& missing,
                            const std::vector<std::string>& unknown_keys, Diagnostics& diagnostics) {
   if (unknown_keys.size() >= missing.size()) return;
@@ -248,7 +248,7 @@ class HeadBuilder {
     config_.total_names.push_back(prefix_ + "loss");
   }
 
-  /// Adds metrics and reports those that do not fit the output, as far as it is known.
+  /// Adds metrics. Reports metrics that do not fit the output, as far as the output is known.
   void add(const WrittenMetrics& written, bool weighted) {
     for (const WrittenMetric& metric : written)
       if (metric.kind) add(metric, weighted);  // the error of other metrics was reported when they were read

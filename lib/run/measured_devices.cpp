@@ -29,7 +29,7 @@ class AttachedContext {
   std::unique_ptr<Context> context_;
 };
 
-/// Returns about how many bytes running the largest layer takes: parameters, values, and the gradients of
+/// Returns an estimate of the bytes for running the largest layer: parameters, values, and the gradients of
 /// both.
 uint64_t largest_layer_bytes(const Graph& graph, int64_t samples) {
   double largest = 0;
@@ -50,8 +50,8 @@ class MeasuredDevices {
  public:
   explicit MeasuredDevices(const RunConfig& config) : config_(config) {}
 
-  /// If only another process has the GPU, returns it without measurements, so that it counts as a typical
-  /// GPU.
+  /// Returns the device with its memory and measured speed. A GPU that only another process has is returned
+  /// without measurements, so that it counts as a typical GPU.
   PipelineDevice measure(DeviceId device, int64_t samples, int sharing) {
     const bool on_gpu = device.kind == DeviceId::Kind::gpu;
     if (on_gpu && device.index >= gpu_presence().count) return {.device = device, .bytes = {}};

@@ -29,7 +29,7 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
   return strategy.entries().front().second.without(left_out).to_yaml();
 }
 
-/// Replaces the automatic choices of a placement by those of process 0, which follow the speed of its
+/// Replaces the automatic choices of a placement by those of process 0, which depend on the speed of its
 /// devices. Measured times differ from run to run, so deterministic runs use estimates.
 void choose_slots(const RunConfig& config, World& world, Placement& placement) {
   if (world.writes_files()) {
@@ -46,7 +46,7 @@ bool is_gpu(const DeviceId& device) {
   return device.kind == DeviceId::Kind::gpu;
 }
 
-/// Reports what a run whose processes divide the replicas does not support.
+/// Reports placements that are not supported if processes divide the replicas.
 void check_divided_replicas(const RunConfig& config, const Placement& placement, const World& world,
                             Diagnostics& diagnostics) {
   const auto report = [&](const std::string& what) {

@@ -12,8 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether the target has values rather than class indices, independent of the loss. This is so if it
-/// is an input or an image.
+/// Returns whether the target has values rather than class indices, independent of the loss. Inputs, and
+/// images other than masks, have values.
 bool has_values(const RunConfig& config, const TensorSpec& target) {
   const auto& train = config.dataset.train;
   return train && (train->find_input_target(target.name) ||

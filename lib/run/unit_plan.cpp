@@ -16,7 +16,7 @@ PlannedColumn begin_plan(const ColumnTransforms& transforms) {
 PlannedColumn extend_plan(const RunConfig& config, PlannedColumn begun, const TensorSpec& wanted,
                           bool is_target, const ColumnTransforms& transforms) {
   DataFacts facts = config.dataset.facts;
-  for (auto& [name, steps] : facts.fitted)  // filling gaps does not change the unit
+  for (auto& [name, steps] : facts.fitted)  // filling missing values does not change the unit
     if (!steps.empty() && steps.front().kind == "fill") steps.erase(steps.begin());
   RowFitter fitter(facts, name_for_of(wanted), {});
   return plan_column(std::move(begun), wanted, is_target, transforms.chosen, {}, fitter, {});
