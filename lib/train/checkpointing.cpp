@@ -19,8 +19,8 @@ namespace dtrain {
 
 namespace {
 
-/// Default seconds between saves if epochs are shorter. A killed run loses at most this much time, and saving
-/// takes a negligible part of it.
+/// Default seconds between saves if epochs are shorter. A killed run loses at most this time and an epoch,
+/// and saving takes a negligible part of the time.
 constexpr double kSecondsBetween = 10;
 
 /// Thrown if weights to be saved have non-finite elements.

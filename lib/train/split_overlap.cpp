@@ -23,7 +23,8 @@ bool of_same_files(const DataIdentity& a, const DataIdentity& b) {
                     [](const auto& x, const auto& y) { return x.bytes == y.bytes && x.digest == y.digest; });
 }
 
-/// Returns how the splits were drawn together, such as " by seed 1: validation 0.2"; "" if they were not.
+/// Returns a description of the draw of the splits, such as " by seed 1: validation 0.2"; "" if they were not
+/// drawn.
 std::string draw_of(const DataIdentity& identity) {
   const size_t at = identity.drawn.find(" by ");
   return at == std::string::npos ? "" : identity.drawn.substr(at);

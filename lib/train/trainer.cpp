@@ -33,7 +33,7 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
                               own_rows(plan_, Plan::Purpose::evaluation));
   if (validation_) data_["validation"] = validation_->dataset().identity();
   check_data_agree(world_, data_);
-  // Must be created before the engine binds this thread to a core.
+  // Checkpointing starts a thread, so it is created before the engine binds this thread to a core.
   checkpointing_ = std::make_unique<Checkpointing>(plan_, std::move(directory), state_, observer_);
   engine_ = std::make_unique<Engine>(plan_);
   size_t kept = 0;
@@ -112,9 +112,9 @@ bool Trainer::train() {
   return true;
 }
 
-/// Saves the last finished step. If that is unusable (a device failed, the loss or the weights were rejected,
-/// or other processes have parts of the state) or no step was finished, only writes a best epoch that was not
-/// saved yet.
+/// Saves the state after the last finished step. If this state is unusable (a device failed, the loss or the
+/// weights were rejected, or other processes have parts of the state) or no step was finished, only writes a
+/// best epoch that was not saved yet.
 void Trainer::save_after_failure(int64_t first_step) {
   try {
     if (engine_->state().is_spread()) {

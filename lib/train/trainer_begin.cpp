@@ -80,7 +80,7 @@ void Trainer::start() {
   engine_->state().begin_average();
 }
 
-/// Process 0 reads the file, and sends the weights to the others.
+/// Process 0 reads the file, and sends the weights to the other processes.
 void Trainer::take_pretrained() {
   std::optional<Pretrained> pretrained;
   if (world_.writes_files()) {

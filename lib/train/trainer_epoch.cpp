@@ -15,7 +15,7 @@
 namespace dtrain {
 
 /// Evaluates the validation split, with the averaged weights if an average is kept. Returns nullopt if the
-/// run should end first.
+/// run should end before the evaluation is complete.
 std::optional<Measures> Trainer::validate() {
   // While the average replaces the weights, a checkpoint would save the wrong ones.
   const bool may_save = !engine_->state().has_average();
@@ -75,7 +75,7 @@ bool Trainer::finish_epoch() {
   return true;
 }
 
-/// Adds the measures of a split to the report, and warns, once per metric, about those that may be off.
+/// Adds the measures of a split to the report. Warns about measures that may be inaccurate, once per metric.
 void Trainer::take_measures(EpochReport& report, const Measures& measures, const std::string& prefix) {
   report.add(measures, prefix);
   for (const Measures::Uncertain& number : measures.uncertain)

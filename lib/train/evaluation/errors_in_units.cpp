@@ -18,7 +18,7 @@ struct ErrorsInUnits::ScaledError {
   /// Factor for the evaluation's number; nullopt if the error must be computed from predictions.
   std::optional<double> factor;
   std::vector<double> sums;
-  double weight = 0;  // sum over all rows so far
+  double weight = 0;  // sum of the weights of all rows so far
 };
 
 ErrorsInUnits::ErrorsInUnits(const RunConfig& config)

@@ -27,7 +27,7 @@ void for_each_head(const RunConfig& config, std::span<const double> sums, int64_
   }
 }
 
-/// Returns the number of a head's rows for each of its row weights.
+/// Returns the number of rows of a head that share a row weight.
 double rows_per_weight(const RunConfig& config, const Head& head) {
   return static_cast<double>(config.graph.spec(head.output).shape.positions() / head.weights_per_sample());
 }
@@ -43,7 +43,7 @@ double unmasked_rows(const RunConfig& config, const Head& head, double rows, std
   return totals[totals.size() - (head.weights ? 2 : 1)] * rows_per_weight(config, head);
 }
 
-/// The mean loss; 0 if all rows have weight 0.
+/// Returns the mean loss; 0 if all rows have weight 0.
 double mean_loss(const Head& head, double weight, std::span<const double> totals) {
   return head.is_weighted() && weight == 0 ? 0 : totals[0] / weight;
 }
@@ -102,7 +102,7 @@ std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const Split
   };
   auto data = open(training);
   if (!training) return with_weights(std::move(data), config, nullptr);
-  // Balanced class weights are counted from samples that no augmentation has mixed.
+  // Balanced class weights are computed from samples that no augmentation has mixed.
   const auto& augment = config.dataset.augment;
   const bool blended = config.class_weights && std::any_of(augment.begin(), augment.end(),
                                                            [](const auto& one) { return one->mixing(); });
