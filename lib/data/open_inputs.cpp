@@ -161,7 +161,7 @@ struct Opened {
 };
 
 /// Opens the files with the run's reader (train's, else another split's) if it supports their format.
-/// Otherwise opens the arrays without a reader, which works for inputs only.
+/// Otherwise opens the arrays without a reader, which works for targets only in JSON lines.
 Opened open_as_run(const Group& group, const Wanted& wanted) {
   const GivenFile& file = group.file;
   const DatasetSpec& spec = wanted.spec;
