@@ -1,5 +1,5 @@
-// Attention. Threads take parts of the work in any order: tiles of queries of a head (forward), and keys of a
-// head with all of their queries (backward). No sum depends on the order.
+// Attention. Threads take parts of the work in any order: in forward, a tile of the queries of a head; in
+// backward, tiles of the keys of a head, with all queries that read this head. No sum depends on the order.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ class CpuAttention final : public Attention {
   }
 
   /// Computes the gradients of every key_parts_-th tile of keys. If there are several parts, the gradients of
-  /// the queries are summed in a separate array for each of them.
+  /// the queries are summed in a separate array for each part.
   void backward_part(const BackwardArguments& args, int64_t sample, int64_t kv_head, int64_t part,
                      float* sums, float* work) const {
     const int64_t first_head = kv_head * spec_.group();

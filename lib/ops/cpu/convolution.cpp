@@ -40,7 +40,7 @@ ConvolutionDescs descs_of(const ConvolutionSpec& spec, const memory::desc& src, 
   return {src, any_of(kernel_dims(spec)), bias, dst};
 }
 
-/// Returns the Layout of a memory description; blocked layouts only if the channels fill whole blocks.
+/// Returns the Layout of a memory description. The layout is blocked only if the channels fill whole blocks.
 Layout layout_of(const memory::desc& desc, const memory::dims& dims) {
   const int64_t channels = dims[1];
   if (channels % 16 == 0 && desc == image_desc(dims, Layout::blocked16)) return Layout::blocked16;
@@ -171,7 +171,7 @@ class CpuConvolution final : public Convolution {
     return std::max({forward_.scratch_bytes(), data_.scratch_bytes(), filter_.scratch_bytes()});
   }
 
-  /// Nothing is saved, because oneDNN uses a different kernel order in each direction.
+  /// Returns 0, because nothing is saved: oneDNN uses a different kernel order in each direction.
   size_t saved_bytes() const override { return 0; }
 
   void forward(const void* src, const void* kernel, const void* bias, void* dst, void*,

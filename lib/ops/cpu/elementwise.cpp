@@ -123,8 +123,8 @@ void CpuOps::update(const OptimizerRule& rule, const UpdateArguments& args) {
   });
 }
 
-/// The rows are divided into pieces, which are the same for any number of threads. Each piece adds the sums
-/// of its columns.
+/// Divides the rows into pieces, which are the same for any number of threads. Each piece has separate column
+/// sums, which are added at the end.
 void CpuOps::find_factored_direction(const math::Adafactor& rule, const FactoredArguments& args) {
   const int64_t rows = args.rows, columns = args.columns;
   if (args.state->gradient.skip || args.matrices * rows * columns == 0) return;

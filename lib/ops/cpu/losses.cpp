@@ -60,8 +60,9 @@ void CpuOps::metric(const MetricSpec& spec, const MetricArguments& args) {
   *args.sums += of_rows ? values : values / static_cast<double>(args.columns);
 }
 
-/// The first thread adds to the result, each other thread to a separate array, which is added at the end.
-/// Fewer threads are used if a thread would have more sums to clear than elements to read.
+/// Counts on several threads. The first thread adds to the result, each other thread to a separate array,
+/// which is added at the end. Fewer threads are used if a thread would have more sums to clear than elements
+/// to read.
 void CpuOps::count(const CountSpec& spec, const MetricArguments& args) {
   const auto sums = static_cast<size_t>(spec.sums(args.columns));
   const int64_t useful = args.rows * args.columns / std::max<int64_t>(spec.sums(args.columns), 1);

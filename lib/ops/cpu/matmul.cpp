@@ -9,9 +9,9 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Returns whether oneDNN's sgemm would be slow for this product. With AVX2 and few rows of A, if the rows of
-/// B are a multiple of 2 KB apart, they compete for the same cache sets, and sgemm takes up to twice the
-/// time. If B is not aligned to 32 bytes, sgemm copies it first and is not affected.
+/// Returns whether oneDNN's sgemm would be slow for this product. With AVX2 and few rows of A, rows of B that
+/// are a multiple of 2 KB apart compete for the same cache sets, and sgemm takes up to twice the time. If B
+/// is not aligned to 32 bytes, sgemm copies it first and is not affected.
 bool is_slow_aligned(const MatmulSpec& spec, int threads) {
   constexpr int64_t kBadStride = 512;  // floats
   const auto isa = dnnl::get_effective_cpu_isa();
@@ -30,7 +30,8 @@ void finish_product(CpuOps& ops, const MatmulSpec& spec, const void* bias, void*
 
 /// A product by oneDNN's sgemm or matmul primitive, whichever was measured to be faster. The primitive is
 /// faster by a half or more on one thread with a small transposed B. It is slower by a tenth with a large
-/// one, and by up to a half in other cases and on two threads. Bias and activation take one more pass.
+/// transposed B, and by up to a half in other cases and on two threads. Bias and activation take one more
+/// pass.
 class CpuMatmul final : public Matmul {
  public:
   CpuMatmul(CpuOps& ops, const MatmulSpec& spec)
@@ -57,7 +58,7 @@ class CpuMatmul final : public Matmul {
 
  private:
   /// Avoids the slow case of sgemm: computes the first kFirst columns, and then all but the first kUnaligned
-  /// ones, starting at an unaligned address of B. Columns computed twice get the same bits.
+  /// columns, starting at an unaligned address of B. Columns computed twice get the same bits.
   void multiply(const float* a, const float* b, float* c) const {
     if (!is_slow_aligned_) return multiply(spec_.n, a, b, c);
     constexpr int64_t kFirst = 16, kUnaligned = 4;

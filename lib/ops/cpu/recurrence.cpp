@@ -120,7 +120,7 @@ class CpuRecurrence final : public Recurrence {
     if (failed_) throw Error("oneDNN: a matrix product failed");
   }
 
-  /// c = a b + beta c, of [m, n]; k is the number of columns of a.
+  /// Computes c = a b + beta c, where c is [m, n] and a is [m, k].
   void multiply(int64_t m, int64_t n, int64_t k, const ConstStridedMatrix& a, const ConstStridedMatrix& b,
                 float beta, const StridedMatrix& c) {
     const auto status = dnnl::sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data,
@@ -159,8 +159,8 @@ class CpuRecurrence final : public Recurrence {
     std::copy_n(recurrent + 2 * units, units, dst + 2 * units);
   }
 
-  /// Writes the products of `rows` rows of inputs and the kernel to their gates. A gru's column `inner`
-  /// becomes 0.
+  /// Writes the products of `rows` rows of inputs and the kernel to `gates`. A gru's column `inner` becomes
+  /// 0.
   void multiply_inputs(const float* inputs, const void* kernel, int64_t rows, float* gates) {
     const int64_t k = spec_.inputs, units = spec_.units;
     const ConstStridedMatrix a{inputs, k};
@@ -332,7 +332,7 @@ class CpuRecurrence final : public Recurrence {
   }
 
   /// Adds the contribution of `count` steps to the block's gradients of the weights, and writes the gradients
-  /// of their inputs.
+  /// of the inputs of these steps.
   void add_gradients(const BackwardArguments& args, int block, const RowBlock& rows, int64_t first,
                      int64_t count, bool is_first) {
     const auto work = [&](size_t offset) { return part(f32(args.scratch), block, scratch_, offset); };
@@ -382,7 +382,7 @@ class CpuRecurrence final : public Recurrence {
     for (int64_t c = 0; c < width_; ++c) diff_bias[c] += sums[c];
   }
 
-  /// dst = the sum of the blocks' arrays of n floats at `offset`, in the order of the blocks.
+  /// Writes to dst the sum of the blocks' arrays of n floats at `offset`, added in the order of the blocks.
   void sum_blocks(float* dst, const float* scratch, size_t offset, int64_t n) const {
     parallel(ops_.threads(), n, 16, blocks_, [&](int64_t begin, int64_t end, int) {
       std::copy(part(scratch, 0, scratch_, offset) + begin, part(scratch, 0, scratch_, offset) + end,

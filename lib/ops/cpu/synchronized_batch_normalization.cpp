@@ -32,8 +32,8 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
         layout_(channel_layout(spec)),
         replicas_(replicas) {}
 
-  /// Returns the bytes for each thread's moments, the first values that it subtracts, and the moments of a
-  /// run of rows.
+  /// Returns the bytes for all threads. Each thread stores its moments, the first value of each channel, and
+  /// the moments of a run of rows.
   size_t scratch_bytes() const override { return static_cast<size_t>(threads_ * stride()) * sizeof(double); }
   /// Returns the bytes for the number of rows of all replicas, and for the arrays of Kept.
   size_t saved_bytes() const override {

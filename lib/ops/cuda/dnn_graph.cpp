@@ -49,9 +49,9 @@ std::vector<DnnDescriptor> proposals(const DnnDevice& device, const DnnDescripto
 }
 
 /// Returns true if the engine's algorithm loses more precision than sums of products in float32. Winograd's
-/// transform of 4x4 tiles (2x2 outputs of a 3x3 kernel) does not; that of larger tiles loses ten times as
-/// much (Lavin and Gray 2015, "Fast Algorithms for Convolutional Neural Networks"). The error of Fourier
-/// transforms depends on the largest value of a tile, not on each sum.
+/// transform of 4x4 tiles (2x2 outputs of a 3x3 kernel) does not; the transform of larger tiles loses ten
+/// times as much (Lavin and Gray 2015, "Fast Algorithms for Convolutional Neural Networks"). The error of
+/// Fourier transforms depends on the largest value of a tile, not on each sum.
 bool is_coarse(cudnnBackendNumericalNote_t note) {
   return note == CUDNN_NUMERICAL_NOTE_FFT || note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 ||
          note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;

@@ -13,11 +13,11 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Source arrays that are combined into one value, passed as a kernel argument. With capacity 1 or 2 the
-/// count is a constant, so all loads are issued before the first is waited for. With up to kFewSources
-/// arrays, the argument is small enough to cost nothing; with more, it takes about 2 KiB of the 4 KiB that a
-/// kernel's arguments may have. A value is therefore always computed in one pass, and the destination may be
-/// any of the sources.
+/// Capacities of Sources, the source arrays whose elements are combined; a kernel gets them as an argument.
+/// With capacity 1 or 2, the count is a constant, and a thread issues all loads before it waits for the
+/// first. With up to kFewSources arrays, the argument is small enough to cost nothing; with more, it takes
+/// about 2 KiB of the 4 KiB that a kernel's arguments may have. A value is therefore always computed in one
+/// pass, and the destination may be any of the sources.
 constexpr size_t kFewSources = 8, kMostSources = 256;
 
 template <class T, size_t kCapacity>

@@ -33,10 +33,10 @@ struct EmbeddingForward {
 };
 
 // The table's gradient. Row r of the table belongs to the blocks with blockIdx.y = r % gridDim.y; each of
-// them has kWarp of the columns, one per lane. A block scans all indices and lists those of its rows. From
-// the list, each warp adds the rows that it owns, so that a single thread adds to an element of the table,
-// always in the same order (on GPUs with the same number of multiprocessors). Only one row of a list is
-// shared by all warps: the row that occurs most often in a sample of the list, such as padding.
+// these blocks has kWarp columns, one per lane. A block scans all indices and lists the indices of its rows.
+// From the list, each warp adds the rows that it owns, so that a single thread adds to an element of the
+// table, always in the same order (on GPUs with the same number of multiprocessors). Only one row of a list
+// is shared by all warps: the row that occurs most often in a sample of the list, such as padding.
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kRounds = 2;  // indices that a thread scans for one list
@@ -44,7 +44,8 @@ constexpr int kAhead = 16;  // elements that a thread loads before it adds the f
 // All warps of a block share one row of each list with at least this many entries.
 constexpr int kSharing = kWarp;
 
-/// A block's list: those of kRounds * kThreads consecutive indices whose rows belong to the block, in order.
+/// A block's list: of kRounds * kThreads consecutive indices, the indices whose rows belong to the block, in
+/// order.
 struct Listed {
   int32_t row[kRounds * kThreads];
   uint16_t place[kRounds * kThreads];  // position among the scanned indices
@@ -113,8 +114,8 @@ __device__ inline int32_t most_frequent(Listed& listed, int count) {
   return listed.shared_row;
 }
 
-/// Adds one list's entries in one thread: in its lane's column, the rows that its warp owns and a part of the
-/// shared row.
+/// Adds entries of one list, in one thread and in the column of its lane: all entries of the rows that its
+/// warp owns, and some entries of the shared row.
 template <class T>
 struct Adder {
   const Listed& listed;
@@ -181,7 +182,7 @@ __device__ inline void add_own(Adder<T>& adder, uint16_t* taken, int count) {
   }
 }
 
-/// diff_table must be zero at the start.
+/// Computes the table's gradient. diff_table must be zero at the start.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     embedding_backward_kernel(const int32_t* indices, const T* diff_dst, float* diff_table, int64_t n,

@@ -13,7 +13,8 @@ namespace {
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 constexpr int64_t kElements = 8192;  // elements of short rows that a block replaces by the direction
 
-/// One thread of each block computes the step, because that takes a power in double precision.
+/// Returns the step to all threads. One thread of each block computes it, because it takes a power in double
+/// precision.
 __device__ math::Adafactor::Step begin_in_block(const math::Adafactor& rule, const FactoredArguments& args) {
   __shared__ math::Adafactor::Step begun;
   if (threadIdx.x == 0) begun = rule.begin(*args.state, args.group);
@@ -111,8 +112,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Returns into how many pieces the rows of a matrix are divided for the sums of columns. It does not depend
-/// on the GPU, so that replicas on different GPUs have the same parameters.
+/// Returns the number of pieces into which the rows of a matrix are divided for the sums of columns. The
+/// number does not depend on the GPU, so that replicas on different GPUs have the same parameters.
 int64_t pieces_of(const FactoredArguments& args, int64_t most_partials) {
   constexpr int64_t kBlocks = 256, kLeastRows = 64;
   const int64_t tiles = args.matrices * ((args.columns + kWarp - 1) / kWarp);

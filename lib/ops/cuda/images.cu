@@ -28,7 +28,7 @@ int64_t address(const void* pointer) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer));
 }
 
-/// dst[r] = src[rows[r]]. Extents count units.
+/// Copies row rows[r] of src to row r of dst. Strides and `columns` count units.
 template <class Unit>
 struct CopyRows {
   Unit* dst;

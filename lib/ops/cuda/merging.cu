@@ -70,7 +70,8 @@ struct MergeBackward {
   }
 };
 
-/// The gradient of an array that is merged by comparison: the first array with the merged value gets it.
+/// The gradient of an array that is merged by comparison: the first array with the merged value gets the
+/// whole gradient.
 template <class T>
 struct SelectBackward {
   Merged<T> srcs;

@@ -46,7 +46,8 @@ __device__ double block_pairwise_sum(double value) {
 }
 
 /// math::PairwiseSum in the registers of a warp: lane l holds the sum of level l, because an indexed array
-/// would be placed in local memory. All lanes call with the same sums. There must be fewer than 2^32 terms.
+/// would be placed in local memory. All lanes call add() with the same sums. There must be fewer than 2^32
+/// terms.
 class WarpPairwiseSum {
  public:
   __device__ void add(double sum) {
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
   const float* const src = table.src[array];
   const int64_t n = table.n[array], piece = table.piece[array];
   const int64_t first = (block - first_block) * piece, end = first + piece < n ? first + piece : n;
-  WarpPairwiseSum sum;  // sum of the first warp; not used by others
+  WarpPairwiseSum sum;  // sum of the first warp; other warps do not use it
   for (int64_t run = first; run < end; run += kSquaresRun) {
     const int64_t begin = run + int64_t{threadIdx.x} * kGrain;
     float values[kGrain] = {};
@@ -132,7 +133,7 @@ __global__ void __launch_bounds__(kThreads)
   *(whole ? squares + array : sums + block) = total;
 }
 
-/// Adds up the pieces of array blockIdx.x in squares[blockIdx.x], if it has several.
+/// Writes the sum of the pieces of array blockIdx.x to squares[blockIdx.x], if the array has several pieces.
 __global__ void __launch_bounds__(kTotalThreads)
     pieces_kernel(const __grid_constant__ SquaresTable table, const double* sums, double* squares) {
   const int first = table.blocks.first[blockIdx.x], pieces = table.blocks.first[blockIdx.x + 1] - first;
@@ -300,8 +301,8 @@ void CudaOps::update_gradient_scale(const GradientRule& rule, const double* squa
 
 namespace {
 
-/// Calls use(arrays, vectors), where `vectors` tells whether all arrays are aligned for vectors. `type` is
-/// the compute type.
+/// Calls use(arrays, vectors), where `vectors` is true if all arrays are aligned for vectors. `type` is the
+/// compute type.
 template <class Use>
 void with_update_arrays(DType type, const UpdateArguments& args, Use&& use) {
   const auto start = [&]<class T>(T* copy) {

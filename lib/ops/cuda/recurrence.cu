@@ -346,7 +346,7 @@ class CudaRecurrence final : public Recurrence {
 
   CudaOps& ops_;
   RecurrenceSpec spec_;
-  int64_t rows_, n_, columns_;  // number of all steps; elements of a state; columns of the kernels
+  int64_t rows_, n_, columns_;  // rows of all steps; elements of a state; columns of the kernels
   int64_t state_columns_;       // columns of the matrix product with the state
   ArrayPlaces kept_, scratch_;
   struct {

@@ -17,7 +17,7 @@ __device__ inline Place place_of(int64_t element, int64_t height, int64_t width,
   return {image.quotient, pixel.rest, static_cast<int32_t>(image.rest), static_cast<int32_t>(row.rest)};
 }
 
-/// sums += weight * src[0 .. N).
+/// Adds weight * src[j] to sums[j] for j in [0, N).
 template <int N, class T>
 __device__ inline void add_pixel(const T* src, float weight, float (&sums)[N]) {
   const Raw<N, T> values = load_raw<N>(src);

@@ -45,7 +45,8 @@ __device__ math::VectorPair pair_of(const OrthogonalSpec& spec, const float* wei
   return pair;
 }
 
-/// A block computes the pairs of one vector with all others.
+/// Adds the orthogonality penalty to `total`. Each block computes the pairs of a vector with all other
+/// vectors.
 __global__ void __launch_bounds__(kWeightThreads)
     orthogonal_penalty_kernel(OrthogonalSpec spec, float factor, const float* weights, Total total) {
   double sum = 0;
@@ -91,8 +92,8 @@ __global__ void __launch_bounds__(kWeightThreads)
     store_weight(weights, copy, i, math::without_negative(weights[i]));
 }
 
-/// A thread computes one column: a pair of an outer and an inner index. Neighboring threads read neighboring
-/// elements if `inner` is not small.
+/// Limits the norms of columns. A thread processes one column, which is a pair of an outer and an inner
+/// index. Neighboring threads read neighboring elements if `inner` is not small.
 template <class T>
 __global__ void __launch_bounds__(kWeightThreads)
     limit_norms_kernel(ConstraintSpec spec, const StepState* state, float* weights, T* copy) {

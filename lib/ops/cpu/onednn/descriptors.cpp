@@ -60,7 +60,7 @@ struct Window {
   memory::dims strides, dilation, before, after;
 };
 
-/// Returns one number for each axis of a window; the depth is left out unless the spec is one of volumes.
+/// Returns one number for each axis of a window; the depth is left out unless the spec is for volumes.
 template <class Spec>
 memory::dims axes_of(const Spec& spec, int64_t depth, int64_t height, int64_t width) {
   if (spec.is_volume()) return {depth, height, width};
@@ -74,8 +74,8 @@ Window window_of(const ConvolutionSpec& spec) {
           axes_of(spec, spec.padding.back, spec.padding.bottom, spec.padding.right)};
 }
 
-/// Always includes scale and shift: without them, some backward primitives of oneDNN 2.6 write through null
-/// pointers.
+/// Returns flags that always include scale and shift: without these, some backward primitives of oneDNN 2.6
+/// write through null pointers.
 normalization_flags flags_of(const BatchNormalizationSpec& spec) {
   const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
   return spec.relu ? flags | normalization_flags::fuse_norm_relu : flags;
@@ -187,8 +187,8 @@ namespace {
 
 /// Returns whether an implementation overruns its scratch memory. The 1x1 kernels of oneDNN 2.6 gather the
 /// pixels of a strided convolution in scratch memory, which is too small if the number of channels is not a
-/// multiple of the vector length. They write past its end, into another thread's part and the threads'
-/// barrier, and may hang there.
+/// multiple of the vector length. The kernels write past the end of this memory, into another thread's part
+/// and the threads' barrier, and may hang there.
 bool overruns_scratch(const dnnl::convolution_backward_weights::primitive_desc& desc,
                       const ConvolutionSpec& spec) {
   const std::string_view name = desc.impl_info_str();

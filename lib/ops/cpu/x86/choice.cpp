@@ -4,8 +4,8 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Returns whether this CPU has the instructions of an x86-64 level. Only the extensions that the kernels
-/// need are asked for: every CPU with them also has the others of the level.
+/// Returns whether this CPU has the instructions of an x86-64 level. Checks only the extensions that the
+/// kernels need: every CPU with these also has the other extensions of the level.
 bool has_level(int level) {
   switch (level) {
     case 4:

@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) first_keys[sample] = first;
 }
 
-/// Each block processes one sample. Queries without a valid key are the first ones of the sample, or all.
+/// Sets the results of queries without a valid key: zeros, and infinity for logsumexp. These are the first
+/// queries of the sample, or all. Each block processes one sample.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     clear_blind_queries_kernel(AttentionSpec spec, const int64_t* first_keys, T* dst, float* logsumexp) {

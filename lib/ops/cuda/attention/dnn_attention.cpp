@@ -263,7 +263,7 @@ class AttentionGraph {
   std::vector<DnnDescriptor> operations_;
 };
 
-/// Returns true if cuDNN may compute this pass. cuDNN's random numbers are not those of AttentionDropout.
+/// Returns true if cuDNN may compute this pass. cuDNN's random numbers differ from AttentionDropout's.
 bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) {
   if (math.type != DType::bfloat16 && math.type != DType::float16) return false;
   if (spec.dropout > 0.0f || (spec.causal && spec.first_query != 0)) return false;
@@ -279,7 +279,7 @@ bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) 
 
 size_t DnnAttention::most_workspace(const AttentionSpec& spec) {
   const int64_t positions = spec.queries + spec.keys, columns = std::max(spec.key_dim, spec.value_dim);
-  // This is enough for four float32 copies of all queries and keys, with the heads of the queries.
+  // This is enough for four float32 copies of all queries and keys, with as many heads of keys as of queries.
   return (size_t{1} << 20) + static_cast<size_t>(spec.batch * spec.heads * positions * columns) * 16;
 }
 

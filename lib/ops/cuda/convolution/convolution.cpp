@@ -81,8 +81,8 @@ size_t aligned(size_t bytes) {
 
 /// A convolution by cuDNN; directions without a cuDNN engine use our own kernels. Both the forward and the
 /// data gradient's call read the kernel in cuDNN's order. If cuDNN computes both, the converted kernel is in
-/// the saved memory; otherwise it is in scratch memory, as is its gradient. A workspace follows in scratch
-/// memory if a plan needs a larger one than the context's.
+/// the saved memory; otherwise it is in scratch memory. The kernel's gradient is always in scratch memory. A
+/// workspace follows in scratch memory if a plan needs a larger one than the context's.
 class DnnBackedConvolution final : public Convolution {
  public:
   DnnBackedConvolution(CudaOps& ops, const ConvolutionSpec& spec)
@@ -181,7 +181,8 @@ class DnnBackedConvolution final : public Convolution {
       workspace_bytes_ = std::max(workspace_bytes_, plan.workspace_bytes());
   }
 
-  /// Keras's kernels are matrices with one filter per column; cuDNN needs one filter per row.
+  /// Writes the kernel to `to` in cuDNN's order, and returns `to`. Keras's kernels are matrices with one
+  /// filter per column; cuDNN needs one filter per row.
   const void* reordered(const void* kernel, void* to) {
     transpose(ops_, kernel, to, weights_per_filter(), spec_.filters);
     return to;

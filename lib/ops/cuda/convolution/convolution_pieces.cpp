@@ -36,11 +36,12 @@ class ConvolutionInPieces final : public Convolution {
 
   Layout src_layout() const override { return Layout::plain; }
   Layout dst_layout() const override { return Layout::plain; }
-  /// Scratch memory has the gradient of one piece's filter, followed by the piece's own scratch memory.
+  /// Returns the bytes of the filter's gradient of one piece, followed by the scratch memory of the piece
+  /// itself.
   size_t scratch_bytes() const override {
     return gradient_bytes() + most([](const Convolution& piece) { return piece.scratch_bytes(); });
   }
-  /// All pieces share one copy of the kernel.
+  /// Returns the bytes of one copy of the kernel, which all pieces share.
   size_t saved_bytes() const override {
     return most([](const Convolution& piece) { return piece.saved_bytes(); });
   }
@@ -80,7 +81,7 @@ class ConvolutionInPieces final : public Convolution {
     piece.batch = images;
     return piece;
   }
-  /// Returns the larger value of the two piece sizes.
+  /// Returns the larger value of bytes(piece) for the two sizes of pieces.
   template <class Bytes>
   size_t most(Bytes&& bytes) const {
     return std::max(bytes(*whole_), rest_ ? bytes(*rest_) : 0);
@@ -113,7 +114,7 @@ class ConvolutionInPieces final : public Convolution {
   Ops& ops_;
   ConvolutionSpec spec_;
   int64_t images_;
-  // Convolutions for pieces of images_ images, and for a smaller last piece (else null).
+  // Convolutions for pieces of images_ images, and for a smaller last piece (null if there is none).
   std::unique_ptr<Convolution> whole_, rest_;
 };
 

@@ -111,8 +111,8 @@ struct DepthwiseForward {
   }
 };
 
-/// Like DepthwiseForward for any kernel, strides and dilation. A thread computes N filters of one pixel; N is
-/// 1 if a channel has several filters.
+/// Computes the same as DepthwiseForward, for any kernel, strides and dilation. A thread computes N filters
+/// of one pixel; N is 1 if a channel has several filters.
 template <class T, int N>
 struct AnyDepthwiseForward {
   DepthwiseGeometry g;

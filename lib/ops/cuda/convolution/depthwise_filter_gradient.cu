@@ -166,7 +166,7 @@ int64_t weights_of(const DepthwiseGeometry& g) {
 
 }  // namespace
 
-/// The scratch memory suffices for both access widths: the narrower one has more tiles and therefore fewer
+/// Returns the bytes that suffice for both access widths: the narrower one has more tiles and therefore fewer
 /// parts.
 size_t DepthwiseConvolution::scratch_bytes() const {
   if (!spec_.training) return 0;

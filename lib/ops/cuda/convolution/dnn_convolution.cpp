@@ -14,15 +14,14 @@ using Direction = DnnConvolution::Direction;
 // Ids of the operation graph's tensors.
 constexpr int64_t kX = 'x', kW = 'w', kY = 'y';
 
-/// Returns one number for each axis of the convolution; the depth is left out unless the convolution is of
-/// volumes.
+/// Returns one number for each axis of the convolution; the depth is left out unless the images are volumes.
 std::vector<int64_t> axes_of(const ConvolutionSpec& spec, int64_t depth, int64_t height, int64_t width) {
   if (spec.is_volume()) return {depth, height, width};
   return {height, width};
 }
 
-/// cuDNN's order of axes is n, c, h, w (or n, c, d, h, w), independent of their order in memory, where the
-/// channels are innermost.
+/// Returns the description of a tensor. cuDNN's order of axes is n, c, h, w (or n, c, d, h, w), independent
+/// of their order in memory, where the channels are innermost.
 DnnDescriptor tensor(int64_t name, DType type, int64_t n, const std::vector<int64_t>& axes, int64_t c) {
   std::vector<int64_t> dimensions = {n, c}, strides(axes.size() + 2, 1);
   dimensions.insert(dimensions.end(), axes.begin(), axes.end());

@@ -46,8 +46,8 @@ __device__ void write_row(const Group& group, T* dst, int64_t columns, const Of&
   }
 }
 
-// The functions below return the loss of one row and write its gradient times `scale` to `diff`, unless that
-// is null.
+// The functions below return the loss of one row and write its gradient times `scale` to `diff`, unless
+// `diff` is null.
 
 template <int N, class T, class Group>
 __device__ double sparse_logits_row(const Group& group, const T* x, int32_t k, float scale, T* diff,

@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kCountThreads, 1)
   }
 }
 
-/// sums[i] += the sum over pieces of partial sum i.
+/// Adds to each sums[i] the partial sums i of all pieces.
 __global__ void add_pieces_kernel(CountPieces from, double* sums) {
   const WarpGroup group;
   for (int64_t i = group.index(); i < from.stride; i += group.count()) {
@@ -130,7 +130,7 @@ void CudaOps::metric(const MetricSpec& spec, const MetricArguments& args) {
 }
 
 /// Sums of whole numbers have the same bits in any order, so all rows add to them concurrently. Sums of
-/// weights, of squares and of fractions of a row's answers depend on the order. If they must be
+/// weights, of squares and of fractions of correct answers per row depend on the order. If they must be
 /// deterministic, they are computed in pieces, whose number depends only on the number of rows and of sums.
 void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
   constexpr int64_t kMostPieces = 1024;

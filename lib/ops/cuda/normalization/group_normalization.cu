@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(kGroupThreads)
   });
 }
 
-/// diff_src may be diff_dst: each element is read and written by the same thread.
+/// Computes the gradient of the source. diff_src may be diff_dst: each element is read and written by the
+/// same thread.
 template <class T>
 __global__ void __launch_bounds__(kGroupThreads)
     group_normalization_backward_kernel(const T* src, const float* gamma, const float* mean,
