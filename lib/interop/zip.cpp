@@ -39,7 +39,8 @@ bool leads_out(std::string_view name) {
   return false;
 }
 
-/// Returns the payload of the Zip64 field among the extra fields of a directory entry; empty if it has none.
+/// Returns the payload of the Zip64 field among the extra fields of a directory entry; empty if the entry has
+/// no such field.
 std::span<const std::byte> zip64_field(std::span<const std::byte> extra) {
   constexpr uint64_t kZip64 = 1;
   Cursor fields(extra, "zip entry's extra fields");

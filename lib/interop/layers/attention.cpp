@@ -62,7 +62,7 @@ KerasLayerConfig attention_to_keras(const ConfigNode& options) {
   return keras;
 }
 
-/// Writes the model of an attention.
+/// Sets `config` to the Keras model that computes the attention.
 void complete_model(const Graph& graph, const GraphNode& node, Json& config) {
   const Heads heads = heads_of(node);
   const Json options = keras_options(options_of(node.layer));

@@ -30,7 +30,8 @@ ConfigNode mirrored_layer(const ConfigNode& layer) {
   return ConfigNode::mapping({ConfigNode::entry(kind.text(), options.with("go_backwards", opposite))});
 }
 
-/// Keras sets go_backwards in both layers if the first one has it and the second one is not written.
+/// Converts the options to Keras's config. Keras sets go_backwards in both layers if the forward layer has it
+/// and the config has no backward_layer.
 KerasLayerConfig bidirectional_to_keras(const ConfigNode& options) {
   const std::string& mode = options.find("merge_mode")->text();
   const ConfigNode layer = resolved_layer(*options.find("layer"));

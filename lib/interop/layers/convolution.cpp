@@ -107,7 +107,8 @@ void depthwise_conv2d_to_torch(TorchLayer& layer) {
   add_torch_convolution(layer, window);
 }
 
-/// PyTorch crops both sides equally, so a slice removes exactly the required pixels.
+/// Exports a conv2d_transpose. PyTorch crops both sides equally, so a slice removes exactly the required
+/// pixels.
 void conv2d_transpose_to_torch(TorchLayer& layer) {
   const Window window = window_of(layer);
   const Shape& output = layer.output_spec().shape;
@@ -143,7 +144,7 @@ void separable_conv2d_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("Conv", std::move(inputs)), ExportLayout::channels_first);
 }
 
-/// Exports two successive convolutions.
+/// Exports the layer as two successive convolutions.
 void separable_conv2d_to_torch(TorchLayer& layer) {
   const Window window = window_of(layer);
   const Shape& image = layer.input_spec().shape;
@@ -165,7 +166,8 @@ void separable_conv2d_to_torch(TorchLayer& layer) {
   layer.set_output(layer.add(fmt::format("{}({})", layer.module(), x)), ExportLayout::channels_first);
 }
 
-/// Keras 3 writes the kernel_initializer of the base class, which the layer does not use.
+/// Converts Keras's config. Keras 3 also writes the kernel_initializer of the base class, which the layer
+/// does not use.
 ConfigNode separable_conv2d_from_keras(KerasLayerReader& reader) {
   reader.skip({"kernel_initializer"});
   return image_options_of_keras("separable_conv2d")(reader);

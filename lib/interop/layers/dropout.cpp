@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Dropout and noise are the identity at inference.
+/// Exports dropout or noise, which is the identity at inference.
 void identity_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.input(0, layer.layout()), layer.layout());
 }

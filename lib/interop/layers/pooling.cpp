@@ -59,7 +59,8 @@ std::function<void(TorchLayer&)> global_pooling_to_torch(const std::string& func
   };
 }
 
-/// Keras writes the strides even if they are the pool_size, their default.
+/// Returns the conversion of Keras's config. Keras writes the strides even if they equal the pool_size, their
+/// default.
 std::function<ConfigNode(KerasLayerReader&)> pooling_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     const Json *size = reader.find("pool_size"), *strides = reader.find("strides");

@@ -30,7 +30,8 @@ void prelu_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("PRelu", {layer.input(0, layout), slopes}), layout);
 }
 
-/// nn.PReLU supports one alpha, or one for each channel. Other shapes of alpha become a separate parameter.
+/// Exports a prelu. nn.PReLU supports one alpha, or one for each channel. Other shapes of alpha become a
+/// separate parameter.
 void prelu_to_torch(TorchLayer& layer) {
   const Shape& alpha = alpha_shape(layer.node());
   const int64_t count = alpha.elements();

@@ -23,7 +23,7 @@ bool option_is(const Json& options, const char* key, const char* value) {
 namespace {
 
 /// Converts the options to Keras's config. A function that Keras lacks gets a name that Keras does not know,
-/// so that it rejects the model instead of computing something else.
+/// so that Keras rejects the model instead of computing something else.
 std::function<KerasLayerConfig(const ConfigNode&)> recurrent_to_keras(std::string class_name) {
   return [class_name = std::move(class_name)](const ConfigNode& options) {
     Json config = keras_options(options);

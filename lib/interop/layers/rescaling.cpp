@@ -48,7 +48,8 @@ void rescaling_to_torch(TorchLayer& layer) {
                    layout);
 }
 
-/// Keras writes an array of numpy as {class_name: "__numpy__", config: {value: [...]}}.
+/// Converts Keras's config. Keras writes an array of numpy as {class_name: "__numpy__", config: {value:
+/// [...]}}.
 ConfigNode rescaling_from_keras(KerasLayerReader& reader) {
   std::vector<ConfigNode::Entry> options;
   for (const char* key : {"scale", "offset"}) {

@@ -25,8 +25,8 @@ ConfigNode resizing_from_keras(KerasLayerReader& reader) {
   return reader.options(registry<Layer>().fields("resizing"));
 }
 
-/// Returns the smallest scale that gives this extent. ONNX computes it as floor(extent * scale): ONNX Runtime
-/// with the rounded product, the shape inference of the package onnx with the exact one.
+/// Returns the smallest scale that gives this extent. ONNX computes the new extent as floor(extent * scale):
+/// ONNX Runtime with the rounded product, the shape inference of the package onnx with the exact product.
 float onnx_scale(int64_t extent, int64_t out_extent) {
   const auto from = static_cast<double>(extent), to = static_cast<double>(out_extent);
   float scale = static_cast<float>(out_extent) / static_cast<float>(extent);

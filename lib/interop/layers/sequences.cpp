@@ -119,7 +119,8 @@ void conv1d_to_torch(TorchLayer& layer) {
   layer.set_output(layer.add(fmt::format("{}({})", layer.module(), x)), ExportLayout::channels_first);
 }
 
-/// PyTorch crops both ends equally, so a slice removes exactly the required positions.
+/// Exports a conv1d_transpose. PyTorch crops both ends equally, so a slice removes exactly the required
+/// positions.
 void conv1d_transpose_to_torch(TorchLayer& layer) {
   const Window window = sequence_window(layer.options());
   const Shape& output = layer.output_spec().shape;

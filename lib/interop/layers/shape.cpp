@@ -14,7 +14,8 @@ namespace dtrain {
 
 namespace {
 
-/// ONNX's `pads` list the padding at the start of all axes, channels first, then at their ends.
+/// Exports zero padding. ONNX's `pads` list the padding at the start of all axes, channels first, then at the
+/// end of all axes.
 void padding_to_onnx(OnnxLayer& layer) {
   const Shape& image = layer.input_spec().shape;
   std::vector<int64_t> ends = pads_of(sides_of(layer.options().at("padding")), image);
@@ -114,7 +115,7 @@ void repeat_vector_to_torch(TorchLayer& layer) {
       ExportLayout::channels_last);
 }
 
-/// Returns true if an upsampling interpolates. upsampling3d does not have the option.
+/// Returns true if an upsampling interpolates. upsampling3d has no such option.
 bool is_bilinear(const Json& options) {
   const Json* interpolation = options.find("interpolation");
   return interpolation && interpolation->as_string() == "bilinear";

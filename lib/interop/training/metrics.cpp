@@ -64,8 +64,8 @@ Json accuracy(const MetricInUse& in) {
   return categorical_accuracy(in, has_class_numbers(in));
 }
 
-/// Returns whether Keras can count what a class metric counts: it expects targets of 0 and 1 for each class
-/// and, if a threshold applies, probabilities.
+/// Returns whether Keras can compute the counts of a class metric: Keras expects targets of 0 and 1 for each
+/// class and, if a threshold applies, probabilities.
 bool can_count_classes(const MetricInUse& in, bool by_threshold) {
   return !has_class_numbers(in) && !(by_threshold && reading_of(in).is_logits(in.output.shape.columns()));
 }

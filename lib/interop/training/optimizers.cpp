@@ -59,7 +59,7 @@ Configured<Schedule> schedule_of(const Configured<Optimizer>& optimizer) {
 
 /// Returns null for an optimizer with a weight decay, which Keras 2 and 3 cannot load from the same config.
 /// In an .h5 file Keras 2 looks up an optimizer by class name among TensorFlow 2.10's classes, which have no
-/// weight decay. It finds the newer classes only under names such as "Custom>AdamW" and with an option
+/// weight decay. Keras 2 finds the newer classes only under names such as "Custom>AdamW" and with an option
 /// (is_legacy_optimizer) that Keras 3 rejects.
 Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& run, const Json& state) {
   const OptimizerFormats& row = optimizer_formats(optimizer.name);

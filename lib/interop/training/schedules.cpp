@@ -24,7 +24,7 @@ T option_as(const KindSettings& settings, std::string_view option) {
   return value;
 }
 
-/// Returns the current rate, for schedules that Keras does not have.
+/// Returns the current rate, for schedules that Keras lacks.
 Json rate_now(const ScheduleInRun& in) {
   return in.schedule.at(0, in.run, in.state);
 }
@@ -51,7 +51,8 @@ Json polynomial_decay(const ScheduleInRun& in) {
                                          .set("cycle", in.settings.flag("cycle")));
 }
 
-/// Keras's initial_learning_rate is the rate of step 0, with or without a warm-up.
+/// Returns the conversion to CosineDecay. Keras's initial_learning_rate is the rate of step 0, with or
+/// without a warm-up.
 Json cosine_decay(const ScheduleInRun& in) {
   const int64_t warmup_steps =
       option_as<StepCount>(in.settings, "warmup_steps").steps(in.run.steps_per_epoch);

@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kKerasVersion = "3.8.0";
 
 /// Throws UserError for activations that Keras lacks: Keras could not load the file. `config`: Keras's config
-/// of the node's layer or of a layer that is an option of it.
+/// of the node's layer, or of a layer in its options.
 void check_activations(const GraphNode& node, const Json& config) {
   for (const char* option : {"activation", "recurrent_activation"}) {
     const Json* const activation = value_at(config, option);
@@ -59,13 +59,14 @@ bool is_softmax_of_positions(const GraphNode& node) {
          text_at(keras.config.at("layer"), "class_name") == "Softmax";
 }
 
-/// Finds layers that read values at padding which Keras's attention computes in another way: there, a padded
-/// query gets the mean of all values; here, the weighted mean of the values that are not padding.
+/// Finds layers that read the results of attention at padding, which Keras computes in another way: in Keras,
+/// a padded query gets the mean of all values; in dtrain, it gets the weighted mean of the values that are
+/// not padding.
 class PaddingOfAttention {
  public:
   explicit PaddingOfAttention(const Graph& graph) : graph_(graph) {}
 
-  /// Throws UserError if the node uses such a value at padding. Nodes must be given in their order.
+  /// Throws UserError if the node uses such a result at padding. Nodes must be given in their order.
   void visit(int number) {
     const GraphNode& node = graph_.nodes[static_cast<size_t>(number)];
     if (!node.layer) return;

@@ -81,8 +81,7 @@ bool concatenates_masks(const GraphNode& node) {
   return node.kind == "concatenate" && !node.output_masks.empty();
 }
 
-/// Returns unique Keras names, indexed by node. Layers with a valid name keep it; only the others are
-/// renamed.
+/// Returns unique Keras names, indexed by node. Only layers without a valid name are renamed.
 std::vector<std::string> names_of_layers(const Graph& graph) {
   const bool reserves_concatenate = std::any_of(graph.nodes.begin(), graph.nodes.end(), concatenates_masks);
   std::vector<std::string> names;

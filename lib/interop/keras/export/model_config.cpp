@@ -92,9 +92,9 @@ class ModelWriter {
     return Json::array().push(names_[layer]).push(static_cast<int64_t>(call)).push(value.output);
   }
 
-  /// Returns the model's inputs or outputs. Keras 3 distinguishes a single tensor from a list of one: models
-  /// with one input or output use a single tensor. If a model within the model computes an output, Keras
-  /// counts the calls of that model from 1 here, but from 0 in the inputs of layers.
+  /// Returns the model's inputs or outputs. Keras 3 distinguishes a single tensor from a list of one tensor:
+  /// models with one input or output use a single tensor. If a model within the model computes an output,
+  /// Keras counts the calls of that model from 1 here, but from 0 in the inputs of layers.
   Json ends(const std::vector<ValueRef>& values) const {
     Json references = Json::array();
     for (const ValueRef& value : values) {

@@ -119,8 +119,8 @@ KerasActivation keras_activation(const ConfigNode& activation) {
     return {name, "LeakyReLU", Json::object().set("alpha", number("negative_slope"))};
   if (name == "elu" && number("alpha") != 1)
     return {name, "ELU", Json::object().set("alpha", number("alpha"))};
-  // Keras has neither function. It cannot load the model unless custom_objects has a function of this name,
-  // which is better than loading a different model.
+  // Keras has neither this gelu nor this hard_sigmoid. It cannot load the model unless custom_objects has a
+  // function of this name, which is better than loading a different model.
   if (name == "gelu" && to_json(*options.find("approximate")).as_bool()) return {"gelu_tanh", ""};
   if (name == "hard_sigmoid") return {fmt::format("hard_sigmoid_{}", number("slope")), ""};
   return {name, ""};

@@ -111,9 +111,9 @@ class AttentionWriter {
                  {kAttentionInputs[input], its_.inputs[input]}, heads);
   }
 
-  /// Adds the layers of `of`_rotated, which rotates pairs of elements: x * cosines + y * sines, where y has
-  /// the halves of x exchanged and one of them negated. The angles are float64, because angles of late
-  /// positions are large.
+  /// Adds the layers of `of`_rotated, which rotates pairs of elements: x * cosines + y * sines, where y is x
+  /// with its halves exchanged and one half negated. The angles are float64, because angles of late positions
+  /// are large.
   Tensor rotated(const std::string& of, const Tensor& x) {
     if (!its_.rotary_base) return x;
     const int64_t half = its_.key_dim / 2;

@@ -149,7 +149,7 @@ class AttentionReader {
   }
 
   /// Returns true if the file's lists of numbers have the lengths that the sizes require. Then the writer,
-  /// which is called for comparison, makes no list that is longer than those of the file.
+  /// which is called for comparison, makes no longer lists than the file has.
   bool has_lists_for(const KerasAttention& attention) const {
     const int64_t queries = attention.inputs[0][0],
                   keys = attention.inputs[attention_key_input(attention.inputs.size())][0];

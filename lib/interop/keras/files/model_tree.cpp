@@ -126,8 +126,8 @@ class ModelParser {
     return KerasTensor{number_of(json.items()[0].as_string()), *call, *output};
   }
 
-  /// Adds the tensors in a structure of lists and mappings, in order. They are references or Keras 3's tensor
-  /// objects.
+  /// Adds the tensors in a structure of lists and mappings, in order. The tensors are references or Keras 3's
+  /// tensor objects.
   void add_tensors(const Json& json, std::vector<KerasTensor>& tensors) const {
     if (const auto tensor = tensor_of(json)) {
       tensors.push_back(*tensor);
@@ -147,7 +147,8 @@ class ModelParser {
     return tensors;
   }
 
-  /// Adds the masks that a keyword argument has: one, or one for each input. Returns whether it has any.
+  /// Adds the masks of a keyword argument: one mask, or one for each input. Returns whether the argument has
+  /// masks.
   bool add_masks(const std::string& key, const Json& value, KerasCall& call) const {
     constexpr std::array<std::string_view, 3> kOfAttention{"query_mask", "value_mask", "key_mask"};
     const auto of_attention = std::find(kOfAttention.begin(), kOfAttention.end(), key);

@@ -46,7 +46,7 @@ double wavelength_of(const Json& table) {
   if (column > 0 && table.items().size() > 1) {
     const double angle = std::asin(table.items()[1].items()[column].as_double());
     wavelength = std::pow(angle, -static_cast<double>(first.size()) / static_cast<double>(column));
-    constexpr double kWritten = 1e-4;  // maximum error of a wavelength by rounding, as a fraction of it
+    constexpr double kWritten = 1e-4;  // maximum relative rounding error of a wavelength
     const double whole = std::round(wavelength);
     if (std::abs(whole - wavelength) < kWritten * wavelength && is_encoding(table, whole)) return whole;
   }

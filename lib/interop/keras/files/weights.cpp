@@ -168,7 +168,8 @@ class VarsReader {
 
  private:
   /// Sets `layer` and `wrapped` of a group whose weights belong to a part of a layer: the cell of a recurrent
-  /// layer, a product of attention, or the layer in a TimeDistributed. The file has the part's name for it.
+  /// layer, a product of attention, or the layer in a TimeDistributed. The name of such a group in the file
+  /// ends with the part's name.
   void find_owner(KerasWeightGroup& group) {
     std::string path = group.name;
     for (const KerasLayerPart& part : kKerasLayerParts)

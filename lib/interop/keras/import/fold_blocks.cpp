@@ -71,14 +71,15 @@ class BlockFolder {
     return all;
   }
 
-  /// Rates how natural a block made of this run is. It matters most whether the names of its layers can be
-  /// kept, then whether the first layer has weights: an activation is more natural at the end of a block.
+  /// Returns a higher number for a run that makes a more natural block. Most important is whether the names
+  /// of the layers can be kept; then, whether the first layer has weights, because an activation is more
+  /// natural at the end of a block.
   int rank_of(size_t first, const BlockRun& run) const {
     return (kept_names({first, run.size}, run.copies).empty() ? 0 : 2) +
            (kind_has_weights(layer(first).kind) ? 1 : 0);
   }
 
-  /// Returns whether a better run starts within the first copy: one of the same size, with at least as many
+  /// Returns whether a better run starts within the first copy: a run of the same size, with at least as many
   /// copies and a higher rank.
   bool begins_better_later(size_t first, const BlockRun& run) const {
     if (run.block) return false;
@@ -96,7 +97,7 @@ class BlockFolder {
     return name;
   }
 
-  /// Returns the prefix up to a separator that the names of all layers of a body share.
+  /// Returns the longest common prefix of the names of a body's layers that ends with a separator.
   std::string_view common_prefix(const BlockBody& body) const {
     std::string_view prefix = layer(body.first).name;
     for (size_t i = body.first; i < body.first + body.size; ++i) {
@@ -107,8 +108,8 @@ class BlockFolder {
     return up_to_separator(prefix);
   }
 
-  /// Returns the names of a body's layers without their common prefix; empty unless they are the same in all
-  /// copies.
+  /// Returns the names of a body's layers without their common prefix; empty unless these names are the same
+  /// in all copies.
   std::vector<std::string> kept_names(const BlockBody& body, size_t copies) const {
     std::vector<std::string> kept;
     std::set<std::string> different{"input"};
@@ -171,7 +172,7 @@ class BlockFolder {
     return model_.find("inputs")->entries()[static_cast<size_t>(-number - 1)].first.text();
   }
 
-  /// Returns the options with `name`, and with `inputs` unless the layer reads the one above it.
+  /// Returns the options with `name`, and with `inputs` unless the layer reads the layer above it.
   ConfigNode with_inputs(ConfigNode options, const FlatLayer& layer, const std::string& name) const {
     std::vector<std::string> inputs;
     for (size_t i = 0; i < layer.inputs.size(); ++i)

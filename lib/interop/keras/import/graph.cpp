@@ -50,8 +50,8 @@ void check_inputs(const ConfigNode& model) {
     throw UserError("the file does not specify all extents of the inputs, which dtrain needs:" + problems);
 }
 
-/// Returns why dtrain's layer, `node`, differs from the Keras layer of `reader` for inputs of these shapes;
-/// "" if it does not. `channels_moved`: whether the file has channels first.
+/// Returns a difference between dtrain's layer, `node`, and the Keras layer of `reader` for inputs of these
+/// shapes; "" if there is none. `channels_moved`: whether the file has channels first.
 std::string shape_problem(const KerasLayerReader& reader, const Graph& graph, const GraphNode& node,
                           bool channels_moved) {
   if (reader.last_axis() && !channels_moved) {

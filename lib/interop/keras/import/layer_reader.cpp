@@ -281,7 +281,7 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   KerasLayerReader inner(object.name, object.options, keras_major_);
   inner.skip(skipped);
   const ConfigNode options = row->from_keras(inner);
-  // The inner layer has one axis less than this one: the axis of positions.
+  // The inner layer has one axis less than this layer: it lacks the axis of positions.
   if (const auto axis = inner.last_axis()) last_axis_ = *axis < 0 ? *axis : *axis + 1;
   if (inner.output_width()) output_width_ = inner.output_width();
   if (!inner.activity_regularizer().is_null())

@@ -107,12 +107,13 @@ class MaskFlow {
     });
   }
   /// Returns whether a call finds no mask at an input, because attention has removed it. A mask that is an
-  /// argument of the call replaces that of the input.
+  /// argument of the call replaces the mask of the input.
   bool is_gone(size_t i, size_t input) const {
     const KerasValue& value = call(i).inputs[input];
     return value.call >= 0 && is_gone_[static_cast<size_t>(value.call)] && !is_given(i, value);
   }
-  /// Returns whether a call removes the masks of its inputs, for all later calls that read them.
+  /// Returns whether a call removes the masks of its inputs, also for all later calls that read the same
+  /// inputs.
   bool removes_masks(size_t i) const {
     return keras_major_ >= 3 && call(i).layer->class_name == "MultiHeadAttention";
   }
@@ -132,7 +133,7 @@ class MaskFlow {
     return depths;
   }
   /// Adds a problem for each call that reads a mask which attention of the same depth removes: the file does
-  /// not say which of them Keras computes first.
+  /// not say whether Keras computes the call or the attention first.
   void add_unordered_reads(std::vector<std::string>& problems) const {
     const std::vector<int> depth = depths();
     std::map<int, std::vector<size_t>> readers;  // calls that read the output of a call, indexed by that call

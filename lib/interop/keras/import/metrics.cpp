@@ -69,7 +69,7 @@ class MetricReader {
     if (kind.empty()) return leave_out(object, "dtrain has no metric of this name");
     if (!target_) return leave_out(object, "the output has no loss");
     if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
-      kind = "binary_accuracy";  // with this loss, Keras 1 to 2.3 uses it for any number of columns
+      kind = "binary_accuracy";  // with this loss, Keras 1 to 2.3 uses this metric for any number of columns
     Diagnostics missing;         // errors about required options
     const Configured<Metric> usual = registry<Metric>().parse(ConfigNode::scalar(kind), missing);
     const bool has_defaults = !missing.has_errors();

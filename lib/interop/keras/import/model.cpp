@@ -177,8 +177,8 @@ class Importer {
     return fmt::format("{}: dtrain has no layer {}", call.path, call.layer->class_name);
   }
 
-  /// The order of a value's axes: that of the file, or with the channels moved to the end if the file has
-  /// images with channels first.
+  /// The order of a value's axes: the file's order, or, if the file has images with channels first, the order
+  /// with the channels moved to the end.
   enum class Axes { as_in_file, channels_last };
 
   /// The names of a value in both orders of axes; "" if the value does not exist in that order.
@@ -308,7 +308,7 @@ class Importer {
     return ConfigNode::sequence(std::move(items));
   }
 
-  /// Returns true if all readers of an input take indices; Keras 2 allows float32 for them.
+  /// Returns true if all readers of an input take indices; Keras 2 allows float32 for indices.
   bool is_of_indices(int input) const {
     bool found = false;
     for (size_t i = 0; i < calls_.size(); ++i)

@@ -52,7 +52,7 @@ class ModelOrder {
 
   struct Pending {
     int waits_for = 0;           // number of calls whose outputs this call reads and that are not ordered yet
-    std::vector<Place> readers;  // calls that read this one
+    std::vector<Place> readers;  // calls that read the outputs of this call
     bool is_needed = false;
     bool is_of_mask = false;  // whether only masks depend on this call
   };
@@ -82,7 +82,8 @@ class ModelOrder {
     found.push_back(place);
   }
 
-  /// Finds the calls that the outputs and the masks depend on, and which of them are ready.
+  /// Finds the calls that the outputs and the masks depend on, and adds the calls that wait for no other call
+  /// to ready_.
   void find_needed() {
     std::vector<Place> found;
     for (const KerasTensor& output : model_.outputs) need(output, false, found);

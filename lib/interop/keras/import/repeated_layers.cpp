@@ -89,7 +89,7 @@ bool RepeatedLayers::are_equal(const BlockBody& a, const BlockBody& b) const {
 }
 
 /// Returns the number of consecutive copies of `body` from layer `first` on. Each copy reads the previous
-/// one.
+/// copy.
 size_t RepeatedLayers::copies_of(const BlockBody& body, size_t first) const {
   size_t copies = 0;
   for (BlockBody next{first, body.size}; next.first + next.size <= layers_.size(); next.first += next.size) {

@@ -80,7 +80,7 @@ class TrainingReader {
       problems_.push_back(std::move(problem));
   }
 
-  /// Returns one loss if all outputs have the same, else a mapping by output name.
+  /// Returns one loss if all outputs have the same loss, else a mapping by output name.
   ConfigNode read_losses(const Json& written) {
     std::vector<ConfigNode::Entry> losses;
     bool are_equal = true;
@@ -144,7 +144,8 @@ class TrainingReader {
       add_problem(fmt::format("dtrain has no optimizer {}", object.name));
       return {};
     }
-    // An optimizer that was given by its name has no options. Since Keras 2.11, all others have `use_ema`.
+    // An optimizer that was given by its name has no options. Since Keras 2.11, all other optimizers have
+    // `use_ema`.
     const bool is_name = object.options.entries().empty();
     is_since_2_11_ =
         writer_.major >= 3 || object.options.find("use_ema") || (is_name && writer_.is_since(2, 11));
@@ -180,9 +181,9 @@ class TrainingReader {
     return options.node();
   }
 
-  /// In Keras 1 to 2.10, Nadam's momentum in step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2), and
-  /// tf.keras saves schedule_decay as `decay`. Later versions of Keras have no such option and use the value
-  /// 1.
+  /// Adds a problem unless Nadam's momentum is the same in Keras 3. In Keras 1 to 2.10, the momentum in step
+  /// t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2), and tf.keras saves schedule_decay as `decay`. Later
+  /// versions of Keras have no such option and use the value 1.
   void check_nadam(const KerasObject& object) {
     constexpr double kUsual = 0.004;
     const Json* decay = value_at(object.options, "schedule_decay");
@@ -209,7 +210,8 @@ class TrainingReader {
                     options.kind(), epsilon, epsilon * epsilon));
   }
 
-  /// `decay`: an option of optimizers in Keras 1 to 2.10; null (the pointer) if missing.
+  /// Returns the learning rate or its schedule. `decay`: an option of optimizers in Keras 1 to 2.10; null
+  /// (the pointer) if missing.
   ConfigNode read_rate(const Json& written, const Json* decay) {
     const bool decays = decay && !has_value(*decay, 0);
     if (written.is_number() && decays)

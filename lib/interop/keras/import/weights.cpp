@@ -59,7 +59,7 @@ void for_each_layer(const KerasModel& model, const std::function<void(const Kera
 }
 
 /// Assigns the weights of one group to the layers of a model: first the trained weights, layer by layer, then
-/// the others.
+/// the other weights.
 void deal(const KerasModelLayer& outer, const KerasWeightGroup& group, const Parameters& parameters,
           Found& found) {
   if (!outer.model) {
