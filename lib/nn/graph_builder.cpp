@@ -122,7 +122,7 @@ std::string GraphBuilder::automatic_name(const std::string& base) {
   }
 }
 
-/// Returns the layer of the name of a further output ("lstm:1"); nullopt if the scope has no such layer, or
+/// Returns the layer in the name of a further output ("lstm:1"); nullopt if the scope has no such layer, or
 /// if the name has no number.
 std::optional<ValueRef> GraphBuilder::layer_of_output(const std::string& name, const Scope& scope) const {
   const size_t colon = name.rfind(':');

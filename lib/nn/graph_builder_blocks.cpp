@@ -34,7 +34,7 @@ bool GraphBuilder::may_open(const ConfigNode& kind) {
   return false;
 }
 
-/// Returns the use whose weights this one shares; reports an error and returns null if there is no such use.
+/// Returns the use whose weights this use shares; reports an error and returns null if there is no such use.
 const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const Scope& scope) {
   const Name& name = *layer.keys.shared_with;
   const auto found = uses_.find(scope.prefix + name.text);
@@ -102,8 +102,8 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
     // The first copy gets the given name, which claim_name() has reserved. Later layers that read this name
     // get the value of the last copy.
     const std::string name = layer.keys.name && copy == 0 ? base : automatic_name(base);
-    // Further copies would only repeat the errors of this one. They still get names, because other layers may
-    // read them.
+    // Further copies would only repeat the errors of this copy. They still get names, because other layers
+    // may read them.
     if (good) {
       const size_t before = diagnostics_.count();
       Scope inner{.prefix = name + "/",

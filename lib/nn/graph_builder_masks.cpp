@@ -32,8 +32,8 @@ ValueRef GraphBuilder::common_mask(const std::vector<ValueRef>& masks,
   return kUnknown;
 }
 
-/// Determines the masks that the node's layer reads and those of its outputs. Reports an error if the layer
-/// cannot handle a mask.
+/// Determines the masks that the node's layer reads and the masks of its outputs. Reports an error if the
+/// layer cannot handle a mask.
 void GraphBuilder::pass_masks(GraphNode& node, const ReportError& report_error) const {
   node.output_masks.assign(node.outputs.size(), kUnknown);
   if (!node.ignores_mask) take_masks(node, report_error);

@@ -73,8 +73,8 @@ void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, G
   node.shared_with = number;
 }
 
-/// Called for a layer in a use of a block that shares the weights of another use. Shares the parameters of
-/// the corresponding layer of the other use, if that layer has any.
+/// Handles a layer in a use of a block that shares the weights of another use. The layer gets the parameters
+/// of the corresponding layer of the other use, if that layer has parameters.
 void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   const auto found = layers_.find(*scope.shared_prefix + node.name.substr(scope.prefix.size()));
   if (found == layers_.end()) return;
@@ -98,8 +98,9 @@ void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError&
                       owner.parameters[i].shape.str()));
 }
 
-/// Returns the segment of a layer or block with these keys: the scope's segment if it has one, otherwise the
-/// one that `recompute:` names, otherwise a new one. Returns -1 if the layer or block is not recomputed.
+/// Returns the segment of a layer or block with these keys: the scope's segment if the scope has one,
+/// otherwise the segment that `recompute:` names, otherwise a new segment. Returns -1 if the layer or block
+/// is not recomputed.
 int GraphBuilder::segment_of(const LayerKeys& keys, const Scope& scope) {
   if (scope.recompute >= 0 || !keys.recompute.on) return scope.recompute;
   if (!keys.recompute.segment) return segments_++;

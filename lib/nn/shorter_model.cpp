@@ -48,7 +48,7 @@ class Shortening {
 
   /// Checks that positions without data have no influence on the layer's valid outputs.
   void check_masks(int i, const GraphNode& its) const {
-    if (its.layer->creates_mask()) {  // if it masks an input, padded_sequences() has found the padding
+    if (its.layer->creates_mask()) {  // if the layer masks an input, padded_sequences() has found the padding
       if (whole_.nodes[static_cast<size_t>(its.inputs[0].node)].layer)
         fail(i, "masks values that are not an input of the model");
       return;
@@ -61,7 +61,7 @@ class Shortening {
       fail(i, "computes each position from all positions, including padding");
   }
 
-  /// Checks that an activity penalty does not include padding, which is cut.
+  /// Checks that an activity penalty does not include padding, which is cut off.
   void check_penalty(int i) const {
     const GraphNode& its = graph_.nodes[static_cast<size_t>(i)];
     if (!its.activity_penalty()) return;

@@ -16,7 +16,7 @@ struct OrthogonalOptions {
 void remove_projections(const std::vector<double>& basis, size_t count, size_t rows, double* column) {
   for (size_t k = 0; k < count; ++k) {
     const double* const other = basis.data() + k * rows;
-    // Four sums, so that an addition need not wait for the previous one.
+    // Four sums, so that an addition need not wait for the previous addition.
     double sums[4] = {};
     size_t i = 0;
     for (; i + 4 <= rows; i += 4)
@@ -37,8 +37,8 @@ class Orthogonal : public Initializer {
     const auto elements = static_cast<size_t>(shape.elements());
     if (elements == 0) return;
     const size_t across = shape.rank() == 0 ? 1 : static_cast<size_t>(shape.back()), down = elements / across;
-    // The vectors along the longer side are made orthogonal, because there are not more of them than they
-    // have elements.
+    // The vectors along the longer side are made orthogonal, because their number is at most the number of
+    // their elements.
     const size_t rows = std::max(across, down), columns = std::min(across, down);
     draw_normal(values, shape.elements(), 0, 1, random);
     std::vector<double> basis(values, values + elements);  // column after column

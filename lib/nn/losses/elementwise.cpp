@@ -25,7 +25,7 @@ struct HuberOptions : LossOptions {
   double delta = 1;
 };
 
-/// Returns the schema of a binary cross-entropy with the options that all of them have.
+/// Returns the schema of a binary cross-entropy with the options that all binary cross-entropies have.
 template <class Options>
 Schema<Options> binary_schema(const std::string& doc, const std::string& example) {
   Schema<Options> schema(doc);

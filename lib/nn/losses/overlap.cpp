@@ -17,8 +17,8 @@ struct TverskyOptions : DiceOptions {
   double alpha = 0.5, beta = 0.5;
 };
 
-/// A loss of a sample's area. Sums run over all axes of a sample, or over all but the last. In the second
-/// case, the last axis is the axis of classes, and the loss is the mean over the classes.
+/// A loss of a sample's area. Sums run over all axes of a sample, or over all axes but the last. In the
+/// second case, the last axis is the axis of classes, and the loss is the mean over the classes.
 class OverlapLoss final : public Loss {
  public:
   OverlapLoss(const RowLossSpec& spec, const DiceOptions& options)
@@ -43,7 +43,8 @@ class OverlapLoss final : public Loss {
     return activation.is_softmax() || (elementwise && elementwise->kind == Activation::sigmoid);
   }
 
-  /// Each row of a sample gets the sample's loss, because the total is divided by the number of all rows.
+  /// Computes the loss of each sample. Each row of a sample gets the sample's loss, because the total is
+  /// divided by the number of all rows.
   void run(Ops& ops, const LossArguments& args) const override {
     const bool by_class = args.target.shape.rank() > axes_ + 1;  // the first axis is the batch
     RowLossSpec spec = spec_;

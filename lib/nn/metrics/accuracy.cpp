@@ -15,7 +15,7 @@ struct BinaryAccuracyOptions {
   double threshold = 0.5;
 };
 
-/// The form of the target: class numbers, one value per class, or both.
+/// The form of the target: class numbers, one value per class, or either form.
 enum class Target { sparse, categorical, either };
 
 /// The fraction of rows in which the target's class is among the k highest scores.

@@ -42,8 +42,8 @@ double area(Curve curve, const BucketCounts& counts) {
   return area / (curve == Curve::roc ? BucketCounts::sum(counts.negatives) * all : all);
 }
 
-/// Returns how much the unknown order of scores within buckets can change the area. In the extreme cases all
-/// positives of a bucket are before its negatives, or after them.
+/// Returns the largest change of the area that another order of scores within buckets can cause. In the
+/// extreme cases, all positives of a bucket are before its negatives, or after them.
 double area_uncertainty(Curve curve, const BucketCounts& counts) {
   double more = 0, less = 0;
   counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
@@ -77,7 +77,7 @@ class Auc : public ScoredMetric<Auc> {
   Json curve(std::span<const double> sums, const TensorSpec& output) const override {
     const std::vector<BucketCounts> curves = curves_in(sums, output);
     if (curves.size() != 1 || !has_area(curves[0], Curve::roc)) return {};
-    constexpr double kStep = 0.01;  // minimum distance of points; the curve gets about 200 of them
+    constexpr double kStep = 0.01;  // minimum distance of points; the curve gets about 200 points
     const double all_hits = BucketCounts::sum(curves[0].positives),
                  all_misses = BucketCounts::sum(curves[0].negatives);
     Json hits = Json::array(), misses = Json::array();

@@ -55,7 +55,7 @@ class MeanOfLoss : public Metric {
     return finish_(sums[0] / weight);
   }
   int unit_power() const override { return unit_power_; }
-  /// Smaller losses are better; `finish` may reverse the order.
+  /// Returns false unless `finish` reverses the order, because smaller losses are better.
   bool larger_is_better() const override { return finish_(1) > finish_(2); }
 
  private:

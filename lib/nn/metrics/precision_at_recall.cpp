@@ -38,8 +38,8 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
       return ratio(hits, hits + before + negatives);
     });
   }
-  /// Returns how much greater the precision can be: if all positives of a bucket have larger scores than its
-  /// negatives, a threshold within the bucket is better than its lower limit.
+  /// Returns the largest amount by which the true precision can be greater: if all positives of a bucket have
+  /// larger scores than its negatives, a threshold within the bucket is better than its lower limit.
   double uncertainty(std::span<const double> sums, const TensorSpec& output) const override {
     const double most = best(counts_in(sums, output),
                              [](double hits, double before, double) { return ratio(hits, hits + before); });

@@ -29,14 +29,14 @@ struct Predicted {
   double balanced_accuracy() const { return (recall() + ratio(negatives - misses, negatives)) / 2; }
 };
 
-/// Rates a threshold for a goal: the threshold with the greatest pair is the best.
+/// Returns the value of a threshold for a goal: the threshold with the greatest pair is the best.
 std::pair<double, double> worth(const ThresholdGoal& goal, const Predicted& at) {
   switch (goal.kind) {
     case Goal::f1_score:
       return {at.f1(), 0};
     case Goal::balanced_accuracy:
       return {at.balanced_accuracy(), 0};
-    case Goal::precision:  // if no threshold reaches the precision, the closest one wins
+    case Goal::precision:  // if no threshold reaches the precision, the closest threshold wins
       return {std::min(at.precision(), goal.value), at.recall()};
     default:
       return {std::min(at.recall(), goal.value), at.precision()};

@@ -71,7 +71,7 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
     if (!options_.activation || is_softmax()) return std::nullopt;
     return options_.activation->spec;
   }
-  // False if the function has an error, so that the layer's shape is still checked.
+  // Returns false if the function has an error, so that the layer's shape is still checked.
   bool is_softmax() const override { return options_.activation && options_.activation->softmax; }
 };
 

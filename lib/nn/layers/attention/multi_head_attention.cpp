@@ -214,7 +214,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     }
   }
 
-  /// Returns the mask of the values or, if they have none, that of the keys.
+  /// Returns the mask of the values or, if they have no mask, the mask of the keys.
   static const uint8_t* key_mask(const LayerArguments& args) {
     const size_t inputs = args.inputs.size();
     const uint8_t* const of_values = args.mask(inputs == 1 ? 0 : 1);
@@ -230,7 +230,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     return {Philox::of(args.seed, stream_), args.step, args.first_sample};
   }
 
-  /// Rotates queries and keys, or their gradients back.
+  /// Rotates queries and keys; with `inverse`, rotates their gradients back.
   void rotate(const LayerArguments& args, void* memory, const Arrays& arrays, bool inverse) {
     if (!rotary_) return;
     const auto rotate_heads = [&](const ProjectedArray& array, int64_t positions, int64_t heads) {
@@ -304,7 +304,7 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
     return specs;
   }
 
-  /// Keras's penalty is on queries, keys and values, too.
+  /// Returns false, because Keras's penalty is on queries, keys and values, too.
   bool can_penalize_output() const override { return false; }
 
   /// Queries do not see masked values. The output has the mask of the queries.
@@ -333,7 +333,7 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
             .value_input = inputs.size() == 1 ? size_t{0} : size_t{1}};
   }
 
-  /// Returns whether no position depends on a later one.
+  /// Returns whether no position depends on a later position.
   bool has_steps(std::span<const TensorSpec> inputs) const { return options_.causal && inputs.size() == 1; }
 
   CachedAttentionOptions cached(std::span<const TensorSpec> inputs) const {

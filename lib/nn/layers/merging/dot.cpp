@@ -226,8 +226,8 @@ class Dot : public LayerWith<DotOptions> {
     return options_.axes.axes.size() == 1 ? options_.axes.axes[0] : options_.axes.axes[input];
   }
 
-  /// Returns the index of the axis of an input in its shape, which lacks the batch axis; nullopt if there is
-  /// none.
+  /// Returns the index of the axis of an input in its shape, which lacks the batch axis; nullopt if the input
+  /// has no such axis.
   std::optional<size_t> axis_in(size_t input, const Shape& shape) const {
     const auto rank = static_cast<int64_t>(shape.rank());
     const int64_t written = written_axis(input), axis = written < 0 ? written + rank : written - 1;

@@ -10,7 +10,7 @@ struct GroupNormalizationOptions : ScaleAndShift {
   int64_t groups = 32;
   double epsilon = 1e-3;
 
-  /// Returns the number of groups of this many channels.
+  /// Returns the number of groups into which `channels` channels are divided.
   int64_t groups_of(int64_t channels) const { return groups == -1 ? channels : groups; }
 
   static const Schema<GroupNormalizationOptions>& schema() {

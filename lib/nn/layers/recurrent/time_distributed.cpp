@@ -86,8 +86,8 @@ struct PositionArray {
 /// Computes all positions of all samples as one batch.
 class PreparedTimeDistributed : public PreparedLayer {
  public:
-  /// `layer` is prepared for samples of the shapes `input` and `output`. Each sample of the request gives it
-  /// `positions` samples.
+  /// `layer` is prepared for samples of the shapes `input` and `output`. Each sample of the request gives the
+  /// layer `positions` samples.
   PreparedTimeDistributed(const LayerRequest& request, std::unique_ptr<PreparedLayer> layer,
                           const TensorSpec& input, const TensorSpec& output, size_t parameters,
                           int64_t positions)

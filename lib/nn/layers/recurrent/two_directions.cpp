@@ -14,11 +14,11 @@ namespace {
 struct OneDirection : PreparedDirection {
   LayerArguments args = {};  // arguments of the layer's calls; reused, so that calls do not allocate
   size_t saved = 0;          // offset of the layer's saved memory
-  size_t output = 0;         // offset of the layer's output in scratch memory, if it flips
+  size_t output = 0;         // offset of the layer's output in scratch memory, if the output is reversed
   size_t ordered = 0;   // offset of the layer's output in the order of the input: in scratch memory, or in
                         // saved memory if backward reads it
   size_t gradient = 0;  // offset of the output's gradient in scratch memory
-  size_t reversed = 0;  // offset of that gradient in the order of processing, if the output flips
+  size_t reversed = 0;  // offset of that gradient in the order of processing, if the output is reversed
 };
 
 class PreparedBidirectional : public PreparedLayer {
