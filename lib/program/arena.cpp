@@ -91,8 +91,8 @@ void Arena::assign() {
   const size_t largest = order.empty() ? 0 : buffers_[order.front()].bytes;
   std::multimap<size_t, const Buffer*> placed;  // placed buffers by offset
   // For each time, `full` is the offset below which there is no gap, and `top` the offset above which no
-  // buffer is placed. They are mostly equal, which avoids the search for a gap: its cost grows with the
-  // number of buffers.
+  // buffer is placed. Mostly both offsets are equal, so that no search for a gap is necessary. The cost of a
+  // search grows with the number of buffers.
   Heights full(times), top(times);
   for (const size_t index : order) {
     Buffer& buffer = buffers_[index];
@@ -103,7 +103,7 @@ void Arena::assign() {
       for (auto next = placed.lower_bound(at - std::min(at, largest)); next != placed.end(); ++next) {
         const Buffer& other = *next->second;
         if (other.first > buffer.last || other.last < buffer.first) continue;
-        if (other.offset >= at + buffer.bytes || at >= end) break;  // the gap before it is large enough
+        if (other.offset >= at + buffer.bytes || at >= end) break;  // the gap before `other` is large enough
         at = std::max(at, other.offset + other.bytes);
       }
     }

@@ -96,7 +96,7 @@ class BufferAssignment {
       overwrite(call.diff_inputs[0], old);
   }
 
-  /// The sum overwrites the last source that has no other reader.
+  /// Lets the sum overwrite the last source that has no other reader.
   void share(const SumGradients& work) {
     for (const ValueId source : work.sources)
       if (ends_here(source)) overwrite(work.sum, source);

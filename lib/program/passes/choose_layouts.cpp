@@ -46,7 +46,8 @@ class LayoutChooser {
       want(call.diff_outputs[k], requirements.output_layout(k), static_cast<int>(call.node));
     want_inputs(call);
   }
-  /// A view reads the layer's input in the forward phase, and the gradient of the layer's output in backward.
+  /// Chooses the layout that a view reads: the layout of the layer's input in forward, and the layout of the
+  /// gradient of the layer's output in backward.
   void choose_for(PassOn& work) {
     const Instruction& instruction = program_.instructions[at_];
     const LayerRequirements& requirements = step_.state(instruction.node).requirements;
@@ -73,8 +74,8 @@ class LayoutChooser {
   }
 
   /// Replaces `operand` by its conversion to `layout`. All readers of an activation share a conversion.
-  /// Conversions of a gradient are shared only by the instructions of one node (`node`), so that one of them
-  /// may overwrite the result. `node` is -1 for activations.
+  /// Conversions of a gradient are shared only by the instructions of one node (`node`), so that one of these
+  /// instructions may overwrite the result. `node` is -1 for activations.
   void want(ValueId& operand, Layout layout, int node) {
     if (operand == ValueId::none || program_.values[operand].layout == layout) return;
     const auto [entry, is_new] = made_.try_emplace({operand, layout, node}, conversions_.size());

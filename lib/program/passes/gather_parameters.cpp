@@ -58,7 +58,8 @@ class Gathering {
     if (!step_.node(node).parameters.empty()) uses_.push_back({at, node, is_made_again});
   }
 
-  /// Gathers the parameters of the next use in the same phase while this use computes.
+  /// Gathers the parameters of a use. Also starts to gather the parameters of the next use in the same phase,
+  /// which continues while this use computes.
   void gather_for(size_t number) {
     const Use& use = uses_[number];
     begin(use.node, use);

@@ -96,7 +96,7 @@ class BackwardLowering {
   }
 
   /// Returns the sum of the gradients from the readers of an output; none if there are no such gradients.
-  /// Applies the gradient of a fused activation, unless the layer does so itself.
+  /// Applies the gradient of a fused activation, unless the layer applies this gradient itself.
   ValueId gather_gradient(int i, size_t output, const GradientPlace& bias) {
     const NodeState& s = step_.state(i);
     const std::vector<ValueId>& sources = s.gradients[output];
@@ -159,10 +159,11 @@ class BackwardLowering {
     return places;
   }
 
-  /// Returns where the layer writes the gradient of a parameter. The first layer on the owner's slot writes
-  /// directly to the slot's gradients. Further layers that share the parameter, and later microbatches, write
-  /// to separate arrays, which are then added. A layer computes the gradients of all of its parameters or of
-  /// none, so the gradient of a parameter that is not trained goes to an array that is never read.
+  /// Returns the place to which the layer writes the gradient of a parameter. The first layer on the owner's
+  /// slot writes directly to the slot's gradients. Further layers that share the parameter, and later
+  /// microbatches, write to separate arrays, which are then added. A layer computes the gradients of all of
+  /// its parameters or of none, so the gradient of a parameter that is not trained goes to an array that is
+  /// never read.
   GradientPlace gradient_place(int i, size_t index) {
     const ParameterSlice& slice = step_.slice_of(i, index);
     const bool own_slot = step_.slot_of(i) == step_.layout.owner_slot(i);

@@ -4,8 +4,8 @@ namespace dtrain {
 
 namespace {
 
-/// Emits the instructions of one head. Its totals start at index `total`: the total of the loss comes first,
-/// then those of the metrics, then those of the row weights (Head::count_totals).
+/// Emits the instructions of one head. Its totals start at index `total`: first the total of the loss, then
+/// the totals of the metrics, then the totals of the row weights (Head::count_totals).
 class LossLowering {
  public:
   LossLowering(CompileState& step, size_t h, size_t total)
@@ -46,7 +46,7 @@ class LossLowering {
   }
 
   /// Computes row weights from the output's mask: one array that includes the weights of samples, and one
-  /// that does not.
+  /// array that does not.
   void lower_mask() {
     unweighted_ = masked(ValueId::none, " mask");
     weights_ = head_.weights ? masked(weights_, " masked weights") : unweighted_;

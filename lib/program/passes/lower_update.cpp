@@ -19,7 +19,8 @@ class UpdateLowering {
   }
 
  private:
-  /// Returns true if this replica has the whole gradient after the reduction, and needs nothing from others.
+  /// Returns true if this replica has the whole gradient after the reduction, and needs nothing from other
+  /// replicas.
   bool is_local() const {
     return !request_.has_other_slots && (request_.reduction == GradientReduction::none ||
                                          request_.reduction == GradientReduction::all_reduce);
@@ -73,7 +74,7 @@ class UpdateLowering {
     const RowWeightSum weights = lower_row_weights();
     if (request_.has_penalties)
       add(list(), Phase::update, "penalty gradients", AddPenaltyGradients{trained, weights});
-    // No replica may update its share of a common copy while another one still reads it.
+    // No replica may update its share of a common copy while another replica still reads the copy.
     if (request_.penalties_read_all && request_.updates_common_copy) {
       add(list(), Phase::update, "device synchronize", SynchronizeDevice{});
       add(list(), Phase::update, "replicas synchronize", SynchronizeReplicas{});
@@ -101,9 +102,9 @@ class UpdateLowering {
     if (request_.has_constraints) lower_constraints();
   }
 
-  /// A constraint needs whole parameters, but a share may end within one. In a common copy, each replica
-  /// therefore constrains the parameters that begin in its share, after all replicas have updated theirs. If
-  /// each has a copy, it constrains all parameters.
+  /// Emits the constraints. A constraint needs whole parameters, but a share may end within a parameter. In a
+  /// common copy, each replica therefore constrains the parameters that begin in its share, after all
+  /// replicas have updated their shares. If each replica has a copy, it constrains all parameters.
   void lower_constraints() {
     if (request_.updates_common_copy)
       add(list(), Phase::update, "replicas synchronize", SynchronizeReplicas{});

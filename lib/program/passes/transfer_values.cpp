@@ -50,7 +50,7 @@ class Transfers {
 
   LinkId add_link(int from, int to, size_t bytes, Link::Keeping keeping) {
     // One slot may still have its maximum number of microbatches in flight while the other slot has already
-    // finished them.
+    // finished these microbatches.
     const auto& in_flight = step_.options.in_flight;
     const int most = in_flight.empty()
                          ? 1
