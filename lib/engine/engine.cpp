@@ -192,8 +192,8 @@ std::string Engine::find_failure() {
   return world_.failure();
 }
 
-/// The message names the devices that have not enqueued the step, because the others wait for them. If all
-/// have enqueued it, any of them may be the cause, so it names all.
+/// Returns a message that names the devices that have not enqueued the step, because the other devices wait
+/// for these. If all devices have enqueued the step, any device may be the cause, so the message names all.
 std::string Engine::describe_stall() const {
   std::vector<std::string> late, all;
   for (const auto& replica : replicas_)
@@ -240,8 +240,8 @@ void Engine::run(const SlotWork& work) {
 
 /// Runs a step and updates intact_. After a failure to read samples, or of another process, the state is
 /// intact, because no replica has updated its parameters. But with several replicas, it is not intact if
-/// devices update without waiting for the host, or for the slots of other processes, because they may have
-/// used an incomplete reduction.
+/// devices update without waiting for the host, or for the slots of other processes, because the devices may
+/// have used an incomplete reduction.
 void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   const auto note_unfinished = [&] {
     const bool on_devices = slots_[0]->runs_ahead() || (world_.size() > 1 && threads_.slots() > 1 && on_gpu_);

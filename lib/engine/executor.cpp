@@ -17,7 +17,7 @@ BatchKind kind_of(Plan::Purpose purpose, const Batch& batch) {
   return {purpose, batch.size(), batch.length(), batch.source().dataset};
 }
 
-/// Returns the number of heads whose losses have a factor in each step; 0 if none has.
+/// Returns the number of heads whose losses have a factor in each step; 0 if no head has such a factor.
 size_t count_loss_factors(const ReplicaPlans& plans) {
   return needs_divisors(plans.graph(), plans.heads()) ? plans.heads().size() : 0;
 }

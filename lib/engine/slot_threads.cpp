@@ -64,8 +64,8 @@ SlotThreads::SlotThreads(const RunPlan& plan, const ModelLayout& layout)
   run([this](int rank, int slot) { worker(rank, slot).context().attach(); });
 }
 
-/// Fills all_ only if the processes have whole replicas. If they divide the replicas, one process has all
-/// replicas of a slot.
+/// Fills all_ only if the processes have whole replicas. If the processes divide the replicas, one process
+/// has all replicas of a slot.
 void SlotThreads::join_processes(const RunPlan& plan) {
   const int replicas = static_cast<int>(plan.placement.replicas.size());
   for (int slot = 0; slot < slots_ && !plan.has_divided_replicas(); ++slot) {

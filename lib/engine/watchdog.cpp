@@ -82,8 +82,8 @@ bool Watchdog::stalls() const {
   return Clock::now() - last >= limit_;
 }
 
-/// Polls, so that working threads need not wake it. A process that was suspended and continued (Ctrl-Z, or a
-/// scheduler) has not stalled: this thread did not run in that time either.
+/// Polls, so that working threads need not wake this thread. A process that was suspended and continued
+/// (Ctrl-Z, or a scheduler) has not stalled; then this thread did not run, either.
 void Watchdog::watch_progress(Clock::time_point looked) {
   const Seconds interval =
       std::clamp<Seconds>(limit_ / 8, std::chrono::milliseconds(1), std::chrono::seconds(1));

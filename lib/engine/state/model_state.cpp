@@ -66,8 +66,8 @@ std::span<float> ModelState::host_view(std::string_view array) const {
   return layout_.slots() == 1 ? store(0).host_view(array) : std::span<float>();
 }
 
-/// Consecutive pieces of a process form one part, in ascending or descending order, with the padding between
-/// them.
+/// Returns one part for consecutive pieces of a process, in ascending or descending order, with the padding
+/// between the pieces.
 PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) const {
   std::vector<size_t> processes;  // indexed by slot
   for (int process = 0; process < world_.size(); ++process)
@@ -85,7 +85,7 @@ PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) 
   return parts;
 }
 
-/// store(0) has all parts if the processes do not divide the replicas, because a sharded model has one slot.
+/// Asks only store(0) if the processes do not divide the replicas, because a sharded model has one slot.
 PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const {
   if (plan_.has_divided_replicas()) return parts_by_slot(array, range);
   PartsOfProcesses parts = store(0).parts_of(array);
@@ -200,7 +200,7 @@ HostArrays ModelState::download() {
   });
 }
 
-/// Processes other than process 0 need memory for one block only.
+/// Needs memory for only one block, except in process 0.
 std::span<float> ModelState::collect(Array& array) {
   const bool sends = world_.rank() > 0;
   const std::span<float> all = sends ? std::span<float>() : copy_of(array);

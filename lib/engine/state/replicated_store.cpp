@@ -31,7 +31,8 @@ ParameterStore::Bytes ReplicatedStore::bytes(const Worker& worker) const {
   return {};
 }
 
-/// If GPUs have mirrors of the parameters, there is a single copy, and it is in host memory.
+/// Returns the bytes of the only copy if GPUs have mirrors of the parameters, because this copy is in host
+/// memory; 0 otherwise.
 size_t ReplicatedStore::host_bytes() const {
   const Copy& copy = copies_[0];
   if (!mirror_of(*copy.owner)) return 0;

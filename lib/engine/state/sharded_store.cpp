@@ -63,7 +63,8 @@ PartsOfProcesses ShardedStore::parts_of(std::string_view array) const {
   return parts;
 }
 
-/// Replica 0 of a process receives the parts of other processes, and the other replicas copy them.
+/// Copies the updated parts of all other replicas. Replica 0 of a process receives the parts of other
+/// processes, and the other replicas copy these parts from replica 0.
 void ShardedStore::gather_updated(const Worker& worker, Collective& replicas) const {
   const Shard& mine = shard_of(worker);
   const auto copy = [&](const Shard& from, Range part) {
@@ -84,7 +85,7 @@ void ShardedStore::gather_updated(const Worker& worker, Collective& replicas) co
     for (int process = 0; process < world_.size() && worker.rank() > 0; ++process)
       if (process != ranks_.process) copy(shards_[0], trained_of(process));
   }
-  replicas.barrier();  // no rank may update data that another still reads
+  replicas.barrier();  // no rank may update data that another rank still reads
 }
 
 size_t ShardedStore::frozen_bytes(const Shard& shard) const {

@@ -19,8 +19,8 @@ using Arrivals = std::atomic<int64_t>;
 /// Sums gradients bucket by bucket while the backward pass continues. When the replicas of this process have
 /// filled a bucket, each adds a share of it over the replicas, and then the processes exchange the sums. No
 /// replica waits for the others before join(): it adds its share when it next calls all_reduce(). Sums are in
-/// the gradients of the first replica of each subtree (sum_tree.h), and the final sums in those of replica 0.
-/// The final sums are those of all parameters or, if the state is sharded, of this process's shards.
+/// the gradients of the first replica of each subtree (sum_tree.h), and the final sums in the gradients of
+/// replica 0. The final sums cover all parameters or, if the state is sharded, this process's shards.
 class ProcessReducer final : public GradientReducer {
  public:
   explicit ProcessReducer(const ProcessReducerRequest& request)
@@ -49,8 +49,8 @@ class ProcessReducer final : public GradientReducer {
   Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
   float* sum_of(Worker& worker) override { return workers_[0]->gradients() + share_of(worker.rank()).begin; }
 
-  /// The memory of arrays from other processes counts for the first worker, the memory of totals for the
-  /// first worker of the first slot.
+  /// Returns the bytes of arrays from other processes and, for the first slot, of the totals, if this is the
+  /// first worker; 0 for other workers.
   size_t gradient_bytes(const Worker& worker) const override {
     size_t bytes = slot_ == 0 ? totals_.bytes() : 0;
     for (const auto& bucket : buckets_) bytes += bucket->sum->bytes();
@@ -96,7 +96,7 @@ class ProcessReducer final : public GradientReducer {
     const std::unique_ptr<BackgroundSum<float>> sum;
     Arrivals filled{0}, added{0};  // counts of arrivals of the replicas of this process
   };
-  /// A subtree, which this process adds, of the tree over all replicas.
+  /// A subtree of the tree over all replicas; this process adds the gradients of the subtree.
   struct Node {
     size_t first, replicas;  // index of the first replica in this process, and number of replicas
     SumTree tree;
@@ -119,8 +119,8 @@ class ProcessReducer final : public GradientReducer {
     return parts;
   }
 
-  /// Adds this replica's share of the next buckets, as far as all replicas have filled them. The replica that
-  /// is the last to add its share of a bucket starts the sum over the processes.
+  /// Adds this replica's share of the next buckets, as far as all replicas have filled them. The last replica
+  /// that adds its share of a bucket starts the sum over the processes.
   void add_filled(Worker& worker) {
     Turn& turn = turns_[static_cast<size_t>(worker.rank())];
     for (; turn.next < buckets_.size() && buckets_[turn.next]->filled == turn.arrivals; ++turn.next) {

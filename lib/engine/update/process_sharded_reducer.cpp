@@ -28,7 +28,8 @@ class ProcessShardedReducer final : public ShardedReducer {
 
   std::string_view where() const override { return "in parts, over the processes"; }
 
-  /// A gathered layer, which the replicas share, counts for the first worker.
+  /// Returns the bytes of a gathered layer, which the replicas share, for the first worker; 0 for other
+  /// workers.
   size_t staging_bytes(const Worker& worker) const override {
     return gathers() && worker.rank() == 0 ? staging_bytes_of_one() : 0;
   }
@@ -36,7 +37,8 @@ class ProcessShardedReducer final : public ShardedReducer {
     if (gathers() && worker.rank() == 0) gathered_ = worker.context().allocate(staging_bytes_of_one());
   }
 
-  /// The sums of the buckets over the subtrees of this process and of the others count for the first worker.
+  /// Returns ShardedReducer's bytes. For the first worker, adds the sums that all workers share: one per
+  /// bucket for each subtree (sum_tree.h) of this process and of the other processes.
   size_t gradient_bytes(const Worker& worker) const override {
     const size_t shared = buckets_.size() * (nodes_.size() + nodes_of_others());
     return ShardedReducer::gradient_bytes(worker) +
@@ -61,8 +63,8 @@ class ProcessShardedReducer final : public ShardedReducer {
   }
 
  private:
-  /// Sums of the gradients of a range. `nodes` has a sum over each subtree of this process. Finally, the
-  /// first of them is the sum over all replicas.
+  /// Sums of the gradients of a range. `nodes` has a sum over each subtree of this process. In the end, the
+  /// first sum is the sum over all replicas.
   struct Bucket {
     Range range;
     std::vector<Buffer> nodes;
@@ -110,15 +112,15 @@ class ProcessShardedReducer final : public ShardedReducer {
     if (to) context.copy_to_device(to, gathered, bytes_of_floats(range.size()));
   }
 
-  /// Each replica adds a share of the range over each subtree of this process. Then replica 0 starts the sum
-  /// over the processes.
+  /// Sums the gradients of a range. Each replica adds a share of the range over each subtree of this process;
+  /// then replica 0 starts the sum over the processes.
   void reduce(const Shard& shard, Collective& replicas, Range range, const float* gradient) override {
     if (range.size() == 0) return;
     const int rank = shard.worker->rank();
     Turn& turn = turns_[static_cast<size_t>(rank)];
     if (turn.filled - turn.added == buckets_.size()) add_sum(turn, shard);
     Bucket& bucket = buckets_[turn.filled++ % buckets_.size()];
-    // Waits for all replicas. Each of them has then added the previous sum of this bucket.
+    // Waits for all replicas. Each replica has then added the previous sum of this bucket.
     const std::span<float* const> all = replicas.share_pointers(const_cast<float*>(gradient));
     const Range share = part_of(range.size(), rank, static_cast<int>(all.size()), 16);
     for (size_t node = 0; node < nodes_.size(); ++node) {
@@ -128,7 +130,7 @@ class ProcessShardedReducer final : public ShardedReducer {
                                             all.begin() + static_cast<std::ptrdiff_t>(first + count));
       SumTree(static_cast<int>(count)).add<float>(parts, bucket.nodes[node].f32(), share);
     }
-    replicas.barrier();  // no replica may overwrite gradients that another still reads
+    replicas.barrier();  // no replica may overwrite gradients that another replica still reads
     if (rank == 0) start(bucket, range);
   }
 
@@ -143,8 +145,8 @@ class ProcessShardedReducer final : public ShardedReducer {
     bucket.sum->start(sums);
   }
 
-  /// Waits for the oldest sum that the replica has not added yet, and adds its shard of it to the gradient.
-  /// Replica 0 has started the sum before a barrier that this replica has passed.
+  /// Waits for the oldest sum that the replica has not added yet, and adds the replica's shard of this sum to
+  /// the gradient. Replica 0 has started the sum before a barrier that this replica has passed.
   void add_sum(Turn& turn, const Shard& shard) {
     const Bucket& bucket = buckets_[turn.added++ % buckets_.size()];
     bucket.sum->wait();
@@ -155,7 +157,7 @@ class ProcessShardedReducer final : public ShardedReducer {
   }
 
   World& world_;
-  const std::vector<Range> nodes_;  // subtrees, which this process adds, of the tree over all replicas
+  const std::vector<Range> nodes_;  // subtrees (sum_tree.h) whose gradients this process adds
   Buffer gathered_;                 // memory for a gathered layer (level `parameters`)
   std::array<Bucket, 2> buckets_;
   std::vector<Turn> turns_;  // indexed by replica; each is used by its own thread

@@ -28,7 +28,7 @@ class SharedMemoryReducer final : public GradientReducer {
   std::string_view where() const override { return "in one memory"; }
   GradientReduction reduction() const override { return GradientReduction::reduce_scatter; }
   Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
-  /// On a GPU, the sum is in the buffer of rank 0.
+  /// Returns the share in the buffer of rank 0 for a GPU, and in the worker's own buffer for a CPU.
   float* sum_of(Worker& worker) override {
     return (worker.on_gpu() ? *workers_[0] : worker).gradients() + share_of(worker.rank()).begin;
   }
@@ -74,8 +74,8 @@ class NcclReducer final : public GradientReducer {
   void all_reduce(Worker& worker, Range range) override {
     nccl(worker).all_reduce(worker.gradients() + range.begin, range.size());
   }
-  /// This reduction must be enqueued with the other ones, before the kernels of the update, because the first
-  /// launch of a kernel may wait for another GPU's reduction.
+  /// This reduction must be enqueued with the other reductions, before the kernels of the update, because the
+  /// first launch of a kernel may wait for another GPU's reduction.
   void all_reduce_row_weights(Worker& worker) override {
     worker.context().enqueue_copy(worker.weights(), worker.row_weights(), sizeof(double));
     nccl(worker).all_reduce(worker.weights(), 1);
@@ -101,7 +101,7 @@ class StagedReducer final : public GradientReducer {
   float* sum_of(Worker& worker) override {
     return host_of(worker).gradients() + share_of(worker.rank()).begin;
   }
-  /// Each GPU has a gradient buffer in host memory.
+  /// Returns the bytes of a gradient buffer in host memory for each GPU.
   size_t host_bytes() const override { return gpus_ * whole_bytes(); }
 
   void reduce_scatter(Worker& worker, Collective& replicas) override {

@@ -48,7 +48,7 @@ class HostShardedReducer final : public ShardedReducer {
     std::vector<float> sums(static_cast<size_t>(mine.size()));
     tree.add<float>(parts, sums.data(), {0, mine.size()});
     if (mine.size() > 0) shard.worker->ops().scale_add(to, sums.data(), 1.0f, 1.0f, mine.size());
-    replicas.barrier();  // no rank may overwrite data that another still reads
+    replicas.barrier();  // no rank may overwrite data that another rank still reads
   }
 };
 
@@ -154,8 +154,8 @@ class NcclShardedReducer final : public ShardedReducer {
 
 }  // namespace
 
-/// At most one layer is gathered at a time, and at most a bucket plus one layer, or all statistics, are
-/// reduced.
+/// Returns the size of the staging buffer, in floats. At a time, at most one layer is gathered, and at most a
+/// bucket plus one layer, or all statistics, are reduced.
 int64_t staging_floats(const ParameterLayout& layout, ShardLevel level) {
   if (level < ShardLevel::gradients) return 0;
   std::map<int, int64_t> by_node;

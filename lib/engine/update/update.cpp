@@ -21,8 +21,8 @@ void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
   add_trained(since);
 }
 
-/// Adjacent parameters with the same options form one group, so that one call updates a model without
-/// train.groups.
+/// Divides the parameters into groups. Adjacent parameters with the same options form one group, so that one
+/// call updates a model without train.groups.
 void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   for (const ParameterSlice* slice : layout_.by_offset({0, layout_.trained()})) {
     const ParameterTraining& training = slice->training;
@@ -40,7 +40,8 @@ void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   }
 }
 
-/// Adjacent statistics with the same momentum are updated by one call; gaps between slices contain zeros.
+/// Joins adjacent statistics with the same momentum, which one call updates; gaps between slices contain
+/// zeros.
 void Update::add_statistics() {
   for (const ParameterSlice* slice : layout_.by_offset({layout_.trained(), layout_.with_gradient()})) {
     const float momentum = slice->moving_average.value();
@@ -84,8 +85,8 @@ std::vector<PairwiseTerm> Update::terms(Range range) const {
   return terms;
 }
 
-/// A weight with two or more axes has slots for the means of its rows and columns. Other weights have a slot
-/// for the mean square of each element.
+/// Replaces the gradients in `range` by directions. A weight with two or more axes has slots for the means of
+/// its rows and columns. Other weights have a slot for the mean square of each element.
 void Update::find_factored_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
                                       float* gradient, Range range) const {
   for (const Parameter& parameter : parameters_) {
