@@ -65,7 +65,7 @@ class Branches {
     if (owner < 0 || slots[static_cast<size_t>(owner)] == slot) return 0;
     return static_cast<double>(problem_.nodes[node].parameter_bytes) * problem_.seconds_per_byte;
   }
-  /// Returns when the node's forward would finish on `slot`; the slot is busy until then.
+  /// Returns the time at which the node's forward would end on `slot`; the slot is busy until then.
   double end_of(size_t node, int slot, std::span<const int> slots, std::span<const double> free,
                 std::span<const double> ends) const {
     double begin = std::max(free[static_cast<size_t>(slot)], parameters_seconds(node, slot, slots));

@@ -16,9 +16,9 @@ double bytes_of_batch(const TensorSpec& spec, int64_t batch) {
   return static_cast<double>(batch * spec.shape.elements()) * static_cast<double>(bytes_of(spec.dtype));
 }
 
-/// Returns at how many positions of a sample a kernel is applied. Convolution kernels (rank 4, or 5 for
-/// volumes) are applied once per position of the smaller image: the output, or the input of a transposed
-/// convolution. Other kernels are applied to each row of the input or output, whichever has more.
+/// Returns the number of positions of a sample to which a kernel is applied. Convolution kernels (rank 4, or
+/// 5 for volumes) are applied once per position of the smaller image: the output, or the input of a
+/// transposed convolution. Other kernels are applied to each row of the input or output, whichever has more.
 int64_t places_of(const Graph& graph, const GraphNode& node, const Shape& kernel) {
   const int64_t in = node.inputs.empty() ? 1 : graph.spec(node.inputs[0]).shape.positions();
   const int64_t out = node.outputs[0].shape.positions();

@@ -45,7 +45,8 @@ class Simulation {
   }
 
  private:
-  /// When a stage finished a task, by microbatch; nullopt if it has not finished.
+  /// The time at which a stage finished its task, for each microbatch; nullopt if the stage has not finished
+  /// it.
   using Ends = std::vector<std::optional<double>>;
   struct Done {
     Ends forward, backward;  // ends of each microbatch
@@ -58,7 +59,8 @@ class Simulation {
     return number < ends.size() ? ends[number] : std::nullopt;
   }
 
-  /// Returns when the input of a stage's task is available; nullopt if not known yet.
+  /// Returns the time at which the input of a stage's task is available; nullopt if this time is not known
+  /// yet.
   std::optional<double> input_at(size_t stage, StageTask task) {
     const bool forward = task.kind == TaskKind::forward;
     const bool at_edge = forward ? stage == 0 : stage + 1 == tasks_.size();

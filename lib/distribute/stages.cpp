@@ -35,13 +35,14 @@ class CutSearch {
   }
 
   /// Returns the stage of each node in the cut that minimizes `combine` over all stages' costs; empty if
-  /// there is none. `cost(stage, load)` is negative if the stage cannot have this load or any larger one.
+  /// there is no such cut. `cost(stage, load)` is negative if the stage cannot have this load or any larger
+  /// one.
   template <class Cost, class Combine>
   std::vector<int> best(const Cost& cost, const Combine& combine) const {
     const size_t stages = problem_.devices.size(), n = layers_.size();
     constexpr double kNone = std::numeric_limits<double>::infinity();
     // Indexed by a number of stages and the number of layers in them: the minimal cost of these stages, and
-    // the first layer of the last of them.
+    // the first layer of the last of these stages.
     std::vector<std::vector<double>> least(stages + 1, std::vector<double>(n + 1, kNone));
     std::vector<std::vector<size_t>> begins(stages + 1, std::vector<size_t>(n + 1, 0));
     least[0][0] = 0;

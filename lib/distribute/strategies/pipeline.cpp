@@ -59,7 +59,7 @@ inline const EnumNames<PipelineAcross> names_of<PipelineAcross> = {{PipelineAcro
 
 namespace {
 
-/// Upper limit of microbatches, because a stage may hold the activations of all of them.
+/// Upper limit of microbatches, because a stage may hold the activations of all microbatches.
 constexpr int64_t kMostMicrobatches = 65536;
 /// Number of microbatches per stage if the user sets none. With four, equal stages are idle for less than a
 /// fifth of the time (Huang et al., "GPipe", 2019).

@@ -151,9 +151,9 @@ class Placed final : public Strategy {
     return places;
   }
 
-  /// Fills in missing devices. A node gets the device of its first input; if that has none, the device of its
-  /// first reader; otherwise the first device that is specified for any node. Model inputs get the device of
-  /// their first reader.
+  /// Fills in missing devices. A node gets the device of its first input; if this input has no device, the
+  /// device of the node's first reader; otherwise the first device that is specified for any node. Model
+  /// inputs get the device of their first reader.
   static void place_others(const Graph& graph, Places& places) {
     const std::vector<std::optional<int>> readers = first_readers(graph);
     const auto follow_reader = [&](size_t i) {
