@@ -22,8 +22,8 @@ double cosine_between(double from, double to, double done) {
   return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
-/// Like torch.optim.lr_scheduler.OneCycleLR with two phases and cosine annealing, but without cycling the
-/// momentum.
+/// The schedule of torch.optim.lr_scheduler.OneCycleLR with two phases and cosine annealing, but without
+/// cycling the momentum.
 class OneCycle : public Schedule {
  public:
   explicit OneCycle(const OneCycleOptions& options) : options_(options) {}

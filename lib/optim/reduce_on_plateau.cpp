@@ -25,7 +25,7 @@ struct PlateauState {
   double scale = 1;            // product of all reductions so far
   std::optional<double> best;  // empty before the first finite value
   int64_t wait = 0;            // epochs without improvement
-  int64_t cooldown = 0;        // remaining epochs that are not counted
+  int64_t cooldown = 0;        // remaining epochs of the cooldown, which do not count in `wait`
   std::string watched;         // the value and direction of `best`, from watched()
 
   static PlateauState from(const Json& json) {
