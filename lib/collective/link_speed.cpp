@@ -41,7 +41,7 @@ std::vector<std::vector<std::pair<int, int>>> link_rounds(const std::vector<std:
   for (const int first : firsts)
     if (const std::vector<int>& its = ranks[machines[static_cast<size_t>(first)]]; its.size() > 1)
       rounds[0].emplace_back(its[0], its[1]);
-  // The first machine stays at its place, the others move on by one place after each round.
+  // The first machine stays at its place, the other machines move on by one place after each round.
   constexpr int kNone = -1;
   if (firsts.size() % 2 == 1) firsts.push_back(kNone);
   for (size_t round = 1; round < firsts.size(); ++round) {

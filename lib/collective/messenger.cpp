@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// How long the transport may take to return after a failure. Its calls normally return at once.
+/// The time that the transport may take to return after a failure. Its calls normally return at once.
 constexpr std::chrono::seconds kPatience(1);
 
 }  // namespace
@@ -97,8 +97,8 @@ void Messenger::check() const {
 }
 
 void Messenger::serve() noexcept {
-  // The replicas' threads flush denormals, too. In a run of one process they add the arrays that this thread
-  // adds in a run of several, and both must give the same bits.
+  // The replicas' threads flush denormals, too. In a run of one process, the replicas' threads add the arrays
+  // that this thread adds in a run of several processes, and both must give the same bits.
   cpu::flush_denormals();
   std::vector<Exchange*> running;
   Backoff backoff;
@@ -118,8 +118,8 @@ void Messenger::serve() noexcept {
   }
 }
 
-/// Adds new exchanges to the running ones. Waits for one if none is running. Fails all of them after a
-/// failure. Returns false when the messenger is closing.
+/// Adds new exchanges to the running ones. Waits for a new exchange if none is running. After a failure,
+/// fails all exchanges. Returns false when the messenger is closing.
 bool Messenger::take_new(std::vector<Exchange*>& running) {
   std::unique_lock lock(mutex_);
   if (running.empty()) changed_.wait(lock, [this] { return closing_ || !new_.empty(); });
@@ -148,8 +148,9 @@ bool Messenger::advance(std::vector<Exchange*>& running) {
   return running.size() < before;
 }
 
-/// Interrupts all exchanges because of an error of the transport. The reason is explain_()'s, or the error if
-/// that is empty. After interrupt(), errors of the transport are only a consequence and are ignored.
+/// Interrupts all exchanges because of an error of the transport. The reason is the result of explain_(), or
+/// the error if this result is empty. After interrupt(), errors of the transport are only a consequence and
+/// are ignored.
 void Messenger::note_error(const std::string& error) {
   if (!failure().empty()) return;
   const std::string why = explain_();

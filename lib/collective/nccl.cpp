@@ -67,7 +67,8 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, const ReplicaRanks
   world.broadcast(std::as_writable_bytes(std::span(&id, 1)));
   const auto size = static_cast<int>(gpus.size());
   std::vector<ncclComm_t> communicators(gpus.size());
-  // Calls are grouped, because each waits for all others. A started group must be ended even after an error.
+  // Calls are grouped, because each call waits for all others. A started group must be ended even after an
+  // error.
   ncclResult_t status = ncclGroupStart();
   for (int rank = 0; rank < size && status == ncclSuccess; ++rank) {
     const auto at = static_cast<size_t>(rank);
@@ -94,7 +95,7 @@ class NcclGroup {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   int size() const { return static_cast<int>(communicators_.size()); }
-  /// Returns the rank of the first member of this process among those of all processes.
+  /// Returns the rank of the first member of this process among the members of all processes.
   int first() const { return first_; }
 
   /// Runs call(communicator) on the thread of member `rank`.
@@ -152,7 +153,7 @@ class NcclGroup {
     lock.unlock();
     if (ender_.joinable()) in_time ? ender_.join() : ender_.detach();
     if (aborted_) return;
-    // Calls are grouped, because each waits for all others on this machine.
+    // Calls are grouped, because each call waits for all others on this machine.
     ncclGroupStart();
     for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
     ncclGroupEnd();
@@ -170,8 +171,8 @@ class NcclGroup {
   };
 
   void end_where_aborted() noexcept {
-    // NCCL restores the current device after its calls; without this line that would be GPU 0, and restoring
-    // it would initialize GPU 0 for this thread.
+    // NCCL restores the current device after its calls; without this line, this would be GPU 0, and NCCL
+    // would initialize GPU 0 for this thread.
     cudaSetDevice(first_gpu_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return aborted_ || closing_; });
@@ -228,7 +229,7 @@ class NcclCollective final : public DeviceCollective {
   }
 
   void join() override {
-    // Without a fork, joining would bring a stream into the capture that is not part of it.
+    // Without a fork, joining would add a stream to the capture that must not be part of the capture.
     if (std::exchange(forked_, false)) context_.join_collective();
   }
   void check() override { group_->check(); }

@@ -9,8 +9,8 @@ namespace dtrain {
 namespace {
 
 // Tags of messages. Calls of the thread that owns the replicas are never made at the same time, so they share
-// one tag. Each background sum and each ProcessGather has its own tag, because threads of different processes
-// may make their calls in different orders; so has each channel of ProcessMessages.
+// one tag. Each background sum, each ProcessGather and each channel of ProcessMessages has its own tag,
+// because threads of different processes may make their calls in different orders.
 constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstChannel = 10000,
               kFirstGather = kFirstChannel + World::kChannels,
               kTags = 32000;  // larger tags are for lib/processes
@@ -25,7 +25,7 @@ int take_tag(int& next, int first, int end) {
 
 }  // namespace
 
-/// Calls that wait, one at a time. A failure ends a call at once, although the transport may still use the
+/// Blocking calls, one at a time. A failure ends a call at once, although the transport may still use the
 /// memory of its exchange. So exchanges use copies that this object owns, and no call follows a failure.
 class ProcessWorld::Calls {
  public:
@@ -62,8 +62,8 @@ class ProcessWorld::Calls {
     std::copy(values_.begin(), values_.end(), values.begin());
   }
 
-  /// `nodes`: sums over the nodes of this process (BackgroundSum::start()). Returns the sum over all
-  /// replicas.
+  /// Returns the sum over all replicas. `nodes`: sums over the nodes of this process
+  /// (BackgroundSum::start()).
   std::span<const double> sum(const ReplicaRanks& ranks, std::vector<std::vector<double>> nodes) {
     world_.messenger_.check();
     nodes_ = std::move(nodes);
@@ -95,8 +95,8 @@ class ProcessWorld::Calls {
   }
 
  private:
-  /// Runs an exchange and waits for it. Destroys the previous one, which has finished, because callers check
-  /// first that nothing has failed.
+  /// Runs an exchange and waits for it. Destroys the previous exchange, which has finished, because callers
+  /// check first that nothing has failed.
   void run_this(std::unique_ptr<Exchange> exchange) {
     const Waiting waiting(world_);
     exchange_ = std::move(exchange);
