@@ -148,7 +148,7 @@ std::optional<int> Nvml::nvlinks(Gpu gpu) const {
 std::vector<GpuProcess> Nvml::processes(Gpu gpu) const {
   if (!gpu) return {};
   // The first call fails for lack of space but returns the number of processes; the second leaves room for
-  // new ones.
+  // new processes.
   unsigned count = 0;
   call("nvmlDeviceGetComputeRunningProcesses_v3", gpu, &count, static_cast<Process*>(nullptr));
   std::vector<Process> found(count + 64);

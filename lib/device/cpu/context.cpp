@@ -114,8 +114,8 @@ class CpuContext final : public Context {
     unsigned denormals;
   };
 
-  /// Without pinning, threads are allowed on all cores again: OMP_PROC_BIND or a bound parent thread may have
-  /// restricted them to one core.
+  /// Binds the calling thread. Without pinning, it is allowed on all cores again: OMP_PROC_BIND or a bound
+  /// parent thread may have restricted it to one core.
   void bind(int thread) const {
     cpu::bind_thread(pin_ ? std::vector<int>{cores_[static_cast<size_t>(thread)]} : all_cores_);
   }

@@ -21,13 +21,14 @@ namespace cuda {
 namespace {
 
 /// An element of CMAKE_CUDA_ARCHITECTURES: "90-real" is machine code, "90-virtual" is PTX, "90" is both. A
-/// letter, as in "90a-real", restricts it to GPUs of exactly this capability.
+/// letter, as in "90a-real", restricts the code to GPUs of exactly this capability.
 struct Architecture {
   int capability = 0;
   bool only = false;  // true: the code runs only on this capability
   bool real = true, is_virtual = true;
 
-  /// Machine code runs on GPUs with the same major version and the same or a later minor version.
+  /// Returns whether a GPU can run the machine code: it needs the same major version and the same or a later
+  /// minor version.
   bool has_code_for(int gpu) const {
     if (!real) return false;
     return only ? gpu == capability : gpu / 10 == capability / 10 && gpu >= capability;

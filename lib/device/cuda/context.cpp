@@ -57,7 +57,7 @@ void CudaEvent::synchronize() {
   check(cudaEventSynchronize(event_.get()), "waiting for the GPU", device_);
 }
 
-/// Selects the device, because a query by a thread that has selected none would initialize GPU 0.
+/// Selects the device, because a query by a thread that has selected no device would initialize GPU 0.
 bool CudaEvent::has_completed() const noexcept {
   try {
     const OnDevice on(device_);
@@ -131,7 +131,7 @@ void CudaContext::wait_for(cudaStream_t stream) const {
   check(cudaStreamSynchronize(stream), "waiting for the GPU", index());
 }
 
-/// CUDA detects from each pointer whether it is host or device memory.
+/// Enqueues a copy. CUDA detects from each pointer whether it points to host or device memory.
 void CudaContext::enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) const {
   if (bytes == 0) return;
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream), "copying to or from the GPU", index());

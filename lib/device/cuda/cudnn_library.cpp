@@ -30,8 +30,8 @@ Library::Identity identify_cudnn(const Library& opened) {
   return {dtrain::cuda::library_version_text(version), problem};
 }
 
-/// Opens cuBLASLt and NVRTC first: cuDNN looks them up by file name and gets whatever is already open under
-/// that name. NVRTC compiles some of cuDNN's kernels; without it, cuDNN works without these kernels.
+/// Opens cuBLASLt and NVRTC first: cuDNN looks them up by file name and gets the library that is already open
+/// under that name. NVRTC compiles some of cuDNN's kernels; without it, cuDNN works without these kernels.
 void open_what_cudnn_needs() {
   cublasLtGetVersion();
   try {
