@@ -80,8 +80,8 @@ Side load_side(const std::string& given) {
   return {path, WeightFile::load(path)};
 }
 
-/// If a checkpoint is compared with a file that has other names and axis orders, replaces it by its export to
-/// that format, and returns the run, which owns the weights. Returns null otherwise.
+/// If a checkpoint is compared with a file that has other names and axis orders, replaces the checkpoint by
+/// its export to the format of the file, and returns the run, which owns the weights. Returns null otherwise.
 std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())

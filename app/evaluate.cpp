@@ -112,7 +112,8 @@ void inspect_predictions(const RunConfig& config, const Checkpoint& checkpoint,
   found.errors = Errors{worst->take(), data->has_ids(), data->id_title()};
 }
 
-/// Returns a split that this one is drawn from, or that is drawn from it, or "" if there is none.
+/// Returns the split from which `split` is drawn, or else a split that is drawn from `split`; "" if there is
+/// neither.
 std::string of_the_same_file(const DatasetSpec& dataset, const std::string& split) {
   if (const auto& drawn = dataset.find(split)->drawn) return drawn->of;
   for (const char* name : kSplitNames)

@@ -92,7 +92,7 @@ void check_generate_options(const GenerateOptions& options) {
 /// until all texts before it have ended.
 class TextPrinter final : public TextObserver {
  public:
-  /// `prints`: false if nothing is to be printed.
+  /// `prints`: whether to print the texts.
   TextPrinter(const std::vector<Prompt>& prompts, int64_t samples, bool prints)
       : prompts_(prompts),
         samples_(static_cast<size_t>(samples)),
@@ -175,7 +175,7 @@ Json texts_as_json(const std::vector<Prompt>& prompts, const std::vector<Generat
   return samples;
 }
 
-/// Prints the checkpoint, and why generating is slow if it is.
+/// Prints the checkpoint and, if generating is slow, the reason.
 void print_start(const SavedRun& run, const Decoder& decoder) {
   print_note(without_line_end(checkpoint_as_text(run)));
   if (!decoder.why_no_cache().empty())

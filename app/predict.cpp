@@ -72,8 +72,8 @@ void check_output(const PredictOptions& options, const std::vector<std::string>&
 /// Converts the model's outputs to the numbers that are written.
 class Predictions {
  public:
-  /// `are_of_layers`: true if the graph's outputs are those of --layer; false if they are the model's own,
-  /// which have heads in the configuration.
+  /// `are_of_layers`: true if the graph's outputs are the outputs of --layer; false if they are the model's
+  /// own outputs, which have heads in the configuration.
   Predictions(const SavedRun& run, bool are_of_layers, bool are_probabilities)
       : are_of_layers_(are_of_layers), are_probabilities_(are_probabilities) {
     const RunConfig& config = run.config;
@@ -102,8 +102,8 @@ class Predictions {
     return all;
   }
 
-  /// Converts the model's numbers to those that are written: as float32 in place, or as float64 in `wide` if
-  /// float32 has too few digits.
+  /// Converts the model's numbers to the numbers that are written: as float32 in place, or as float64 in
+  /// `wide` if float32 has too few digits.
   View finish(size_t output, const View& view, std::vector<double>& wide) {
     if (are_of_layers_) return view;
     const std::span<float> values(view.f32(), static_cast<size_t>(view.elements()));
@@ -230,8 +230,8 @@ void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64
   writer.finish();
 }
 
-/// Returns the format of a text file: the one of --format, else the one of the file's extension. On standard
-/// output, the default is the format of the inputs. Returns nullopt for array files.
+/// Returns the format of a text file: the value of --format, else the format of the file's extension. On
+/// standard output, the default is the format of the inputs. Returns nullopt for array files.
 std::optional<TextFormat> text_format_of(const PredictOptions& options, bool reads_json_lines) {
   const std::string ending = std::filesystem::path(options.output_file).extension();
   if (!options.format.empty() && is_array_file(options.output_file))

@@ -1,4 +1,4 @@
-// dtrain report: writes one page that shows a run or compares several.
+// dtrain report: writes one page that shows a run or compares several runs.
 #include "report/report.h"
 
 #include <filesystem>

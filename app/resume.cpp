@@ -19,7 +19,8 @@ struct ResumeOptions : TrainingOptions {
   bool best = false;
 };
 
-/// Returns the directory in which the run continues: its own, or another one that contains no other run.
+/// Returns the directory in which the run continues: its own directory, or another directory that contains no
+/// other run.
 RunDirectory directory_for(const ResumeOptions& options) {
   if (options.directory.empty() && imported_model_at(options.path))
     throw UserError(fmt::format("{}: this is an imported model; give the new run a directory: --output DIR",

@@ -15,17 +15,17 @@ ControlChannel::Progress progress_of(const World& world) {
   return {position.step, position.phase, position.waits};
 }
 
-/// Returns why another process has failed; "" if none has. `transport_failed`: MPI has reported an error,
-/// such as a lost connection. MPI may notice it before the control channel learns which process has failed,
-/// so this function waits for the channel for up to half a second.
+/// Returns the error of another process that has failed; "" if none has failed. `transport_failed`: MPI has
+/// reported an error, such as a lost connection. MPI may notice it before the control channel learns which
+/// process has failed, so this function waits for the channel for up to half a second.
 std::string failure_of_other(const ControlChannel& control, bool transport_failed) {
   const auto failure =
       transport_failed ? control.wait_for_failure(std::chrono::milliseconds(500)) : control.failure();
   return failure ? failure->message : "";
 }
 
-/// Adds the name, step and phase of this process to its own error. The message of another process's failure
-/// already names that process.
+/// Adds the name, step and phase of this process to an error of this process. The message of another
+/// process's failure already names that process.
 std::string complete_error(ControlChannel& control, const std::string& message) {
   const auto failure = control.failure();
   return failure && failure->message == message ? message : control.complete_own_error(message);

@@ -1,4 +1,4 @@
-// dtrain help: shows the commands, or the options of one.
+// dtrain help: shows the commands, or the options of one command.
 #include <memory>
 
 #include "cli/console.h"

@@ -125,7 +125,7 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
   return error;
 }
 
-/// Intercepted because oneDNN maps memory for generated code.
+/// This function is intercepted because oneDNN maps memory for generated code.
 void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   void* const memory = next(next_mmap, "mmap")(address, bytes, protection, flags, file, offset);
   if (memory == MAP_FAILED && errno == ENOMEM && (flags & MAP_ANONYMOUS) && bytes > 0 && bytes < kSmall)

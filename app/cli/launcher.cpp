@@ -16,7 +16,7 @@ namespace {
 
 struct Launcher {
   const char* name;
-  const char* variable;  // the environment variable that it sets to the number of tasks
+  const char* variable;  // the environment variable that the launcher sets to the number of tasks
   const char* one_task;  // the command to start one task
 };
 constexpr std::array kLaunchers{

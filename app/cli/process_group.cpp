@@ -53,8 +53,8 @@ void handle_failure(Processes& processes) {
   std::thread([&processes, code = failure->exit_code] { end_after_process_0(processes, code); }).detach();
 }
 
-/// The thread that hangs may never return, so this process ends without it. Process 0 first sends the error
-/// to the others.
+/// Prints the error and ends this process without waiting for the thread that hangs, because it may never
+/// return. Process 0 first sends the error to the other processes.
 void handle_hang(Processes& processes, const std::string& message) {
   print_error(message);
   processes.transport().abort();
@@ -65,7 +65,7 @@ void handle_hang(Processes& processes, const std::string& message) {
   }).detach();
 }
 
-/// Prints a warning of another process, unless the same one was printed already.
+/// Prints a warning of another process, unless the same warning was printed already.
 void print_warning_of(const Processes& processes, int rank, const std::string& warning) {
   static std::set<std::string> others;  // used on the control channel's thread only
   if (was_printed(warning) || !others.insert(warning).second) return;
@@ -137,7 +137,7 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
 int leave_processes(Processes& processes, int exit_code, const std::string& error) {
   ControlChannel& control = processes.control();
   if (error.empty()) {
-    // After a stop by a signal, the launcher sends SIGTERM to all processes once the first one has ended.
+    // After a stop by a signal, the launcher sends SIGTERM to all processes once the first process has ended.
     ignore_stop_signals();
     if (processes.finish(exit_code)) return exit_code;
   }

@@ -136,7 +136,8 @@ std::string example_of(const Kind& kind) {
   return examples ? fmt::format("{}: {}", kind.name, yaml_text(examples->items().front())) : kind.name;
 }
 
-/// Returns the text of one registry: a section for each type with options, and a table of those without.
+/// Returns the text of one registry: a section for each type with options, and a table of the types without
+/// options.
 std::string registry_section(const Json& registry, const std::vector<std::string>& common_keys = {}) {
   std::string sections, plain;
   for (const Kind& kind : kinds_in(registry)) {
@@ -306,7 +307,7 @@ class Reference {
     return text;
   }
 
-  /// Returns the keys of a split that takes samples from another one.
+  /// Returns the keys of a split that takes samples from another split.
   std::string drawn_split() const {
     std::string text = "Keys of `split`:\n\n";
     for (const Json& choice : definitions_.at("split").at("anyOf").items())

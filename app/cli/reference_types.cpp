@@ -59,8 +59,8 @@ std::string reference_text(const std::string& target) {
   return noun;
 }
 
-/// Describes the alternatives; `range` applies to those that are numbers. Omits null, which means that the
-/// key is absent.
+/// Describes the alternatives; `range` applies to the alternatives that are numbers. Omits null, which means
+/// that the key is absent.
 std::string choices_text(const Json& choices, const std::string& range) {
   std::vector<std::string> texts;
   const auto text_of = [&](const Json& choice) {

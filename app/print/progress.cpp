@@ -200,7 +200,7 @@ class BarProgress final : public EpochProgress {
     return "[" + std::string(done, '=') + std::string(width - done, ' ') + "]";
   }
 
-  /// Colors the text from the opening bracket at `start` to the closing one green.
+  /// Colors the text from the opening bracket at `start` to the closing bracket green.
   static std::string colour_bar(std::string line, size_t start) {
     line.insert(line.find(']', start) + 1, "\x1b[0m");
     return line.insert(start, "\x1b[32m");

@@ -34,7 +34,7 @@ std::optional<int64_t> number_of(const std::string& folder, const std::string& n
                                                                                     : std::nullopt;
 }
 
-/// Returns true if `name` is the name in the run's configuration. The folder's name does not tell: runs/a-2
+/// Returns true if `name` is the name in the run's configuration. The folder's name is ambiguous: runs/a-2
 /// may be the second run of a.yaml or the first run of a-2.yaml.
 bool has_name(const RunDirectory& directory, const std::string& name) {
   const std::string path = directory.path() + "/config.yaml";

@@ -11,7 +11,7 @@ namespace dtrain {
 namespace {
 
 /// Returns the mean utilization of this process's GPUs in percent, or nullopt if the driver does not report
-/// which GPUs it uses, as in a container.
+/// which GPUs this process uses, as in a container.
 std::optional<double> mean_of_own(const GpuWatch& watch) {
   double sum = 0;
   int count = 0;
