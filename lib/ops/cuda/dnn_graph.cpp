@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kPreparing = "preparing an operation of cuDNN";
 
-// Names for describing a device without a handle. cuDNN's headers have them from version 9.8 on.
+// Names for describing a device without a handle. cuDNN's headers have these names from version 9.8 on.
 constexpr auto kDeviceDescriptor = static_cast<cudnnBackendDescriptorType_t>(38);
 constexpr auto kDeviceJson = static_cast<cudnnBackendAttributeName_t>(2702);
 constexpr auto kHeuristicsDevice = static_cast<cudnnBackendAttributeName_t>(204);

@@ -40,7 +40,7 @@ struct EmbeddingForward {
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kRounds = 2;  // indices that a thread scans for one list
-constexpr int kAhead = 16;  // elements that a thread loads before it adds the first
+constexpr int kAhead = 16;  // elements that a thread loads before it adds the first element
 // All warps of a block share one row of each list with at least this many entries.
 constexpr int kSharing = kWarp;
 
@@ -69,8 +69,8 @@ struct Indices {
 };
 
 /// Lists the block's rows among the indices of all threads, in the order of the indices, and returns their
-/// number. The new list may overwrite the old one: after the first barrier, all threads have read the old
-/// one.
+/// number. The new list may overwrite the old list: after the first barrier, all threads have read the old
+/// list.
 __device__ inline int list_rows(Listed& listed, const Indices& indices, int64_t table_rows) {
   const auto thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, warp = thread / kWarp;
   unsigned mine[kRounds];
@@ -97,10 +97,10 @@ __device__ inline int list_rows(Listed& listed, const Indices& indices, int64_t 
   return count;
 }
 
-/// Returns the row that occurs most often in a sample of kWarp entries; among equally frequent rows, the one
+/// Returns the row that occurs most often in a sample of kWarp entries; among equally frequent rows, the row
 /// with the greatest index. The sample is spread over the list at uneven distances, because sentences of
-/// equal length may all begin with the same word. All threads of the block must call it. The list must have
-/// at least kWarp entries.
+/// equal length may all begin with the same word. All threads of the block must call this function. The list
+/// must have at least kWarp entries.
 __device__ inline int32_t most_frequent(Listed& listed, int count) {
   if (threadIdx.x < kWarp) {
     const auto i = static_cast<int>(threadIdx.x);

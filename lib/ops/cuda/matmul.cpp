@@ -34,7 +34,7 @@ MatrixLayout make_layout(cudaDataType_t type, int64_t rows, int64_t columns) {
   return MatrixLayout(layout);
 }
 
-/// cuBLASLt's matrices are column-major, so our row-major matrices are seen as their transposes. The call
+/// cuBLASLt's matrices are column-major, so it reads our row-major matrices as their transposes. The call
 /// computes C^T = op(B)^T op(A)^T. Its bias has one element per row of C^T, that is, per column of C.
 ///
 /// cuBLASLt adds the bias but never applies relu: its epilogue computes max(x, 0), which may turn NaN into 0.
@@ -126,7 +126,8 @@ class CudaMatmul final : public Matmul {
     return preference;
   }
 
-  /// Selects the first algorithm that cuBLASLt's heuristics propose. Returns false if they find none.
+  /// Selects the first algorithm that cuBLASLt's heuristics propose. Returns false if the heuristics find
+  /// none.
   bool choose(cublasLtEpilogue_t epilogue) {
     CudaContext& context = ops_.context();
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Returns a number of blocks larger than the device runs at once, so that blocks that end early are
-/// replaced; at most 8 * 1024, the size of `partials`.
+/// Returns more blocks than the device runs at once, so that new blocks replace blocks that end early; at
+/// most 8 * 1024, the size of `partials`.
 unsigned many_blocks(int64_t threads, int multiprocessors) {
   return blocks_for(threads, kThreads, std::min(4 * multiprocessors, 1024));
 }

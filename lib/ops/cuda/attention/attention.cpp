@@ -64,8 +64,8 @@ class AlignedArrays {
   size_t bytes_ = 0;
 };
 
-/// Attention by cuDNN; passes without a cuDNN plan use our own kernels. Both define logsumexp in the same
-/// way, so each pass may be computed by either.
+/// Attention by cuDNN; passes without a cuDNN plan use our own kernels. cuDNN and these kernels define
+/// logsumexp in the same way, so either may compute each pass.
 class DnnBackedAttention final : public Attention {
  public:
   DnnBackedAttention(CudaOps& ops, const AttentionSpec& spec, std::shared_ptr<const AttentionPlan> plan)

@@ -29,7 +29,7 @@ enum Id : int64_t {
   kDiffQuery,
   kDiffKey,
   kDiffValue,
-  // The following ids are those of numbers, which are passed by value.
+  // The following ids are ids of numbers, which are passed by value.
   kScale,
   kHidden,
   kOne,
@@ -88,8 +88,8 @@ class AttentionGraph {
     const Tensor key_rows = tensor(kVirtual, type_, {s_.batch, s_.kv_heads, s_.keys, s_.key_dim},
                                    row_strides(s_.keys, s_.key_dim, s_.key_step()));
     reshape(key, key_rows);
-    // The sums in float32 tell cuDNN to add the tiles' contributions directly to them. With a result in the
-    // compute type, it would store a product of all queries and keys.
+    // Because the sums are float32, cuDNN adds the tiles' contributions directly to them. With a result in
+    // the compute type, cuDNN would store a product of all queries and keys.
     const Tensor sums = tensor(kQuerySums, CUDNN_DATA_FLOAT, {s_.batch, s_.heads, s_.queries, s_.key_dim},
                                {s_.heads * s_.queries * s_.key_dim, s_.queries * s_.key_dim, s_.key_dim, 1});
     multiply(diff_scores, key_rows, sums);

@@ -73,7 +73,7 @@ class ProductConvolution final : public Convolution {
   std::unique_ptr<Matmul> forward_, data_, filter_;
 };
 
-constexpr size_t kAlignment = 256;  // alignment of cuDNN's workspace, the same as that of allocations
+constexpr size_t kAlignment = 256;  // alignment of cuDNN's workspace and of allocations
 
 size_t aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -82,7 +82,7 @@ size_t aligned(size_t bytes) {
 /// A convolution by cuDNN; directions without a cuDNN engine use our own kernels. Both the forward and the
 /// data gradient's call read the kernel in cuDNN's order. If cuDNN computes both, the converted kernel is in
 /// the saved memory; otherwise it is in scratch memory. The kernel's gradient is always in scratch memory. A
-/// workspace follows in scratch memory if a plan needs a larger one than the context's.
+/// workspace follows in scratch memory if a plan needs a larger workspace than the context's.
 class DnnBackedConvolution final : public Convolution {
  public:
   DnnBackedConvolution(CudaOps& ops, const ConvolutionSpec& spec)

@@ -219,8 +219,8 @@ DepthwiseGeometry turned_round(const DepthwiseGeometry& g) {
   return turned;
 }
 
-/// Calls use(K, S) with constants and returns true for kernels and strides that have their own instances;
-/// returns false for others.
+/// For kernels and strides that have their own instances, calls use(K, S) with constants and returns true;
+/// otherwise returns false.
 template <class Use>
 bool with_common(const DepthwiseGeometry& g, Use&& use) {
   const bool square = g.kernel_height == g.kernel_width && g.stride_height == g.stride_width;

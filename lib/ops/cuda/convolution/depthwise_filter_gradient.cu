@@ -11,10 +11,10 @@ namespace {
 
 constexpr int kFilterThreads = 256;
 
-/// How blocks share the work. `across` threads (a power of 2, at most a warp) cover N filters each; the other
-/// rows of threads take further pixels. blockIdx.x counts groups of kTaps elements of a kernel's row, so that
-/// blocks of the same pixels run at about the same time; blockIdx.y counts tiles of filters, blockIdx.z parts
-/// of the pixels.
+/// The division of the work among blocks. `across` threads (a power of 2, at most a warp) cover N filters
+/// each; the other rows of threads take further pixels. blockIdx.x counts groups of kTaps elements of a
+/// kernel's row, so that blocks of the same pixels run at about the same time; blockIdx.y counts tiles of
+/// filters, blockIdx.z parts of the pixels.
 struct FilterTiling {
   int across;
   unsigned groups, tiles, parts;
@@ -166,8 +166,8 @@ int64_t weights_of(const DepthwiseGeometry& g) {
 
 }  // namespace
 
-/// Returns the bytes that suffice for both access widths: the narrower one has more tiles and therefore fewer
-/// parts.
+/// Returns the bytes that suffice for both access widths: the narrower access has more tiles and therefore
+/// fewer parts.
 size_t DepthwiseConvolution::scratch_bytes() const {
   if (!spec_.training) return 0;
   unsigned parts = 0;

@@ -60,7 +60,7 @@ struct Geometry {
     return place_of(k, kernel_depth, kernel_height, kernel_width, 1);
   }
   /// Returns the index of the first channel of the source pixel that kernel element `k` reads for output
-  /// pixel `at`; -1 if it is in the padding.
+  /// pixel `at`; -1 if the pixel is in the padding.
   __device__ int64_t src_at(const Place& at, const Place& k) const {
     const int64_t z = at.z * stride_depth + k.z * dilation_depth - front;
     const int64_t y = at.y * stride_height + k.y * dilation_height - top;

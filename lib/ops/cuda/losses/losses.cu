@@ -1,4 +1,4 @@
-// Losses, fused with their gradients. A warp processes a row; if rows are long, a block does.
+// Losses, fused with their gradients. A warp processes a row; if rows are long, a block processes a row.
 #include <limits>
 
 #include "ops/cuda/cuda_ops.h"
@@ -67,7 +67,8 @@ __device__ double sparse_logits_row(const Group& group, const T* x, int32_t k, f
   return static_cast<double>(math::log(total)) + static_cast<double>(most - chosen);
 }
 
-/// A row's target distribution; with Spread, part of it is spread over all classes (label smoothing).
+/// A row's target distribution; with Spread, part of the distribution is spread over all classes (label
+/// smoothing).
 template <bool Spread>
 struct DenseTarget {
   const float* t;
@@ -81,7 +82,7 @@ struct DenseTarget {
     }
   }
 };
-/// A target class with label smoothing: part of it is spread over all classes.
+/// A target class with label smoothing: part of the target is spread over all classes.
 struct SpreadClass {
   int64_t k;
   float kept, spread;

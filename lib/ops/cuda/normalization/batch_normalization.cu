@@ -174,7 +174,7 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
       : passes_(passes), channels_(channels), replicas_(replicas) {}
 
   size_t scratch_bytes() const override { return passes_.scratch_bytes(); }
-  /// Returns the size of what forward saves: the number of rows of all replicas as a double, followed by the
+  /// Returns the bytes that forward saves: the number of rows of all replicas as a double, followed by the
   /// statistics that plain batch normalization saves.
   size_t saved_bytes() const override { return sizeof(double) + passes_.kept_bytes(); }
 

@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kGroupThreads)
     const int64_t first = extent.first(group), channel = extent.first_channel(group);
     const T* const x = src + first;
     T* const y = dst + first;
-    // A value of the group is subtracted from the others before they are summed, so that the mean is accurate
-    // even if the values are large.
+    // The first value of the group is subtracted from all values before they are summed, so that the mean is
+    // accurate even if the values are large.
     const float middle = to_float(x[0]);
     float total = 0.0f, squares = 0.0f;
     extent.each_element([&](int64_t i, int64_t) { total += to_float(x[i]) - middle; });

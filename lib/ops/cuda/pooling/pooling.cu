@@ -187,8 +187,8 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Geometry g, const T* 
 }
 
 /// A block computes output pixel blockIdx.y (and further ones) for tile blockIdx.x of N * `across` channels.
-/// `across` (a power of 2) adjacent threads cover the channels, N each; the rows of threads share the
-/// window's pixels. Their results are merged in a fixed order.
+/// `across` (a power of 2) adjacent threads cover the channels, N channels each; the rows of threads share
+/// the window's pixels. The results of the threads are merged in a fixed order.
 template <int N, class Pooled, class T, class Index>
 __global__ void __launch_bounds__(kSharingThreads, 1)
     shared_window_kernel(Geometry g, int across, const T* src, T* dst, Index* saved) {
