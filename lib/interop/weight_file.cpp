@@ -121,7 +121,7 @@ std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWei
   return all;
 }
 
-/// Replaces the name of a module by that of its layer: "block_conv.weight" becomes "block/conv.weight".
+/// Replaces the name of a module by the name of its layer: "block_conv.weight" becomes "block/conv.weight".
 /// Modules may be nested. Returns nullopt for an array that belongs to no module.
 std::optional<std::string> name_in_layer(const Json& layers, const std::string& name) {
   for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))

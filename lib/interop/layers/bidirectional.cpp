@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns a layer, {kind: options}, with all of its options; null if it is invalid.
+/// Returns a layer, {kind: options}, with all of its options; null if the layer is invalid.
 ConfigNode resolved_layer(const ConfigNode& layer) {
   Diagnostics mistakes;
   return registry<Layer>().parse(layer, mistakes).resolved;
@@ -30,8 +30,8 @@ ConfigNode mirrored_layer(const ConfigNode& layer) {
   return ConfigNode::mapping({ConfigNode::entry(kind.text(), options.with("go_backwards", opposite))});
 }
 
-/// Converts the options to Keras's config. Keras sets go_backwards in both layers if the forward layer has it
-/// and the config has no backward_layer.
+/// Converts the options to Keras's config. Keras sets go_backwards in both layers if the forward layer has
+/// this option and the config has no backward_layer.
 KerasLayerConfig bidirectional_to_keras(const ConfigNode& options) {
   const std::string& mode = options.find("merge_mode")->text();
   const ConfigNode layer = resolved_layer(*options.find("layer"));

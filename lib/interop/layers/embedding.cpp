@@ -17,7 +17,7 @@ void embedding_to_onnx(OnnxLayer& layer) {
       ExportLayout::channels_last);
   if (!layer.needs_mask()) return;
   // Index 0 is padding, and no index is negative. The indices are float32, because float16 cannot represent
-  // all of them.
+  // all indices.
   const std::string indices = layer.add("Cast", {layer.input(0, ExportLayout::channels_last)},
                                         {{"to", static_cast<int64_t>(OnnxType::float32)}});
   layer.set_mask(layer.add("Where", {layer.add("LessOrEqual", {indices, layer.float32({0})}),
@@ -43,7 +43,7 @@ ConfigNode embedding_from_keras(KerasLayerReader& reader) {
 
 /// Sets the features of masked steps to 0.
 void masking_to_onnx(OnnxLayer& layer) {
-  layer.ignore_masks();  // masking ignores the mask of its input and creates a new one
+  layer.ignore_masks();  // masking ignores the mask of its input and creates a new mask
   const std::string x = layer.input(0, ExportLayout::channels_last), zero = layer.constant(0),
                     one = layer.constant(1),
                     value = layer.constant(static_cast<float>(layer.options().at("mask_value").as_double()));
@@ -60,7 +60,7 @@ void masking_to_onnx(OnnxLayer& layer) {
 }
 
 void masking_to_torch(TorchLayer& layer) {
-  layer.ignore_masks();  // masking ignores the mask of its input and creates a new one
+  layer.ignore_masks();  // masking ignores the mask of its input and creates a new mask
   const std::string x = layer.input(0, ExportLayout::channels_last);
   const std::string is_valid =
       fmt::format("({} != {}).any(-1", x, layer.options().at("mask_value").as_double());

@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// The least norm by which Keras divides; smaller norms are replaced by it.
+/// The least norm by which Keras divides; Keras replaces smaller norms by this norm.
 constexpr float kKerasEpsilon = 1e-7f;
 
 /// Returns the axis of the batch along which the inputs are concatenated.
@@ -119,7 +119,7 @@ DotInput dot_input(const FormatLayer& layer, size_t input) {
   return {axis, shape.elements() / columns, columns, static_cast<size_t>(batch_rank)};
 }
 
-/// Returns an input as [batch, rows, columns], normalized if the layer does so.
+/// Returns an input as [batch, rows, columns], normalized if the layer has `normalize`.
 std::string onnx_dot_rows(OnnxLayer& layer, size_t number) {
   const DotInput input = dot_input(layer, number);
   std::string x = layer.input(number, ExportLayout::channels_last);
@@ -145,7 +145,7 @@ void dot_to_onnx(OnnxLayer& layer) {
                    ExportLayout::channels_last);
 }
 
-/// Returns an input as [batch, rows, columns], normalized if the layer does so.
+/// Returns an input as [batch, rows, columns], normalized if the layer has `normalize`.
 std::string torch_dot_rows(TorchLayer& layer, size_t number) {
   const DotInput input = dot_input(layer, number);
   const std::string x = layer.input(number, ExportLayout::channels_last);

@@ -16,7 +16,7 @@ namespace dtrain {
 namespace {
 
 /// Converts the options to Keras's config. Keras before 2.12 does not know `synchronized`, and Keras 3
-/// supports it only with TensorFlow, so the config has the key only if it is true.
+/// supports it only with TensorFlow, so the config has this key only if the option is true.
 KerasLayerConfig batch_normalization_to_keras(const ConfigNode& options) {
   const bool synchronized = to_json(*options.find("synchronized")).as_bool();
   constexpr std::string_view kSynchronized[] = {"synchronized"};

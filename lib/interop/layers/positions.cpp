@@ -62,8 +62,8 @@ void complete_sinusoidal(const Graph&, const GraphNode& node, Json& config) {
   config.set("scale", 1.0).set("offset", keras_sinusoids(shape[0], shape[1], wavelength));
 }
 
-/// Returns a layer of this class without options: LayerFormats::complete_keras adds them, because they depend
-/// on the shape of the input.
+/// Returns a layer of this class without options: LayerFormats::complete_keras adds the options, because they
+/// depend on the shape of the input.
 std::function<KerasLayerConfig(const ConfigNode&)> completed_layer(const std::string& class_name) {
   return [class_name](const ConfigNode&) { return KerasLayerConfig{class_name, Json::object()}; };
 }

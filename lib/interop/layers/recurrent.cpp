@@ -86,7 +86,7 @@ std::vector<float> gates_first(std::span<const float> values, int64_t units,
   return result;
 }
 
-/// ONNX's operator of a recurrent layer, and the order of its gates in terms of Keras's.
+/// ONNX's operator of a recurrent layer, and the order of its gates in terms of Keras's gates.
 struct OnnxRecurrence {
   const char* op;
   std::vector<int64_t> gates;

@@ -11,7 +11,7 @@ namespace {
 using Row = std::vector<std::pair<std::string, OnnxOperator>>;
 
 /// Returns the strides of an array of shape `from` that is broadcast to shape `to`, for each axis of `to`; 0
-/// for axes along which it repeats.
+/// for axes along which the array repeats.
 std::vector<int64_t> broadcast_steps(const Shape& from, const Shape& to) {
   std::vector<int64_t> steps(to.rank(), 0);
   int64_t stride = 1;

@@ -35,8 +35,8 @@ int64_t attribute_or(const std::vector<int64_t>& values, size_t at, int64_t othe
   return at < values.size() ? values[at] : otherwise;
 }
 
-/// Returns the window over the call's input, from the node's attributes. Without kernel_shape, the size is
-/// that of `kernel`.
+/// Returns the window over the call's input, from the node's attributes. Without kernel_shape, the window has
+/// the size of `kernel`.
 Axes window_axes(const OnnxCall& call, const Shape& kernel, bool is_transposed) {
   const Shape& image = call.input(0).shape;
   const size_t rank = image.rank() - 2;

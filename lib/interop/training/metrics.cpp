@@ -105,7 +105,7 @@ Json mean_iou(const MetricInUse& in) {
 }
 
 /// Number of thresholds for Keras if the configuration has the default. Keras spaces them evenly in the
-/// probability, so dtrain's default, which is for logarithmic buckets, would not suit it.
+/// probability, so dtrain's default, which is for logarithmic buckets, would not suit Keras.
 constexpr int64_t kKerasThresholds = 4096;
 
 Json auc(const MetricInUse& in) {

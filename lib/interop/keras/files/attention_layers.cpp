@@ -159,7 +159,8 @@ class AttentionWriter {
   }
 
   /// Adds softmax(query * key / sqrt(key_dim)) * value. `result`: its shape. The path from the product of
-  /// queries is at least as long as that from the product of keys: Keras numbers the layers by these lengths.
+  /// queries is at least as long as the path from the product of keys: Keras numbers the layers by these
+  /// lengths.
   Tensor weighted_sum(const Tensor& query, const Tensor& key, const Tensor& value, const Shape& result) {
     const Shape shape{its_.heads, query.shape[0], key.shape[0]};
     const double scale = 1 / std::sqrt(static_cast<double>(its_.key_dim));

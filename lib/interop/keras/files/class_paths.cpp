@@ -7,7 +7,7 @@
 namespace dtrain {
 
 std::string keras_snake_case(std::string_view name) {
-  // Keras exports this class by a shorter name than the one that it uses in files.
+  // Keras exports this class by a shorter name than the name in files.
   if (name == "GroupQueryAttention") name = "GroupedQueryAttention";
   std::string snake;
   for (size_t i = 0; i < name.size(); ++i) {

@@ -21,7 +21,7 @@ bool is_model_class(std::string_view name) {
   return std::find(kModels.begin(), kModels.end(), name) != kModels.end();
 }
 
-/// Parses the layers and calls of one model, without those of models within it.
+/// Parses the layers and calls of one model, without the layers and calls of models within it.
 class ModelParser {
  public:
   explicit ModelParser(std::string where) : where_(std::move(where)) {}
@@ -217,7 +217,7 @@ class ModelParser {
   }
 
   /// Renumbers calls from 0. Keras 2 may count a model's calls from 1, because creating the model counts as a
-  /// call. Keras 3 does so in the lists of inputs and outputs only.
+  /// call. Keras 3 counts from 1 in the lists of inputs and outputs only.
   void number_calls_from_zero() {
     if (is_keras_3_)
       for (KerasTensor& output : result_.outputs)

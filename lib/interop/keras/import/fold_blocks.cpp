@@ -219,7 +219,8 @@ class BlockFolder {
     return written;
   }
 
-  /// Returns the folded model with the new names; nullopt unless its graph equals that of the flat model.
+  /// Returns the folded model with the new names; nullopt unless its graph equals the graph of the flat
+  /// model.
   std::optional<FoldedModel> checked(ConfigNode model) const {
     Diagnostics diagnostics;
     std::optional<Graph> graph = parse_model(model, diagnostics);

@@ -114,8 +114,8 @@ class Renamer {
   }
 
  private:
-  /// Returns the data format of the first layer that specifies it; "" if none does. Padding, cropping and
-  /// upsampling layers do not specify it.
+  /// Returns the data format of the first layer that specifies it; "" if no layer specifies it. Padding,
+  /// cropping and upsampling layers do not specify it.
   static std::string find_data_format(const Json& model) {
     const Json* config = value_at(model, "config");
     const Json* list = config && config->is_array() ? config : config ? value_at(*config, "layers") : nullptr;

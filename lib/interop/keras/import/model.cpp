@@ -37,7 +37,7 @@ std::string allowed_name(const std::string& name) {
   return allowed.empty() ? "layer" : allowed;
 }
 
-/// Returns a layer's options without those that have default values, in the order of the reference.
+/// Returns the options of a layer that do not have default values, in the order of the reference.
 ConfigNode without_defaults(const std::string& kind, const ConfigNode& options) {
   const ConfigNode name = ConfigNode::scalar(kind);
   const auto resolved = [&](const ConfigNode& some) {

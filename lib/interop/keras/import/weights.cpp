@@ -179,7 +179,7 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
   return best;
 }
 
-/// Orders a layer's weights by name if the names are those of its parameters; otherwise keeps the file's
+/// Orders a layer's weights by name if they have the names of its parameters; otherwise keeps the file's
 /// order.
 std::vector<const KerasWeight*> in_order(const GraphNode& node, std::vector<const KerasWeight*> weights) {
   std::vector<const KerasWeight*> ordered;
