@@ -14,8 +14,8 @@ namespace {
 constexpr int kMostLayers = 100'000;
 constexpr size_t kMostErrors = 1000;      // no more layers are added after this many errors
 constexpr size_t kMostSuggestions = 100;  // each suggestion compares with every name, which is slow
-/// Most elements of an embedding's table. Other arrays have a lower limit, because libraries compute with
-/// them.
+/// Maximum number of elements of an embedding's table. Other arrays have a lower limit, because libraries
+/// compute with them.
 constexpr int64_t kMostTableElements = int64_t{1} << 40;
 
 }  // namespace

@@ -27,7 +27,7 @@ Json layer_schema() {
 }
 
 /// Returns the schema of a use of a block: its name, or an object with one key. The names of blocks and
-/// parameters are not checked: each file defines its own.
+/// parameters are not checked: each file defines its own names.
 Json block_use_schema() {
   Json reserved = Json::array();
   for (const std::string& name : registry<Layer>().names()) reserved.push(name);

@@ -17,8 +17,8 @@ struct ScalingOptions {
   Distribution distribution = Distribution::truncated_normal;
 };
 
-/// The standard deviation of a standard normal distribution truncated at two deviations. Like Keras, the
-/// truncated normal initializer divides by it.
+/// The standard deviation of a standard normal distribution truncated at two deviations. As in Keras, the
+/// truncated normal initializer divides by this deviation.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
 /// Keras's VarianceScaling: a variance of scale / fan keeps the magnitude of activations equal across layers.

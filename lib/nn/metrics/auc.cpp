@@ -129,8 +129,8 @@ class Auc : public ScoredMetric<Auc> {
     return count == 0 ? kNoValue : sum / count;
   }
 
-  /// Returns the interpretation of scores, which is that of the loss unless `from_logits` is given. If the
-  /// loss takes no logits, the type of the targets decides between logits of a softmax and of a sigmoid.
+  /// Returns the interpretation of scores: the interpretation of the loss, unless `from_logits` is given. If
+  /// the loss takes no logits, the type of the targets decides between logits of a softmax and of a sigmoid.
   CountSpec::Scores scores(int64_t columns, bool sparse) const {
     const CountSpec::Scores by_loss = reading().counted(columns);
     const bool logits = options_.from_logits.value_or(reading().is_logits(columns));

@@ -73,7 +73,7 @@ double as_it_is(double mean) {
   return mean;
 }
 
-/// A cross-entropy, or its exponential. If `from_logits` is not given, it is taken from the output's loss.
+/// A cross-entropy, or its exponential. If `from_logits` is not given, the output's loss determines it.
 class CrossEntropyMetric : public MeanOfLoss {
  public:
   CrossEntropyMetric(std::string loss, const CrossEntropyMetricOptions& options, Finish finish)

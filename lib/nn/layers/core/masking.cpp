@@ -64,7 +64,7 @@ class Masking : public LayerWith<MaskingOptions> {
     return std::make_unique<PreparedMasking>(request, static_cast<float>(options_.mask_value));
   }
 
-  /// The layer ignores the mask of its input and creates a new one, as in Keras.
+  /// The layer ignores the mask of its input and creates a new mask, as in Keras.
   MaskRule mask_rule() const override { return MaskRule::read; }
   std::optional<float> padding() const override { return static_cast<float>(options_.mask_value); }
 };

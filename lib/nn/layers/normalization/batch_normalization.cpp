@@ -149,11 +149,12 @@ class PreparedTraining : public PreparedByBatch {
   size_t scratch_of_op_;
 };
 
-/// Normalizes by the statistics of the rows that are not masked, of all replicas or of one: each replica
-/// computes the moments of its rows, an all-gather exchanges them, and each replica combines all of them.
-/// Gradients of gamma and beta cover the replica's rows only; gradient synchronization sums them like all
-/// other gradients. A single replica needs no collective but uses the same operations, so that rounding
-/// differs as little as possible: a subsequent relu may amplify a difference in the last bit.
+/// Normalizes by the statistics of the rows that are not masked, of all replicas or of one replica: each
+/// replica computes the moments of its rows, an all-gather exchanges the moments, and each replica combines
+/// the moments of all replicas. Gradients of gamma and beta cover the replica's rows only; gradient
+/// synchronization sums them like all other gradients. A single replica needs no collective but uses the same
+/// operations, so that rounding differs as little as possible: a subsequent relu may amplify a difference in
+/// the last bit.
 class PreparedSynchronized : public PreparedByBatch {
  public:
   /// `replicas`: null if the statistics are those of this replica's rows.

@@ -14,7 +14,7 @@ namespace {
 /// A recurrent layer as an option: {lstm: {units: 3}}.
 struct RecurrentKind {
   Configured<Layer> layer;
-  /// Returns the layer; null if it is not recurrent.
+  /// Returns the layer; null if the layer is not recurrent.
   const RecurrentLayer* get() const { return dynamic_cast<const RecurrentLayer*>(layer.value.get()); }
 };
 
@@ -36,7 +36,7 @@ struct Codec<RecurrentKind> {
     return out.get() || report_unexpected(node, where, "lstm, gru or simple_rnn", diagnostics);
   }
   static ConfigNode write(const RecurrentKind& value) { return value.layer.resolved; }
-  /// Returns a reference to the schema of layers, because that schema contains this one.
+  /// Returns a reference to the schema of layers, because that schema contains this schema.
   static Json schema() { return Json::object().set("$ref", "#/$defs/layer"); }
 };
 
@@ -152,7 +152,7 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
   }
 
   /// Returns the elements that belong to one direction from a list with one element per input: the element of
-  /// the sequences, then those of the direction's initial states, if any.
+  /// the sequences, then the elements of the direction's initial states, if any.
   template <class List>
   std::vector<typename List::value_type> inputs_of(size_t d, const List& all) const {
     std::vector<typename List::value_type> own = {all[0]};

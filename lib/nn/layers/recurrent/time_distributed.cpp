@@ -27,7 +27,7 @@ struct Codec<LayerOption> {
     return static_cast<bool>(out.layer);
   }
   static ConfigNode write(const LayerOption& value) { return value.layer.resolved; }
-  /// Returns a reference to the schema of layers, because that schema contains this one.
+  /// Returns a reference to the schema of layers, because that schema contains this schema.
   static Json schema() { return Json::object().set("$ref", "#/$defs/layer"); }
 };
 

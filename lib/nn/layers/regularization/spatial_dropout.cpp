@@ -42,7 +42,7 @@ class PreparedSpatialDropout : public PreparedRandom {
   int64_t channels_, pixels_;
 };
 
-/// `kAxes`: number of axes of the inputs; the last one is the axis of the channels.
+/// `kAxes`: number of axes of the inputs; the last axis is the axis of the channels.
 template <size_t kAxes>
 class SpatialDropout : public LayerWith<SpatialDropoutOptions> {
  public:

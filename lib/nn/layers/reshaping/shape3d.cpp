@@ -54,7 +54,7 @@ struct UpSampling3DOptions {
   }
 };
 
-/// An operation from one array to another, and its backward.
+/// An operation from one array to another, and the corresponding backward operation.
 struct Step {
   std::function<void(const void*, void*)> forward, backward;
 };
