@@ -124,8 +124,8 @@ class LayoutChooser {
   CompileState& step_;
   Program& program_;
   IdVector<ValueId, int64_t> defined_;
-  /// Index of the instruction whose operands are replaced. While the model's outputs are replaced, it is the
-  /// number of instructions.
+  /// Index of the instruction whose operands are replaced. While the model's outputs are replaced, this is
+  /// the number of instructions.
   size_t at_ = 0;
   std::map<std::tuple<ValueId, Layout, int>, size_t> made_;
   std::vector<Conversion> conversions_;

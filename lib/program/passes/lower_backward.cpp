@@ -22,7 +22,7 @@ class BackwardLowering {
       lower_node(i);
       note_ready(i);
     }
-    // Emitted last, so that no slot waits for another slot's gradients before it has computed all its
+    // Emitted last, so that a slot waits for other slots' gradients only after it has computed all its own
     // gradients.
     for (auto& [instruction, slice] : late_) {
       std::get<AddSharedGradient>(instruction.work).is_first = given_.insert(slice).second;
