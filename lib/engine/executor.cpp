@@ -246,7 +246,7 @@ void Executor::train_by_schedule(const StepRequest& request, const Microbatches&
   fetch_totals();
   state_.reducer().sum_totals(worker_, {buffers_.device_totals(), buffers_.count()});
   const std::vector<Instruction>& reduction = state_.program(worker_.rank()).reduction;
-  // Processes exchange the gradients of CPUs while earlier stages still compute theirs.
+  // Processes exchange the gradients of CPUs while earlier stages still compute their gradients.
   if (!worker_.on_gpu()) state_.run(reduction, worker_);
   synchronize_slots(waiting_);
   worker_.context().synchronize();

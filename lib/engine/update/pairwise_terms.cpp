@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kGrain = math::kSquaresGrain;
 
-/// A term as ranks exchange it. It takes kNumbers doubles, which represent the integers exactly.
+/// A term in the form in which ranks exchange it: kNumbers doubles, which represent the integers exactly.
 struct ExchangedTerm {
   int64_t array, first;
   int level;

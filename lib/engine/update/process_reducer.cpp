@@ -17,10 +17,11 @@ namespace {
 using Arrivals = std::atomic<int64_t>;
 
 /// Sums gradients bucket by bucket while the backward pass continues. When the replicas of this process have
-/// filled a bucket, each adds a share of it over the replicas, and then the processes exchange the sums. No
-/// replica waits for the others before join(): it adds its share when it next calls all_reduce(). Sums are in
-/// the gradients of the first replica of each subtree (sum_tree.h), and the final sums in the gradients of
-/// replica 0. The final sums cover all parameters or, if the state is sharded, this process's shards.
+/// filled a bucket, each replica adds a share of the bucket over the replicas, and then the processes
+/// exchange the sums. No replica waits for other replicas before join(): a replica adds its share when it
+/// next calls all_reduce(). Sums are in the gradients of the first replica of each subtree (sum_tree.h), and
+/// the final sums in the gradients of replica 0. The final sums cover all parameters or, if the state is
+/// sharded, this process's shards.
 class ProcessReducer final : public GradientReducer {
  public:
   explicit ProcessReducer(const ProcessReducerRequest& request)
@@ -103,7 +104,7 @@ class ProcessReducer final : public GradientReducer {
   };
   /// A replica's progress in the current step.
   struct Turn {
-    int64_t arrivals = 0;  // arrivals of all replicas, from the first step to the end of this one
+    int64_t arrivals = 0;  // arrivals of all replicas, from the first step to the end of this step
     size_t next = 0;       // index of the next bucket to add
   };
 
@@ -119,8 +120,8 @@ class ProcessReducer final : public GradientReducer {
     return parts;
   }
 
-  /// Adds this replica's share of the next buckets, as far as all replicas have filled them. The last replica
-  /// that adds its share of a bucket starts the sum over the processes.
+  /// Adds this replica's share of the next buckets, as far as all replicas have filled these buckets. The
+  /// last replica that adds its share of a bucket starts the sum over the processes.
   void add_filled(Worker& worker) {
     Turn& turn = turns_[static_cast<size_t>(worker.rank())];
     for (; turn.next < buckets_.size() && buckets_[turn.next]->filled == turn.arrivals; ++turn.next) {

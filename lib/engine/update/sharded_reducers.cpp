@@ -102,8 +102,8 @@ class NcclShardedReducer final : public ShardedReducer {
         if (const Range part = overlap(range, its); part.size() > 0) work(root, part);
   }
 
-  /// Runs `call`, which makes collective calls. The first time, all ranks synchronize before and after it,
-  /// because no rank may allocate memory while another rank's GPU waits for it.
+  /// Runs `call`, which makes collective calls. The first time, all ranks synchronize before and after this
+  /// call, because no rank may allocate memory while the GPU of another rank waits for this rank.
   template <class Call>
   void together(Worker& worker, Collective& replicas, const Call& call) {
     if (!is_first_time(worker)) return call();
