@@ -69,7 +69,7 @@ std::vector<double> estimate_layer_seconds(const Graph& graph, int64_t batch, co
         std::any_of(node.inputs.begin(), node.inputs.end(),
                     [&](ValueRef input) { return flow[static_cast<size_t>(input.node)].needs_gradient; });
     const int passes = 1 + (trains ? 1 : 0) + (wants_input_gradient ? 1 : 0);
-    // Parameter gradients are written, and added to those of earlier microbatches.
+    // Parameter gradients are written, and added to the gradients of earlier microbatches.
     const double gradients = trains ? 2 * parameter_bytes(node) : 0;
     seconds[i] = passes * (pass.multiply_adds / speed.multiply_adds + pass.bytes / speed.bytes + speed.call) +
                  gradients / speed.bytes;

@@ -164,9 +164,9 @@ class Pipeline final : public Strategy {
   /// so that a resumed run has the same stages.
   bool chooses_devices() const { return divides() && options_.devices.devices.empty(); }
 
-  /// Returns the devices of the stages of all processes, replica by replica; only those of this process need
-  /// to exist here. For `auto`, all processes have as many devices as this one. Returns an empty list if a
-  /// device is missing.
+  /// Returns the devices of the stages of all processes, replica by replica; only the devices of this process
+  /// need to exist here. For `auto`, all processes have as many devices as this process. Returns an empty
+  /// list if a device is missing.
   std::vector<DeviceId> divided_devices(const Workload& work, Diagnostics& diagnostics) const {
     const std::vector<WrittenDevice>& named = options_.devices.devices;
     const auto replicas = static_cast<size_t>(options_.replicas);
@@ -229,7 +229,7 @@ class Pipeline final : public Strategy {
     return link;
   }
 
-  /// Returns the number of stages, over all replicas, that share the memory of a stage's device in its
+  /// Returns the number of stages, over all replicas, that share the memory of a stage's device within one
   /// process.
   static int count_sharing(const Placement& placement, int64_t stage, int processes) {
     const std::vector<DeviceId>& first = placement.replicas[0];
