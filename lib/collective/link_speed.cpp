@@ -83,7 +83,7 @@ std::vector<LinkSpeed> measure_links(World& world, const std::vector<std::string
 }
 
 double measure_process_sum(World& world, size_t bytes) {
-  constexpr int kRounds = 6;  // the first one warms up
+  constexpr int kRounds = 6;  // the first round warms up
   std::vector<float> values(bytes / sizeof(float));
   const std::array<float*, 1> sums{values.data()};
   const auto sum =

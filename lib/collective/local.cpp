@@ -29,8 +29,8 @@ struct Group {
   using Pointers = std::vector<float*>;
   Barrier barrier;
   const SumTree tree;
-  // The members' arguments to the current call. The two pointer lists alternate, so that a member that is one
-  // call ahead overwrites nothing that another member still reads.
+  // The members' arguments to the current call. The two pointer lists alternate, so that a member that has
+  // begun its next call overwrites nothing that another member still reads.
   Pointers floats[2];
   std::vector<double*> doubles;
   std::vector<std::span<const double>> gathered;

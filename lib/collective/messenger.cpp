@@ -114,7 +114,7 @@ void Messenger::serve() noexcept {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    finished_.notify_all();  // called while the mutex is locked, because the destructor continues after it
+    finished_.notify_all();  // called while the mutex is locked, because the destructor continues after this
   }
 }
 

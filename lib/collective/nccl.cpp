@@ -32,7 +32,7 @@ void check_nccl(ncclResult_t status, const char* what) {
 }
 
 /// The first NCCL version in which ncclCommAbort inside a group frees the communicator only at the end of the
-/// group. Older versions free it at once, while other threads may still be inside a call on it.
+/// group. Older versions free the communicator at once, while other threads may still be inside a call on it.
 constexpr int kAbortsInGroups = 22200;
 /// A library is compatible only with headers of the same or an older version.
 constexpr int kOldestVersion = std::max(kAbortsInGroups, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, 0));
@@ -105,7 +105,7 @@ class NcclGroup {
     check();  // called only after `inside`, which keeps the communicator from being freed
     const ncclResult_t status = call(communicators_[static_cast<size_t>(rank)]);
     if (status == ncclSuccess) return;
-    check();  // if another member failed first, its error is the one to show
+    check();  // if another member failed first, shows its error
     throw nccl_error(status, what);
   }
 
@@ -185,8 +185,9 @@ class NcclGroup {
     changed_.notify_all();
   }
 
-  /// Aborts all communicators in one group: the group first cancels the calls running on them, and frees them
-  /// only at its end. Between the two, threads that wait inside NCCL for a failed member return.
+  /// Aborts all communicators in one group: the group first cancels the calls running on them, and frees the
+  /// communicators only at the end of the group. In between, threads that wait inside NCCL for a failed
+  /// member return.
   void end_all() {
     ncclGroupStart();
     for (const ncclComm_t communicator : communicators_) ncclCommAbort(communicator);

@@ -168,7 +168,8 @@ bool SumExchange<T>::advance(Transport& transport) {
   return true;
 }
 
-/// Sends the parts that other processes add, and receives this process's part of their arrays.
+/// Sends the parts that other processes add, and receives this process's part of the arrays of other
+/// processes.
 template <class T>
 void SumExchange<T>::exchange_parts(Transport& transport) {
   received_.resize(received_floats());
@@ -197,7 +198,7 @@ void SumExchange<T>::add_parts() {
   tree_.add<T>(arrays, mine_[0] + mine.begin, {0, mine.size()});
 }
 
-/// Sends the sums of this process's part, and receives those of all other parts.
+/// Sends the sums of this process's part, and receives the sums of all other parts.
 template <class T>
 void SumExchange<T>::exchange_sums(Transport& transport) {
   const Range mine = part_at(ranks_.process);

@@ -76,7 +76,7 @@ class ProcessWorld::Calls {
     return nodes_[0];
   }
 
-  /// Runs E(tag, args...), and returns it; it exists until the next call.
+  /// Runs the exchange E(tag, args...) and returns the exchange, which exists until the next call.
   template <class E, class... Args>
   E& run(Args&&... args) {
     world_.messenger_.check();

@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns host memory for an array of a slot. On a CPU, it is counted as memory of the context.
+/// Returns host memory for an array of a slot. On a CPU, this memory is counted as memory of the context.
 Buffer room_for_copy(Context& context, size_t bytes) {
   return context.on_gpu() ? context.allocate_host(bytes) : context.allocate(bytes);
 }
@@ -52,7 +52,7 @@ class RemoteSlots::Sender final : public Channel {
 
  private:
   Entry& entry(uint64_t number) { return entries_[number % entries_.size()]; }
-  /// Waits until the messages up to `number` have left this process's memory, for which the receiver must
+  /// Waits until the messages up to `number` have left this process's memory. Before that, the receiver must
   /// have started to receive them.
   void wait_finished(uint64_t number) {
     while (finished_ < number) entry(++finished_).message->wait();

@@ -50,7 +50,7 @@ void Team::work_on(Collective& member) noexcept {
   try {
     (*work_)(member);
   } catch (const Aborted&) {
-    // the error of the member that failed first is the one to show
+    // only the error of the member that failed first is shown
   } catch (...) {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = std::current_exception();
