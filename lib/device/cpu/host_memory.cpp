@@ -19,7 +19,7 @@ uint64_t minus(uint64_t a, uint64_t b) {
   return a - std::min(a, b);
 }
 
-/// A memory limit, this process's use of it, and a description of where the limit comes from.
+/// A memory limit, this process's use of it, and a description of the limit's source.
 struct Grant {
   uint64_t limit, used;
   std::string whose;

@@ -39,7 +39,7 @@ Graph capture(cudaStream_t stream, const std::function<void()>& work) {
     work();
   } catch (const std::exception& error) {
     const bool spoiled = is_spoiled(stream);
-    // The stream must always leave capture mode; the first failure is the one to report.
+    // The stream must always leave capture mode; only the first failure is reported.
     const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
     const Graph dropped(captured);
     cudaGetLastError();
