@@ -50,7 +50,7 @@ std::string read_prompt_file(const std::string& name) {
   return std::string(TextFile(input.path()).text());
 }
 
-/// Returns the prompts of --prompt, then those of --prompt-file.
+/// Returns the prompts of --prompt, then the prompts of --prompt-file.
 std::vector<Prompt> read_prompts(const GenerateCommandOptions& options) {
   if (options.prompts.empty() && options.prompt_files.empty())
     throw UserError(
@@ -150,7 +150,7 @@ class TextPrinter final : public TextObserver {
   bool prints_;
   std::vector<Text> texts_;
   size_t current_ = 0;      // index of the text that is printed
-  bool is_closed_ = false;  // the reader of the output has closed it
+  bool is_closed_ = false;  // the reader of the output has closed the output
 };
 
 Json cache_as_json(const SavedRun& run, const Decoder& decoder) {

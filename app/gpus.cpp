@@ -228,7 +228,7 @@ Found find_devices(World& world, const std::vector<std::string>& machines, bool 
   return found;
 }
 
-/// Returns the reason why NCCL cannot sum over the GPUs of all processes; "" if it can.
+/// Returns the reason why NCCL cannot sum over the GPUs of all processes; "" if NCCL can.
 std::string find_nccl_problem(World& world, const Found& found) {
   Json mine = Json::array();
   for (const GpuInfo& gpu : found.gpus.gpus) mine.push(gpu.uuid);

@@ -215,7 +215,7 @@ void predict_samples(Predictions& predictions, Engine& engine, Loader& loader, i
   }
 }
 
-/// Writes the results of all samples. The message of an error says what was written before.
+/// Writes the results of all samples. The message of an error states the part that was written before.
 void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64_t batch_size,
                  ArrayWriter& writer) {
   try {

@@ -96,7 +96,7 @@ std::vector<std::string> lines_of(const GpuLoad& load) {
   return lines;
 }
 
-/// Draws lines in place of the previous ones.
+/// Draws lines in place of the previous lines.
 class Screen {
  public:
   void draw(const std::vector<std::string>& lines) {

@@ -162,7 +162,7 @@ void print_error_of(const Launch& launch, const std::string& error) {
     print_error(launch.rank == 0
                     ? error
                     : fmt::format("{}: {}", process_name(host_name(), launch.rank, launch.size), error));
-  // The launcher ends all processes after the first one that fails; process 0 may still have to print.
+  // The launcher ends all processes after the first process that fails; process 0 may still have to print.
   if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 

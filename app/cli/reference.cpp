@@ -130,7 +130,7 @@ std::string yaml_block(const std::string& text) {
   return "```yaml\n" + text + "\n```\n\n";
 }
 
-/// Returns a type as written in its schema's example, or its bare name if there is none.
+/// Returns a type as written in its schema's example, or its bare name if there is no example.
 std::string example_of(const Kind& kind) {
   const Json* examples = kind.options->find("examples");
   return examples ? fmt::format("{}: {}", kind.name, yaml_text(examples->items().front())) : kind.name;

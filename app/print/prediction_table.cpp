@@ -19,7 +19,7 @@ namespace dtrain {
 
 namespace {
 
-/// A file that replaces an existing one when it is complete.
+/// A file that replaces an existing file when the new file is complete.
 class FileSink final : public TextSink {
  public:
   explicit FileSink(const std::string& path) : file_(path) {}
@@ -53,8 +53,8 @@ class TitleMaker {
   /// `taken`: the titles of other columns.
   explicit TitleMaker(std::set<std::string> taken) : taken_(std::move(taken)) {}
 
-  /// Returns the titles of an output's columns. `output`: its name if the model has several outputs, else "".
-  /// `with_classes`: the output has a column with the name of the predicted class.
+  /// Returns the titles of an output's columns. `output`: the output's name if the model has several outputs,
+  /// else "". `with_classes`: the output has a column with the name of the predicted class.
   Titles of(const PredictedOutput& predicted, const std::string& output, bool with_classes) {
     const auto elements = static_cast<size_t>(predicted.spec.shape.elements());
     const std::vector<std::string>& targets = predicted.targets;

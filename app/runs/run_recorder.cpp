@@ -122,7 +122,7 @@ void RunRecorder::write_report(bool running) {
   try {
     if (!directory_.has_begun()) return;
     RunFiles run = read_run_files(directory_.path());
-    // The records on disk end with the last save; those in memory are complete.
+    // The records on disk end with the last save; the records in memory are complete.
     run.records = parse_json_lines(trainer_->state().history.text());
     run.tables = parse_tables(trainer_->state().table_lines());
     run.running = running;
