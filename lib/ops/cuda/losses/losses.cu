@@ -155,8 +155,8 @@ __device__ double dense_probability_row(const Group& group, const T* p, const Ta
   return static_cast<double>(group.reduce(loss, Add{}));
 }
 
-/// Computes one row of a cross-entropy with a target per class, from logits or probabilities as the spec
-/// says.
+/// Computes one row of a cross-entropy with a target per class, from logits or probabilities, depending on
+/// the spec.
 template <int N, class T, class Group, class Target>
 __device__ double dense_row(const CrossEntropySpec& spec, const Group& group, const T* p, const Target& t,
                             float scale, T* diff, int64_t columns) {

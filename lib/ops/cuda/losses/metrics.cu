@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(Group::kMostThreads, 1)
   leave(total, sum);
 }
 
-/// How rows are divided into pieces: row r belongs to piece r % pieces. One group counts the rows of a piece
+/// The division of rows into pieces: row r belongs to piece r % pieces. One group counts the rows of a piece
 /// in order. Piece i adds to sums + i * stride. If stride is 0, all pieces add to the same sums; otherwise
 /// the kernel first clears each piece's `stride` sums.
 struct CountPieces {
