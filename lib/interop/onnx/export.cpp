@@ -27,7 +27,8 @@ bool is_too_large(const OnnxModel& model) {
   return bytes > kMost;
 }
 
-/// Writes the large initializers to `file`. Returns the location of each initializer; small ones have none.
+/// Writes the large initializers to `file`. Returns the location of each initializer; empty for small
+/// initializers.
 std::vector<OnnxExternal> write_external(const OnnxModel& model, NewFile& file, const std::string& name) {
   std::vector<OnnxExternal> places;
   for (const OnnxTensor& tensor : model.initializers) {

@@ -73,7 +73,7 @@ Shape shape_with(const OnnxCall& call, const Axes& axes, int64_t channels) {
 }
 
 /// Calls add(to, from) for every pair of pixels that element `k` of the window connects: `to` is the index in
-/// the output, `from` that in the input.
+/// the output, `from` the index in the input.
 template <class Add>
 void for_each_pixel(const Axes& axes, int64_t k, Add&& add) {
   const auto& [planes, rows, columns] = axes;

@@ -76,7 +76,7 @@ Json piecewise_constant(const ScheduleInRun& in) {
                   Json::object().set("boundaries", std::move(boundaries)).set("values", std::move(values)));
 }
 
-/// Returns the lowest rate, which training that continues in Keras uses.
+/// Returns the lowest rate, with which training continues in Keras.
 Json one_cycle(const ScheduleInRun& in) {
   return in.settings.number("max") / in.settings.number("div_factor") /
          in.settings.number("final_div_factor");

@@ -284,8 +284,8 @@ class MaskFlow {
   const int keras_major_;
   const RuleOf& rule_of_;
   std::vector<int> masks_;  // mask of each call's output
-  // Indexed by call: whether the output has a mask in dtrain, but no longer has one in Keras at the current
-  // call.
+  // Indexed by call: whether the output has a mask in dtrain, but no longer has a mask in Keras at the
+  // current call.
   std::vector<bool> is_gone_;
   std::vector<bool> differs_at_padding_;  // indexed by call
   std::vector<std::string> padding_problems_;
