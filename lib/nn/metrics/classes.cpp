@@ -20,7 +20,7 @@ struct ClassOptions {
 /// yes/no predictions.
 class ClassMetric : public ScoredMetric<ClassMetric> {
  public:
-  /// How the metric's scores are computed.
+  /// The computation of the metric's scores.
   struct Kind {
     std::string threshold_option;
     ScoreOfCounts score;

@@ -66,8 +66,8 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
     const size_t begin = 2 * n * static_cast<size_t>(options_.class_id.value_or(0));
     return {sums.subspan(begin, n), sums.subspan(begin + n, n)};
   }
-  /// Returns the largest value of precision(true positives, false positives of the buckets before, negatives
-  /// of the bucket) over the buckets at whose lower limit the recall is reached.
+  /// Returns the largest value of precision(true positives, false positives of the previous buckets,
+  /// negatives of the bucket) over the buckets whose lower limit reaches the recall.
   template <class Precision>
   double best(const BucketCounts& counts, Precision precision) const {
     const double all = BucketCounts::sum(counts.positives);

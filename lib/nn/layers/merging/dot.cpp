@@ -96,7 +96,7 @@ class DotRows {
     return moves_ ? array_at(scratch, gradient_) : diff_input;
   }
 
-  /// Computes the input's gradient from the gradient of the rows. Called after compute().
+  /// Computes the input's gradient from the gradient of the rows. Must be called after compute().
   void finish(const void* input, void* diff_input, void* scratch) const {
     void* const diff = gradient(diff_input, scratch);
     if (normalizes_)
