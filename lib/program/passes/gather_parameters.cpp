@@ -143,7 +143,7 @@ class Gathering {
   CompileState& step_;
   Program& program_;
   std::vector<Use> uses_;
-  std::map<int, std::vector<Run>> under_way_;  // gathers that are under way, by node
+  std::map<int, std::vector<Run>> under_way_;  // gathers that have started, by node
   Insertions insertions_;
 };
 

@@ -92,8 +92,8 @@ class Recomputation {
     for (auto& [part, calls] : calls_) std::reverse(calls.begin(), calls.end());
   }
 
-  /// Inserts the repeated calls before the part's first instruction in backward. They have the same arguments
-  /// as the forward calls and give the same bits.
+  /// Inserts the repeated calls before the part's first instruction in backward. The repeated calls have the
+  /// same arguments as the forward calls and give the same bits.
   void insert_calls() {
     Insertions insertions;
     for (size_t at = 0; at < program_.instructions.size(); ++at) {
