@@ -261,8 +261,7 @@ void ProcessWorld::abort(const std::string& why, bool is_user_error) noexcept {
   if (messenger_.interrupt(why) && hooks_.abort) hooks_.abort(why, is_user_error);
 }
 
-/// Asks the hook, too, because the messenger notices the failure of another process only while messages are
-/// under way.
+/// Asks the hook, too, because the messenger notices the failure of another process only while exchanges run.
 std::string ProcessWorld::failure() const {
   std::string why = messenger_.failure();
   if (why.empty() && hooks_.failure_of_other) why = hooks_.failure_of_other(false);
