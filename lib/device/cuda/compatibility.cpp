@@ -62,7 +62,7 @@ std::string capability_text(int capability) {
   return fmt::format("{}.{}", capability / 10, capability % 10);
 }
 
-/// Formats the ranges of capabilities, such as "8.0 to 8.9, 9.0 to 9.9, 9.0 and newer"
+/// Formats the ranges of capabilities, such as "8.0 to 8.9, 9.0 to 9.9, 9.0 and newer".
 std::string describe(const std::vector<Architecture>& all) {
   std::vector<std::string> parts;
   for (const Architecture& one : all) {
