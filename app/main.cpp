@@ -45,7 +45,7 @@ void run(int argc, char** argv, World& world) {
   line.run(argc, argv);
 }
 
-/// How a part of the program ended.
+/// The result of a part of the program.
 struct Attempt {
   int exit_code = kDone;
   std::string error;  // the message to print; empty if there is none

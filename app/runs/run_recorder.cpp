@@ -84,7 +84,8 @@ void RunRecorder::end(bool complete) {
   write_report(false);
 }
 
-/// Evaluates samples in this process alone, so it omits them if other processes have parts of the weights.
+/// Evaluates samples in this process alone, so the samples are omitted if other processes have parts of the
+/// weights.
 void RunRecorder::write_samples() {
   if (!trainer_->engine().state().has_all_weights()) return;
   try {
