@@ -134,8 +134,8 @@ KerasLayerPart take_part(std::string& group) {
 }
 
 /// Replaces the class and the config of a TimeDistributed by the class and the config of its inner layer,
-/// which has the weights. Without the model's configuration, the class is the class with Keras's default name
-/// `wrapped`.
+/// which has the weights. Without the model's configuration, the class follows from `wrapped`, the default
+/// name of such a layer in Keras.
 void unwrap(NamedLayer& layer, const std::string& wrapped) {
   if (const Json* const inner = value_at(layer.config, "layer")) {
     layer.class_name = keras_snake_case(text_at(*inner, "class_name"));
