@@ -115,6 +115,7 @@ TEST_CASE("a date column's format is inferred from its values") {
   CHECK(shown("1769871845.5") == "2026-01-31 15:04:5.5 0");
   CHECK(shown("-1") == "1969-12-31 23:59:59 0");
   CHECK(shown("1769871845000", {.numbers = DateNumbers::milliseconds}) == "2026-01-31 15:04:5 0");
+  CHECK(shown("253402300799000", {.numbers = DateNumbers::milliseconds}) == "9999-12-31 23:59:59 0");
   CHECK(shown("1e30") == "none");
   CHECK(part("1769871600", DatePart::days) == 20484.625);
   CHECK(shown("2026-01-31", {.numbers = DateNumbers::yyyymmdd}) == "2026-01-31 00:00:0 0");

@@ -233,7 +233,7 @@ std::optional<CsvDate> read_words(DateScanner text) {
 std::optional<CsvDate> date_of_seconds(double seconds) {
   using namespace std::chrono;
   const double whole = std::floor(seconds / kDaySeconds);
-  if (!(std::abs(whole) < 2932896)) return std::nullopt;  // days from 1970-01-01 to 9999-12-31
+  if (!(std::abs(whole) <= 2932896)) return std::nullopt;  // days from 1970-01-01 to 9999-12-31
   const year_month_day on{sys_days(days(static_cast<int>(whole)))};
   CsvDate date{static_cast<int>(on.year()), static_cast<int>(static_cast<unsigned>(on.month())),
                static_cast<int>(static_cast<unsigned>(on.day()))};
