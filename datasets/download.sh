@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fetches public data sets to where the specs beside this script look for them, and verifies every file.
+# Downloads public data sets to the folder from which the .yaml files here read them, and verifies each download.
 #
 #   datasets/download.sh NAME...        NAME: mnist, fashion-mnist, cifar10
 #
-# They go beside this script, or under $DTRAIN_DATA where that is set. What is there already, whole, is not fetched again.
-# DTRAIN_MIRROR=URL takes them from URL/NAME/FILE instead of their usual places.
+# The folder is $DTRAIN_DATA, or the folder of this script if that variable is not set. Complete files that are already
+# there are not downloaded again. With DTRAIN_MIRROR=URL, the files come from URL/NAME/FILE.
 set -euo pipefail
 target=${DTRAIN_DATA:-$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")}
 
@@ -13,7 +13,8 @@ fail() {
   exit 1
 }
 
-# SHA-256 sums. `content` is the sum of the uncompressed file (MNIST's mirrors compress it differently), `file` of the file.
+# SHA-256 sums. `content`: sum of the uncompressed file, because MNIST's mirrors compress it differently; `file`: sum of
+# the file itself.
 sums() {
   case $1 in
     mnist) cat <<'END' ;;
@@ -42,7 +43,7 @@ source_of() {
   esac
 }
 
-# sum_of content|file PATH
+# sum_of content|file PATH: prints the SHA-256 sum of a file or of its uncompressed content.
 sum_of() {
   if [[ $1 == content ]]; then gzip -dc "$2"; else cat "$2"; fi 2>/dev/null | sha256sum | cut -d ' ' -f 1
 }
@@ -57,7 +58,7 @@ fetch() {  # URL PATH
   fi
 }
 
-# A file appears under its name only once it is whole and what it should be.
+# Downloads a file unless it already has this sum. The file gets its final name only after its sum has been verified.
 fetch_verified() {  # URL PATH KIND SUM
   local part=$2.part found
   [[ -e $2 && $(sum_of "$3" "$2" || true) == "$4" ]] && return
@@ -78,7 +79,7 @@ download() {  # NAME
   while read -r kind sum file; do
     fetch_verified "$(source_of "$1")/$file" "$folder/$file" "$kind" "$sum"
   done < <(sums "$1")
-  if [[ $1 == cifar10 ]]; then  # unpacked aside, then renamed: whole or not at all
+  if [[ $1 == cifar10 ]]; then  # unpacked to a temporary folder, so that the final folder is always complete
     tar -xzf "$folder/cifar-10-binary.tar.gz" -C "$folder"
     mv -T "$folder/cifar-10-batches-bin" "$batches"
     rm -r "$folder"
