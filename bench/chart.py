@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the step time and the peak memory of dtrain and other frameworks, relative to PyTorch's, as an SVG.
+"""Draws an SVG of the step time and the peak memory of dtrain and other frameworks, relative to PyTorch's.
 
     bench/chart.py [RESULTS.json] [--output docs/images/speed.svg]
 
-RESULTS.json is a file that bench/run.py wrote; by default the newest bench/results/*-cpu.json. Needs Python's standard
-library only.
+RESULTS.json is a file that bench/run.py wrote; by default the newest bench/results/*-cpu.json. The script needs only
+Python's standard library.
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-WIDTH, LEFT, GAP = 880, 128, 56       # widths of the picture and of the names, and the gap between the two panels
+WIDTH, LEFT, GAP = 880, 128, 56       # widths of the image and of the names, and the gap between the two panels
 PANEL = (WIDTH - LEFT - GAP - 88) / 2  # a panel's width; its longest bar leaves room for a number
 STARTS = (LEFT, LEFT + PANEL + GAP + 44)
 TOP, BAR, BETWEEN, BOTTOM = 84, 16, 20, 42

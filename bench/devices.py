@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares strategies on this machine's CPU devices, one core each: the cost or gain of placing, pipelining or sharding a model.
+"""Compares strategies on this machine's CPU devices, one core each: the cost or gain of placing, pipelining or sharding
+a model.
 
     bench/devices.py [WORKLOAD ...] [--rounds 4] [--epochs 6]
 
-Each round trains a workload with both of its strategies in turn. The time is the median of all epochs except the first of each run.
-The ratio is the first strategy's time divided by the second's, for the same samples.
+Each round trains a workload with both of its strategies in turn. The time is the median of all epochs except the first
+epoch of each run. The ratio is the first strategy's time divided by the second's, for the same samples.
 """
 import argparse
 import csv
@@ -44,7 +45,7 @@ PLACED = "{placed: {layers: {'left/*': cpu:0, 'right/*': cpu:1, both: cpu:0}}}"
 PIPELINE = "{pipeline: {devices: [cpu:0, cpu:1], stages: auto, microbatches: 8}}"
 SHARDED = "{sharded: {devices: [cpu:0, cpu:1], level: optimizer}}"
 
-# `must`: maximum ratio; None if the ratio is only reported, as the cost of a strategy for microbatches with few rows.
+# `must`: maximum ratio. None if the ratio is only reported, as the cost of a strategy for microbatches with few rows.
 WORKLOADS = {
     "placed": dict(input="32, 32, 3", layers=BRANCHES, samples=1024, batch=64, strategies=(PLACED, SINGLE), one_core=True, must=0.65),
     "sharded": dict(input="512", layers=WIDE, samples=4096, batch=128, strategies=(SHARDED, MIRRORED), must=1.10),

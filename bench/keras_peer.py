@@ -1,11 +1,12 @@
-"""Keras's training loop of one workload, with the same data and the same model as dtrain: Keras opens dtrain's checkpoint.
+"""Keras's training loop of one workload, with the same data and the same model as dtrain: Keras opens dtrain's
+checkpoint.
 
     keras_peer.py WORKLOAD DATA_DIRECTORY CHECKPOINT THREADS BATCH STEPS
 
 Prints one JSON line: the time at the end of every step in seconds since the process began, and every step's loss.
-With --in-order, trains on the samples in the order of the file, otherwise in a random order. With --same-rules the optimizer omits the
-rules that differ between frameworks (weight decay, epsilon). The step is one compiled function over data in memory, which is
-Keras's fastest way; PEER_JIT=1 makes XLA compile it.
+With --in-order, the samples are used in the order of the file, otherwise in a random order. With --same-rules, the
+optimizer omits the rules that differ between frameworks (weight decay, epsilon). The step is one compiled function over
+data in memory, which is Keras's fastest way; with PEER_JIT=1, XLA compiles the step.
 """
 import json
 import os

@@ -3,9 +3,10 @@
 
     bench/processes.py [WORKLOAD ...] [--rounds 5] [--steps 40] [--mpirun mpirun.openmpi]
 
-Each round trains a workload in both ways in turn, with the same weights and batches. The time is the median of all steps but those
-of the first epoch; the ratio is the median of the rounds' ratios, two processes over one. The losses must be bitwise equal.
-The difference is the cost of exchanging gradients between the processes.
+Each round trains a workload in both ways in turn, with the same weights and batches. The time is the median of all
+steps except those of the first epoch. The ratio is the time of two processes divided by that of one process; the script
+prints the median of the rounds' ratios. The losses must be bitwise equal. The difference of the times is the cost of
+exchanging gradients between the processes.
 """
 import argparse
 import json
@@ -22,7 +23,8 @@ from scaling_measure import STEPS_OF_EPOCH
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# batch, number of classes, maximum ratio (None if the ratio is only reported, because the step is shorter than a few exchanges)
+# batch, number of classes, maximum ratio (None if the ratio is only reported, because the step is shorter than a few
+# exchanges)
 WORKLOADS = {"mnist-mlp": (64, 10, None), "resnet20": (128, 10, 1.10), "wide-mlp": (1024, 2, 1.10)}
 
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Trains a model with dtrain and with Keras, from the same weights and on the same data, and prints the test scores of each seed,
-their means and their standard deviations.
+"""Trains a model with dtrain and with Keras, from the same weights and on the same data, and prints the test scores of
+each seed, their means and their standard deviations.
 
     quality.py DTRAIN segmentation|forecasting [--folder FOLDER] [--epochs N] [--seeds N]
 
 segmentation: a small U-Net on drawn shapes over textures; the score is the mean intersection over union (IoU).
-forecasting:  an LSTM on the weekly CO2 concentrations of Mauna Loa, which the Python package statsmodels contains; the score
-              is the mean absolute error of the next 12 weeks, in standard deviations of the training data.
+forecasting:  an LSTM on the weekly CO2 concentrations of Mauna Loa, which the Python package statsmodels contains; the
+              score is the mean absolute error of the next 12 weeks, in standard deviations of the training data.
 
-Needs Keras 3 with TensorFlow, and for forecasting statsmodels. Keras opens the checkpoint that dtrain writes before the first
-step, so that both train the same model. Each seed gives other initial weights. Each program draws its own order of the samples,
-so the scores of one seed differ by chance: compare the means, with the standard error of their difference.
+The script needs Keras 3 with TensorFlow, and statsmodels for forecasting. Keras opens the checkpoint that dtrain writes
+before the first step, so that both programs train the same model. Each seed gives other initial weights. Each program
+draws its own order of the samples, so the scores of one seed differ by chance: compare the means, with the standard
+error of their difference.
 """
 import argparse
 import json
@@ -162,8 +163,8 @@ class Forecasting:
         series = co2.load_pandas().data["co2"].dropna()
         lines = [f"{day:%Y-%m-%d},{value}\n" for day, value in series.items()]
         (folder / "co2.csv").write_text("date,co2\n" + "".join(lines))
-        # As in dtrain: the last fifth of the rows is the test split, whose targets are after the border; numbers are
-        # standardized by the training rows.
+        # As in dtrain, the last fifth of the rows is the test split. All of its targets are after the border. Numbers
+        # are standardized with the mean and the deviation of the training rows.
         values = series.to_numpy()
         border = len(values) - round(len(values) * 0.2)
         train, test = values[:border], values[border - LENGTH:]
@@ -212,7 +213,8 @@ def train(task, program, folder, epochs, seed):
 
 
 def summary(scores):
-    """Returns the means and standard deviations of scores [seeds, 2], and the mean of the differences with its standard error."""
+    """Returns the means and standard deviations of scores [seeds, 2], and the mean of the differences with its standard
+    error."""
     means, deviations = scores.mean(0), scores.std(0, ddof=1)
     differences = scores[:, 0] - scores[:, 1]
     error = differences.std(ddof=1) / len(differences) ** 0.5

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares data reading to other libraries, on this machine and in one run: images from files to batches, compared to tf.data
-and torchvision's loader; a table of numbers, compared to Polars and Arrow.
+"""Compares the reading of data with other libraries, on this machine and in one run: batches of images with tf.data and
+torchvision's loader, and a table of numbers with Polars and Arrow.
 
     bench/reading.py pictures FOLDER [--python PYTHON ...]    FOLDER has a folder of JPEGs for each class
     bench/reading.py table FILE.csv [--python PYTHON ...]     FILE has a header; its last column is the target
 
-Each PYTHON may have any of the peers (tensorflow, torchvision, polars, pyarrow); missing peers are skipped. Every round
-runs all of them in turn; the table shows the medians. Peers are timed without their imports. From dtrain's time for a
-table, the time for a table of ten rows and the training epoch are subtracted. With images, its speed is that of training a
-tiny network, from the first step on.
+Each PYTHON may have any of the libraries (tensorflow, torchvision, polars, pyarrow); missing libraries are skipped.
+Every round runs all programs in turn; the output shows the medians. The time of a library does not include its import.
+For a table, dtrain's time does not include the training epoch, and the time for a table of ten rows is subtracted. For
+images, dtrain's speed is that of training a tiny network, from the first step on.
 """
 import argparse
 import json
@@ -95,8 +95,8 @@ print(time.perf_counter() - start)
 
 
 def peer(pythons, module, script, *arguments):
-    """Runs the script with the first interpreter that has the module and returns the number that it prints; None if no
-    interpreter has it."""
+    """Runs the script with the first interpreter that has the module, and returns the number that the script prints;
+    None if no interpreter has the module."""
     for python in pythons:
         if subprocess.run([python, "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0:
             return float(subprocess.run([python, "-c", script, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True).stdout)
@@ -111,7 +111,7 @@ def dtrain(program, config, folder):
 
 
 def pictures(options, scratch):
-    """Yields images per second."""
+    """Yields (program, images per second)."""
     folder = os.path.abspath(options.path)
     classes = [name for name in os.listdir(folder) if os.path.isdir(os.path.join(folder, name))]
     record = dtrain(options.program, PICTURES % (len(classes), json.dumps(folder)), scratch)
@@ -121,7 +121,7 @@ def pictures(options, scratch):
 
 
 def table(options, scratch):
-    """Yields the seconds from the file to a table in memory."""
+    """Yields (program, seconds from the file to a table in memory)."""
     path, small = os.path.abspath(options.path), os.path.join(scratch, "small.csv")
     with open(path, encoding="utf-8") as file, open(small, "w", encoding="utf-8") as few:
         few.writelines(next(file) for _ in range(11))

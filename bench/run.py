@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compares dtrain to PyTorch and Keras in one run on one machine: prints and stores the ratio of their step times.
 
-R = median over the rounds (interleaved) of PyTorch's step / dtrain's step, each the median of at least 7 windows of 0.25 s
-(or of one step if that is longer) after a warm-up. Before timing, compares the first 20 losses of both, from the same weights and
-data in the same order; they must agree to 1e-3. Needs numpy, h5py and torch in the interpreter PEER_PYTHON (default
-/usr/bin/python3: Debian's python3-torch python3-h5py, with libopenblas0-openmp and libtcmalloc-minimal4 for a fair comparison).
-Measures Keras if KERAS_PYTHON names an interpreter that has Keras 3 and TensorFlow.
+The ratio R is the median, over interleaved rounds, of PyTorch's step time divided by dtrain's. A step time is the
+median of at least 7 windows of 0.25 s (or of one step if that is longer) after a warm-up. Before timing, the first 20
+losses of both programs are compared, from the same weights and data in the same order; they must agree to 1e-3. The
+script needs numpy, h5py and torch in the interpreter PEER_PYTHON (default /usr/bin/python3: Debian's python3-torch
+python3-h5py, with libopenblas0-openmp and libtcmalloc-minimal4 for a fair comparison). It measures Keras if
+KERAS_PYTHON names an interpreter that has Keras 3 and TensorFlow.
 
     bench/run.py [WORKLOAD ...] [--rounds 5] [--threads 2]
 """
@@ -25,10 +26,11 @@ DTRAIN = HERE.parent / "build" / "release" / "app" / "dtrain"
 PYTHON = os.environ.get("PEER_PYTHON", "/usr/bin/python3")
 KERAS_PYTHON = os.environ.get("KERAS_PYTHON")
 
-# samples in the file, shape of a sample (of a text: its length), classes, batch, steps of a timed run, warm-up steps, minimum
-# ratio; `inputs`: number of inputs of this shape; `same_rules`: disables a rule of the optimizer that differs between frameworks
-# (Keras decays weights separately from the gradient and adds Adam's epsilon to the uncorrected root); `is_text`: the samples
-# are parts of a text; `keras`: false if Keras lacks a layer; `compared`: number of first losses that are compared
+# samples in the file, shape of a sample (of a text: its length), classes, batch, steps of a timed run, warm-up steps,
+# minimum ratio; `inputs`: number of inputs of this shape; `same_rules`: disables a rule of the optimizer that differs
+# between frameworks (Keras decays weights separately from the gradient, and adds Adam's epsilon before the bias
+# correction); `is_text`: the samples are parts of a text; `keras`: false if Keras lacks a layer; `compared`: number of
+# first losses that are compared
 WORKLOADS = {
     "mnist-mlp": dict(samples=60000, shape=(784,), classes=10, batch=64, steps=8000, warmup=500, must=2.0),
     "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0, compared=3),
@@ -64,7 +66,7 @@ open(directory + "/text.txt", "w").write(text)
 
 
 def peer_environment(threads):
-    """Returns the environment in which PyTorch is fastest: OpenMP BLAS, a better malloc, bound threads."""
+    """Returns the environment variables with which PyTorch is fastest: OpenMP BLAS, a faster malloc, bound threads."""
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true", ATEN_CPU_CAPABILITY="avx512")
     env.pop("OPENBLAS_CORETYPE", None)
     if "avx512" not in open("/proc/cpuinfo").read():
@@ -103,7 +105,7 @@ def dtrain_steps(name, work, directory, steps, shuffle, extra=()):
 
 
 class Peer:
-    """A framework that is compared with dtrain: how its training loop is run, and its measurements."""
+    """A framework that is compared with dtrain: the command of its training loop, and its measurements."""
 
     def __init__(self, key, title, python, script, environment):
         self.key, self.title, self.python, self.script, self.environment = key, title, python, script, environment
@@ -151,7 +153,7 @@ def median_step(ends, warmup):
 
 
 def compare_losses(name, work, checkpoint, threads, beside):
-    """Compares the first losses with each peer's, and returns the number of steps."""
+    """Compares dtrain's first losses with the losses of each peer, and returns the number of compared steps."""
     steps = WORKLOADS[name].get("compared", 20)
     extra = ["--set", WORKLOADS[name].get("same_rules", "train.optimizer.adam.epsilon=1e-30")]
     # Uses one replica, because the peer's batch normalization covers the whole batch.

@@ -115,7 +115,8 @@ class Timeline:
 
 
 def step_seconds(timeline, buckets, seconds_of, core_share, control):
-    """Returns the seconds of a step that exchanges the buckets one after the other. `seconds_of(bytes)`: seconds of an exchange."""
+    """Returns the seconds of a step that exchanges the buckets one after the other. `seconds_of(bytes)`: seconds of an
+    exchange."""
     now = computed = 0.0  # computed: seconds of forward and backward that are done
     for ready, size in buckets:
         if computed < ready:  # the link is idle until the bucket is full
@@ -132,7 +133,8 @@ def bytes_per_second(link):
 
 
 def cpu_exchange(machines, size, link):
-    """Returns an exchange of `size` bytes by CPUs, a process on each machine, and the bytes that each sends."""
+    """Returns an exchange of `size` bytes between CPUs, with one process on each machine: its seconds, and the bytes
+    that each process sends."""
     others = machines - 1
     if others == 0:
         return Exchange(0.0, 0.0)

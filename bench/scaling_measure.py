@@ -2,9 +2,10 @@
 
 Each process has one replica and an equal share of the cores. Three times are measured for each number of processes n:
 
-  alone     n processes at once that do not communicate: computing, with the contention for cores and memory
-  link      a model of one small and of one large layer, n processes alone and n that train together. The difference is the time
-            of the exchanges, because one layer's gradients are ready only at the end of backward
+  alone     n processes at the same time that do not communicate: computing, with the contention for cores and memory
+  link      a model of one small and of one large layer: n processes alone, and n processes that train together. The
+            difference is the time of the exchanges, because the gradients of a single layer are ready only at the end
+            of backward
   together  n processes that train the workload together, started by mpirun
 
 The prediction uses `alone`, the link, and the order in which backward fills the buckets; it is compared with `together`.
@@ -43,7 +44,8 @@ checkpoint: {every: 1000000 steps}
 """
 LAYERS = {"small": (16, 16), "large": (2048, 4096)}
 
-# Without these variables, Open MPI does not start as root or with more processes than cores, and binds processes to cores.
+# Without these variables, Open MPI does not start as root or with more processes than cores, and binds processes to
+# cores.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                "OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
                "PRTE_MCA_hwloc_default_binding_policy": "none"}
@@ -62,7 +64,8 @@ def cores_of(rank, processes, cores):
 
 
 def run_bound(words):
-    """`scaling.py bound CORES COMMAND ...`: binds this process to its share of the cores, and becomes the command. CORES: "0,1"."""
+    """Runs `scaling.py bound CORES COMMAND ...`: binds this process to its share of the cores, and executes the command
+    in it. CORES: a list such as "0,1"."""
     rank = next((int(os.environ[name]) for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK") if name in os.environ), 0)
     processes = next((int(os.environ[name]) for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE") if name in os.environ), 1)
     os.sched_setaffinity(0, cores_of(rank, processes, list(map(int, words[0].split(",")))))
@@ -158,8 +161,8 @@ def layer_bytes(layer):
 def fit_link(processes, small, large):
     """Returns (seconds of a short exchange, bytes per second) from the seconds that exchanges add to the two layers' steps.
 
-    The small layer's step has three short exchanges: its gradients, the losses, the requests to stop. The large layer's buckets
-    have two phases each.
+    The small layer's step has three short exchanges: its gradients, the losses, the requests to stop. Each bucket of
+    the large layer has two phases.
     """
     short = small / 3
     buckets = -(-layer_bytes("large") // (25 * 2**20))
@@ -169,7 +172,8 @@ def fit_link(processes, small, large):
 
 
 def core_share(processes, cores):
-    """Returns c: each process has a thread that computes and one that exchanges; 1 if there are no cores for the latter."""
+    """Returns c of the formula. Each process has a thread that computes and a thread that exchanges; c is 1 if there
+    are no cores for the threads that exchange."""
     return min(max((2 * processes - cores) / processes, 0.0), 1.0)
 
 
@@ -182,7 +186,7 @@ def predict(timeline, processes, short, speed, share):
 
 
 def compare(bench, workload, processes, batch):
-    """Measures and predicts the step time of one number of processes; medians over the rounds."""
+    """Measures and predicts the step time for one number of processes; times are medians over the rounds."""
     rounds = []
     for _ in range(bench.options.rounds):
         alone = bench.alone(workload, processes, batch)

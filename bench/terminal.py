@@ -4,7 +4,7 @@
     bench/terminal.py [--dtrain build/release/app/dtrain] [--output docs/images/session.svg]
 
 The session trains on a small table that this script makes from a fixed seed. Times and speeds differ from run to run.
-Needs Python's standard library only, and a system with pseudo-terminals.
+The script needs only Python's standard library, and a system with pseudo-terminals.
 """
 import argparse
 import csv
@@ -24,7 +24,7 @@ from xml.sax.saxutils import escape
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS = 100
 
-# A configuration with four mistakes, of which the session shows the messages.
+# A configuration with four mistakes, whose messages the session shows.
 OOPS = """\
 model:
   inputs: {image: [8, 8, 1]}
@@ -89,7 +89,7 @@ def in_terminal(command, folder, dtrain):
 
 
 def screen_lines(output):
-    """Returns the final screen of the terminal: lines of (character, style). A style is the SGR numbers in force."""
+    """Returns the final screen of the terminal: lines of (character, style). `style`: a tuple of active SGR numbers."""
     lines, line, column, style = [], [], 0, ()
     for escape_code, argument, final, character in re.findall(r"(\x1b\[)([\d;]*)([A-Za-z])|([^\x1b])", output):
         if final == "m":
@@ -111,7 +111,7 @@ def screen_lines(output):
 
 
 def shown(lines, first, last):
-    """Returns the first and last lines, with a line of dots in place of the lines between them."""
+    """Returns the `first` first and the `last` last lines, with a line of dots instead of the lines between them."""
     if len(lines) <= first + last + 1:
         return lines
     dots = [("...", ("2",))]

@@ -1,10 +1,10 @@
-"""PyTorch's training loop for one workload, with the same data and the same initial weights as dtrain.
+"""PyTorch's training loop of one workload, with the same data and the same initial weights as dtrain.
 
     torch_peer.py WORKLOAD DATA_DIRECTORY CHECKPOINT THREADS BATCH STEPS
 
-Prints one JSON line: the end time of every step, in seconds since the process started, and every step's loss. With --in-order
-the samples are used in file order, otherwise in a random permutation. With --same-rules the optimizer omits the rules that
-differ in Keras (weight decay, epsilon), and convolutions pad like Keras's.
+Prints one JSON line: the time at the end of every step in seconds since the process began, and every step's loss.
+With --in-order, the samples are used in the order of the file, otherwise in a random order. With --same-rules, the
+optimizer omits the rules that differ between frameworks (weight decay, epsilon), and convolutions pad like Keras's.
 """
 import json
 import math
@@ -73,7 +73,7 @@ class SharedLstm(nn.Module):
     def __init__(self):
         super().__init__()
         self.lstm = nn.LSTM(256, 64, batch_first=True)
-        # Keras has one bias. PyTorch's second one is zero and not trained.
+        # Keras has one bias. PyTorch's second bias is zero and is not trained.
         nn.init.zeros_(self.lstm.bias_hh_l0).requires_grad_(False)
         self.dense = nn.Linear(128, 1)
 
@@ -174,7 +174,8 @@ MODULES = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Embedding, nn.
 
 
 def as_in_torch(module, values):
-    """Returns a layer's arrays in PyTorch's order of axes, one for each of the module's parameters; None if the shapes differ."""
+    """Returns a layer's arrays in PyTorch's order of axes, one for each of the module's parameters; None if the shapes
+    differ."""
     if isinstance(module, nn.BatchNorm2d):
         arrays = values[:2] if len(values) == 4 else []
     elif isinstance(module, (nn.LayerNorm, nn.Embedding)):
@@ -193,8 +194,8 @@ def as_in_torch(module, values):
 
 
 def give_weights(model, arrays):
-    """Assigns to each module with weights the first layer whose arrays have the same shapes. Keras orders branches
-    differently."""
+    """Gives each module with weights the arrays of the first layer with the same shapes, because Keras has the layers
+    of branches in another order."""
     modules = [m for m in model.modules() if isinstance(m, MODULES)]
     assert len(arrays) == len(modules), (len(arrays), len(modules))
     left = list(arrays)

@@ -1,9 +1,10 @@
 """A lower bound for the time of a training step on a GPU, from its operations and bytes.
 
-A step is a sequence of passes over memory. A pass takes the longer of two times: its operations at the rate of large matrix products, or
-its bytes at the rate of a plain copy. bench/gpu/run.py measures both rates on the same GPU. The passes assume all fusions that the
-libraries support: bias and relu in a product, addition and relu in a normalization. Caches are ignored, and weights count only where an
-update reads and writes them. Backward runs the passes that compute gradients in the reverse of the listed order (bench/scaling.py).
+A step is a sequence of passes over memory. A pass takes the longer of two times: its operations at the rate of large
+matrix products, or its bytes at the rate of a plain copy. bench/gpu/run.py measures both rates on the same GPU. The
+passes assume all fusions that the libraries support: bias and relu in a product, addition and relu in a normalization.
+Caches are ignored, and weights count only where an update reads and writes them. Backward runs the passes that compute
+gradients in the reverse of the listed order (bench/scaling.py).
 """
 from collections import namedtuple
 
@@ -20,18 +21,19 @@ def seconds(passes, operations_per_second, bytes_per_second):
 
 
 def stored_samples(elements, size):
-    """The pass that converts samples from bytes to the compute type."""
+    """Returns the pass that converts samples from bytes to the compute type."""
     return Pass("samples", 0, elements * (1 + size))
 
 
 def update(parameters, slots, size):
-    """The pass that updates the parameters. It reads weights, gradient and the optimizer's slots, and writes all but the
-    gradient; with a 16-bit type it also writes a copy of the weights."""
+    """Returns the pass that updates the parameters. It reads weights, gradient and the optimizer's slots, and writes
+    weights and slots; with a 16-bit type it also writes a copy of the weights."""
     return Pass("update", 0, parameters * (12 + 8 * slots + (size if size < 4 else 0)))
 
 
 def dense_layers(batch, inputs, layers, precision):
-    """The passes of a training step of dense layers (units, activation) with Adam. The filter gradient is float32."""
+    """Returns the passes of a training step of dense layers (units, activation) with Adam. The filter gradient is
+    float32."""
     size, passes, parameters = SIZE[precision], [stored_samples(batch * inputs, SIZE[precision])], 0
     for index, (units, activation) in enumerate(layers):
         operations, x, y, weights = 2 * batch * inputs * units, batch * inputs * size, batch * units * size, inputs * units
@@ -68,8 +70,9 @@ class Images:
         self.passes += [Pass("convolution", operations, x + y), Pass("filter gradient", operations, x + y, weights + 3 * filters)]
         if not first:
             self.passes.append(Pass("data gradient", operations, y + x))
-        # Forward: statistics, then the output from y (and the other branch). Backward: sums over the gradient and y,
-        # then the gradient of y; the other branch's gradient is the one after relu.
+        # Forward reads y for the statistics, and again (with the other branch) for the output. Backward reads the
+        # gradient and y for the sums, and again for the gradient of y. It also writes the gradient of relu's input,
+        # which is the gradient of the other branch.
         self.passes.append(Pass("normalisation", 0, (3 + 1 if adds else 3) * y))
         self.passes.append(Pass("normalisation's gradients", 0, (5 + 1 if adds else 5) * y))
         self.parameters += weights + 3 * filters
@@ -91,7 +94,7 @@ class Images:
 
 
 def resnet50(batch, precision):
-    """The passes of ResNet-50 at 224x224 with momentum. The first convolution of a stage has the stage's stride."""
+    """Returns the passes of ResNet-50 at 224x224 with momentum. A stage's first convolution has the stage's stride."""
     images = Images(batch, 224, 3, precision)
     images.convolution(64, 7, 2, first=True)
     images.max_pooling(2)
@@ -110,7 +113,7 @@ def resnet50(batch, precision):
 
 
 def transformer(batch, positions, vocabulary, width, hidden, blocks, precision):
-    """The passes of a GPT with AdamW, such as bench/workloads/gpt-small.yaml. Attention computes all scores."""
+    """Returns the passes of a GPT with AdamW, such as bench/workloads/gpt-small.yaml. Attention computes all scores."""
     size, rows = SIZE[precision], batch * positions
     passes = [stored_samples(rows, size)]
 
@@ -154,7 +157,7 @@ def step(workload, batch, precision):
 
 
 def row(name, passes, measured, rates, reason, must=None):
-    """Returns a row of the report: the bound divided by the `measured` seconds. rates = (operations, bytes) per second,
-    or None with a `reason`."""
+    """Returns a row of the report: the bound divided by the `measured` seconds. `rates`: (operations, bytes) per
+    second; None if they are unknown, for the given `reason`."""
     least = rates and seconds(passes, *rates)
     return report.row(name, "share of its bound by operations and bytes", None, None, least and measured and least / measured, must, reason)

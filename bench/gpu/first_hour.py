@@ -3,10 +3,11 @@
 
     bench/gpu/first_hour.py --dtrain PROGRAM [--tests FOLDER] [--output FILE] [--only NAME ...] [--minutes 60]
 
-`./dev gpu-first-hour` runs it on a build, `./gpu-first-hour` in a bundle. Each check is a shell command with a time limit. Some compare
-the losses of two runs. The report is rewritten after every check, so that it survives a crash of the machine. A check is
-skipped, with the reason, if the machine lacks a requirement: two GPUs, compute-sanitizer, a data set. Exits with 0 if every
-check that ran passed, 1 if one failed, 2 if there is no GPU.
+`./dev gpu-first-hour` runs this script on a build, and `./gpu-first-hour` runs it in a bundle. Each check is a shell
+command with a time limit. Some checks compare the losses of two runs. The report is rewritten after every check, so
+that it survives a crash of the machine. A check is skipped, with the reason, if the machine lacks a requirement: two
+GPUs, compute-sanitizer, a data set. The exit code is 0 if all checks that ran passed, 1 if a check failed, 2 without a
+GPU.
 
 Omit `--tests` in a bundle, which runs test programs with `DTRAIN_PROGRAM=test_ops ./dtrain`.
 """
@@ -30,8 +31,9 @@ CPU = 'strategy={single: {device: "cpu:0"}}'
 
 
 class Check:
-    """A shell command. `judge`, if given, takes its output (standard error is merged into standard output) and returns
-    what is wrong, or "". `expect` is the exit status; None accepts any except that of a timeout or a crash."""
+    """A shell command. `judge`, if given, takes the output (standard error is merged into standard output) and returns
+    a description of the error, or "". `expect` is the exit status; None accepts any except that of a timeout or a
+    crash."""
 
     def __init__(self, name, shows, command, gpus=1, needs="", seconds=300, judge=None, expect=0):
         self.name, self.shows, self.command, self.gpus, self.needs = name, shows, command, gpus, needs
@@ -43,7 +45,8 @@ def losses(path):
 
 
 def same_losses(one, other, tolerance, steps=None):
-    """A judge: the losses of two step logs differ by at most `tolerance`, relatively; with 0 they are bitwise equal."""
+    """Returns a judge: the losses of the step logs `one` and `other` must have a relative difference of at most
+    `tolerance`; with 0, they must be bitwise equal."""
     def judge(_):
         a, b = losses(one)[:steps], losses(other)[:steps]
         if not a or len(a) != len(b):
@@ -62,7 +65,7 @@ def must_say(pattern):
 
 
 def same_steps(whole, resumed):
-    """A judge: every step logged by a resumed run has exactly the loss of the uninterrupted run."""
+    """Returns a judge: every step in the log of the resumed run must have exactly the loss of the uninterrupted run."""
     def judge(_):
         rows = [[json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()] for path in (whole, resumed)]
         expected = {row["step"]: row["loss"] for row in rows[0]}
@@ -168,7 +171,7 @@ def run(check, seconds):
 
 
 def verdict(check, status, output, seconds):
-    """Returns what is wrong, or ""."""
+    """Returns a description of the error; "" if the check passed."""
     if status is None:
         return f"it did not end within {seconds:.0f} seconds"
     if status != check.expect:

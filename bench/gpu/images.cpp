@@ -1,5 +1,5 @@
 // Times batch normalization, pooling and convolutions with the shapes of ResNet-50, and depthwise
-// convolutions with those of MobileNet and ConvNeXt: 224x224, batch 256, bfloat16.
+// convolutions with the shapes of MobileNet and ConvNeXt: 224x224, batch 256, bfloat16.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ constexpr int64_t kBatch = 256;
 constexpr GpuMath kMath{.type = DType::bfloat16};
 
 struct Images {
-  int64_t extent, channels;  // square
+  int64_t extent, channels;  // `extent` is the height and the width
   int64_t elements() const { return kBatch * extent * extent * channels; }
   std::string name() const { return fmt::format("{}x{}x{}", extent, extent, channels); }
 };
@@ -62,7 +62,7 @@ void measure_normalization(Json& rows, const Images& images) {
                     .scratch = scratch.data()});
   });
   const double once = static_cast<double>(src.bytes());
-  // Each direction makes two passes: one for the statistics, another for the results.
+  // Each direction makes two passes: the first computes sums, the second the results.
   rows.push(row("batch norm and relu " + images.name() + " forward", forward, 3 * once, 0));
   rows.push(row("batch norm and relu " + images.name() + " backward", backward, 5 * once, 0));
 }

@@ -29,7 +29,7 @@ void measure_update(Json& rows, const GpuMath& math) {
                               .weights_copy = copy.data(),
                               .n = kParameters});
   });
-  // Reads weights, gradient and both slots; writes all but the gradient.
+  // The update reads weights, gradient and both slots, and writes weights and slots.
   rows.push(row("adam" + std::string(copies ? " with bf16 copy" : ""), seconds,
                 7 * kFloats + (copies ? kFloats / 2 : 0), 0));
 }

@@ -1,10 +1,11 @@
 """Measures PyTorch on a GPU, with the same data and the same initial weights as dtrain.
 
-    peer.py WORKLOAD DATA_DIRECTORY WEIGHTS --batch N --precision float32|tf32|bf16 --modes eager,graph,compile,products,adam
+    peer.py WORKLOAD DATA_DIRECTORY WEIGHTS --batch N --precision float32|tf32|bf16
+            --modes eager,graph,compile,products,adam
 
-Prints one JSON line: for each mode its figures or an "error"; with --losses N also the losses of N steps over the samples in file
-order. PyTorch runs in its fastest setup: all data is on the device in the model's format, the optimizer is one kernel, and the loss
-stays on the device. Needs only torch.
+Prints one JSON line: for each mode its figures or an "error"; with --losses N also the losses of N steps over samples
+in the order of the file. PyTorch runs in its fastest setup: all data is on the device in the model's format, the
+optimizer is one kernel, and the loss stays on the device. The script needs only torch.
 """
 import argparse
 import contextlib
@@ -72,8 +73,8 @@ class Training:
         self.model = resnet50() if self.workload == "resnet50" else torch_peer.MODELS[self.workload](True)
         torch_peer.give_weights(self.model, exported_weights(arguments.weights))
         self.read(pathlib.Path(arguments.data))
-        # Keras adds Adam's epsilon to the uncorrected root, PyTorch to the corrected one: a negligible epsilon makes
-        # the losses comparable.
+        # Keras adds Adam's epsilon to the root before the bias correction, and PyTorch adds it after the correction. A
+        # negligible epsilon makes the losses comparable.
         if self.workload == "resnet50":
             self.optimizer, self.how = best_of_optimizers(torch.optim.SGD, list(self.model.parameters()), lr=0.01, momentum=0.9)
         else:
@@ -83,7 +84,7 @@ class Training:
 
     def read(self, data):
         stored = npy(data / "x.npy", torch.uint8)
-        # Converts in pieces, because all samples as float32 would need much memory.
+        # Converts a few samples at a time, because all samples as float32 would need much memory.
         self.inputs = torch.cat([(piece.to(self.device).float() * 0.00392156862745098).to(
             torch.bfloat16 if self.bf16 else torch.float32) for piece in stored.split(4096)])
         self.targets = npy(data / "y.npy", torch.int32).to(self.device)

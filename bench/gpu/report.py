@@ -12,7 +12,7 @@ def row(workload, measure, peer, dtrain, value, must, reason, at_most=False):
 
 
 def checks(result):
-    """Yields every loss comparison in a workload's result, with its precision."""
+    """Yields (precision, loss comparison) for every loss comparison in a workload's result."""
     for one in result.get("precisions", {"": result}).values():
         if "losses" in one:
             yield one["precision"], one["losses"]
@@ -90,7 +90,8 @@ def versions(found):
 
 
 def write(directory, found, measured, order):
-    """Writes both files, keeping other workloads of the same day. Returns the text."""
+    """Writes the report's .md and .json files, and keeps the results of other workloads of the same day. Returns the
+    text of the report."""
     gpu = found["gpu"]
     today = datetime.date.today().isoformat()
     stem = directory / f"{today}-{re.sub('[^a-z0-9]+', '-', gpu.lower().replace('nvidia', '')).strip('-')}"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares dtrain to PyTorch on one GPU, in one run: for each workload first the peers, then dtrain.
+"""Compares dtrain to PyTorch on one GPU, in one run: for each workload, it measures first PyTorch, then dtrain.
 
     bench/gpu/run.py [WORKLOAD ...] [--dtrain PATH] [--gpu-bench PATH] [--output DIRECTORY] [--minutes 9]
 
-Writes <date>-<gpu>.md and .json to the output directory (bench/results); a later run replaces the results of the workloads that it
-measures. A failed measurement is listed with the reason, and the others continue. Needs torch in the interpreter PEER_PYTHON (default:
-the one that runs this script), and no network. `--smoke` tests the script on a CPU with tiny sizes, whose figures mean nothing.
+Writes <date>-<gpu>.md and .json to the output directory (bench/results); a later run replaces the results of the
+workloads that it measures. A failed measurement is listed with the reason, and the other measurements continue. The
+script needs torch in the interpreter PEER_PYTHON (default: the interpreter of this script), and no network. `--smoke`
+tests the script on a CPU with tiny sizes; the figures then have no meaning.
 """
 import argparse
 import array
@@ -131,7 +132,7 @@ class Workload:
         log = self.directory / "steps.jsonl"
         log.unlink(missing_ok=True)
         if self.name == "resnet50":
-            # Blocks start as identities (gamma is zero): with ones, rounding alone would change the first losses by
+            # Blocks start as identities (gamma is 0). If gamma were 1, rounding alone would change the first losses by
             # several percent.
             sets = ["model.blocks.body.parameters.gamma=zeros", *sets]
         sets = [f"train.batch_size={self.spec['batch']}", "dataset.transforms=[{rescale: {scale: 0.00392156862745098}}]", *sets]
@@ -158,8 +159,8 @@ class Workload:
         """Compares the first losses, by relative difference."""
         if isinstance(theirs, dict):
             raise NotMeasured(f"PyTorch's losses: {theirs['error']}")
-        # Keras adds Adam's epsilon to the uncorrected root, PyTorch to the corrected one; without it the rules are
-        # equal.
+        # Keras adds Adam's epsilon to the root before the bias correction, and PyTorch adds it after the correction.
+        # Without epsilon, the rules are equal.
         sets = [] if self.name == "resnet50" else ["train.optimizer.adam.epsilon=1e-30"]
         epochs = -(-len(theirs) * self.spec["batch"] // self.spec["samples"])
         _, ours = self.fit("losses", epochs, precision, "dataset.shuffle=false", *sets)
@@ -227,7 +228,8 @@ def seconds_or_reason(result, mode):
 
 
 def training(bench, name, precision, peers, measure):
-    """Measures dtrain's steps and those of each peer: `peers` are (modes of one process, its time limit in seconds)."""
+    """Measures the steps of dtrain and of each peer. `peers`: a list of (modes of one process, its time limit in
+    seconds)."""
     with tempfile.TemporaryDirectory(prefix="dtrain-bench-") as directory:
         workload = Workload(bench, name, directory)
         return measure_training(workload, precision, peers, measure)
@@ -258,7 +260,7 @@ def measure_training(workload, precision, peers, measure):
 
 
 def faster_than(mode, label, unit, amount, must=None):
-    """Returns a function that makes a row of the report. `amount`: units per step."""
+    """Returns a function that makes a row of the report. `amount`: number of units per step."""
     def row(name, result):
         peer, reason = seconds_or_reason(result["peers"], mode)
         ours = result.get("seconds")
