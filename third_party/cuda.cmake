@@ -73,7 +73,7 @@ target_compile_definitions(dtrain_cuda INTERFACE DTRAIN_COMPILED_FOR="${DTRAIN_C
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
-foreach(kind STANDARD EXTENSION)  # nvcc 12 supports C++20, but CMake before 3.26 does not know it
+foreach(kind STANDARD EXTENSION)  # nvcc 12 supports C++20, but CMake before 3.26 does not know this
   if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
     set(CMAKE_CUDA20_${kind}_COMPILE_OPTION -std=c++20)
   endif()
@@ -91,15 +91,15 @@ if(NCCL_FOUND)
   target_link_libraries(dtrain_nccl INTERFACE dtrain_cuda)
 endif()
 
-# cuBLASLt, NVRTC, cuDNN and NCCL are opened on first use (lib/device/cuda/library.h): by file name through the system's
-# search path, otherwise from the path found at build time.
+# cuBLASLt, NVRTC, cuDNN and NCCL are opened on first use (lib/device/cuda/library.h): first by file name through the
+# system's search path, otherwise by the path that was found at build time.
 function(dtrain_opened_at_run_time target name file)
   get_filename_component(soname ${file} NAME)
   target_compile_definitions(${target} INTERFACE DTRAIN_${name}_NAME="${soname}" DTRAIN_${name}_PATH="${file}")
 endfunction()
 dtrain_opened_at_run_time(dtrain_cuda CUBLASLT ${CUBLASLT_LIBRARY})
 dtrain_opened_at_run_time(dtrain_cuda CUDNN ${CUDNN_LIBRARY})
-if(NOT NVRTC_LIBRARY)  # may still exist on the machine that runs the program
+if(NOT NVRTC_LIBRARY)  # the machine that runs the program may still have this library
   set(NVRTC_LIBRARY libnvrtc.so.${CUDAToolkit_VERSION_MAJOR})
 endif()
 dtrain_opened_at_run_time(dtrain_cuda NVRTC ${NVRTC_LIBRARY})

@@ -1,5 +1,5 @@
-# Finds all outside libraries except CUDA's, as the distribution installs them. install.sh in this folder installs them
-# on Debian and Ubuntu. lib/CMakeLists.txt declares which folder may use which library.
+# Finds the distribution's packages of all outside libraries except CUDA's. install.sh in this folder installs these
+# packages on Debian and Ubuntu. lib/CMakeLists.txt declares which folder may use which library.
 list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR}/cmake)
 
 find_package(fmt REQUIRED)

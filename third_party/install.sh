@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # install.sh [PACKAGE...]: installs the packages needed to build and test dtrain, and the PACKAGEs. Does nothing if all
-# are installed. Needs only apt, and root or sudo. Writes only to standard error.
+# of them are installed. Needs only apt, and root or sudo. Writes only to standard error.
 #
-# Supported: Debian 12 and 13, Ubuntu 24.04 (`./dev test-on` tests each). Later releases are attempted with a warning.
-# Earlier releases are not supported: Ubuntu 22.04 has oneDNN 2.2, and dtrain needs 2.6.
+# Supported: Debian 12 and 13, Ubuntu 24.04 (`./dev test-on` tests each). On later releases, the script prints a warning
+# and tries to install the packages. Earlier releases are not supported: Ubuntu 22.04 has oneDNN 2.2; dtrain needs 2.6.
 set -euo pipefail
 
 supported="Debian 12 and 13, Ubuntu 24.04"

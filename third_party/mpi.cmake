@@ -1,10 +1,11 @@
-# The shims for MPI: small libraries, one for each MPI whose header is found, that the program opens at run time with the
-# libmpi of the machine (lib/processes/mpi_library.h). The program itself links no MPI. Without any header it runs as a
-# single process only. OPENMPI_ROOT, MPICH_ROOT and MPI_ABI_ROOT name installations in unusual places.
+# The shims for MPI: small libraries, one for each MPI whose header is found. At run time, the program opens a shim and
+# the machine's libmpi (lib/processes/mpi_library.h). The program itself does not link MPI. Without any header, the
+# program supports only single processes. OPENMPI_ROOT, MPICH_ROOT and MPI_ABI_ROOT name installations in unusual
+# places.
 #
-# dtrain_mpi_shim(NAME SHIM HEADER MACRO LIBRARIES...): finds a HEADER that defines MACRO, and one of the LIBRARIES
-# beside it. Sets DTRAIN_NAME_FOUND, defines the target dtrain_mpi_SHIM, and passes the library's path to the program:
-# it is opened if the system's search path has no other one.
+# dtrain_mpi_shim(NAME SHIM HEADER MACRO LIBRARIES...): finds a HEADER that defines MACRO, and one of the LIBRARIES.
+# Defines the target dtrain_mpi_SHIM, and passes the library's path to the program, which opens this library if the
+# system's search path has none.
 set(DTRAIN_MPI_SHIMS)
 add_library(dtrain_mpi INTERFACE)
 function(dtrain_mpi_shim name shim header macro)

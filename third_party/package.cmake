@@ -1,8 +1,9 @@
-# The target `package`: a .deb that runs on Debian 12 and newer, and on Ubuntu from 24.04, without a compiler. The libraries
-# that dtrain links lie in /usr/lib/dtrain, as the distributions have different versions of them; the C and C++ libraries
-# and OpenMP are the system's. NVIDIA's libraries are opened at run time, where there are any.
+# The target `package`: a .deb file for Debian 12 and newer and for Ubuntu 24.04 and newer, which needs no compiler. The
+# package installs the libraries that dtrain links in /usr/lib/dtrain, because the distributions have different versions
+# of these libraries. It uses the system's C and C++ libraries and OpenMP. NVIDIA's libraries are opened at run time, if
+# they are installed.
 set_target_properties(dtrain PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/dtrain")
-# DT_RPATH, unlike DT_RUNPATH, is searched for the libraries of libraries, too.
+# Unlike DT_RUNPATH, DT_RPATH also applies to the libraries that other libraries need.
 target_link_options(dtrain PRIVATE -Wl,--disable-new-dtags)
 install(TARGETS dtrain RUNTIME_DEPENDENCY_SET dtrain_libraries RUNTIME DESTINATION bin)
 install(RUNTIME_DEPENDENCY_SET dtrain_libraries

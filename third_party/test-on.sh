@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # test-on.sh [--ccache] [--keep] SYSTEM: runs the README's two commands as root on a fresh SYSTEM (debian:12, debian:13
-# or ubuntu:24.04) that has nothing but apt, as a new user of this working tree would, and reports the time of each.
+# or ubuntu:24.04) that has only apt, as a new user of this working tree would, and reports the time of each command.
 # SYSTEM is installed in a folder below build/test-on. Needs root on Debian or Ubuntu.
 #   --ccache  reuses compiled objects of earlier runs: for debugging, not for timing
 #   --keep    keeps SYSTEM's folder even if all commands succeed
 set -euo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/..")
 top=$root/build/test-on
-home=/root  # of the user in the chroot
+home=/root  # home directory of the user in the chroot
 commands=("./dev run fit configs/digits-mlp.yaml" "./dev test")
 
 fail() {
@@ -24,8 +24,8 @@ suite_of() {
   esac
 }
 
-# inside FOLDER COMMAND...: runs the command in a chroot with its own mount and PID namespaces, which the kernel cleans
-# up when the last process ends. CCACHE: folder to mount as the compiler cache.
+# inside FOLDER COMMAND...: runs the command in a chroot with its own mount and PID namespaces, which the kernel removes
+# when the last process ends. CCACHE: folder to mount as the compiler cache.
 inside() {
   # shellcheck disable=SC2016
   CCACHE=${CCACHE:-} home=$home unshare --mount --pid --fork --kill-child bash -euc '
@@ -46,7 +46,7 @@ inside() {
   ' inside "$@"
 }
 
-# base_of SYSTEM: creates SYSTEM's base system unless it exists; it is kept for later runs.
+# base_of SYSTEM: creates SYSTEM's base system unless it exists. The base system is kept for later runs.
 base_of() {
   local system=$1 base=$top/${1/:/-}.base suite
   suite=$(suite_of "$system")

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the bundle's scripts. `run_here PROGRAM ARGS...` runs one of the bundle's programs with the bundled
+# The bundle's scripts source this file. `run_here PROGRAM ARGS...` runs one of the bundle's programs with the bundled
 # libraries and this machine's NVIDIA libraries, from the system, /usr/local/cuda, or the wheels (nvidia-cublas,
 # nvidia-cudnn-cu13, nvidia-nccl-cu13) of the Python on PATH.
 bundle=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")

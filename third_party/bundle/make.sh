@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# make.sh BUILD_FOLDER BUNDLE_FOLDER: copies the built programs and everything that they need on another x86-64 Linux
-# with an NVIDIA driver and NVIDIA's CUDA libraries into one folder, and packs it as BUNDLE_FOLDER.tar.xz.
+# make.sh BUILD_FOLDER BUNDLE_FOLDER: copies the built programs and all files that they need into BUNDLE_FOLDER, and
+# packs the folder as BUNDLE_FOLDER.tar.xz. The bundle runs on other x86-64 Linux machines that have an NVIDIA driver
+# and NVIDIA's CUDA libraries.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 root=$(readlink -f "$here/../..")
@@ -31,14 +32,14 @@ done
 # library.
 mkdir "$bundle/lib/compiler"
 mv "$bundle"/lib/lib{stdc++,gcc_s}.so.* "$bundle/lib/compiler"
-newest() {  # newest version of the symbol set NAME that the files require
+newest() {  # prints the newest version of the symbol set NAME that the files require
   local name=$1
   shift
   objdump -T "$@" | grep -oE "${name}_[0-9.]+" | sort -uV | tail -1
 }
 newest GLIBCXX "$bundle"/bin/* "$bundle"/lib/*.so.* >"$bundle/lib/compiler/needed"
 
-# The licences of the copied libraries, as their packages have them.
+# Copies the licenses of the copied libraries from their packages.
 mkdir "$bundle/licences"
 for library in "$bundle"/lib/*.so.* "$bundle"/lib/compiler/*.so.*; do
   dpkg -S "*/${library##*/}" 2>/dev/null | cut -d: -f1 | sort -u || true
