@@ -61,7 +61,8 @@ LINKS = [Link("100 Gb Ethernet", 100, 0.85, 30e-6, 4e-6), Link("400 Gb InfiniBan
 
 ADDED = 8e9       # bytes per second that one thread adds to another array
 NVLINK = 235e9    # NCCL's limit for A100 (maximum bus bandwidth in its tuning.cc)
-# Latencies in NCCL's tuning.cc: protocol Simple for the ring, LL128 for the tree. A hop between machines adds the link's latency.
+# Latencies in NCCL's tuning.cc: protocol Simple for the ring, LL128 for the tree. A hop between machines adds the
+# link's latency.
 RING = dict(begin=8.4e-6, inside=3.4e-6, between=7.6e-6)
 TREE = dict(begin=4.4e-6, inside=1.2e-6, between=6.5e-6)
 SHORT = 4096      # bytes of an array that CPUs send whole (lib/collective/process_exchanges.h)

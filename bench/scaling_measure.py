@@ -159,7 +159,8 @@ def layer_bytes(layer):
 
 
 def fit_link(processes, small, large):
-    """Returns (seconds of a short exchange, bytes per second) from the seconds that exchanges add to the two layers' steps.
+    """Returns (seconds of a short exchange, bytes per second) from the seconds that exchanges add to both layers'
+    steps.
 
     The small layer's step has three short exchanges: its gradients, the losses, the requests to stop. Each bucket of
     the large layer has two phases.
