@@ -1,6 +1,6 @@
-/* NVIDIA's management library, libnvidia-ml.so.1, of a machine with three GPUs, as C and as C++: the two of
-   tests/emulation, in the reverse of CUDA's order, and one that CUDA does not see. The program
-   finds the library that is already loaded under that name. */
+/* A fake of NVIDIA's management library, libnvidia-ml.so.1, for a machine with three GPUs: the two GPUs of
+   tests/emulation, in the reverse of CUDA's order, and a GPU that CUDA does not see. The program finds this library
+   because it is already loaded under that name. The file is valid C and C++. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ int nvmlDeviceGetMigMode(const FakeGpu* gpu, unsigned* current, unsigned* pendin
   *current = *pending = fake_nvml_is_split && gpu->bus == 0x40;
   return 0;
 }
-/* The name contains the variables of this process that are set for CUDA and NCCL. */
+/* The name contains the values of this process's environment variables for CUDA and NCCL. */
 int nvmlDeviceGetName(const FakeGpu* gpu, char* text, unsigned size) {
   const char *order = getenv("CUDA_DEVICE_ORDER"), *disable = getenv("NCCL_P2P_DISABLE");
   snprintf(text, size, "fake GPU %x, %s%s%s", gpu->bus, order ? order : "FASTEST_FIRST",

@@ -12,7 +12,7 @@ import unittest
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 BINARY = ""  # set by main()
 
-# Small and fast, with all state that a resume must restore: dropout, Adam's slots, a schedule, validation.
+# A small and fast run with all state that a resume must restore: dropout, Adam's slots, a schedule, validation.
 CONFIG = """\
 seed: 3
 model:
@@ -68,8 +68,8 @@ class Case(unittest.TestCase):
         return process
 
     def preloaded(self, source, *linking):
-        """Returns the environment for running the program with a preloaded shim (a C file of the project); `linking`:
-        linker options for it."""
+        """Returns the environment for running the program with a preloaded shim (a C file of the project). `linking`:
+        linker options for the shim."""
         shim = self.dir / "shim.so"
         if not shim.exists():
             subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-shared", "-fPIC", "-o", shim, PROJECT / source, "-ldl", *linking], check=True)
@@ -128,6 +128,6 @@ def main():
         sys.exit(f"usage: {sys.argv[0]} BINARY [unittest's arguments]")
     # Tests import this module by name, so the started script and this module share it.
     BINARY = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    # A shell that runs the tests in the background ignores SIGINT, and started programs would inherit that.
+    # A shell that runs the tests in the background ignores SIGINT, and started programs would inherit this setting.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(module="__main__")

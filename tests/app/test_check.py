@@ -1,4 +1,4 @@
-"""`dtrain check` for runs on several devices: memory per device, a pipeline's schedule, what fits."""
+"""`dtrain check` for runs on several devices: memory per device, a pipeline's schedule, strategies that fit."""
 import time
 
 import support
@@ -43,7 +43,7 @@ class Memory(Case):
         self.assertEqual([(r["replica"], r["slot"], r["device"]) for r in rows],
                          [(0, 0, "cpu:0"), (0, 1, "cpu:1"), (1, 0, "cpu:2"), (1, 1, "cpu:3")])
         self.assertEqual([r["share"] for r in rows], [64, 64, 63, 63])
-        # 4096 samples leave 32 for the last batch.
+        # The last batch has 32 of the 4096 samples.
         self.assertEqual([r["last_share"] for r in rows], [16, 16, 16, 16])
         self.assertEqual(rows[0]["layers"] + rows[1]["layers"], 17)
         self.assertEqual([r["layers"] for r in rows[:2]], [r["layers"] for r in rows[2:]])
@@ -77,7 +77,7 @@ class Memory(Case):
             return [row["memory"]["activations"] for row in rows]
         four, many = activations("1f1b", 4), activations("1f1b", 32)
         self.assertEqual(four, many)
-        self.assertGreater(four[0], 2 * four[3])  # the first stage keeps activations of four microbatches, the last of one
+        self.assertGreater(four[0], 2 * four[3])  # microbatches kept by the first and the last stage: four and one
         self.assertGreater(min(activations("gpipe", 32)), 4 * max(many))
 
 

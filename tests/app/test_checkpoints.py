@@ -6,7 +6,8 @@ import support
 
 
 class Bytes(support.Case):
-    """File names on Linux are bytes; names that are not UTF-8 appear in JSON and YAML as in Python (surrogateescape)."""
+    """File names on Linux are bytes; names that are not UTF-8 appear in JSON and YAML as in Python
+    (surrogateescape)."""
 
     def test_a_run_resumes_in_a_directory_with_a_name_that_is_not_utf8(self):
         self.dir = self.dir / os.fsdecode(b"d\xe9")

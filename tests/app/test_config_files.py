@@ -50,10 +50,10 @@ checkpoint: {best: {monitor: val_loss}}
             self.assertNotIn(part, text)
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 9)
         self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 8)
-        # Another reader replaces the base's.
+        # Another reader replaces the reader of the base.
         self.write("own/d.yaml", "base: c.yaml\ndataset: {validation: {split: {of: train, fraction: 0.25}}}\n")
         self.dtrain("check", "own/d.yaml")
-        # An error in the base is reported at its location in the base's file.
+        # An error in the base is reported at its location in the file of the base.
         self.write("base/base.yaml", BASE.replace("batch_size", "batchsize"))
         self.assertIn("own/../base/base.yaml:13:3: error: unknown key".replace("own/../", ""),
                       self.dtrain("check", "own/c.yaml", expect=2).err)
@@ -92,7 +92,7 @@ checkpoint: {best: {monitor: val_loss}}
         self.assertIn("seed: 7", self.resolved("--set", "model.layers.0.dense.units=9", "seed=7"))
         # An argument after --set that is not an assignment is still the file.
         self.dtrain("check", "--set", "seed=7", "name=x", "c.yaml")
-        # Another type replaces the previous one.
+        # An option of another optimizer replaces the previous optimizer.
         self.assertNotIn("adam", self.resolved("--set", "train.optimizer.sgd.momentum=0.5"))
         for wrong in ("train.epochs=many", "train.epoch=1", "train.optimizer.adam.lr=1", "train.optimizer.what.x=1",
                       "model.layers[7].dense.units=1", "train.epochs", "seed=[1"):

@@ -1,4 +1,5 @@
-"""A run's config.yaml means the same to other YAML readers, especially PyYAML, as to dtrain. Also tests the JSON schema."""
+"""Other YAML readers, especially PyYAML, read a run's config.yaml in the same way as dtrain. Also tests the JSON
+schema."""
 import json
 import random
 import re
@@ -110,7 +111,7 @@ train:
         self.assert_same_run("run", "steps")
 
     def test_devices_of_layers_become_the_strategys(self):
-        """The model can then continue under any other strategy."""
+        """Afterwards, the model can continue under any other strategy."""
         config = support.CONFIG.replace("strategy: {mirrored: {devices: [cpu:0, cpu:1]}}", "strategy: placed")
         config = config.replace("- dropout: {rate: 0.2}", "- dropout: {rate: 0.2, device: cpu:0, recompute: true}")
         self.fit("--epochs", "1", config=config)

@@ -58,7 +58,7 @@ class Data(Case):
         self.assertIn("pipe.csv", self.dtrain("predict", "run", "-i", "in.csv", "-o", "pipe.csv", expect=2).err)
         self.assertIn("step log", self.fit("--step-log", "g.csv", config=CONFIG, output="other", expect=2).err)
         self.assertEqual((self.dir / "g.csv").read_bytes(), data)
-        for _ in range(2):  # logs are appended to
+        for _ in range(2):  # the second run appends to the logs
             self.fit("--step-log", "log", "--overwrite", config=CONFIG)
         self.assertEqual(len((self.dir / "log").read_text().splitlines()), 20)
 
@@ -87,7 +87,7 @@ class Data(Case):
                       "'file: h.csv')", refused)
         process.kill()
         process.communicate()
-        self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # no longer in use
+        self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # the cache file is no longer in use
 
     # Files changed while in use.
 
@@ -255,7 +255,7 @@ class Data(Case):
             self.write("config.yaml", CONFIG)
             self.assertRegex(self.dtrain(command, "config.yaml", expect=2).err,
                              r"^config.yaml:4:10: error: .*g.csv:4:3: expected a finite number, found 'two'")
-        # Errors are not repeated for splits drawn from the faulty one, but errors of other splits are reported.
+        # Errors are not repeated for splits drawn from the faulty split, but errors of other splits are reported.
         drawn = "  test: {split: {of: validation, fraction: 0.2}}\n  validation: {split: {of: train, fraction: 0.2}}\n"
         for splits, count in ((drawn, 1), (drawn.replace("{split: {of: train, fraction: 0.2}}", "{csv: {file: none.csv, target: -1}}"), 2)):
             self.write("config.yaml", CONFIG.replace("strategy", splits + "strategy"))

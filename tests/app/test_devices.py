@@ -1,4 +1,4 @@
-"""Trains one model on several devices, end to end: killed, stopped and resumed runs, data that end early, nan losses."""
+"""Trains one model on several devices: killed, stopped and resumed runs, data that end early, nan losses."""
 import os
 import random
 import re

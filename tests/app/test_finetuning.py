@@ -31,8 +31,8 @@ train:
 
 class FineTuning(Case):
     def write_digits(self):
-        """Writes six.csv with the digits 0 to 5, and four.csv with a few of the others as classes 0 to 3; the
-        validation files have more."""
+        """Writes six.csv with the digits 0 to 5, and four.csv with a few of the digits 6 to 9 as classes 0 to 3.
+        The files for validation have other rows."""
         lines = gzip.open(PROJECT / "datasets" / "digits.csv.gz", "rt").read().split()
         rows = [line.rsplit(",", 1) for line in lines if line[0].isdigit()]
         for name, part in {"six": rows[:1200], "six-more": rows[1200:]}.items():
@@ -67,7 +67,7 @@ class FineTuning(Case):
         self.dtrain("fit", "fresh.yaml", "--output", "fresh")
         accuracy = {run: self.metrics(run)[-1]["val_sparse_categorical_accuracy"] for run in ("four", "fresh")}
         self.assertGreater(accuracy["four"], accuracy["fresh"])
-        # The run's configuration records where its weights came from; the run continues without that file.
+        # The run's configuration records the file of its initial weights; the run continues without this file.
         self.checkpoints("six")[-1].unlink()
         self.dtrain("resume", "four", "--epochs", "2")
         # The key model.freeze alone determines the frozen layers, also for a resumed run.

@@ -66,7 +66,7 @@ class ImageTargets(Case):
         told = self.json("predict", "run", "--input", "images", "--output", "predicted/")
         self.assertEqual((told["outputs"], told["samples"]), ("images", 24))
         self.assertEqual(sorted(p.name for p in (self.dir / "predicted").iterdir()), sorted(f"{i}.png" for i in range(24)))
-        # The predicted masks as targets agree with the predictions completely.
+        # With the predicted masks as targets, all predictions are right.
         reader = "{directory: images, target_images: {directory: %s, classes: [0, 100, 200]}}"
         same = self.evaluate(reader % "predicted")
         self.assertEqual((same["mean_iou"], same["dice"]), (1, 1))
@@ -102,7 +102,7 @@ class ImageTargets(Case):
 
     def test_images_are_learned_and_written(self):
         self.fit(config=DENOISING)
-        leftover = self.dir / "predicted/.1.png.tmp-999999999-0123abcd"  # of a writer that was killed
+        leftover = self.dir / "predicted/.1.png.tmp-999999999-0123abcd"  # left by a writer that was killed
         leftover.parent.mkdir()
         leftover.write_bytes(b"x")
         self.dtrain("predict", "run", "--input", "images", "--output", "predicted/")
@@ -112,7 +112,7 @@ class ImageTargets(Case):
         self.assertLess(found["loss"], 5e-3)
 
     def test_an_image_that_cannot_be_written_ends_with_what_is_complete(self):
-        """A limit on the size of files fails like a full disk."""
+        """With a limit on the size of files, writing fails as on a full disk."""
         self.fit(config=DENOISING)
         draw = random.Random(1)
         (self.dir / "new").mkdir()
@@ -157,7 +157,8 @@ class ImageTargets(Case):
         self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "again", expect=2).err)
 
     def test_a_damaged_image_or_mask_is_an_error(self):
-        """The header of the file is intact, so the damage is found only when a step reads the pixels. The last step is saved."""
+        """The file's header is intact, so the damage is found only when a step reads the pixels. The last step is
+        saved."""
         tables = "{csv: {file: pairs.csv, path: noisy, target_image: clean}, target_images: {classes: [0, 100, 200]}}"
         folders = "{directory: images, target_images: {directory: masks, classes: [0, 100, 200]}}"
         self.fit("--epochs", 1, config=SEGMENTATION)

@@ -14,7 +14,7 @@ import train_as_keras  # noqa: E402
 
 
 class AnyKeras:
-    """Stands in for the module keras: every name in it exists and may be called."""
+    """Replaces the module keras: every name in this object exists and may be called."""
     __version__ = "3.0.0"
 
     def __getattr__(self, name):

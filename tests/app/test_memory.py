@@ -10,7 +10,7 @@ import subprocess
 import support
 from support import CONFIG, Case
 
-# A sample has at least 300 times 64 activations of 4 bytes; none of them is ever computed.
+# A sample has at least 300 times 64 activations of 4 bytes. No test computes these activations.
 DEEP = CONFIG.replace("    - dense: {units: 16, activation: relu}\n", "    - deep: {repeat: 300}\n").replace(
     "model:\n", "model:\n  blocks: {deep: {layers: [{dense: {units: 64}}]}}\n").replace(
     "samples: 500", "samples: 2000000000")
@@ -40,8 +40,8 @@ class Memory(Case):
         self.assertEqual(self.checkpoints(), [])
 
     def test_stages_too_large_for_any_machine_are_an_error(self):
-        """Regardless of the stage boundaries, the message names the device with the highest need and where to look
-        next."""
+        """Regardless of the stage boundaries, the message names the device that needs the most memory, and the command
+        that shows other strategies."""
         self.write("config.yaml", DEEP.replace("units: 64", "units: 30000"))
         for stages in ("auto", "[deep_200]"):
             process = self.dtrain("check", "config.yaml", "--set", f"strategy={{pipeline: {{devices: [cpu:0, cpu:1], stages: {stages}}}}}", expect=2)
@@ -83,8 +83,8 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         if "sanitizers" in self.dtrain("--version").out:
             self.skipTest("sanitizers keep freed memory")
         threads = len(os.sched_getaffinity(0))
-        # The limit allows memory for the data that each thread works on. A list of all blocks would take 24 bytes per element,
-        # 600 MB in total.
+        # The limit allows memory for the data that each thread works on. A list of all blocks would take 24 bytes per
+        # element, 600 MB in total.
         self.assertLess(usage.ru_maxrss, (200 + 30 * min(threads, 8)) * 1024)
 
     def test_a_batch_larger_than_the_data_takes_no_more_memory(self):
@@ -146,7 +146,7 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         self.assertRegex(process.stderr, r"^error: (replica \d+ of 1024: the system cannot start another thread for this process|out of memory)")
 
     def test_reaching_the_limit_of_mappings_is_an_error_that_names_it(self):
-        """Beyond the limit of mappings, memory may still be free: the message says so."""
+        """When the limit of mappings is reached, memory may still be free; the message says this."""
         if "sanitizers" in self.dtrain("--version").out:
             self.skipTest("sanitizers have their own malloc and mmap")
         process = self.fit(env=self.preloaded("tests/app/no_mappings.c"), expect=1)

@@ -1,4 +1,4 @@
-"""Messages about small mistakes, and small interfaces."""
+"""Messages about small mistakes, and small features of the commands."""
 import os
 
 import support

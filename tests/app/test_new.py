@@ -87,7 +87,7 @@ class New(NewCase):
                 self.assertIn(expected, text)
             self.assertEqual(self.widths(), (2, 2))
             self.fits()
-        # An unnamed column that is not an index is kept; a second column of row names is not a feature either.
+        # An unnamed column that is not an index is kept. A second column of row names is not a feature either.
         rows = [f"{i * 7 % 11},r{i},c{i},{'ab'[i % 2]}" for i in range(60)]
         self.write("data.csv", "\n".join([",id,customer_id,kind"] + rows) + "\n")
         text = self.new("data.csv")

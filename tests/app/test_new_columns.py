@@ -48,7 +48,7 @@ class NewColumns(NewCase):
         # A text column is not a coordinate.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, "ab"[i % 2]))
         self.assertEqual(found["z"], "categories: target: 2 classes")
-        # Tables that have no other columns, or no column x.
+        # These tables have no other columns, or no column x.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, i % 17 + 0.5))
         self.assertEqual(found["z"], "number: target: a number")
         for header in ("x,y", "x1,y", "y,x"):
@@ -73,7 +73,7 @@ class NewColumns(NewCase):
                 self.assertEqual(found["kind"], "categories: target: 2 classes")
                 self.assertIn(f"'{name}' is not the target: {why}", self.output["notes"][1])
         self.fits()
-        # A column that the user names is used or rejected.
+        # A column that the user names as the target is used or rejected.
         found = self.columns("a,kind,city", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], f"c{i % 25}"), arguments=["--target", "city"])
         self.assertEqual(found["city"], "categories: target: 25 classes")
         self.write("none.csv", "a,b\n" + "2026-01-05,5\n" * 60)

@@ -1,4 +1,4 @@
-"""`dtrain new` for two parallel folders of images: masks of classes, and images that are computed from images."""
+"""`dtrain new` for two parallel folders of images, of which one has the targets: masks of classes, or images."""
 import random
 
 import support
@@ -77,7 +77,7 @@ class NewPairs(NewCase):
                 path.write_bytes(png(20, 20, (10 * i, 50, 60)))
         self.dtrain("new", "classes")
         self.assertIn("cat (3), dog (3)", (self.dir / "classes.yaml").read_text())
-        # Each image of `ones` has few gray levels, but all of them together have many.
+        # Each image of `ones` has few gray levels, but all images together have many.
         for i in range(8):
             for name, levels in (("ones", 40), ("zeros", 100)):
                 path = self.dir / "digits" / name / f"{i}.png"

@@ -140,7 +140,7 @@ class Pictures(Case):
         with open(self.dir / "folder.csv", encoding="utf-8", newline="") as file:
             reds = {row["path"].removeprefix("validation/"): row["red"] for row in csv.DictReader(file)}
         self.assertEqual({row["file"]: row["red"] for row in found}, reds)
-        # The training data need not exist any more.
+        # The following commands do not need the training data.
         (self.dir / "labels.csv").unlink()
         shutil.rmtree(self.dir / "train")
         self.dtrain("predict", "run", "--input", "validation/new.csv", "--output", "again.csv")

@@ -1,5 +1,5 @@
 """Several processes, started by the mpirun of each MPI that is installed: Debian's mpirun.openmpi and mpirun.mpich, or
-those that DTRAIN_MPIRUN names (paths, separated by colons). Without one these tests are skipped.
+the launchers that DTRAIN_MPIRUN names (paths, separated by colons). Without a launcher, these tests are skipped.
 
 The program tests/process_messages sends messages and fails on demand. DTRAIN_LARGE_MESSAGES=1 also sends 2.2 GiB.
 """
@@ -142,7 +142,7 @@ class Processes(Case):
                     start = time.monotonic()
                     done = self.launch(launcher, 3, self.messages, how)
                     self.assertLess(time.monotonic() - start, seconds)
-                    # mpirun ends the others at once when a process dies, possibly before process 0 can print.
+                    # When a process dies, mpirun ends the other processes at once, possibly before process 0 can print.
                     if how != "exit" or "error:" in done.stderr:
                         self.assertEqual(len(re.findall(rf"error: \S+ \(process 1 of 3\): {re.escape(expected)}", done.stderr)), 1, done.stderr)
                         self.assertIn("step 12, reading data", done.stderr)
@@ -151,8 +151,9 @@ class Processes(Case):
                     self.assertEqual(left, "")
 
     def kill_process_1(self, launcher, is_time, *words):
-        """Starts training, kills process 1 when is_time() is true, and waits until process 0 has ended. From then on MPI_Test never
-        returns. Each process has a shell as its parent, so that the launcher does not notice its end."""
+        """Starts training, kills process 1 when is_time() is true, and waits until process 0 has ended. MPI_Test does
+        not return any more once is_time() is true. Each process has a shell as its parent, so that the launcher does
+        not notice when the process ends."""
         for name in ("stuck", "process0", "process1", "code0", "code1", "steps.log"):
             (self.dir / name).unlink(missing_ok=True)
         shutil.rmtree(self.dir / "run", ignore_errors=True)
@@ -315,7 +316,7 @@ class Processes(Case):
             self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
 
     def test_a_damaged_image_ends_all_processes_with_exit_code_2(self):
-        """Only the process that reads it finds the damage."""
+        """Only the process that reads the image finds the damage."""
         for kind in ("a", "b"):
             (self.dir / "images" / kind).mkdir(parents=True)
             for i in range(16):
@@ -325,7 +326,7 @@ class Processes(Case):
         self.write("config.yaml", PICTURES)
         script = self.write("record.sh", '"$@"; echo $? > code${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n')
         for _, launcher in self.each():
-            for prefetch in (0, 4):  # read by the step itself, or by other threads
+            for prefetch in (0, 4):  # the step itself reads images, or other threads do
                 done = self.launch(launcher, 2, "sh", script, support.BINARY, "fit", "config.yaml", "--output", "run", "--overwrite",
                                    "--set", f"dataset.prefetch={prefetch}")
                 self.assertEqual([(self.dir / f"code{rank}").read_text() for rank in (0, 1)], ["2\n", "2\n"], done.stderr)
@@ -367,7 +368,7 @@ class Processes(Case):
             done = self.launch(launcher, 3, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "three", *divided)
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr.count("the list is for 2 processes, but 3 were started"), 1, done.stderr)
-        # The trained model does not need as many processes.
+        # The trained model does not need two processes.
         self.assertGreater(self.json("evaluate", "two", "--split", "train")["samples"], 0)
 
     def test_stop_ends_all_processes(self):
@@ -411,7 +412,8 @@ class Processes(Case):
             self.assertIn("The schedule of a batch in microbatches of 4 samples", done.stdout)
 
     def test_processes_that_do_not_see_each_other_are_an_error(self):
-        """The causes are srun without --mpi, an invalid variable of a launcher, and an MPI library that does not exist."""
+        """The causes are srun without --mpi, an invalid variable of a launcher, and an MPI library that does not
+        exist."""
         self.write("config.yaml", support.CONFIG)
         for variables, expected in (
                 ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "srun started "),
@@ -434,7 +436,7 @@ class Processes(Case):
                                   stdin=subprocess.DEVNULL, timeout=120)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertRegex(done.stderr, r"\A" + expected)
-            # This process ends last: once it has ended, the launcher ends process 0, which may still have to print.
+            # Process 1 waits before it ends, because the launcher then ends process 0, which may still have to print.
             self.assertGreater(time.monotonic() - start, 1)
 
     def test_a_launcher_of_one_mpi_with_the_library_of_another_is_an_error(self):

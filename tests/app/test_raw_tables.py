@@ -39,7 +39,8 @@ class RawTables(Case):
         self.assertEqual(fit.err.count(note), 1, fit.err)
         self.assertIn(note, self.dtrain("check", "config.yaml").err)
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 36)
-        # The file to predict from has other columns; its dates are day first although all are ambiguous.
+        # The file for predictions has other columns. Its dates are read as day first, although all of them are
+        # ambiguous.
         self.write("new.csv", "n,booked,size\n1,03/01/2026 10:00,20\n1,03/11/2026 10:00,20\n1,,unknown\n")
         self.dtrain("predict", "run", "-i", "new.csv", "-o", "out.csv")
         lines = (self.dir / "out.csv").read_text().splitlines()

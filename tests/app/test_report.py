@@ -16,7 +16,7 @@ ALIEN = "</script><script>alert(1)</script>"
 
 
 class Page(html.parser.HTMLParser):
-    """Collects what a browser would load or run."""
+    """Collects the links and the scripts that a browser would load or run."""
 
     def __init__(self, text):
         super().__init__()
@@ -186,7 +186,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         config = CONFIG.replace("seed: 3", f"seed: 3\nname: '{ALIEN.replace('/', '')}'").replace(
             "- dense: {units: 3}", "- dense: {units: 3, name: '<img src=x onerror=alert(1)>'}")
         if self.dtrain("check", self.write("config.yaml", config), expect=None).returncode:
-            config = CONFIG  # such names are rejected
+            config = CONFIG  # the program rejects such names
         self.write("config.yaml", config)
         os.mkdir(self.dir / "a<b>")
         self.dtrain("fit", "config.yaml", "--output", "a<b>/<script>alert(2)<b>")
@@ -207,7 +207,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
                 self.assertIn(message, self.dtrain(*arguments, expect=2).err)
 
         self.assertIn("mine", foreign.read_text())
-        for _ in range(2):  # the second overwrites the first, whatever its name
+        for _ in range(2):  # the second report overwrites the first, although its name does not end in .html
             self.dtrain("report", "run", "-o", "page")
         self.page("page")
 

@@ -197,7 +197,7 @@ class SeveralOutputs(Case):
         self.fit(config=BRANCHES)
         result = self.json("evaluate", "run", "--split", "train")
         self.assertAlmostEqual(result["loss"], result["kind_loss"] + result["size_loss"], places=6)
-        self.assertIn("train", self.dtrain("evaluate", "run", expect=2).err)  # there is no other split
+        self.assertIn("train", self.dtrain("evaluate", "run", expect=2).err)  # the run's only split
 
     def test_summary_shows_layers_as_written(self):
         self.write("config.yaml", BRANCHES)

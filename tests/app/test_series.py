@@ -114,7 +114,7 @@ class Series(Case):
         self.assertRegex(err, r"power.csv: windows: expected at least 30 rows, length \+ horizon, in the series '(north|south)', found 20")
 
     def test_a_missing_column_of_windows_has_its_place(self):
-        """The error has a location even if `auto` makes dtrain read the file before the model is complete."""
+        """The error has a location even if dtrain reads the file before the model is complete, because of `auto`."""
         complete = CONFIG.replace("x: auto", "x: [24, 2]").replace("units: auto", "units: 6")
         for config in (CONFIG, complete):
             for wrong, right, column in (("by: metre", "by: meter", 43), ("time: hour", "time: time", 56)):

@@ -134,7 +134,7 @@ class Mistakes(Sweep):
         self.dtrain(*SWEEP, "--set", "train.epochs=1")
         process = self.dtrain(*SWEEP, "--set", "train.epochs=2")  # another configuration
         self.assertIn("saved in runs/config-sweep-2", process.err)
-        self.dtrain("sweep", "config.yaml", "--set", "train.epochs=1", "--seeds", 2)  # other keys vary
+        self.dtrain("sweep", "config.yaml", "--set", "train.epochs=1", "--seeds", 2)  # a sweep over other keys
         self.assertEqual(self.folders("runs/config-sweep-3"), ["seed=3", "seed=4"])
         more = self.dtrain("sweep", "config.yaml", "--set", f"{RATE}=0.001,0.01,0.1", "--set", "train.epochs=1")
         self.assertIn("3 runs, 1 to train; saved in runs/config-sweep\n", more.err)

@@ -176,8 +176,8 @@ class Tables(Case):
         self.assertEqual(list(out[0]), ["name", "weight"])
         errors = [float(row["weight"]) - float(true["weight"]) for row, true in zip(out, self.rows)]
         self.assertLess(max(map(math.fabs, errors)), 10)  # errors are in the target's original scale
-        # Metrics with a unit are given in that unit as well; losses and metrics that were used for training
-        # are in transformed units.
+        # Metrics with a unit are also given in that unit. Losses and metrics that were used for training are in
+        # transformed units.
         self.table("all.csv", self.rows, list(self.rows[0]))
         measured = self.json("evaluate", "run", "--split", "validation", "--set", "dataset.validation={csv: {file: all.csv, header: true, "
                              "target: weight, id: name, categories: [colour], fill: median, drop: [note, species]}}")
@@ -322,7 +322,8 @@ train: {epochs: 200, batch_size: 16, loss: mean_squared_error, optimizer: {adam:
         self.assertGreater(own["errors"][0]["target"][0], 99)
 
     def test_an_image_is_reconstructed_from_logits(self):
-        """The model is an autoencoder like in Keras's examples, with pixels between 0 and 1 and binary cross-entropy."""
+        """The model is an autoencoder like in Keras's examples, with pixels between 0 and 1 and binary
+        cross-entropy."""
         pixels = [(i * 37 + j * 91) % 256 for i in range(12) for j in range(4)]
         head = "{'descr': '|u1', 'fortran_order': False, 'shape': (12, 4), }".ljust(117) + "\n"
         (self.dir / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + bytes(pixels))

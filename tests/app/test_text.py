@@ -1,4 +1,5 @@
-"""Text: language models, classifiers of folders and of table columns; vocabularies in checkpoints; raw text for predict."""
+"""Text: language models, classifiers of folders and of table columns; vocabularies in checkpoints; raw text for
+predict."""
 import csv
 import random
 

@@ -62,7 +62,8 @@ class Threshold(Case):
         return [(float(row["yes"]), y) for row, y in zip(out, truth)], [row["fraud"] for row in out]
 
     def check_best(self, threshold, worth):
-        """Checks that no other threshold scores better on the validation split, except for the granularity of buckets."""
+        """Checks that no other threshold scores better on the validation split, except for the granularity of
+        buckets."""
         table, _ = self.predicted("validation")
         best = max(worth(*scores(table, p)) for p in [0] + [p for p, _ in table])
         self.assertGreaterEqual(worth(*scores(table, threshold)), best - 0.02)

@@ -1,4 +1,4 @@
-"""fit and resume: rejected input, written files, stopping, and that nothing is lost."""
+"""fit and resume: rejected input, written files, and stopping without loss of data."""
 import fcntl
 import json
 import os

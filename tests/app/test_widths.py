@@ -46,9 +46,9 @@ class Widths(Case):
         self.dtrain("fit", "c.yaml", "--output", "run")
         text = (self.dir / "run" / "config.yaml").read_text()
         self.assertNotIn("auto", text.split("dataset:")[0])
-        self.assertRegex(text, r"features:.*\[5\]")  # age, income, and one for each of three colours
+        self.assertRegex(text, r"features:.*\[5\]")  # age, income, and three features for three colors
         self.assertRegex(text, r"units: 4")
-        # The following commands do not need the data.
+        # predict and summary do not need the training data.
         (self.dir / "t.csv").rename(self.dir / "moved.csv")
         self.dtrain("predict", "run", "--input", "moved.csv", "--output", "out.csv")
         self.assertEqual((self.dir / "out.csv").read_text().splitlines()[0].count(","), 5)  # id, class, four probabilities
@@ -87,7 +87,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
         self.write("c.yaml", config.replace("TARGET", "target: x.npy").replace(
             "mean_squared_error", "{binary_crossentropy: {from_logits: true}}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [1], "dense": [1]})
-        # The output of an autoencoder is as wide as its input.
+        # The output of an autoencoder has the width of the input.
         self.write("c.yaml", config.replace("x.npy, TARGET", "y.npy, target: {input: x}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [3], "dense": [3]})
 
