@@ -1,9 +1,10 @@
-// Preloaded into dtrain by fuzz_faults.py. Counts the calls that touch files, and makes one of them fail or kills the process
-// there. Environment variables:
+// fuzz_faults.py preloads this library into dtrain. The library counts the calls that access files, and makes one of
+// them fail, or kills the process at that call. Environment variables:
 //   FAULT_UNDER  folder whose files count
 //   FAULT_LOG    file outside that folder, to which every call appends a line: "write /folder/file"
 //   FAULT_AT     number of the call, from 1
-//   FAULT_DO     "before" or "after": kills the process there; an errno: the call fails with it and has no effect
+//   FAULT_DO     "before" or "after": kills the process before or after the call; an errno: the call fails with this
+//                errno and has no effect
 //   FAULT_ON     if set, all later calls that write fail as well
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -85,8 +86,8 @@ static enum verdict judge_fd(const char* call, int fd, enum sort sort) {
   return judge(call, full, sort);
 }
 
-/// Defines the replacement of a function NAME with this result type, PARAMETERS and ARGUMENTS. VERDICT decides whether the
-/// real function is called.
+/// Defines the replacement of a function NAME with this result type, PARAMETERS and ARGUMENTS. VERDICT decides whether
+/// the real function is called.
 #define INTERPOSE(RESULT, NAME, PARAMETERS, ARGUMENTS, FAILURE, VERDICT) \
   RESULT NAME PARAMETERS {                                               \
     static RESULT(*real) PARAMETERS;                                     \

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Changes checkpoints and corrects their checksums, as an attacker could, and checks that `inspect`, `evaluate` and `resume`
-end without a signal, within five seconds, with exit code 0, 1 or 2, and print only dtrain's own error messages.
+"""Changes checkpoints and corrects their checksums, as an attacker could, and checks that `inspect`, `evaluate` and
+`resume` end without a signal, within five seconds, with exit code 0, 1 or 2, and print only dtrain's own error
+messages.
 
     fuzz_checkpoint.py --program DTRAIN [--count N] [--seed S] [--only I] [--long]
 
---count: number of changed checkpoints; --only: runs only the I-th, and keeps its file. Each depends only on the seed and I.
+--count: number of changed checkpoints; --only: runs only the I-th checkpoint, and keeps its file. A checkpoint depends
+only on the seed and I.
 """
 import argparse
 import concurrent.futures
@@ -66,7 +68,7 @@ model:
 train: {epochs: 2, batch_size: 8, %s, optimizer: {sgd: {learning_rate: 0.1, momentum: 0.9}}}
 checkpoint: {every: 2 steps, keep: 10}
 """ % (DATASET, LOSS),
-    # This model has 25 layers. HDF5 stores the names of so long a list of groups in a heap with an index.
+    # This model has 25 layers. HDF5 stores the names of so many groups in a heap with an index.
     "many": """\
 model: {inputs: {x: [4]}, blocks: {b: {layers: [{dense: {units: 4}}, layer_normalization]}}, layers: [{b: {repeat: 12}}, {dense: {units: 3}}]}
 %s
@@ -214,7 +216,7 @@ class Fuzzer:
             (work / "c.yaml").write_text("seed: 3\n" + text)
             subprocess.run([self.program, "fit", "c.yaml", "-o", "r", "-q"], cwd=work, check=True, timeout=60)
             paths = sorted((work / "r/checkpoints").glob("ckpt-*.h5"))
-            bases += [Base(paths[1]), Base(paths[-1])]  # one within an epoch, one at the end
+            bases += [Base(paths[1]), Base(paths[-1])]  # a checkpoint within an epoch, and the last one
         return bases
 
     def change(self, number):
@@ -271,7 +273,7 @@ class Fuzzer:
             shutil.rmtree(work, ignore_errors=True)
 
     def smallest(self, base, edits, cut, work, found):
-        """Removes every change that is not needed for the finding."""
+        """Returns the finding with the changes that it needs."""
         for at in range(len(edits) - 1, -1, -1):
             fewer = edits[:at] + edits[at + 1:]
             still = self.finding(base, fewer, cut, work)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Random configurations: mutations of those in configs/ and of EVERYTHING, which has every layer, and configurations
-generated from the JSON schema. Each is passed to `dtrain check`; accepted ones are trained for an epoch and evaluated.
+"""Random configurations: mutations of the files in configs/ and of EVERYTHING, which has every layer, and
+configurations generated from the JSON schema. `dtrain check` reads each configuration; accepted ones are trained for an
+epoch and evaluated.
 
 A finding is a signal, a hang, an exit code of check other than 0 and 2, a message without a source location or with a
 library's text, and a configuration that check accepts but fit rejects. Findings are minimized and printed."""
@@ -564,7 +565,8 @@ def draw_strategy(draw, maker, layers):
 
 
 def generate(draw, schema):
-    """Generates a whole configuration: parts that must fit together are built here, all options come from the schema."""
+    """Generates a whole configuration: parts that must fit together are built here, all options come from the
+    schema."""
     maker = Maker(schema, draw)
 
     def layer(name):

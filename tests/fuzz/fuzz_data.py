@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs `dtrain check`, `fit` and `predict` on mutated data files. They must end without a signal, within 5 seconds, with the
-documented exit codes and without a library's text, and files that `check` accepts must train for an epoch.
+"""Runs `dtrain check`, `fit` and `predict` on mutated data files. The commands must end without a signal, within 5
+seconds, with the documented exit codes and without a library's text, and `fit` must train for an epoch with files that
+`check` accepts.
 
     fuzz_data.py --program DTRAIN [--count N] [--seed S] [--long] [--jobs N]
 
-Exits with 0 if nothing is found. Otherwise prints the finding, keeps the files of its smallest form in a folder that it
-names, and exits with 1. Each case depends only on the seed and its number."""
+Exits with 0 if nothing is found. Otherwise prints the finding, keeps the files of its smallest form in a folder, prints
+the folder's name, and exits with 1. Each case depends only on the seed and its number."""
 import argparse
 import base64
 import concurrent.futures
@@ -40,8 +41,8 @@ checkpoint: {{every: 100 epochs}}
 CLASSES = "{sparse_categorical_crossentropy: {from_logits: true}}"
 SQUARES = "mean_squared_error"
 
-# Two HDF5 files with a dataset g/x of 40x3 float32 in chunks, shuffled and deflated: one in the library's oldest format, one
-# in its latest, with checksums. (dtrain itself only writes contiguous datasets.)
+# Two HDF5 files with a dataset g/x of 40x3 float32 in chunks, shuffled and deflated. The first file has the library's
+# oldest format; the second has its latest format, with checksums. (dtrain itself only writes contiguous datasets.)
 OLD_HDF5 = (
     "c-"
     "rgqaB<`1lHy_j0S*oZ76t(ZWbhvfYDH1`F!=;1%?PDCp!5nRm^dR?P68?}2sIyFT}Y6tD@gT!Gyt>b0V{;&U>F4>5qP*d27u@YC?A$ePcWgXOG"
@@ -98,7 +99,8 @@ def csv(draw, header):
 
 
 def bookings(draw):
-    """Returns a table with dates, amounts and missing values in two forms: with semicolons, and as R writes it, with comments."""
+    """Returns a table with dates, amounts and missing values in two forms: with semicolons, and as R writes it, with
+    comments."""
     lines, blanks = ["day;price;age;label\n"], ["# bookings\n", '"day" "price" "age" "label"\n']
     for row in range(40):
         day = f"{draw.randrange(1, 29):02}/{draw.randrange(1, 13):02}/2026"
@@ -144,7 +146,7 @@ def with_sums(data):
 
 
 class Format:
-    """Files by name, the mutated one first, and the configuration that reads them. `fix` repairs the mutated file."""
+    """Files by name, the mutated file first, and the configuration that reads them. `fix` repairs the mutated file."""
 
     def __init__(self, name, files, reader, shape="[3]", units=3, loss=CLASSES, more="", before="", text=False, fix=bytes):
         self.name, self.files, self.text, self.fix = name, files, text, fix
@@ -252,7 +254,8 @@ NUMBERS = [0, 1, 2, 3, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000,
 
 
 def mutations(draw, size, text):
-    """Yields a few changes, each a tuple of a kind and its arguments. They are applied in order, where they still fit."""
+    """Yields a few changes, each a tuple of a kind and its arguments. The changes are applied in order; a change that
+    no longer fits is skipped."""
     def place():  # prefers headers, which are the most fragile
         return draw.randrange(min(size, draw.choice([16, 64, 128, 512, 2048, size]))) if draw.random() < 0.8 else draw.randrange(size)
     for _ in range(draw.choice([1, 1, 1, 2, 3, 6])):

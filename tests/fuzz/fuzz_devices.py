@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random models (any graph: skips, branches, shared and frozen layers, several outputs), each trained on one device and then
-on several: with layers placed at random, or cut into random pipeline stages, or with sharded state.
+"""Random models (any graph: skips, branches, shared and frozen layers, several outputs), each trained on one device and
+then on several devices: with layers placed at random, or cut into random pipeline stages, or with sharded state.
 
 The losses of every step and the metrics of every epoch must equal those of one device within rounding, and every run must
 end within seconds. Some runs are interrupted and resumed: under another strategy with the same losses, or under the same
@@ -39,12 +39,13 @@ class Found(Exception):
     pass
 
 
-# Layers that have no mask, in models of words with padding: several masks may meet there, or the layer cannot take masks.
+# Layers that get the option ignore_mask in models of words with padding, because their inputs may have different masks,
+# or because the layer cannot take a mask.
 IGNORING_MASKS = ["add", "multiply", "concatenate", "flatten"]
 
 
 class Model:
-    """Layers over vectors or images, each of which reads any earlier ones."""
+    """A random model of vectors, images or words. A layer may read the outputs of all earlier layers."""
 
     def __init__(self, draw):
         self.draw = draw
@@ -83,7 +84,7 @@ class Model:
         return name
 
     def pick(self):
-        """Returns a value, preferring late ones."""
+        """Returns a random value; later values are more likely."""
         return self.values[max(self.draw.randrange(len(self.values)) for _ in range(2))]
 
     def compute(self):
@@ -251,7 +252,7 @@ class Fuzzer:
         return done.stdout
 
     def fit(self, config, strategy, run, *arguments):
-        """Returns the losses of this process's steps."""
+        """Runs `dtrain fit` and returns the losses of the steps of this process."""
         self.runs += 1
         (self.dir / "c.yaml").write_text(json.dumps({**config, "strategy": strategy}))
         log = self.dir / "steps.jsonl"
@@ -276,7 +277,7 @@ class Fuzzer:
                 raise Found(f"{what} {number}: {one} instead of {other}")
 
     def try_config(self, config, chosen):
-        """Checks a configuration under the two strategies `chosen`."""
+        """Checks a configuration with the two strategies `chosen`."""
         for run in self.dir.iterdir():
             shutil.rmtree(run) if run.is_dir() else run.unlink()
         single = self.fit(kept(config), "single", "single")

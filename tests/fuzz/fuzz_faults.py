@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes a small run fail, or kills it, at each of its calls that touch a file. In every case the resumed run must end with
-the bits of an undisturbed run.
+"""Makes a small run fail, or kills it, at each of its calls that access a file. In every case, the resumed run must end
+with the bits of an undisturbed run.
 
-A fault is a call (the n-th of the run, as counted by faults.c) and an action: the call fails with EIO, ENOSPC or EACCES, all
-writing calls from it on fail with ENOSPC, or the process is killed before or after it. The run must end within five seconds:
-with 0, with 1 or 2 and a message, or by that kill. `fit --resume` must then reach the same arrays and metrics, without
-half-written files."""
+A fault is a call (the n-th of the run, as counted by faults.c) and an action: the call fails with EIO, ENOSPC or
+EACCES; or this call and all later writing calls fail with ENOSPC; or the process is killed before or after the call.
+The run must end within five seconds: with exit code 0, with 1 or 2 and a message, or because it was killed. Then `fit
+--resume` must reach the same arrays and metrics, without half-written files."""
 import argparse
 import errno
 import itertools

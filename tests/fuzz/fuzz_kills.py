@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kills runs under every strategy (SIGKILL) at random moments and resumes them, repeatedly. At the end, weights, optimizer
-state and the metrics of all epochs must have the bits of an undisturbed run.
+"""Kills runs with every strategy (SIGKILL) at random moments and resumes them, repeatedly. At the end, weights,
+optimizer state and the metrics of all epochs must have the bits of an undisturbed run.
 
 A finding is a run that does not resume, hangs, or ends with other bits."""
 import argparse
@@ -85,8 +85,8 @@ class Killer:
         return ["fit", "c.yaml", "--output", run, "--resume", "--quiet"]
 
     def kill_once(self, run, seconds):
-        """Kills the run: sometimes before it trains, mostly within the next `seconds` of training. Returns False if the run
-        ended before that."""
+        """Kills the run: sometimes before it trains, mostly within the next `seconds` of training. Returns False if the
+        run ended before it was killed."""
         log = self.dir / "steps.jsonl"
         log.unlink(missing_ok=True)
         process = subprocess.Popen([self.program, *self.fit(run), "--step-log", str(log)], cwd=self.dir, stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the n-th memory request of small runs fail, alone or with all later ones. Checks that the run then ends with a
-message and exit code 1 (or continues and ends with 0), without a signal or a hang, and that every checkpoint under its
-final name is complete.
+"""Makes the n-th memory request of small runs fail, alone or with all later requests. Checks that the run then ends
+with a message and exit code 1 (or continues and ends with 0), without a signal or a hang, and that every checkpoint
+under its final name is complete.
 
     fuzz_malloc.py --program DTRAIN [--count N] [--seed S] [--long | --every] [--case NAME] [--at n]
 
@@ -129,7 +129,7 @@ class Fuzzer:
             subprocess.run([self.program, "fit", config, "--output", output, "--quiet"], cwd=self.project, check=True)
 
     def run(self, case, **shim):
-        """Returns the exit code (None if it hung), standard error, and the folder of the run."""
+        """Returns the exit code (None if the run hung), standard error, and the folder of the run."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         unused = None if case.startswith("large") else shutil.ignore_patterns("large")
         shutil.copytree(self.project, folder, dirs_exist_ok=True, ignore=unused)
@@ -159,7 +159,7 @@ class Fuzzer:
         return range(1, total + 1) if every else firsts
 
     def damaged(self, folder):
-        """Returns a checkpoint under its final name that cannot be read, if there is one."""
+        """Returns a checkpoint under its final name that cannot be read; None if all can be read."""
         for path in sorted(folder.glob("*/checkpoints/ckpt-*.h5")):
             before = self.project / path.relative_to(folder)
             if before.exists() and before.read_bytes() == path.read_bytes():

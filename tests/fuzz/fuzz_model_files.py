@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Untrusted model files: randomly mutated .keras, .h5, .safetensors and .onnx files are imported, inspected and used as
-pretrained weights. Each command must end in time with 0 or 2, using at most 4 times the file's size and 200 MB of memory. A
-rejected import must leave no files.
+pretrained weights. Each command must end in time with 0 or 2, and use at most 4 times the file's size and 200 MB of
+memory. A rejected import must leave no files.
 
     fuzz_model_files.py --program DTRAIN [--count N] [--seed S] [--keep FOLDER] [FILE...]
 
@@ -97,7 +97,7 @@ def mutate_bytes(draw, data):
 
 
 def mutate(draw, name, data):
-    """Mutates a file. Archives are mutated directly, or their entries are, with correct checksums."""
+    """Mutates a file. For an archive, mutates the bytes of the file, or its entries with correct checksums."""
     if not name.endswith(".keras") or draw.random() < 0.3:
         return mutate_bytes(draw, data)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Decodes mutated JPEG, PNG and BMP files, a folder at a time. `dtrain check` with `on_error: skip` must end with 0 or 2,
-without a signal, a library's text, a hang, or more memory than an image may use.
+"""Decodes mutated JPEG, PNG and BMP files, a folder at a time. `dtrain check` with `on_error: skip` must end with 0 or
+2, without a signal, a library's text, a hang, or more memory than an image may use.
 
     fuzz_pictures.py --program DTRAIN [--count N] [--seed S] [--long]
 
-Exits with 0 if nothing is found. Otherwise keeps the file that causes the failure in a folder that it names, and exits with
-1. Each file depends only on the seed and its number."""
+Exits with 0 if nothing is found. Otherwise keeps the file that causes the failure in a folder, prints the folder's
+name, and exits with 1. Each file depends only on the seed and its number."""
 import argparse
 import base64
 import pathlib
@@ -29,7 +29,7 @@ dataset: {{train: {{images: {{directory: all, resize: {resize}, on_error: skip}}
 strategy: {{single: {{device: cpu:0}}}}
 train: {{epochs: 1, batch_size: 16, loss: mean_squared_error, optimizer: sgd}}
 """
-# Reads the same files as images and as masks.
+# This configuration reads the same files as images and as masks.
 MASKS = """\
 seed: 1
 model: {{inputs: {{x: [16, 12, {channels}]}}, layers: [{{conv2d: {{filters: 256, kernel_size: 1}}}}]}}
@@ -38,7 +38,7 @@ strategy: {{single: {{device: cpu:0}}}}
 train: {{epochs: 1, batch_size: 16, loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}, optimizer: sgd}}
 """
 
-# Each has 28x20 pixels; EXIF data rotate the first.
+# Each of these images has 28x20 pixels; EXIF data rotate the first image.
 BASELINE = (
     "/9j/4AAQSkZJRgABAQAAAQABAAD/4QAiRXhpZgAATU0AKgAAAAgAAQESAAMAAAABAAYAAAAAAAD/2wBDABQODxIPDRQSEBIXFRQYHjIhHhwcHj"
     "0sLiQySUBMS0dARkVQWnNiUFVtVkVGZIhlbXd7gYKBTmCNl4x9lnN+gXz/2wBDARUXFx4aHjshITt8U0ZTfHx8fHx8fHx8fHx8fHx8fHx8fHx8"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Sends signals to runs of dense models at random moments: SIGUSR1 repeatedly, then SIGINT, SIGTERM or SIGHUP once, twice in a
-row, or not at all. Each run must save and end with 128 + the signal's number, and the resumed run must end with the bits of
-a run without signals.
+"""Sends signals to runs of dense models at random moments: SIGUSR1 repeatedly, then SIGINT, SIGTERM or SIGHUP once,
+twice in a row, or not at all. Each run must save and end with 128 + the signal's number, and the resumed run must end
+with the bits of a run without signals.
 
 A finding is a crash, a hang, another exit code, a missing checkpoint, or different bits."""
 import argparse
@@ -111,7 +111,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--long", action="store_true", help=f"{LONG_COUNT} runs")
     options = parser.parse_args()
-    for number in (signal.SIGINT, signal.SIGHUP):  # nohup and background shells ignore them, and programs inherit this
+    for number in (signal.SIGINT, signal.SIGHUP):  # the parent (nohup, a background shell) may ignore them
         signal.signal(number, signal.SIG_DFL)
     count = options.count or (LONG_COUNT if options.long else COUNT)
     found = 0

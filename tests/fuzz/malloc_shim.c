@@ -2,11 +2,11 @@
  * requests. Requests of all threads are counted from the start of main(); before main(), the program could not report
  * the error.
  *
- *   MALLOC_SHIM_FAIL=N      number of the request that fails, from 1; 0 or missing: none
+ *   MALLOC_SHIM_FAIL=N      number of the request that fails, from 1; 0 or missing: no request fails
  *   MALLOC_SHIM_MODE=from   all later requests fail as well
  *   MALLOC_SHIM_LEAST=BYTES only counts requests of at least this size
- *   MALLOC_SHIM_REPORT=FILE when main() returns, writes the number of requests, then the number of the first request from
- *                           each place (call stack), one per line
+ *   MALLOC_SHIM_REPORT=FILE when main() returns, writes the number of requests, then the number of the first request
+ *                           from each place (call stack), one per line
  *   MALLOC_SHIM_TRACE=1     prints the stack of the first request that fails to standard error
  */
 #define _GNU_SOURCE

@@ -12,8 +12,8 @@ def shared(seconds):
 
 
 def patiently(run, seconds):
-    """Calls run(seconds), which raises subprocess.TimeoutExpired if that is not enough. Then runs it once more, without other
-    such reruns at the same time, with a limit that is scaled by the machine's load."""
+    """Calls run(seconds), which raises subprocess.TimeoutExpired if the time is not enough. In this case, calls it
+    again, without other such reruns at the same time, with a limit that is scaled by the machine's load."""
     try:
         return run(seconds)
     except subprocess.TimeoutExpired:
