@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Exports runs as .keras files and continues training in Keras 3: the predictions after 24 further steps must equal dtrain's
-to 1e-5 of the largest, for every optimizer and schedule. Also imports files that Keras 2 and 3 saved, with the state of their
-optimizers (including those of Keras 2.10), losses, loss weights and metrics, and continues training in dtrain.
+"""Exports runs as .keras files and continues training in Keras 3: the predictions after 24 further steps must equal
+dtrain's to 1e-5 of the largest prediction, for every optimizer and schedule. Also imports files that Keras 2 and 3
+saved, with the state of their optimizers (including the optimizers of Keras 2.10), losses, loss weights and metrics,
+and continues training in dtrain.
 
     continue_in_keras.py DTRAIN
 
-Exits with 77, which CTest takes for skipped, if there is no Keras 3.
+Exits with 77, which CTest treats as skipped, if there is no Keras 3.
 """
 import pathlib
 import subprocess
@@ -126,7 +127,7 @@ def check_outputs(program, keras, folder, ending):
     config = subprocess.run([program, "inspect", "imported/weights.h5", "--config"], cwd=folder, check=True,
                             capture_output=True, text=True).stdout
     report = (folder / "imported/report.txt").read_text()
-    # Keras 3 does not save the delta of Huber, which the report says.
+    # Keras 3 does not save the delta of Huber; the report says this.
     saves_delta = "delta" in keras.losses.Huber(delta=2.0).get_config()
     for expected in ("weight: 2", "delta: 2" if saves_delta else "delta: 1", "weight: 0.25",
                      "kind: [accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]",

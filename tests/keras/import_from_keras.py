@@ -55,7 +55,7 @@ def every_layer(keras):
 
 
 def normalizations(keras):
-    """A model with normalization layers. RMSNormalization is new in Keras 3."""
+    """Returns a model with normalization layers. RMSNormalization is new in Keras 3."""
     layers = keras.layers
     image = keras.Input((6, 5, 4), name="image")
     x = layers.Rescaling(0.5, offset=-0.25)(image)
@@ -71,7 +71,7 @@ def normalizations(keras):
 
 
 def residual(keras):
-    """A model whose layers Keras lists in another order than that of their creation."""
+    """Returns a model whose layers Keras lists in another order than the order of their creation."""
     layers = keras.layers
     image = keras.Input((8, 8, 4))
     x = image
@@ -93,7 +93,7 @@ def several_ends(keras):
 
 
 def nested(keras):
-    """A model that contains a base model with frozen parts and calls it twice."""
+    """Returns a model that contains a base model with frozen parts and calls the base model twice."""
     layers = keras.layers
     image = keras.Input((8, 8, 3))
     x = layers.Conv2D(4, 3, name="frozen")(image)
@@ -122,7 +122,8 @@ def indices(keras):
 
 
 def tied(keras):
-    """A model whose embedding is also the output projection; a plain embedding if Keras has no ReversibleEmbedding."""
+    """Returns a model whose embedding is also the output projection; if Keras has no ReversibleEmbedding, a model with
+    a plain embedding."""
     layers = keras.layers
     words = keras.Input((7,), dtype="int32")
     if not hasattr(layers, "ReversibleEmbedding"):
@@ -146,7 +147,7 @@ def sequences(keras):
 
 
 def positions(keras):
-    """A model with layers in TimeDistributed."""
+    """Returns a model with layers in TimeDistributed."""
     layers = keras.layers
     each = layers.TimeDistributed
     video = keras.Input((3, 6, 5, 2))
@@ -175,7 +176,8 @@ def products(keras):
 
 
 def channels_first(keras):
-    """A model with channels first, of layers that TensorFlow supports on a CPU. PReLU's axes refer to the file's layout."""
+    """Returns a model with channels first, of layers that TensorFlow supports on a CPU. PReLU's axes refer to the
+    file's layout."""
     layers = keras.layers
     first = {"data_format": "channels_first"}
     image = keras.Input((3, 5, 6))
@@ -203,7 +205,7 @@ def volumes(keras):
 
 
 def masks(keras):
-    """A model with masks that layers read, masks that layers drop, and masks that no layer reads."""
+    """Returns a model with masks that layers read, masks that layers drop, and masks that no layer reads."""
     layers = keras.layers
     words = keras.Input((7,), dtype="int32")
     embedded = layers.Embedding(20, 4, mask_zero=True)(words)
@@ -219,7 +221,8 @@ def masks(keras):
 
 
 def arguments(keras):
-    """A model whose layers get inputs as keyword arguments, states, and masks that Keras 3 passes as arguments."""
+    """Returns a model whose layers get inputs as keyword arguments, states, and masks that Keras 3 passes as
+    arguments."""
     layers = keras.layers
     words = keras.Input((7,), dtype="int32")
     embedded = layers.Embedding(20, 4, mask_zero=True)(words)
@@ -276,8 +279,8 @@ class Case:
         return [draw.uniform(-1, 1, (9, *one.shape[1:])).astype("float32") for one in model.inputs]
 
     def check(self, name, model, file, original=None):
-        """Compares the predictions of a saved model after its import. `original` is the model whose predictions are compared, if
-        the saved model wraps it."""
+        """Compares the predictions of a saved model after its import. `original`: the model whose predictions are
+        compared if the saved model is a wrapper of another model."""
         import h5py
         import numpy
         model.save(self.folder / file)
@@ -327,7 +330,8 @@ def check_random_graphs(case, count):
 
 
 def check_saved_again(case):
-    """Exports attention that Keras lacks, saves it again in Keras 3, and imports that file."""
+    """Exports a model with attention that Keras lacks, loads and saves the model in Keras 3, and imports the saved
+    file."""
     common = {"num_heads": 4, "key_dim": 4, "kernel_regularizer": {"l2": 0.01}, "bias_initializer": "random_normal"}
     options = [{"rotary": {"base": 50.0}, "causal": True}, {"rotary": {}, "num_key_value_heads": 2, "causal": True},
                {"rotary": {}, "value_dim": 3, "dropout": 0.5}, {"value_dim": 3, "num_key_value_heads": 1}]

@@ -3,8 +3,9 @@
 
     import_from_old_keras.py DTRAIN
 
-DTRAIN_OLD_KERAS_PYTHON names the interpreters (separated by ':') that have such a Keras, such as Python 3.6 with tensorflow
-1.13.2, h5py 2.10 and keras 1.2.2 or 2.2.4; a later Keras 2 has no multi_gpu_model and saves one model less. Exits with 77, which CTest treats as skipped, if it is not set.
+DTRAIN_OLD_KERAS_PYTHON names the interpreters (separated by ':') that have such a Keras, such as Python 3.6 with
+tensorflow 1.13.2, h5py 2.10 and keras 1.2.2 or 2.2.4; a later Keras 2 has no multi_gpu_model and saves one model less.
+Exits with 77, which CTest treats as skipped, if this variable is not set.
 """
 import json
 import os

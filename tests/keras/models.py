@@ -1,4 +1,5 @@
-"""Models to open in Keras: random graphs with skips, one with every layer, one for every loss, optimizer and schedule."""
+"""Models to open in Keras: random graphs with skips, a model with every layer, a model for every loss, optimizer and
+schedule."""
 import random
 
 WIDTH, IMAGE = 6, [6, 6, 4]
@@ -36,12 +37,12 @@ class RandomGraph:
                 self.one(self.images if name in self.images else self.vectors, name)
 
     def name(self):
-        """Returns a name; some have the form of names within blocks."""
+        """Returns a name; some names have the form of names within blocks."""
         self.written += 1
         return self.draw.choice(["n{}", "branch/n{}", "a.b{}", "x/y/n{}"]).format(self.written)
 
     def pick(self, values, most=1):
-        """Draws values, preferring newer ones."""
+        """Draws values; newer values are more likely."""
         count = self.draw.randint(2, most) if most > 1 else 1
         chosen = [values[-1 - min(int(self.draw.expovariate(0.4)), len(values) - 1)] for _ in range(count)]
         return chosen if most > 1 else chosen[0]
@@ -123,8 +124,8 @@ def random_graph(seed):
 
 
 def every_layer():
-    """Returns a model with every kind of layer, every activation as a layer and as an option, and the options that change
-    the computation.
+    """Returns a model with every kind of layer, every activation as a layer and as an option, and the options that
+    change the computation.
 
     Features that some versions of Keras lack are in small_ones()."""
     activations = ["linear", "relu", "leaky_relu", "gelu", "silu", "tanh", "sigmoid", "elu", "softmax",
@@ -294,8 +295,8 @@ def every_layer():
 
 
 def small_ones():
-    """Returns small models by name: one for each loss, optimizer, schedule and metric, and for features that some versions
-    of Keras lack."""
+    """Returns small models by name: a model for each loss, optimizer, schedule and metric, and for each feature that
+    some versions of Keras lack."""
     def run(units=3, activation=None, target=None, **train):
         last = {"units": units, "name": "last"} | ({"activation": activation} if activation else {})
         model = {"inputs": {"x": [4]}, "layers": [{"dense": {"units": 5, "activation": "tanh"}}, {"dense": last}]}

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Opens dtrain's checkpoints in Keras: the predictions must equal those of `dtrain predict` to 1e-5, and fit() must run for an
-epoch.
+"""Opens dtrain's checkpoints in Keras: the predictions must equal those of `dtrain predict` to 1e-5, and fit() must run
+for an epoch.
 
     open_in_keras.py DTRAIN [--configs FOLDER]... [--graphs N] [--seed S]
 
-Tests the configurations in `configs/` and in each FOLDER (shortened to two steps), N random graphs, a model with every layer,
-and one for every loss, optimizer and schedule. Uses every Keras that can be imported: `keras` (2 or 3, with TensorFlow) and
-`tf_keras`. Exits with 77, which CTest treats as skipped, if there is none; DTRAIN_KERAS_PYTHON names an interpreter that has
-them. Skips configurations whose data is missing (DTRAIN_DATA), and those of a FOLDER that this dtrain rejects.
+Tests the configurations in `configs/` and in each FOLDER (shortened to two steps), N random graphs, a model with every
+layer, and a model for every loss, optimizer and schedule. Uses every Keras that can be imported: `keras` (2 or 3, with
+TensorFlow) and `tf_keras`. Exits with 77, which CTest treats as skipped, if there is no Keras; DTRAIN_KERAS_PYTHON
+names an interpreter that has these packages. Skips configurations whose data is missing (DTRAIN_DATA), and
+configurations of a FOLDER that this dtrain rejects.
 """
 import argparse
 import gc
@@ -91,7 +92,8 @@ class Dtrain:
 
 
 def program_and_kerases():
-    """Returns the path of the program, which is the script's argument, and every installed Keras. Exits if there is none."""
+    """Returns the path of the program, which is the script's argument, and every installed Keras. Exits if there is no
+    Keras."""
     go_to_named_python()
     kerases = find_kerases()
     if not kerases:
@@ -141,14 +143,14 @@ class Opened:
             self.inputs[own[name]] = (
                 self.random.random(shape, dtype="float32") if spec["dtype"] == "float32"
                 else self.random.integers(0, min(rows, default=10), shape, dtype=spec["dtype"]))
-        # Keras has some activations only as layers: such a layer belongs to the layer with this activation
-        # option.
+        # Keras has some activations only as layers. In dtrain, such a layer is the activation option of the previous
+        # layer.
         self.axes = {l["name"]: l["config"]["axis"] for l in config["layers"] if l["class_name"] == "Concatenate"}
         self.outputs = [own[name].removesuffix("/activation") for name, _, _ in self.ends(config["output_layers"])]
 
     @staticmethod
     def ends(references):
-        """Returns inputs or outputs as a list: Keras 3 writes a single one without a list."""
+        """Returns inputs or outputs as a list, because Keras 3 writes a single input or output without a list."""
         return [references] if isinstance(references[0], str) else references
 
     @staticmethod

@@ -19,7 +19,8 @@ HALF_TOLERANCE = 0.05
 
 
 def inputs_of(model, rows, np):
-    """Returns random samples for the graph's inputs; integers are smaller than the number of rows of every embedding."""
+    """Returns random samples for the graph's inputs; integers are smaller than the number of rows of every
+    embedding."""
     random = np.random.default_rng(5)
     arrays = {}
     for value in model.graph.input:
@@ -50,7 +51,7 @@ def check(exporter, run, tolerance, *options):
 
 
 def large_norms():
-    """Returns a run whose squares are too large for float16."""
+    """Returns a run of a model in which the squares of the values are too large for float16."""
     layers = [{"rescaling": {"scale": 3000.0}}, {"rms_normalization": {"name": "norm"}}]
     return models.run_of({"inputs": {"row": [4]}, "layers": layers}, targets={"norm": {"shape": [4]}})
 

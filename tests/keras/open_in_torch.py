@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Exports models to safetensors and runs them in PyTorch with the script that dtrain writes next to the file: the predictions
-must equal those of `dtrain predict` to 1e-4.
+"""Exports models to safetensors and runs them in PyTorch with the script that dtrain writes next to the file: the
+predictions must equal those of `dtrain predict` to 1e-4.
 
     open_in_torch.py DTRAIN [--graphs N] [--seed S]
 

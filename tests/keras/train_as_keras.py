@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Trains one model with every optimizer and schedule, models with recurrent layers, models of padded tokens, and models whose
-outputs have different masks, in dtrain and in Keras, from the same weights with the same batches: the predictions after 32
-to 104 steps must be equal to 1e-5 of the largest. If each token has a class, the accuracies must be equal, too.
+"""Trains one model with every optimizer and schedule, models with recurrent layers, models of padded tokens, and models
+whose outputs have different masks, in dtrain and in Keras, from the same weights with the same batches: the predictions
+after 32 to 104 steps must be equal to 1e-5 of the largest prediction. If each token has a class, the accuracies must be
+equal, too.
 
     train_as_keras.py DTRAIN
 
@@ -71,8 +72,8 @@ MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at
 }
 
 
-# Models of two inputs of padded tokens, whose first output has a class for each token, and whose second output has one for each
-# token or for each sample.
+# Models with two inputs of padded tokens and two outputs. The first output has a class for each token; the second
+# output has a class for each token or for each sample.
 OUTPUTS_CONFIG = """\
 seed: 1
 model:
@@ -90,7 +91,8 @@ train:
   optimizer: {{sgd: {{learning_rate: 0.1}}}}
 """
 ENCODER = "embedding: {inputs: x, input_dim: 9, output_dim: 4, mask_zero: true}, gru: {name: encoder, units: 5, return_sequences: true}, "
-# Keras's attention removes the masks of its inputs, also for other layers that read them. So it reads `keys`, not `encoder`.
+# Keras's attention removes the masks of its inputs, also for other layers that read the same inputs. Therefore the
+# attention here reads `keys`, not `encoder`.
 DECODER = "dense: {name: keys, inputs: encoder, units: 5}, " \
           "embedding: {name: tokens, inputs: y, input_dim: 9, output_dim: 5, mask_zero: true}, " \
           "multi_head_attention: {name: read, inputs: [tokens, keys], num_heads: 2, key_dim: 3}, "
@@ -178,7 +180,7 @@ def fit(program, folder, **options):
 
 
 def padding(random, steps, may_be_empty):
-    """Returns which of the steps of each sample are padding."""
+    """Returns an array [samples, steps] that is true for padding."""
     import numpy
     masks = numpy.zeros((SAMPLES, steps), bool)
     for row in range(SAMPLES):
@@ -203,8 +205,8 @@ def samples(random, shape, tokens, masked, of_steps, may_be_empty):
 
 def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), epochs=EPOCHS, tokens=False, masked=False,
           of_steps=False):
-    """Returns the largest difference of predictions, with one replica or with three, relative to the largest prediction. Raises
-    Passed if this Keras lacks a feature of the model."""
+    """Returns the largest difference of predictions, with one replica or with three, relative to the largest
+    prediction. Raises Passed if this Keras lacks a feature of the model."""
     import h5py
     import numpy
     # Keras's mean over no steps is NaN.
