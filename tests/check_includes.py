@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Fails if an #include violates the architecture (docs/architecture.md): it names a folder that is not on a lower level, or
-an outside library's header in a folder that may not use it. Also fails on include cycles and headers without #pragma once.
+"""Fails if an #include violates the architecture (docs/architecture.md): it names a folder that is not on a lower
+level, or it names a header of an outside library that the folder may not use. Also fails on include cycles and on
+headers without #pragma once.
 
     check_includes.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
     check_includes.py --self-test  checks this script
@@ -11,7 +12,8 @@ import re
 import sys
 import tempfile
 
-# The levels from the bottom up. A folder may include itself and all folders on lower levels, but not others on its level.
+# The levels from the bottom up. A folder may include itself and all folders on lower levels, but not others on its
+# level.
 LEVELS = [
     {"base"},
     {"config", "hdf5", "image", "processes"},
@@ -56,7 +58,7 @@ def level_of(folder):
 
 
 def mistake_in_quoted(root, folder, header):
-    """Returns what is wrong with `#include "header"` in a file of `folder`, or None."""
+    """Returns a message if a file of `folder` must not have `#include "header"`; otherwise None."""
     if folder == "app" and (root / "app" / header).is_file():
         return None
     target = header.split("/")[0]
@@ -121,7 +123,7 @@ def circle_from(start, includes):
 
 
 def circles(root, paths):
-    """Returns the shortest cycle of every unit, each cycle once."""
+    """Returns the shortest cycle through every unit, without duplicates."""
     includes = {}
     for path in paths:
         includes.setdefault(unit_of(path.relative_to(root)), set()).update(units_included(root, path))
@@ -133,7 +135,7 @@ def circles(root, paths):
 
 
 def check(root):
-    """Returns all mistakes as "file:line: what", and the number of files read."""
+    """Returns all mistakes as "file:line: message", and the number of files read."""
     mistakes, files = [], 0
     paths = [path for folder in ("lib", "app") for path in sorted((root / folder).rglob("*")) if path.suffix in SOURCES]
     for path in sorted(paths):

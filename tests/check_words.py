@@ -2,9 +2,9 @@
 """Warns about phrases that comments and messages should not use (CONTRIBUTING.md, Style), with a plain replacement.
 
     check_words.py [FILE...]    checks these files; by default lib, app, tests, bench, docs and the root's *.md
-    check_words.py --self-test  checks that it finds the phrases it should find
+    check_words.py --self-test  checks this script
 
-Findings are warnings: the exit code is 0 even if there are some.
+Findings are warnings: the exit code is 0 even if there are findings.
 """
 import io
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""CONTRIBUTING.md is up to date: every file that it names exists, its example layer is that of the program, and its example
-operation compiles.
+"""CONTRIBUTING.md is up to date: every file that it names exists, its example layer equals the program's layer, and its
+example operation compiles.
 
     contributing_test.py [COMPILER]    the C++ compiler (default: c++)
 """

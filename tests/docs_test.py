@@ -77,7 +77,7 @@ def check(block, folder):
 def mistakes_in_yaml(block, folder, shown=None):
     """Returns the errors in a block that holds a configuration or a part of one; "" if there are none.
 
-    For a block that is marked as wrong or with a warning: returns which lines of the block `shown` are not in the
+    For a block that is marked as wrong or with a warning, returns the lines of the block `shown` that are not in the
     message of `dtrain check`.
     """
     base = option(block.directives, "base")
@@ -98,7 +98,7 @@ def mistakes_in_yaml(block, folder, shown=None):
 
 
 def not_shown(done, shown, fails=True):
-    """Returns an error unless the command failed (or succeeded, without `fails`) with the block `shown` in its message."""
+    """Returns an error unless the command failed (without `fails`: succeeded) with the block `shown` in its message."""
     if shown is None or shown.language != "text":
         return "no text block with the message follows"
     missing = [line for line in shown.text.splitlines() if line.strip() not in done.stderr]

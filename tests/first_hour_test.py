@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs bench/gpu/first_hour.py with a program that pretends to have two GPUs: dtrain accepts all commands, and failures,
-timeouts and differences are reported.
+"""Runs bench/gpu/first_hour.py with a program that pretends to have two GPUs. Tests that dtrain accepts all commands,
+and that failures, timeouts and differences are reported.
 
     first_hour_test.py DTRAIN
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the registers, shared memory and stack of compiled CUDA kernels against the tables of docs/gpu-kernels.md: a
-multiprocessor holds as many blocks of each listed kernel as the table says, and only the listed exceptions have a stack
-(spilled registers, arrays with dynamic indices). Needs no GPU.
+"""Compares the registers, shared memory and stack of compiled CUDA kernels with the tables of docs/gpu-kernels.md: a
+multiprocessor must hold as many blocks of each listed kernel as the table says, and only the listed exceptions may have
+a stack (spilled registers, arrays with dynamic indices). Needs no GPU.
 
     kernel_resources.py PROGRAM...          programs, objects or libraries, read by cuobjdump (or by $CUOBJDUMP)
     kernel_resources.py --ptxas REPORT...   the output of nvcc -Xptxas -v
@@ -41,7 +41,7 @@ class Kernel:
         return re.sub(r"<.*", "", self.name)
 
     def blocks(self, threads):
-        """Returns how many blocks of `threads` threads a multiprocessor holds."""
+        """Returns the number of blocks of `threads` threads that a multiprocessor holds."""
         warps = -(-threads // 32)
         registers_of_warp = -(-self.registers * 32 // 256) * 256
         shared = self.shared + RESERVED_SHARED
@@ -123,7 +123,7 @@ class Rules:
         return max(names, key=len, default=None)
 
     def mistakes(self, kernels):
-        """Returns what is wrong, as lines."""
+        """Yields a line for each difference from the tables."""
         for kernel in kernels:
             where = f"{kernel.name} (sm_{kernel.arch})"
             if kernel.arch not in DESIGNED_FOR:

@@ -46,7 +46,7 @@ class ScriptCase(unittest.TestCase):
             **os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}", "ASKED": str(self.asked),
             "BROKEN": str(self.folder / "broken"), "INSTALLED": str(self.folder / "installed")}
         self.environment.pop("DTRAIN_WERROR", None)
-        # Reports every package as installed, except those in `missing`.
+        # The fake dpkg-query reports every package as installed, except the packages in $MISSING.
         executable(self.stubs / "dpkg-query",
                    '#!/bin/sh\nfor word; do case $word in -*|$MISSING) ;; *) printf "%s:installed " $word;; esac; done\n')
         executable(self.stubs / "apt-get", '#!/bin/sh\necho "$*" >>"$ASKED"\n')

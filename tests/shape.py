@@ -3,7 +3,7 @@
 
     shape.py [ROOT]         of ROOT/lib and ROOT/app (the project that this file is in by default); exits with 1 if a function,
                             class or folder is larger than LIMITS allows
-    shape.py --self-test    checks that it counts as it should
+    shape.py --self-test    checks this script
 
 Relies on clang-format: a function or class begins with a line that ends in "{" and ends at a "}" of the same indentation.
 """

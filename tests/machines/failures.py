@@ -4,17 +4,19 @@
     failures.py DTRAIN [--rounds N] [--mpi openmpi|mpich] [--failure NAME...] [--log FILE]
     failures.py --summary FILE
 
-Two network namespaces are the hosts; both MPIs start the processes. A round starts a run, causes the failure after a random step
-(or during the start, or while process 0 collects a sharded state to save it), and checks
+The hosts are two network namespaces; the launcher of each MPI starts the processes. A round starts a run, causes the
+failure after a random step (or during the start, or while process 0 collects a sharded state to save it), and checks
 
-  - the time until all processes of dtrain are gone (more is allowed while the machine runs other programs), and that the
+  - that all processes of dtrain end in time (the limit is longer while the machine runs other programs), and that the
     launcher ends,
   - that exactly one message was printed, which names host, process, step and phase,
-  - what run.jsonl says about the end, and that process 0, if it lives, has saved the last finished step,
-  - that one process with two replicas continues the run, and its weights are bitwise equal to those of an undisturbed run.
+  - that run.jsonl records the expected outcome, and that process 0, if it lives, has saved the last finished step,
+  - that one process with two replicas continues the run, and its weights are bitwise equal to those of an undisturbed
+    run.
 
-It prints a row for each failure; --log appends a JSON line for each round. Exits with 1 if a round finds something, and with 77,
-after a line that says why, if this machine does not let it make network namespaces or has no launcher."""
+The script prints a row for each failure; --log appends a JSON line for each round. Exits with 1 if a round fails a
+check. Prints the reason and exits with 77 if it cannot create network namespaces on this machine, or if there is no
+launcher."""
 import argparse
 import json
 import os
@@ -75,18 +77,19 @@ def message_about(process, text, place=r"step \d+, \w+"):
 
 
 class Failure:
-    """How a failure is caused, and what it must lead to."""
+    """The cause of a failure, and its required consequences."""
 
     def __init__(self, cause, seconds, message, ends, stopped=None, cuts=False, noticed_late=False, moment="a step", sets=()):
         """`seconds`: limit for the end of all processes, counted from the failure or, if `noticed_late`, from the
-        message. `message`: text that it must contain; "" if there must be no message. `ends`: possible outcomes in
-        run.jsonl; None: process 0 is killed. `stopped`: the rank of a process that cannot end. `cuts`: the
+        message. `message`: text that the message must contain; "" if there must be no message. `ends`: possible
+        outcomes in run.jsonl; None: process 0 is killed. `stopped`: the rank of a process that cannot end. `cuts`: the
         launcher loses a host. `moment`: "a step", "a save" or "the start". `sets`: changes of the configuration."""
         self.cause, self.seconds, self.message, self.ends, self.stopped = cause, seconds, message, ends, stopped
         self.cuts, self.noticed_late, self.moment, self.sets = cuts, noticed_late, moment, sets
 
     def saves(self):
-        """Returns whether the last finished step must be saved. With sharded state, the last checkpoint remains the newest."""
+        """Returns whether the last finished step must be saved. With sharded state, the last checkpoint remains the
+        newest."""
         return self.ends[0] in ("failed", "interrupted") and self.moment == "a step" and self is not FAILURES[DISK]
 
 
@@ -103,7 +106,7 @@ SILENT = f"no sign of life for {PEER_TIMEOUT} seconds"
 KILL, STOP, TERM, USR1 = signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGUSR1
 FAILURES = {
     "SIGKILL of process 1": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",)),
-    # The run records nothing if it had not begun.
+    # The run records no outcome if it had not begun.
     "SIGKILL of process 1 at the start": Failure(to_process(KILL, 1), 5, message_about(1, DEAD, r"\w+"), ("failed", None),
                                                  moment="the start"),
     "SIGKILL of process 1 while saving": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",),
@@ -119,7 +122,7 @@ FAILURES = {
                                          noticed_late=True),
     "SIGTERM to process 0": Failure(to_process(TERM, 0), 5, "", ("interrupted",)),
     "SIGTERM to process 1": Failure(to_process(TERM, 1), 5, "", ("interrupted",)),
-    # mpirun of Open MPI passes SIGTERM on after two seconds, in which the run may end.
+    # mpirun of Open MPI forwards SIGTERM after two seconds; the run may end before that.
     "SIGTERM to the launcher": Failure(to_launcher(TERM), 5, "", ("interrupted", "done")),
     "SIGUSR1 to process 0": Failure(to_process(USR1, 0), WAIT, "", ("done",)),
     "SIGUSR1 to process 1": Failure(to_process(USR1, 1), WAIT, "", ("done",)),
@@ -156,7 +159,7 @@ class Round:
         return self.found[rank]
 
     def launcher_pid(self):
-        """Returns the launcher's PID: the scripts that start it exec it in the end."""
+        """Returns the launcher's PID, which is the PID of the started script, because the script ends with exec."""
         return self.launcher.pid
 
     def kill_host(self, number):
@@ -193,12 +196,12 @@ class Round:
                 self.first_error = time.monotonic()
 
     def is_at(self, moment, step):
-        """Returns whether the run is at the step. At the start: whether it has created its directory, because the processes are
-        connected by then."""
+        """Returns whether the run has reached the step. At the start: whether the run has created its directory,
+        because the processes are connected before that."""
         return self.run.exists() if moment == "the start" else self.steps() >= step
 
     def start(self, failure):
-        """Starts a run, and waits for a random moment of it."""
+        """Starts a run, and waits for a random moment of the run."""
         self.log.unlink(missing_ok=True)
         sets = [word for one in failure.sets for word in ("--set", one)]
         self.launcher = self.hosts.launch(self.mpi, self.program, "fit", "config.yaml", "--output", "runs/run", "--step-log", self.log,
@@ -214,15 +217,15 @@ class Round:
                 self.launcher.kill()
                 raise AssertionError("the run does not start:\n" + "".join(self.lines))
             if self.steps() > 0 and not self.found:
-                self.process(0)  # takes long, so it must not delay the failure of a save
+                self.process(0)  # finding the process takes long, and must not delay the failure of a save
             time.sleep(0.005)
         time.sleep(self.draw.uniform(0, 0.03 if failure.moment == "a save" else 0.1))
         if self.launcher.poll() is not None:
             raise Missed
 
     def wait_until_gone(self, failure, own, begin):
-        """Measures the times from `begin` until the processes of dtrain are gone, and until the launcher has ended. A stopped
-        process cannot end by itself: the launcher kills it."""
+        """Measures the times from `begin` until the processes of dtrain are gone, and until the launcher has ended. A
+        stopped process cannot end by itself: the launcher kills it."""
         ended = {}
         while time.monotonic() < begin + (CUT_WAIT if len(ended) == len(own) and failure.cuts else WAIT):
             ended.update({rank: time.monotonic() - begin for rank, one in own.items() if rank not in ended and not one.lives()})
@@ -334,7 +337,7 @@ def write_data(folder):
 
 
 def undisturbed(program, mpi, place):
-    """Returns the arrays of an undisturbed run of both hosts, which are those of one process with two replicas."""
+    """Returns the arrays of an undisturbed run on both hosts, which equal those of one process with two replicas."""
     process = place.launch(mpi, program, "fit", "config.yaml", "--output", f"whole-{mpi}")
     text = process.communicate(timeout=START_WAIT)[0]
     if process.returncode:

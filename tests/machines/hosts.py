@@ -15,7 +15,8 @@ SKIPPED = 77  # the exit code of a test that cannot run here
 _NAMESPACES = ["--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
 _ENTERED = "DTRAIN_HOSTS_ENTERED"
 
-# Starts a command on a host, with one core: `enter NUMBER COMMAND...`; on host 1 with all cores: `enter all COMMAND...`.
+# Starts a command on a host, with one core: `enter NUMBER COMMAND...`; on host 1 with all cores: `enter all
+# COMMAND...`.
 _ENTER = """\
 #!/bin/sh
 case $1 in
@@ -114,7 +115,8 @@ class Hosts:
         return self.folder / f"samples{number}"
 
     def on(self, number, *command):
-        """Returns the command line that runs a command on host `number`. The number "all" means host 1 with all cores."""
+        """Returns the command line that runs a command on host `number`. The number "all" means host 1 with all
+        cores."""
         return [str(self.folder / "enter"), str(number), *map(str, command)]
 
     def launch(self, mpi, *command):
@@ -124,7 +126,8 @@ class Hosts:
             launcher = ["mpirun.openmpi", "--mca", "plm_rsh_agent", self.agent, "-H", ",".join(f"{one}:1" for one in addresses),
                         "--oversubscribe", "--bind-to", "none"]
         else:
-            # docs/machines.md advises this option. Without it, mpiexec kills process 0, which has to save, as soon as another dies.
+            # docs/machines.md advises this option. Without it, mpiexec kills process 0, which has to save, as soon as
+            # another process dies.
             launcher = ["mpiexec.mpich", "-disable-auto-cleanup", "-launcher-exec", self.agent, "-hosts", ",".join(addresses), "-ppn", "1"]
         return subprocess.Popen(self.on(1, *launcher, *command), cwd=self.work, env=environment(), text=True, errors="replace",
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -140,7 +143,7 @@ class Process:
     """A process of this PID namespace that has not ended."""
 
     def __init__(self, pid):
-        """Raises OSError if there is none, ValueError for a zombie."""
+        """Raises OSError if there is no such process, ValueError for a zombie."""
         self.pid = pid
         status = pathlib.Path(f"/proc/{pid}/stat").read_text()
         if status[status.rindex(")") + 2] in "ZX":
@@ -170,7 +173,7 @@ class Process:
 
 
 def processes():
-    """Returns the processes that the script has started, and those that they have started."""
+    """Returns the processes that the script has started, and all descendants of these processes."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():

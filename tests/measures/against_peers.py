@@ -1,7 +1,7 @@
 """against_peers.py DTRAIN: compares dtrain's metrics and losses to scikit-learn's and Keras's on a whole split.
 
-Each comparison is skipped if its package is missing (DTRAIN_PEERS_PYTHON may name an interpreter that has them); exits
-with 77 if both are missing."""
+Each comparison is skipped if its package is missing (DTRAIN_PEERS_PYTHON may name an interpreter that has the
+packages). Exits with 77 if both packages are missing."""
 import json
 import os
 import pathlib
@@ -33,8 +33,8 @@ def run(binary, directory, *arguments):
 
 
 def evaluate(binary, directory, rows, cut, **options):
-    """Returns the model's outputs and dtrain's measures of them. A single target column of integers is treated as
-    classes if there are several `units`."""
+    """Returns the model's outputs, and dtrain's losses and metrics for these outputs. A single target column of
+    integers is treated as classes if there are several `units`."""
     import numpy
     y = numpy.array([row[6:] for row in rows], numpy.float32)
     if options.get("units", 1) > y.shape[1]:
