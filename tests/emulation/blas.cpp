@@ -318,7 +318,7 @@ uint64_t reduction_of(const Preference& preference) {
 }
 
 /// Returns an algorithm for every product except some with epilogues, to test the path without epilogues.
-/// Says that there is none in either of the ways that cuBLASLt uses.
+/// Uses both of cuBLASLt's ways to report that there is no algorithm.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

@@ -48,7 +48,7 @@ void each_product(const Operation& o, Use&& use) {
 
 void convolve(const Operation& o, double error, const std::array<void*, 3>& arrays) {
   void *const x = arrays[0], *const w = arrays[1], *const y = arrays[2];
-  const Number type = o.x.type;  // type of the operands; a gradient may have another
+  const Number type = o.x.type;  // type of the operands; a gradient may have another type
   const bool forward = o.direction == Direction::forward, filter = o.direction == Direction::filter;
   const Tensor& out = forward ? o.y : filter ? o.w : o.x;
   void* into = forward ? y : filter ? w : x;

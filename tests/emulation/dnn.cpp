@@ -246,7 +246,7 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor
   if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     *count = static_cast<int64_t>(d.engines.size());
     if (!elements) {
-      *count += 2;  // only the second query reveals that some are unusable
+      *count += 2;  // only the second query reveals that some engines are unusable
       return CUDNN_STATUS_SUCCESS;
     }
     *count = std::min(*count, wanted);

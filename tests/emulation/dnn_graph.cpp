@@ -23,8 +23,8 @@ Integers index_of(int64_t i, const Integers& extents) {
   return index;
 }
 
-/// Returns the element that belongs to `index` of a tensor with the extents `whole`: axes may have fewer
-/// elements, each for a group of neighbors.
+/// Returns the element of a tensor with `extents` that is broadcast to `index` of a tensor with the extents
+/// `whole`. An axis with fewer elements than in `whole` has one element for each group of neighbors.
 size_t element_of(const Integers& index, const Integers& whole, const Integers& extents) {
   int64_t i = 0;
   for (size_t axis = 0; axis < extents.size(); ++axis)

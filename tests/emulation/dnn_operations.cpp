@@ -162,8 +162,8 @@ const GraphTensor& tensor(const Descriptor& d, cudnnBackendAttributeName_t name)
   return part(d, name, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
 }
 
-/// Requires that the attribute, the type in which an operation computes, is float32, or suits an integer
-/// result.
+/// Requires that the attribute `name`, the type in which an operation computes, is float32, or int32 or
+/// boolean if the result is an integer.
 void require_type(const Descriptor& d, cudnnBackendAttributeName_t name, const GraphTensor& result) {
   const auto type = value<cudnnDataType_t>(d, name, CUDNN_TYPE_DATA_TYPE);
   require(result.is_integer ? type == CUDNN_DATA_INT32 || type == CUDNN_DATA_BOOLEAN

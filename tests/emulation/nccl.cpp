@@ -52,7 +52,7 @@ std::map<uint64_t, std::shared_ptr<Clique>> cliques;
 uint64_t last_id = 0;
 int64_t aborts = 0;
 bool aborts_blocked = false;
-int version_told = 0;  // version that ncclGetVersion returns; 0: that of the header
+int version_told = 0;  // version that ncclGetVersion returns; 0: the version of the header
 int lost_device = -1;  // device whose link is lost
 
 thread_local int groups = 0;
@@ -195,7 +195,7 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
 
 std::condition_variable members_changed;  // wakes threads that wait for all members of a communicator
 
-/// Waits until all members of the communicators that this thread creates have joined.
+/// Waits until all members have joined the communicators that this thread creates.
 void connect(std::unique_lock<std::mutex>& lock) {
   for (const ncclComm_t comm : begun) ++comm->clique->joined;
   members_changed.notify_all();
@@ -204,9 +204,9 @@ void connect(std::unique_lock<std::mutex>& lock) {
   begun.clear();
 }
 
-/// Waits until all members of the communicators that this thread ends are being ended: according to the
-/// documentation, this is collective over the ranks of a machine, and the library waits forever for a missing
-/// member. Aborted communicators are freed only when no graph holds them any more.
+/// Waits until all members end the communicators that this thread ends. According to the documentation,
+/// ending is collective over the ranks of a machine, and the library waits forever for a missing member.
+/// Aborted communicators are freed only when no graph holds them any more.
 void end_communicators(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::seconds kPatience{2};
   for (const ncclComm_t comm : ended) ++comm->clique->leaving;

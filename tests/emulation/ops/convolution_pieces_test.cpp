@@ -1,4 +1,4 @@
-// Batches that are too large for cuDNN; the emulation can be configured to reject small ones.
+// Batches that are too large for cuDNN. The emulation can be configured to reject even small batches.
 #include "ops/cuda/convolution/convolution_pieces.h"
 
 #include <cstdlib>
@@ -82,7 +82,7 @@ TEST_SUITE("gpu") {
       const int64_t image = std::max(spec.src_pixels() * spec.channels, spec.dst_pixels() * spec.filters);
       const OtherMachine machine({.dnn_elements = 20 * image});
       on_every_gpu([&](Device& device) {
-        for (const int64_t images : {8, 20}) {  // first with a smaller last piece, then without
+        for (const int64_t images : {8, 20}) {  // maximum number of images per piece
           CAPTURE(images);
           const auto convolution = in_pieces(device, spec, {.elements = images * image});
           CHECK(convolution->remarks().warning == "");

@@ -152,7 +152,7 @@ TEST_SUITE("gpu") {
       CHECK(warnings[0].starts_with("warning: no GPU can be used ("));
       CHECK(warnings[0].find("(802)") != std::string::npos);
     }
-    const Visible none("");  // hidden on purpose
+    const Visible none("");  // hides all GPUs
     CHECK(placement_warnings(config).empty());
     CHECK(placement_warnings(run_on("{single: {device: 'cpu:0'}}")).empty());
   }

@@ -35,7 +35,7 @@ Counts counts_of(const RunConfig& config) {
   return counter.last;
 }
 
-/// Runs one of configs/ on a GPU that only counts.
+/// Runs a configuration of configs/ on a GPU that only counts.
 Counts counts_of(const std::string& name, std::vector<std::string> sets) {
   REQUIRE(emulation::restart({.computes = false}) == "");
   cudaSetDevice(0);
