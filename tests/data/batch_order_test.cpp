@@ -23,8 +23,8 @@ std::vector<int64_t> made_up_lengths(int64_t count, int64_t most) {
   return lengths;
 }
 
-/// A data set whose samples have three columns: as many tokens as their length, padded to `steps`; `steps`
-/// vectors; and a label.
+/// A data set whose samples have three columns: tokens, whose number is the sample's length, padded to
+/// `steps`; `steps` vectors; and a label.
 class Tokens final : public Dataset {
  public:
   Tokens(std::vector<int64_t> lengths, int64_t steps, bool in_memory)
@@ -122,7 +122,7 @@ TEST_CASE("lengths are rounded up to a few lengths with the least padding") {
       sum += rounded;
     }
     CHECK(used.size() == lengths.distinct.size());
-    // Lengths at equal steps, at most sixteen of them, give no smaller sum.
+    // At most sixteen lengths at equal distances give no smaller sum.
     const int64_t step = (positions + 127) / 128 * 8;
     int64_t steps = 0;
     for (const int64_t length : exact)
@@ -181,7 +181,7 @@ TEST_CASE("an epoch has each sample once, in batches of similar lengths") {
   CHECK(computed_positions(lengths, order, batch) < computed_positions(lengths, all, batch) * 2 / 3);
 
   const SampleLengths few = round_lengths(std::vector<int64_t>{3, 4}, 10);
-  CHECK(order_by_length(few, 5, 1, 0).size() == 2);  // fewer samples than a batch has
+  CHECK(order_by_length(few, 5, 1, 0).size() == 2);  // there are fewer samples than a batch has
 }
 
 TEST_CASE("a loader's batches are cut, and the same after a start within an epoch") {

@@ -167,7 +167,7 @@ TEST_CASE("hdf5: a chunk of the wrong size is an error") {
   const TempDir folder;
   const TensorSpec input{"x", {}};
   const std::vector<float> values(2000, 1.5f);
-  for (const int checksum : {0, 1, 2}) {  // none, before deflate, after it
+  for (const int checksum : {0, 1, 2}) {  // no checksum, before deflate, after deflate
     CAPTURE(checksum);
     const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t chunk = 0x123;

@@ -14,7 +14,8 @@ using Values = std::vector<double>;
 constexpr int kSamples = 6;
 const TensorSpec kClasses{"", {kSamples}};
 
-/// Sample i: an image filled with i, a larger one filled with 10 i, a vector of i, and the class i.
+/// Files of samples: sample i has an image filled with i, a larger image filled with 10 i, a vector of i, and
+/// the class i.
 struct Blended {
   Blended() {
     std::string pictures, larger, labels;

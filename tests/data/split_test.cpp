@@ -227,7 +227,7 @@ TEST_CASE_FIXTURE(Fixture, "a file that is not dtrain's cache is never overwritt
   CHECK(contains(error("kept"), "it exists and is not a cache of dtrain"));
   CHECK(contains(error("missing/kept"), "missing cannot be accessed: No such file"));
   CHECK(contains(error("x/kept"), "/x is not a folder"));
-  // check_cache() reports the same without opening files.
+  // check_cache() reports the same error without opening files.
   const DatasetSpec spec = parse(folder, "train: {idx: {input: x, target: y}}\ncache: {file: missing/kept}");
   CHECK(contains(error_of([&] { check_cache(spec, "train"); }), "missing cannot be accessed"));
 }

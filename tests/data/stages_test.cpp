@@ -1,4 +1,4 @@
-// Test column stages: random, slow and failing ones.
+// Tests column stages that are random, slow or failing.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -64,7 +64,7 @@ class Made final : public ColumnStage {
   Make make_;
 };
 
-/// The numbers from 0, in memory but without a contiguous view, like a file's.
+/// A column of the numbers 0, 1, 2, ... without a contiguous view, like a column that is read from a file.
 class ByRow final : public Column {
  public:
   explicit ByRow(int64_t size) : size_(size) {}
@@ -115,7 +115,7 @@ ColumnPlan made_plan(int64_t floats, Made::Make make) {
   return plan;
 }
 
-/// Returns the rows of a batch, read in parts as by `replicas` replicas.
+/// Returns the rows of a batch, read in parts, as `replicas` replicas read them.
 std::vector<Row> rows_of(const Batch& batch, int replicas) {
   std::vector<Row> rows(static_cast<size_t>(batch.size()));
   std::vector<std::thread> threads;

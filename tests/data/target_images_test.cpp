@@ -72,7 +72,8 @@ struct Shapes {
 const std::string kPairs = "directory: images, target_images: {directory: masks, classes: numbers}";
 const std::string kPairsOfImages = "directory: images, target_images: masks";
 
-/// Returns how many of the first column's pixels, divided by 100, differ from the second column's.
+/// Returns the number of pixels whose value in the first column, divided by 100, differs from the second
+/// column.
 int64_t mismatches(const Dataset& data) {
   const std::vector<double> image = read_all(data, 0), mask = read_all(data, 1);
   REQUIRE(image.size() == mask.size());
@@ -293,7 +294,7 @@ TEST_CASE_FIXTURE(Shapes, "every augmentation that moves pixels moves image and 
                           "{random_flip: {}}, {random_zoom: {height_factor: 0.3, " +
                           fill + "}}]";
   CHECK(mismatches(*open(kPairs, kMask, all)) == 0);
-  // Evaluation takes the center of both.
+  // Evaluation takes the center of the image and of the target.
   CHECK(mismatches(*open(kPairs + ", size: [12, 10]", {{"", {8, 6}, DType::int32}},
                          "augment: [{random_crop: {height: 8, width: 6}}]", false,
                          {{"image", {8, 6, 1}, DType::float32}})) == 0);

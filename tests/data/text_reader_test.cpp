@@ -46,7 +46,7 @@ TEST_CASE("text: windows and their next tokens") {
   for (const std::string cache : {"none", "memory", "{file: kept}"}) {
     CAPTURE(cache);
     const auto data = open(folder, "train: {text: {file: a.txt, sequence_length: 4}}\ncache: " + cache);
-    // Of 13 tokens with a next one, the last does not fill a window and is left out.
+    // 13 tokens have a next token. The last of them does not fill a window and is left out.
     CHECK(data->size() == 3);
     CHECK(read_all(*data, 0) == bytes("abcdefghijkl"));
     CHECK(read_all(*data, 1) == bytes("bcdefghijklm"));
