@@ -1,5 +1,5 @@
-// Attention that Keras lacks is exported as a model of Keras's layers, and imported from it. tests/keras
-// compares what both compute.
+// Attention that Keras lacks is exported as a model of Keras's layers, and imported from this model.
+// tests/keras compares the outputs of dtrain and Keras.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -35,12 +35,12 @@ std::vector<Json> inner_layers(const Json& model) {
   return model.at("config").at("layers").items().back().at("config").at("layers").items();
 }
 
-/// Returns the model after an import of its Keras form.
+/// Returns dtrain's model after an import of the Keras form `model`.
 ConfigNode imported_model(const Json& model) {
   return import_keras_model(*parse_keras_model(model), 3).model;
 }
 
-/// Returns the Keras form of an attention in which a layer of its model has another value of an option.
+/// Returns a copy of the Keras form of an attention, in which one layer has another value of an option.
 Json changed(const Json& model, const std::string& layer, const std::string& key, const Json& value) {
   const auto with = [](const Json& object, const std::string& name, Json part) {
     Json copy = object;

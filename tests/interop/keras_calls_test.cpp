@@ -24,13 +24,13 @@ std::vector<std::string> problems(const std::string& layer, const std::string& a
   return list_calls(*parse_keras_model(Json::parse(text))).problems;
 }
 
-/// A model and the file's model, to which it refers.
+/// An imported model, and the file's model, to which the imported model refers.
 struct Imported : ImportedModel {
   std::shared_ptr<const KerasModel> file;
 };
 
-/// Imports a functional model that ends with `layers`, of which the last has the name `end`. `x`: its input
-/// of shape [5, 4].
+/// Imports a functional model that ends with `layers`, of which the last has the name `end`. The model's
+/// input is `x`, of shape [5, 4].
 Imported imported(const std::string& layers) {
   const auto file = parse_keras_model(Json::parse(
       R"({"class_name": "Functional", "config": {"name": "net", "layers": [{"class_name": "InputLayer", "name": "x", )"

@@ -98,7 +98,7 @@ TEST_CASE("models that read outputs of attention at padding as data are not expo
   CHECK(reader("{group_normalization: {groups: 2}}") ==
         "group_normalization 'group_normalization' reads them as data");
   CHECK(reader("{masking: {}}") == "masking 'masking' reads them as data");
-  // These layers read only positions that are not padding, or the values at padding stay padding.
+  // Here, no layer reads the attention's outputs at padding as data.
   CHECK(reader("global_average_pooling1d").empty());
   CHECK(reader("{dense: 4}, {lstm: {units: 2}}").empty());
   CHECK(reader("{lstm: {units: 2, return_sequences: true}}, {flatten: {ignore_mask: true}}").empty());

@@ -82,7 +82,7 @@ TEST_CASE("activations have names and options that both Keras 2 and 3 read") {
 }
 
 TEST_CASE("the config of a bidirectional layer that goes backwards has both layers") {
-  // From such a layer alone, Keras would make two layers that go backwards.
+  // If the config had only the layer that goes backwards, Keras would make two layers that go backwards.
   const auto config = [](const std::string& options) {
     return config_of("{bidirectional: {layer: {gru: {units: 2" + options + "}}}}", "[5, 3]");
   };

@@ -21,7 +21,7 @@ std::string named(const std::string& class_name, const std::string& options = ""
   return layer(class_name, R"("name": ")" + class_name + R"(")" + options);
 }
 
-/// A model and the file's model, to which it refers.
+/// An imported model, and the file's model, to which the imported model refers.
 struct Imported : ImportedModel {
   std::shared_ptr<const KerasModel> file;
 };
@@ -238,7 +238,7 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
           functional({attention("first", "embedding"), attention("second", "embedding"), sum,
                       called("Dense", "end", tensor("sum"), "", R"(, "units": 2)")});
         }).find("first: reads a mask that 'second' removes") != std::string::npos);
-  // A mask that is an argument replaces the removed one.
+  // A mask that is an argument replaces the removed mask.
   const std::vector<std::string> residual = {
       attention("second", "embedding"),
       called("Add", "sum", "[" + tensor("embedding") + ", " + tensor("second") + "]")};

@@ -221,7 +221,7 @@ TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
                      "2.2.4") ==
         "{sgd: {learning_rate: {inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}}, "
         "momentum: 0.9}}");
-  // This version adds epsilon to the root, and dtrain adds it under the root. So the import squares it.
+  // This version adds epsilon to the root, and dtrain adds it under the root. So the import squares epsilon.
   CHECK(optimizer_of(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 0.125, "rho": 0.9}})",
                      "1.2.2") == "{rmsprop: {learning_rate: 0.5, epsilon: 0.015625}}");
   CHECK(optimizer_of(
