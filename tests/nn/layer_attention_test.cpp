@@ -1,5 +1,5 @@
-// Attention and position embeddings: what the layers do besides Ops::attention, which
-// tests/ops/attention_test.cpp tests.
+// Attention and position embeddings, except the operation Ops::attention, which tests/ops/attention_test.cpp
+// tests.
 #include <cmath>
 
 #include <doctest/doctest.h>

@@ -18,7 +18,7 @@ double projection(const Values& output, const Values& weights) {
 }
 
 /// Returns whether `gradient` is the derivative of the projection with respect to `value`, by finite
-/// differences with this step. At a kink it is enough that it matches the slope on one side.
+/// differences with this step. At a kink, `gradient` may be the slope on either side.
 bool agrees(LayerRun& run, float& value, float gradient, const Values& weights, float step) {
   const float x = value;
   const double here = projection(run.forward(), weights);

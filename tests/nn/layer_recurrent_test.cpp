@@ -1,4 +1,4 @@
-// Recurrent layers: what they do besides Ops::recurrence, which tests/ops/recurrence_test.cpp tests.
+// Recurrent layers, except the operation Ops::recurrence, which tests/ops/recurrence_test.cpp tests.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Dropout and noise: their rates and distributions in training, and that inference has neither.
+// Dropout and noise: their rates and distributions in training. Inference has no dropout and no noise.
 #include <cmath>
 #include <string>
 #include <utility>

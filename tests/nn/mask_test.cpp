@@ -1,4 +1,4 @@
-// Masks in graphs: which values have one, and which layers read it.
+// Masks in graphs: the values that have masks, and the layers that read masks.
 #include <doctest/doctest.h>
 
 #include "support/errors.h"

@@ -18,7 +18,8 @@ namespace dtrain::test {
 
 namespace {
 
-/// Returns how often a positive has a higher score than a negative; equal scores count half.
+/// Returns the fraction of pairs in which the positive has a higher score than the negative; equal scores
+/// count half.
 double exact_auc(const std::vector<double>& scores, const std::vector<float>& labels) {
   double hits = 0, pairs = 0;
   for (size_t i = 0; i < scores.size(); ++i)

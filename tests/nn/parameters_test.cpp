@@ -103,7 +103,7 @@ TEST_CASE("shares cover all gradients, equally or with whole parameters") {
       else
         CHECK(largest - smallest <= ParameterLayout::kAlignment);
     }
-  // [back/kernel 64 | b/bias 32 | b/kernel 64 | five of 16 | statistics 32]: the middle is 128.
+  // [back/kernel 64 | b/bias 32 | b/kernel 64 | five parameters of 16 | statistics 32]: the middle is 128.
   CHECK(layout.shares(2, true)[0].end == 96);
   CHECK(layout.shares(2, false)[0].end == 128);
 }

@@ -21,7 +21,7 @@ TEST_CASE("sharing weights with an unsuitable layer is an error") {
       errors("  - dense: {name: b, shared_with: ~}\n").starts_with("m.yaml:4:5: error: missing key 'units'"));
   CHECK(errors("  - dense: {name: b, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'b' is not an earlier dense layer"));
-  // A cycle: each of the two would have to come first.
+  // A cycle: each of the two layers would have to be before the other layer.
   CHECK(errors("  - dense: {name: b, shared_with: c}\n  - dense: {name: c, shared_with: b}\n")
             .starts_with("m.yaml:4:35: error: shared_with: 'c' is not an earlier dense layer"));
   CHECK(errors("  - layer_normalization: {shared_with: a}\n") ==
@@ -76,7 +76,7 @@ TEST_CASE("a dense layer that cannot have an embedding's weights is an error") {
         "m.yaml:5:5: error: dense 'dense': its embedding has vectors of length 3: expected an input whose "
         "last axis has this length, found 'b' of 4x9\n"
         "m.yaml:5:29: error: dense 'dense' has the options of 'b' (shared_with) and cannot have others");
-  // Only the error of the embedding is reported, because it explains the others.
+  // Only the error of the embedding is reported, because it explains the other errors.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 9, name: token}\n  - dense: {shared_with: token}\n")
             .find('\n') == std::string::npos);
