@@ -263,7 +263,8 @@ DEVICE_TEST_CASE("attention has the same results for sizes that fill tiles or no
   check_attention(one, false, device);
 }
 
-// On a GPU, cuDNN computes these in 16-bit types; the backward pass only if results may differ between runs.
+// On a GPU, cuDNN computes these cases in 16-bit types. It computes the backward pass only if results may
+// differ between runs.
 DEVICE_TEST_CASE("attention with aligned heads matches the reference") {
   for (const bool causal : {false, true})
     for (const int64_t kv_heads : {4, 2, 1})
@@ -354,7 +355,7 @@ DEVICE_TEST_CASE("a rotation by positions turns the halves of heads and back") {
 
 DEVICE_TEST_CASE("rows of one position of each sample") {
   const Array<int32_t> at = device.array(std::vector<int32_t>{2, 0, 3});
-  // Rotations and sinusoidal positions of given positions are those of whole sequences.
+  // Rotations and sinusoidal encodings of given positions equal those of whole sequences.
   const RotarySpec whole{.samples = 1, .positions = 4, .heads = 2, .dim = 4, .step = 8, .base = 100};
   RotarySpec some = whole;
   some.positions = 3;

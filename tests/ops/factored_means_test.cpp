@@ -76,7 +76,7 @@ DEVICE_TEST_CASE("adafactor's directions of matrices match the reference") {
         const double square = expected_rows[row_of(i)] / mean * expected_columns[column_of(i)];
         const double own = g[static_cast<size_t>(i)];
         expected.push_back(own == 0 ? 0 : own / std::sqrt(square));
-        if (n > 50'000 && i > 2000) break;  // the mean takes long
+        if (n > 50'000 && i > 2000) break;  // computing the mean takes long
       }
       Floats found = gradient.read();
       found.resize(expected.size());

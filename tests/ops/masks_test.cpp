@@ -34,7 +34,7 @@ DEVICE_TEST_CASE("masked rows are those whose elements all have the value") {
 DEVICE_TEST_CASE("a masked average leaves masked steps out, and is 0 if all are masked") {
   const MaskedAverageSpec spec{3, 3, 2};
   Floats src = device.random(18, 1);
-  src[2] = NAN;  // a number of a masked step
+  src[2] = NAN;  // an element of a masked step
   const TypedArray from = device.typed(src), dst = device.typed(6), diff = device.typed(device.random(6, 2)),
                    diff_src = device.typed(18);
   const Array<uint8_t> mask = device.array(kMask);

@@ -15,7 +15,8 @@ double at(const Floats& values, int64_t i) {
 struct Extent {
   int64_t rows, columns;
 };
-// Rows that fit the registers of a warp or a block or neither, with one or several elements per access.
+// Rows that fit the registers of a warp, rows that fit those of a block, and longer rows; with one or several
+// elements per access.
 constexpr Extent kExtents[] = {{1, 1},    {1, 17},    {3, 10},   {10000, 1},
                                {9, 1024}, {2051, 37}, {2, 5001}, {2, 9000}};
 

@@ -111,7 +111,7 @@ std::vector<RecurrenceCase> recurrence_cases() {
   return cases;
 }
 
-/// Checks the elements that are known.
+/// Checks the elements whose expected value is known, that is, not NaN.
 void check_known(const Floats& found, const Doubles& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   Floats known;

@@ -10,9 +10,9 @@ struct Extent {
   int64_t elements() const { return rows * columns; }
 };
 
-// Includes more rows than a GPU processes at once, enough rows with several columns that they are summed in
-// parts, and rows that fit the registers of a warp or a block or neither, with one or several elements per
-// access.
+// More rows than a GPU processes at once; rows with several columns that are so numerous that they are summed
+// in parts; rows that fit the registers of a warp, rows that fit those of a block, and longer rows, with one
+// or several elements per access.
 constexpr Extent kExtents[] = {{1, 1},    {1, 17},   {3, 10},   {10000, 1}, {9, 1024}, {2051, 37},
                                {64, 300}, {2, 5000}, {40, 768}, {4, 333},   {2, 5001}, {2, 9000}};
 

@@ -1,6 +1,6 @@
-// The search for plans of attention, tested with cuDNN for GPUs that are given by their properties. cuDNN
-// compiles these kernels when a plan is created and hands them to the driver, so this needs the driver's
-// library, but no GPU: the test `ops_attention_plans` replaces the driver (support/fake_driver.cpp).
+// The search for plans of attention, tested with cuDNN for GPUs that are given by their properties. When a
+// plan is created, cuDNN compiles the plan's kernels and loads them with the driver. So the tests need the
+// driver's library, but no GPU: the test `ops_attention_plans` replaces the driver (support/fake_driver.cpp).
 #include <cstdlib>
 #include <string>
 

@@ -1,5 +1,5 @@
-// The search for convolution plans, tested with cuDNN for GPUs that are given by their properties. This needs
-// the library, but neither a GPU nor a driver.
+// The search for convolution plans, tested with cuDNN for GPUs that are given by their properties. The tests
+// need the library, but neither a GPU nor a driver.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -32,7 +32,7 @@ ConvolutionSpec valid(int64_t batch, int64_t size, int64_t channels, int64_t fil
   return spec;
 }
 
-/// Returns the same with Keras's padding "same": an odd row of padding is at the end.
+/// Returns the same convolution with Keras's padding "same": an odd row of padding is at the end.
 ConvolutionSpec same(int64_t batch, int64_t size, int64_t channels, int64_t filters, int64_t kernel,
                      int64_t stride = 1, int64_t dilation = 1) {
   ConvolutionSpec spec = valid(batch, size, channels, filters, kernel, stride, dilation);
