@@ -1,4 +1,4 @@
-// When and where a run saves, and what it does if saving or anything else except a device fails.
+// Saving of runs: times, directories, and failures of saving and of other parts except devices.
 #include <algorithm>
 #include <chrono>
 #include <fstream>

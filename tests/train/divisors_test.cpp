@@ -16,8 +16,8 @@ using namespace dtrain::test;
 namespace {
 
 /// A tagger that also classifies its sentences: the output `tags` is masked, `kind` is not. The rows have the
-/// tags and the class of their tokens and, if `weighted`, a weight. `only`: the output that the model has, if
-/// not both.
+/// tags and the class of their tokens and, if `weighted`, a weight. `only`: the only output of the model; "":
+/// the model has both outputs.
 std::string tagger_of(const TempDir& directory, const std::vector<Row>& rows, int steps,
                       bool weighted = false, const std::string& only = "") {
   std::ofstream file(directory / "t.csv");
@@ -78,8 +78,8 @@ const std::vector<std::string> kStrategies = {
     "{pipeline: {devices: [cpu:0, cpu:1, cpu:2, cpu:3], stages: [mean], microbatches: 2, replicas: 2}}",
     "{placed: {layers: {'embedding': cpu:0, 'lstm': cpu:1, 'tags': cpu:0, 'mean': cpu:1, 'kind': cpu:0}}}"};
 
-/// An encoder and a decoder with inputs of different lengths, both of which have an output. Tokens of 0 are
-/// padding.
+/// An encoder and a decoder with inputs of different lengths. Both the encoder and the decoder have an
+/// output. Tokens of 0 are padding.
 constexpr auto kTranslator = R"(
 seed: 3
 model:

@@ -63,7 +63,7 @@ TEST_CASE("a frozen weight keeps its bits, and the others train as before") {
     CHECK(found.at("dense_1/bias") != start.at("dense_1/bias"));
     CHECK(found.at("dense/kernel") != start.at("dense/kernel"));
   }
-  // Freezing all weights of a layer by group or by layer is equivalent.
+  // Freezing a layer with model.freeze is equivalent to a group with all weights of the layer.
   const auto by_group = trained({"train.groups=[{weights: 'dense/*', trainable: false}]"});
   CHECK(by_group.at("dense/kernel") == start.at("dense/kernel"));
   CHECK(by_group.at("dense/bias") == start.at("dense/bias"));

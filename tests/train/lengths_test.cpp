@@ -20,7 +20,8 @@ std::vector<Row> ragged_rows() {
   return rows_of({4, 7, 0, 3, 12, 9, 5, 16, 1, 20, 8, 16, 2, 3});
 }
 
-/// Returns the outcome of a run over the rows in their order. Rounding errors of gradients do not grow in it.
+/// Returns the outcome of a run over the rows in their order. In this run, rounding errors of gradients do
+/// not grow.
 Outcome outcome_of_rows(const std::vector<Row>& rows, std::vector<std::string> sets, bool weighted = false) {
   const TempDir directory;
   sets.insert(sets.begin(),

@@ -1,5 +1,5 @@
-// Losses and metrics of a split do not depend on how it is divided, with and without weights, and equal
-// scikit-learn's. The numbers were computed with scikit-learn 1.9.1 from the same samples;
+// With and without weights, losses and metrics of a split do not depend on the division of the split, and
+// equal scikit-learn's. The numbers were computed with scikit-learn 1.9.1 from the same samples;
 // tests/measures/against_peers.py recomputes them.
 #include <algorithm>
 #include <cmath>

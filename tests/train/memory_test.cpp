@@ -119,7 +119,7 @@ std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
   return state;
 }
 
-/// Returns what a run allocates on each device besides parameters, slots and gradients.
+/// Returns the bytes that a run allocates on each device besides parameters, slots and gradients.
 std::vector<double> activations_of(const std::string& yaml, const Sets& sets) {
   std::vector<double> bytes;
   for (const auto& [plan, allocated] : memory_of(yaml, sets))

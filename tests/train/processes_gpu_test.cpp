@@ -78,7 +78,7 @@ TEST_SUITE("gpu") {
     };
     check_divisions(kRun, on("gpu:0, cpu:0, gpu:0, cpu:1"), {{1, 1}}, "divided stages");
     check_divisions(kRun, on("cpu:0, cpu:1, gpu:0, gpu:0"), {{1, 1}}, "divided stages");
-    // Each process plans the stages of the other one for its own kind of device; gradients differ by
+    // Each process plans the stages of the other process for its own kind of device; gradients differ by
     // rounding.
     const Sets sets = on("gpu:0, gpu:0, cpu:0, cpu:1");
     const Result whole = results_of(kRun, sets, {4}, "divided stages")[0];

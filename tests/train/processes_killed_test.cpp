@@ -1,5 +1,5 @@
-// Runs in which one of two processes is killed. The transport of the other one then never returns, as that of
-// Open MPI over TCP.
+// Runs in which one of two processes is killed. The transport of the other process then never returns, like
+// the transport of Open MPI over TCP.
 #include <algorithm>
 #include <span>
 #include <string>

@@ -20,7 +20,8 @@ void check_resuming(const std::string& strategy) {
     const RunDirectory run(directory / "run");
     processes.run([&](World& world) {
       const RunConfig config = config_of(kRun, {}, parts[part][static_cast<size_t>(world.rank())], strategy);
-      Recorder recorder(part == 0 && world.rank() == 1 ? 5 : -1);  // a request to process 1 stops all
+      // A request to process 1 stops all processes.
+      Recorder recorder(part == 0 && world.rank() == 1 ? 5 : -1);
       Trainer trainer(plan_on_one_core(config, world), run, recorder, recorder.requests);
       if (part == 0)
         trainer.start();

@@ -73,7 +73,7 @@ TEST_CASE("single trains one replica on each process") {
 }
 
 TEST_CASE("placed trains one replica on each process") {
-  // Layers that no device names follow their inputs, so both strategies divide the model at the same layer.
+  // Layers without a device follow their inputs, so both strategies divide the model at the same layer.
   const Result whole = results_of(kRun, {pipeline_of(2, 2, "second", 1)}, {2})[0];
   for (const Result& result :
        results_of(kRun, {"strategy={placed: {layers: {first: cpu:0, second: cpu:1}}}"}, {1, 1}))

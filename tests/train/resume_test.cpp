@@ -61,7 +61,7 @@ std::string timeless(const std::vector<Json>& history) {
   return text;
 }
 
-/// Runs to the end, stopping (and resuming like another process would) after each of these steps.
+/// Trains to the end, but stops after each of these steps and resumes as another process would.
 Outcome run_with_stops(const std::vector<int64_t>& stops, const std::vector<std::string>& sets = {}) {
   const TempDir directory;
   const RunDirectory run(directory / "run");

@@ -1,4 +1,4 @@
-// Non-finite weights are never saved, and a run configured to terminate on them does so.
+// Non-finite weights are never saved, and they end a run that is configured to end in this case.
 #include <limits>
 #include <string>
 #include <vector>

@@ -186,8 +186,8 @@ TEST_CASE("pipeline: the choices of stages: auto are written to config.yaml and 
     CHECK(places(config_from(yaml)) == chosen);
     CHECK(plan_of(config).config.resolved.to_yaml() == yaml);
 
-    // A run resumed with a file that still says auto keeps its choice, even if another one would be made
-    // today.
+    // A run that is resumed with a file that still says auto keeps its choice, even if dtrain would choose
+    // differently now.
     if (stages != 2) continue;
     const RunConfig saved = run_with("{pipeline: {devices: [cpu:0, cpu:1], stages: [head]}}");
     const RunConfig goes_on = keep_choices(asked, *saved.resolved.find("strategy"));

@@ -57,7 +57,7 @@ struct Outcome {
   std::string history;        // measures of every epoch
 };
 
-/// Runs to the end, stopping (and resuming like another process would) after each of these steps.
+/// Trains to the end, but stops after each of these steps and resumes as another process would.
 Outcome run_of(const std::vector<std::string>& sets, const std::vector<int64_t>& stops = {}) {
   const TempDir directory;
   const RunDirectory run(directory / "run");

@@ -12,8 +12,8 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Returns the configuration of a run of one step. The elements of the kernel are eight times 0.5, and those
-/// of the bias twice 2.
+/// Returns the configuration of a run of one step. The kernel has eight elements of 0.5, and the bias has two
+/// elements of 2.
 std::string one_step(const std::string& options, const std::string& train = "") {
   return fmt::format(R"(
 seed: 3

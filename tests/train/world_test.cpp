@@ -1,4 +1,4 @@
-// A test of the agreement of processes: one process, whose World simulates the others.
+// A test of the agreement of processes: one process, whose World simulates the other processes.
 #include <cstring>
 #include <utility>
 #include <vector>
