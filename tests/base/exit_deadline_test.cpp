@@ -21,8 +21,8 @@ struct End {
   std::string output;
 };
 
-/// Runs `work` in a child process that has 0.2 seconds to clean up, and returns how the process ends; exit
-/// code 7 if `work` returns.
+/// Runs `work` in a child process that has 0.2 seconds to clean up. Returns the exit code and the output of
+/// the process. The exit code is 7 if `work` returns.
 End end_of(const std::function<void()>& work) {
   std::array<int, 2> pipe_ends{};
   REQUIRE(pipe(pipe_ends.data()) == 0);

@@ -1,4 +1,4 @@
-// JSON with strings of arbitrary bytes, and with characters that other writers escape differently.
+// JSON with strings of arbitrary bytes, and with characters that other programs escape differently.
 #include "base/json.h"
 
 #include <random>

@@ -80,7 +80,7 @@ TEST_CASE("temporary files of ended processes are removed, other files stay") {
 TEST_CASE("a file that a process of another container writes is not a leftover") {
   const TempDir folder;
   NewFile writing(folder / "file");
-  // The PID in the file's name is from another PID namespace: no process has it in this one.
+  // The PID in the file's name is from another PID namespace; in this namespace, no process has this PID.
   const std::string foreign = folder / fmt::format(".file.tmp-{}-1", dead_process());
   fs::create_hard_link(writing.temporary(), foreign);
   remove_leftovers(folder / "file");

@@ -1,4 +1,4 @@
-// Any damage to a checkpoint is detected; so are HDF5 files that refer to other files.
+// Damage to a checkpoint is always detected. HDF5 files that refer to other files are rejected.
 #include <functional>
 
 #include <doctest/doctest.h>

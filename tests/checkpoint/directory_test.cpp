@@ -1,4 +1,4 @@
-// Names of checkpoints, and how they are written to their directory.
+// Names of checkpoints, and writing of checkpoints to their directory.
 #include <csignal>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -65,8 +65,8 @@ std::vector<size_t> metadata_of(const std::string& image) {
 }  // namespace
 
 TEST_CASE("any number of layers is read back") {
-  // Up to eight layers are stored in the object header, more in a heap with an index, whose blocks and levels
-  // grow with their number.
+  // HDF5 stores up to eight layers in the object header. It stores more layers in a heap with an index; the
+  // numbers of blocks and levels grow with the number of layers.
   for (const size_t count : {1, 8, 9, 10, 100, 500, 2000}) {
     CAPTURE(count);
     const TempDir directory;

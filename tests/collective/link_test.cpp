@@ -21,7 +21,7 @@ std::unique_ptr<Context> cpu(int index) {
   return make_cpu_context({DeviceId::Kind::cpu, index}, {available_cores().front()}, false);
 }
 
-/// Two CPU contexts and a link from one to the other, for arrays of up to 64 numbers.
+/// Two CPU contexts and a link from the first to the second, for arrays of up to 64 numbers.
 struct Path {
   explicit Path(int most, bool spin = false, Link::Keeping keeping = Link::Keeping::lent)
       : link(*from, *to, 64 * sizeof(int), keeping, most, spin) {}
@@ -29,7 +29,7 @@ struct Path {
   Link link;
 };
 
-/// Runs work on a separate thread and reports how it ended.
+/// Runs `work` on a separate thread. join() returns "done" or "aborted".
 class Worker {
  public:
   template <class Work>

@@ -1,4 +1,4 @@
-// How calls among processes end after a process or the transport has failed. The processes are threads here.
+// Calls among processes end after a process or the transport has failed. The processes are threads here.
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -14,8 +14,9 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Process `rank` calls work() and waits for the other one, which is killed. Its transport then never
-/// returns. Returns whether the process has to end before work() does, because its memory cannot be freed.
+/// Process `rank` calls work() and waits for the other process, which is killed. The transport of process
+/// `rank` then never returns. Returns whether process `rank` has to end before work() returns, because its
+/// memory cannot be freed.
 bool check_killed(int rank, const std::function<void(World&)>& work) {
   Processes processes(2, AfterFailure::never_returns);
   bool ended = false;

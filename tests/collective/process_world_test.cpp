@@ -20,7 +20,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Returns a number such that sums of several depend on the order of addition.
+/// Returns a number. Sums of several such numbers depend on the order of addition.
 template <class T>
 T value_of(int replica, int64_t i) {
   return static_cast<T>(std::sin(static_cast<double>(replica * 1000 + i)) * std::pow(10.0, replica % 5));
@@ -299,7 +299,7 @@ TEST_CASE("messages of a channel arrive in their order, those of different chann
 
 namespace {
 
-/// An event that completes when the test says so.
+/// An event that completes when the test calls complete().
 class Signal final : public Event {
  public:
   void complete() { completed_ = true; }
@@ -331,7 +331,7 @@ TEST_CASE("a message begins after its event, and later ones of its channel after
     received[0]->receive(bytes(found[0]), &read);
     received[1]->receive(bytes(found[1]), nullptr);
     received[2]->receive(bytes(found[2]), nullptr);
-    received[2]->wait();  // its channel does not wait for the others
+    received[2]->wait();  // channel 1 does not wait for channel 0
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     numbers[0] = 1;
     written.complete();

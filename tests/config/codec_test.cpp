@@ -20,7 +20,7 @@ struct Inner {
   }
 };
 
-/// Returns the codec's error for this text; "" if it accepts it.
+/// Returns the codec's error for this text; "" if the codec accepts the text.
 template <class V>
 std::string errors(const std::string& text, V* out = nullptr) {
   Diagnostics diagnostics;

@@ -43,7 +43,7 @@ TEST_CASE("expanded aliases count towards the limit on values") {
   }
   CHECK(contains(messages_within(5, bomb),
                  "expected at most 1000000 values, counting expanded aliases, found more"));
-  // Merge keys expand in the same way: each mapping expands the one that it refers to.
+  // Merge keys expand in the same way: each mapping contains several copies of the previous mapping.
   std::string merged = "a0: &a0 {k: [x, x, x, x, x, x, x, x, x, x]}\n";
   for (int i = 1; i < 12; ++i) {
     const std::string one = "*a" + std::to_string(i - 1), four = one + ", " + one + ", " + one + ", " + one;
@@ -53,8 +53,8 @@ TEST_CASE("expanded aliases count towards the limit on values") {
   CHECK(contains(messages_within(5, merged),
                  "expected at most 1000000 values, counting expanded aliases, found more"));
 
-  std::string chain =
-      "a0: &a0 " + repeated("[", 60) + repeated("]", 60) + "\n";  // each adds its depth to the previous one
+  // Each list adds its depth to the depth of the list inside it.
+  std::string chain = "a0: &a0 " + repeated("[", 60) + repeated("]", 60) + "\n";
   for (int i = 1; i < 3; ++i)
     chain += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " " + repeated("[", 60) + "*a" +
              std::to_string(i - 1) + repeated("]", 60) + "\n";

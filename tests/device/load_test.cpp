@@ -93,7 +93,7 @@ TEST_CASE("gpu_is_expected() recognizes an intended GPU") {
   CHECK_FALSE(visible(""));
   CHECK_FALSE(visible("-1"));
   root.write("dev/nvidiactl", "\n");
-  CHECK_FALSE(visible(""));  // hidden on purpose
+  CHECK_FALSE(visible(""));  // the value hides all GPUs
   unsetenv("CUDA_VISIBLE_DEVICES");
   CHECK(gpu_is_expected(root.path()));
   if (before) setenv("CUDA_VISIBLE_DEVICES", kept.c_str(), 1);

@@ -190,7 +190,7 @@ layers: [{dense: {units: 256}}, {dense: {units: 256}}, {dense: {units: 256}}, {d
   two[1].device.kind = DeviceId::Kind::gpu;
   CHECK(stages() == std::vector<int>{0, 0, 1, 1, 1});
   const int64_t layer = (256 * 256 + 256) * 8 + 64 * 256 * 4;
-  two[1].bytes = 2 * layer + 64 * 256 * 4;  // the second stage also stores its input from the other one
+  two[1].bytes = 2 * layer + 64 * 256 * 4;  // the second stage also stores its input from the first stage
   CHECK(stages() == std::vector<int>{0, 0, 0, 1, 1});
   two[0].bytes = two[1].bytes = layer;
   CHECK(auto_stages(graph, two, work).outcome == StageCut::Outcome::too_little_memory);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kReplicas = 5, kSlots = 3, kTotals = 7, kSteps = 4;
 
-/// Returns a number such that sums of several depend on the order of addition.
+/// Returns a number. Sums of several such numbers depend on the order of addition.
 double total_of(int step, int replica, int slot, int i) {
   return std::sin(step + 10 * replica + 100 * slot + 1000 * i) * std::pow(10.0, (replica + slot) % 4);
 }

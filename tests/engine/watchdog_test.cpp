@@ -36,7 +36,7 @@ class Watched {
   Watchdog watchdog_;
 };
 
-/// Suspends this process, like a scheduler may, for `time` seconds.
+/// Suspends this process for `time` seconds, as a scheduler may do.
 void stop_for(unsigned time) {
   const pid_t waker = fork();
   if (waker == 0) {

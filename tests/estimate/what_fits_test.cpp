@@ -59,7 +59,7 @@ TEST_CASE("the largest batch that fits is found with few plans") {
     CHECK(largest_batch(excess_of, 100'000, excess_of(100'000)) == fits);
     CHECK(asked < 10);
   }
-  // Memory may grow with the batch in steps.
+  // Memory may grow in steps with the batch size.
   const auto steps = [](int64_t batch) { return std::ceil(static_cast<double>(batch) / 64) * 64 - 640.5; };
   CHECK(largest_batch(steps, 5000, steps(5000)) == 640);
   CHECK(largest_batch(steps, 1, 3) == 0);
@@ -79,8 +79,8 @@ TEST_CASE("a stage's time is the sum of its layers, plus copies to the next stag
   REQUIRE(devices.size() == 2);
   for (PipelineDevice& device : devices) device.seconds.assign(config.graph.nodes.size(), 3);
   const PipelineTimes times = pipeline_times(config.graph, placement.slots, devices, work);
-  // Each stage has eight dense layers and eight activations of three seconds, one of them in forward. The
-  // second stage also has the last dense layer.
+  // Each stage has eight dense layers and eight activations. A layer takes three seconds, of which one is in
+  // forward. The second stage also has the last dense layer.
   CHECK(times.stages[0].forward == doctest::Approx(16));
   CHECK(times.stages[0].backward == doctest::Approx(32));
   CHECK(times.stages[1].forward == doctest::Approx(17));
@@ -113,7 +113,7 @@ TEST_CASE("a step's estimated time includes computation, reduction and update") 
   CHECK(seconds("single", kSlow) == single);
   CHECK(seconds(mirrored.c_str(), kFast) < single);
   CHECK(seconds(mirrored.c_str(), kSlow) > single);
-  CHECK(seconds(gradients.c_str(), kFast) < seconds(mirrored.c_str(), kFast));  // each updates only a part
+  CHECK(seconds(gradients.c_str(), kFast) < seconds(mirrored.c_str(), kFast));  // each replica updates a part
   CHECK(seconds(parameters.c_str(), kSlow) > 1.3 * seconds(gradients.c_str(), kSlow));
   // A pipeline drains at the end of each part of a batch.
   const std::string few = "{pipeline: {" + four + ", stages: auto, microbatches: 4}}";

@@ -76,8 +76,8 @@ TEST_CASE("top_k and top_p leave the most probable tokens") {
 
 TEST_CASE("the order is temperature, top_k, top_p") {
   const Scores scores = logs({0.4, 0.3, 0.2, 0.1});
-  // top_k leaves three tokens, of which the first two have 0.7 / 0.9 of the probability. Of all tokens, they
-  // have only 0.7.
+  // top_k leaves three tokens, of which the first two have 0.7 / 0.9 of the probability. Without top_k, these
+  // two have only 0.7 of the probability.
   CHECK(ids_of({.top_k = 3, .top_p = 0.75}, scores) == std::set<size_t>{0, 1});
   CHECK(ids_of({.top_p = 0.75}, scores) == std::set<size_t>{0, 1, 2});
   // At temperature 0.25, the first token has 0.72 of the probability.

@@ -7,7 +7,7 @@ namespace dtrain::test {
 
 namespace {
 
-/// Passes a text in parts of `step` bytes. Returns what comes out before the first stop text.
+/// Passes a text in parts of `step` bytes. Returns the output before the first stop text.
 std::string passed(const std::vector<std::string>& stops, const std::string& text, size_t step) {
   StopTexts found(stops);
   std::string out;

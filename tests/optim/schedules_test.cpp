@@ -258,7 +258,7 @@ TEST_CASE("reduce_on_plateau: a missing or NaN metric is no improvement") {
   CHECK(state.is_null());
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}", {1.0, NAN, NAN, 0.5}) ==
         std::vector<double>{1, 1, 0.5, 0.5});
-  // An epoch counts as one without improvement only if an earlier epoch had a value.
+  // An epoch counts as an epoch without improvement only if an earlier epoch had a value.
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 0}}", {NAN, NAN, 1.0, 0.5, NAN}) ==
         std::vector<double>{1, 1, 1, 1, 0.5});
 }

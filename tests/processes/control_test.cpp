@@ -31,7 +31,7 @@ bool soon(Condition condition) {
   return false;
 }
 
-/// Channels of several "processes" in this one, connected over loopback as real ones are.
+/// Control channels of several simulated processes in this process, connected over the loopback interface.
 struct Group {
   std::vector<std::unique_ptr<ControlChannel>> channels;
 

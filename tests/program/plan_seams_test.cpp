@@ -1,5 +1,5 @@
-// Plans with several slots, several concurrent microbatches, shared parameters and several outputs, and the
-// plan's description of itself.
+// Plans with several slots, several concurrent microbatches, shared parameters and several outputs, and
+// printed plans.
 #include "plan_run.h"
 #include "program/operands.h"
 
@@ -306,7 +306,7 @@ layers:
   - dense: {name: halves, units: 4, use_bias: false}
   - dense: {name: classes, units: 5}
 )");
-    // No configurable layer has several outputs: this one replaces a dense layer.
+    // No configurable layer has several outputs, so the test replaces a dense layer.
     GraphNode& halves = graph.nodes[node_named(graph, "halves")];
     halves.layer = {"halves", std::make_shared<Halves>(), {}};
     halves.parameters.clear();

@@ -1,4 +1,5 @@
-// Whole plans: their gradients, when gradients are ready, and the effect of the step's parameters.
+// Whole plans: their gradients, the calls that report ready gradients, and the effect of the step's
+// parameters.
 #include "plan_run.h"
 
 namespace dtrain::test {
@@ -23,7 +24,7 @@ DEVICE_TEST_CASE(
   // The last call covers all gradients; the rest of the buffer is padding.
   for (const ParameterSlice& slice : run.layout.slices())
     if (slice.offset < run.layout.trained()) CHECK(slice.offset + slice.elements() <= before);
-  // The first call does not cover everything.
+  // The first call does not cover all gradients.
   CHECK(ready.front().first < before);
 }
 

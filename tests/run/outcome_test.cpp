@@ -1,4 +1,4 @@
-// How a run ended, as run.jsonl records it.
+// The outcome of a run, as run.jsonl records it.
 #include "run/record/outcome.h"
 
 #include <doctest/doctest.h>

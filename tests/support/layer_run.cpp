@@ -59,7 +59,7 @@ Values spread_values(int64_t n, float low, float high, uint32_t seed) {
 
 namespace {
 
-/// Returns which inputs have a mask; empty if none has one.
+/// Returns for each input whether it has a mask; empty if no input has a mask.
 std::vector<bool> masked(const LayerCase& c) {
   std::vector<bool> inputs;
   for (const TensorSpec& input : c.inputs)

@@ -1,7 +1,7 @@
-// A program that mpirun starts in tests/app/test_processes.py. The first argument says what the processes do:
+// A program that mpirun starts in tests/app/test_processes.py. The first argument selects a test:
 //
-// - ring: they send messages of several sizes around a ring, also of 2.2 GiB if DTRAIN_LARGE_MESSAGES is set;
-// - facts: they have different facts, which is an error;
+// - ring: the processes send messages around a ring (also of 2.2 GiB if DTRAIN_LARGE_MESSAGES is set);
+// - facts: the processes have different facts, which is an error;
 // - error, exit or stop: process 1 reports an error, exits, or stops itself (SIGSTOP).
 #include <chrono>
 #include <csignal>
@@ -70,7 +70,7 @@ void ring(Processes& processes) {
                processes.mpi_version());
 }
 
-/// Makes process 1 fail in this way; the others wait for a message that process 1 never sends.
+/// Makes process 1 fail in this way; the other processes wait for a message that process 1 never sends.
 void fail(Processes& processes, std::string_view how) {
   processes.control().set_peer_timeout(std::chrono::seconds(3));
   processes.control().set_progress(12, "reading data");
@@ -85,7 +85,7 @@ void fail(Processes& processes, std::string_view how) {
 }
 
 [[noreturn]] void end(Processes& processes, const std::exception& error, int exit_code) {
-  // Process 0 reports an error that all have found.
+  // Process 0 reports an error that all processes have found.
   if (processes.rank() > 0) processes.control().wait_for_failure(std::chrono::milliseconds(500));
   if (const auto failure = processes.control().failure()) {
     exit_code = failure->exit_code;
