@@ -1,4 +1,4 @@
-"""How `dtrain new` classifies the columns of a table: target, row numbers, ids, free text, leaks of the target."""
+"""`dtrain new` classifies the columns of a table: target, row numbers, ids, free text, leaks of the target."""
 import support
 from new_case import NewCase
 

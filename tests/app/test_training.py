@@ -216,7 +216,7 @@ class Resume(Case):
         self.dtrain("resume", "alone.h5", "--output", "whole", expect=2)
 
     def test_the_best_checkpoint_is_copied_to_another_directory(self):
-        best = ("--set", "checkpoint={every: 1 epoch, keep: 1, best: {monitor: loss, mode: max}}")  # the best is that of the first epoch
+        best = ("--set", "checkpoint={every: 1 epoch, keep: 1, best: {monitor: loss, mode: max}}")  # the first epoch is the best
         self.fit("--epochs", 2, *best)
         names = [path.name for path in self.checkpoints()]
         self.assertEqual(names, [f"ckpt-{STEPS_PER_EPOCH * n:08}.h5" for n in (1, 2)])

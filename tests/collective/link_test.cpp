@@ -59,7 +59,7 @@ class Worker {
  private:
   std::string how_;
   std::atomic<bool> ended_{false};
-  std::thread thread_;  // last member: the thread writes the others
+  std::thread thread_;  // last member: the thread writes the other members
 };
 
 }  // namespace

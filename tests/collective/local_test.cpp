@@ -112,8 +112,8 @@ TEST_CASE("members with shared memory exchange pointers and sum each other's arr
   for (int round = 0; round < 200; ++round)
     team.run([&](Collective& member) {
       const auto rank = static_cast<size_t>(member.rank());
-      // Two calls without a barrier in between: a member that is one call ahead must not disturb the reading
-      // of others.
+      // Two calls without a barrier in between: a member that is already in the second call must not change
+      // the data that other members read in the first call.
       for (size_t call = 0; call < 2; ++call) {
         data[rank][call] = static_cast<float>(round + member.rank());
         const std::span<float* const> parts = member.share_pointers(&data[rank][call]);

@@ -199,7 +199,7 @@ TEST_CASE_FIXTURE(Run, "resumed training with other options fits its values agai
   write_file(folder / "train.csv", "a,y\n1,0\n,1\n");
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 4});
   CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was trained with another 'fill'"));
-  // The configuration has a transform before a fitted one.
+  // The configuration has another transform before a fitted transform.
   const std::string numbers = "a,y\n1,0\n3,1\n", plain = "header: true, target: y";
   train(numbers, plain, {{"x", {1}}}, {kLabel}, standardize);
   CHECK(read_all(*resume(plain, standardize), 0) == Values{-1, 1});

@@ -146,7 +146,8 @@ TEST_CASE("hdf5: missing filters, truncated, locked and damaged files are errors
   write_file(folder / "a.h5", good.substr(0, good.size() / 2));
   CHECK(contains(error(), "found a truncated one"));
 
-  // Damages the deflated data of the last chunk. A thread that has not called the library before reads it.
+  // Damages the deflated data of the last chunk. A thread that has not called the library before reads this
+  // chunk.
   std::string damaged = good;
   const size_t at = damaged.rfind("\x78\x9c");
   REQUIRE(at != std::string::npos);

@@ -142,7 +142,7 @@ TEST_CASE("bpe: incremental counts give the merges of counting again") {
     for (const auto& [tokens, times] : pieces)
       for (size_t i = 0; i + 1 < tokens.size(); ++i) pairs[{tokens[i], tokens[i + 1]}] += times;
     const auto best = std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
-      return a.second < b.second;  // the first of equal ones, which has the smallest ids
+      return a.second < b.second;  // on ties, finds the pair with the smallest ids
     });
     if (best == pairs.end() || best->second < 2) break;
     const auto [first, second] = best->first;

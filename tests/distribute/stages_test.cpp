@@ -116,7 +116,7 @@ TEST_CASE("a chain is cut so that its slowest stage is as fast as possible") {
   CHECK(choose_stages(chain({1, 1, 1, 1}, 2)).stages == Stages{0, 0, 1, 1});
   CHECK(choose_stages(chain({5, 1, 1, 1}, 2)).stages == Stages{0, 1, 1, 1});
   CHECK(choose_stages(chain({1, 2, 3, 4, 5}, 3)).stages == Stages{0, 0, 0, 1, 2});
-  // The first stage determines the time; the others are balanced nevertheless.
+  // The first stage determines the time; the other stages are balanced nevertheless.
   CHECK(choose_stages(chain({100, 1, 1, 1, 1, 1, 1}, 3)).stages == Stages{0, 1, 1, 1, 2, 2, 2});
   const StageCut cut = choose_stages(chain({1, 2, 3, 4, 5}, 1));
   CHECK(cut.stages == Stages{0, 0, 0, 0, 0});

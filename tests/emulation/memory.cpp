@@ -105,7 +105,7 @@ void start_memory(int devices, size_t bytes_each) {
   sigaction(SIGSEGV, nullptr, &before);
   if (before.sa_handler == SIG_DFL) sigaction(SIGSEGV, &action, nullptr);
   for (int i = 0; i < devices; ++i) {
-    // The region has twice the size, so that fragmentation does not exhaust it.
+    // The region is twice as large as the memory, so that fragmentation does not exhaust the region.
     const size_t bytes = 2 * bytes_each + (size_t{1} << 20);
     void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();

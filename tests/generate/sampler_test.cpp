@@ -18,7 +18,7 @@ using Scores = std::vector<float>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Draws as many tokens as `draws` and returns how often each id was drawn.
+/// Draws `draws` tokens and returns the count of each id.
 std::vector<int> counts_of(const SamplingOptions& options, const Scores& scores, int draws) {
   Sampler sampler(options);
   std::vector<int> counts(scores.size());

@@ -29,7 +29,7 @@ struct AttentionData {
         value(device.random(s.batch * s.keys * s.value_step(), 3)),
         diff_dst(device.random(s.batch * s.queries * s.heads * s.value_dim, 4)) {
     if (!masked) return;
-    // The first sample has no valid key, the others have some.
+    // The first sample has no valid key; the other samples have some valid keys.
     mask.emplace(static_cast<size_t>(s.batch * s.keys), uint8_t{0});
     for (size_t i = static_cast<size_t>(s.keys); i < mask->size(); ++i) (*mask)[i] = i % 3 != 1;
   }

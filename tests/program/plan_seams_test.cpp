@@ -59,8 +59,8 @@ DEVICE_TEST_CASE("a plan over two slots computes the same numbers as on one slot
   one.run();
   const auto other = one_more(device);
   const Graph graph = graph_from(kModel);
-  // Both slots have layers with and without parameters; a value is read on both and its gradients from both
-  // are added; the loss is not on the input's slot.
+  // Both slots have layers with and without parameters. A value is read on both slots, and its gradients from
+  // both slots are added. The loss is not on the input's slot.
   std::vector<int> slots(graph.nodes.size(), 0);
   for (const char* name : {"frozen", "rows", "hidden", "classes"}) slots[node_named(graph, name)] = 1;
   for (size_t i = 0; i < graph.nodes.size(); ++i)
@@ -164,7 +164,7 @@ layers:
       for (int i = b; i < static_cast<int>(slots.size()); ++i) slots[static_cast<size_t>(i)] = 1;
     PlanRun shared({&device, other.get()}, graph, slots);
     REQUIRE(shared.layout.slices().size() == 4);
-    // Both separate layers get the weights of the shared ones.
+    // Both separate layers get the weights of the shared layers.
     for (const ParameterSlice& slice : apart.layout.slices()) {
       const ParameterSlice& from = shared.slice(slice.layer == "b" ? "a" : slice.layer, slice.name);
       std::copy_n(shared.values.begin() + from.offset, slice.elements(), apart.values.begin() + slice.offset);

@@ -1,4 +1,4 @@
-// The gradient norm and the resulting step must not depend on how the model and its state are divided.
+// The gradient norm and the resulting step must not depend on the division of the model and its state.
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -115,7 +115,7 @@ std::vector<double> measured(const std::string& history, const std::string& name
 }  // namespace
 
 // The last bits differ. With relu, a bit that turns an input positive makes the difference grow from step to
-// step; with a smooth activation it does not, on any processor.
+// step. With a smooth activation, the difference does not grow, on any processor.
 const std::vector<std::string> kSmooth{"model.layers.2.activation.activation=silu"};
 
 TEST_CASE(

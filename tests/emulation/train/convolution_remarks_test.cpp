@@ -1,4 +1,4 @@
-// Messages about how a GPU computes convolutions.
+// Messages about the computation of convolutions on a GPU.
 #include <algorithm>
 #include <cuda_runtime.h>
 
