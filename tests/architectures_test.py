@@ -24,8 +24,8 @@ def wanted(architectures):
 
 
 def found(listing):
-    """Returns the same sets from the output of cuobjdump --list-elf and --list-ptx: "ELF file 1:
-    dtrain.1.sm_80.cubin"."""
+    """Returns the same sets from the output of cuobjdump --list-elf and --list-ptx, which has lines such as
+    "ELF file 1: dtrain.1.sm_80.cubin"."""
     return (set(re.findall(r"\.sm_(\d+[a-z]?)\.cubin", listing)), set(re.findall(r"\.sm_(\d+[a-z]?)\.ptx", listing)))
 
 

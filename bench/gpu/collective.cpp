@@ -74,7 +74,7 @@ Json measure_collective() {
     if (!replay) throw Error("DTRAIN_CUDA_GRAPHS=0 disables replays, which this benchmark needs");
     return replay;
   };
-  // These graphs must be destroyed before the group, whose destructor waits for them.
+  // These graphs must be destroyed before the group, whose destructor waits for its graphs.
   const auto alone = captured(nullptr), summed = captured(groups[0].get());
   const auto without = [&] { alone->run(); };
   const auto with = [&] { summed->run(); };

@@ -1,5 +1,5 @@
 // Times single operations on the first GPU, and exports weights for PyTorch. Prints one JSON document to
-// standard output; a failing section does not prevent the others from being measured.
+// standard output. If a section fails, the other sections are still measured.
 //
 //     gpu_bench [optimizer] [products] [images] [convolutions] [collective]
 //     gpu_bench weights CHECKPOINT FILE

@@ -236,7 +236,7 @@ MODES = {"eager": eager, "graph": graph, "compile": compiled, "products": produc
 def attempt(mode, arguments):
     try:
         return MODES[mode](arguments)
-    except Exception as error:  # a failing mode must not prevent the others from being measured
+    except Exception as error:  # if a mode fails, the other modes are still measured
         return {"error": f"{type(error).__name__}: {str(error).strip()[:400]}"}
 
 

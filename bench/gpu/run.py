@@ -75,7 +75,7 @@ class Bench:
         command, limit = [str(word) for word in command], min(limit, left)
         name = pathlib.Path(command[0]).name + " " + " ".join(command[1:3])
         try:
-            # A process group, so that children of a launcher or a compiler are killed with it.
+            # The command gets its own process group, so that its children are killed, too.
             process = subprocess.Popen(command, env=dict(os.environ, **environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        text=True, start_new_session=True)
         except OSError as error:

@@ -26,7 +26,8 @@ class NewCase(Case):
         return (self.dir / "data.yaml").read_text(encoding="utf-8")
 
     def fits(self):
-        """Checks that fit accepts the written configuration, then deletes it to make room for the next."""
+        """Checks that fit accepts the written configuration, then deletes it to make room for the next
+        configuration."""
         self.dtrain("fit", "data.yaml", "--epochs", "1", "--overwrite")
         (self.dir / "data.yaml").unlink()
 

@@ -104,7 +104,7 @@ class Generate(Case):
         greedy = self.text("--prompt", "the ", "--temperature", "0", "--max-tokens", "40")
         self.assertEqual({s["text"] for s in few}, {greedy})
         self.assertEqual(self.text("--prompt", "the ", "--top-p", "1e-9", "--max-tokens", "40"), greedy)
-        # Texts are printed in order, with a heading each.
+        # Texts are printed in order, each with a heading.
         lines = self.dtrain("generate", "run", *both, "--samples", "2", "--top-k", "1", "--max-tokens", "40", "--quiet").out
         self.assertEqual(lines.split("== prompt 1, sample 1 ==\nthe ")[0], "")
         self.assertIn("\n\n== prompt 2, sample 2 ==\nover ", lines)

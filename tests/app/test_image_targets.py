@@ -74,7 +74,7 @@ class ImageTargets(Case):
         self.assertTrue(0.5 < scores["dice"] < 1, scores)
         found = scores["mean_iou"]
         self.assertGreater(found, 0.5)
-        # This folder contains another folder with subfolders of the same names.
+        # evaluate --input accepts a folder that has subfolders with the names of the image and target folders.
         other = self.dir / "other"
         other.mkdir()
         for name in ("images", "masks"):

@@ -79,7 +79,7 @@ class RoundTrips(Import):
         original, imported = self.json("summary", "run"), self.json("summary", "imported")
         self.assertEqual(original["parameters"], imported["parameters"])
         self.assertEqual(report["parameters"], original["parameters"]["total"])
-        # A second round trip gives the same: the imported folder is an ordinary model.
+        # A second round trip gives the same model, because the imported folder is an ordinary model.
         self.dtrain("export", "imported", "--output", "again.keras")
         self.dtrain("import", "again.keras", "--output", "twice")
         if len(inputs) == 1:

@@ -188,7 +188,7 @@ class New(NewCase):
         text = (self.dir / "data.yaml").read_text()
         self.assertIn(f"# 'a' is left out: {found}", text)
         self.assertIn("drop: [a]", text)
-        # Columns with few different values are categories, as before.
+        # Columns with few different values are still categories.
         err = self.odd(9, row600="old").err
         self.assertIn(f"warning: 'a' becomes 0 or 1 for each of 10 values, though most are numbers: {found}", err)
         self.assertIn("categories: [a]", (self.dir / "data.yaml").read_text())

@@ -21,7 +21,7 @@ class NewColumns(NewCase):
         for start in (0, 1):
             found = self.columns("cars,speed,kind", lambda i: (i + start, i * 7 % 11, "ab"[i % 2]))
             self.assertEqual(found["cars"], "row number: left out: it numbers the rows")
-        # If the numbers start elsewhere, have gaps or are in another order, the column is an ordinary one.
+        # If the numbers start elsewhere, have gaps or are in another order, the column is an ordinary column.
         for value in (lambda i: i + 2, lambda i: 2 * i, lambda i: i * 7 % 60, lambda i: "" if i == 5 else i):
             found = self.columns("cars,speed,kind", lambda i: (value(i), i * 7 % 11, "ab"[i % 2]))
             self.assertIn("number: feature", found["cars"])

@@ -45,7 +45,7 @@ PLACES = {
     "Regularizers": lambda example: {"layer": f"dense: {{units: 10, kernel_regularizer: {braced(example)}}}"},
     "Constraints": lambda example: {"layer": f"dense: {{units: 10, kernel_constraint: {braced(example)}}}"},
 }
-# Every layer accepts one of these inputs, or two of them.
+# Every layer accepts one or two inputs of one of these shapes.
 INPUTS = ["[16]", "[8, 8, 3]", "[8, 8, 8, 3]", "[8, 3]", "[8, 16]", "{shape: [5], dtype: int32}"]
 
 

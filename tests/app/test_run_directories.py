@@ -53,7 +53,7 @@ class ForeignFiles(Case):
 
     def test_runs_of_earlier_versions_and_copies_are_recognised(self):
         self.fit("--epochs", 1)
-        (self.dir / "run/run.jsonl").unlink()  # the first versions did not write it
+        (self.dir / "run/run.jsonl").unlink()  # the first versions did not write this file
         self.fit("--epochs", 1, "--overwrite")
         for path in self.checkpoints():
             path.unlink()

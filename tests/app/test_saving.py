@@ -46,7 +46,7 @@ class Saving(Case):
 class Signals(Saving):
     def test_closing_the_terminal_saves_the_run(self):
         process = self.begin()
-        for _ in range(3):  # the shell and the kernel each send one
+        for _ in range(3):  # the shell and the kernel each send a SIGHUP
             process.send_signal(signal.SIGHUP)
         process = self.finish(process, 129)
         self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
@@ -320,7 +320,7 @@ class Failures(Saving):
         config = CONFIG.replace("every: 10 steps, keep: 100", "best: {monitor: loss}").replace("samples: 500", "samples: 16")
         process = self.fit("--epochs", 400, config=config)
         self.assertEqual(len(self.metrics()), 400)
-        self.assertLessEqual(len(self.checkpoints()), 4)  # the newest three and the best
+        self.assertLessEqual(len(self.checkpoints()), 4)  # the newest three checkpoints and the best one
         self.assertIn("best ", process.out)
         self.assertIn("every: auto", (self.dir / "run/config.yaml").read_text())
 

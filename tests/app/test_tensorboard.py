@@ -1,5 +1,5 @@
 """metrics.csv and TensorBoard files have the numbers of metrics.jsonl. Read with Python's standard library and, if
-installed (DTRAIN_TENSORBOARD_PYTHON may name an interpreter that has it), with TensorBoard's reader."""
+installed (DTRAIN_TENSORBOARD_PYTHON may name an interpreter that has TensorBoard), with TensorBoard's reader."""
 import csv
 import json
 import math

@@ -71,8 +71,8 @@ TEST_CASE("weights have the paths that Keras uses") {
 TEST_CASE("a list of names over 64,512 bytes is split as in Keras") {
   const TempDir directory;
   CheckpointContent content;
-  // With 100 bytes each, 645 names fit into an attribute. So 1291 names need three attributes: the first has
-  // one name more than the others.
+  // With 100 bytes each, 645 names fit into an attribute. So 1291 names need three attributes. The first
+  // attribute has one name more than the other attributes.
   for (int i = 1000; i < 2291; ++i) content.layers.push_back({std::to_string(i) + std::string(96, 'x'), {}});
   save_checkpoint(directory / "a.h5", content);
   const Hdf5Session session;

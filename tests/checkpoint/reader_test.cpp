@@ -16,7 +16,7 @@ using namespace test;
 
 namespace {
 
-/// Many layers, each with one weight of distinct values, and a slot for each.
+/// Many layers, each with one weight of distinct values, and a slot for each weight.
 struct Many {
   std::vector<float> values;
   CheckpointContent content;
@@ -41,8 +41,8 @@ std::string image_of(const CheckpointContent& content) {
   return read_file(directory / "a.h5").substr(kHeaderBytes);
 }
 
-/// Prepends a correct header to the image and loads it. Returns the error message, or "loaded". Any exception
-/// other than UserError fails the test.
+/// Prepends a correct header to the image and loads the file. Returns the error message, or "loaded". Any
+/// exception other than UserError fails the test.
 std::string outcome_of(const TempDir& directory, const std::string& image) {
   write_file(directory / "b.h5", make_header(std::vector{std::as_bytes(std::span(image))}) + image);
   try {

@@ -72,7 +72,7 @@ TEST_CASE("a link delivers arrays in the order of sending, each with its content
       constexpr int kArrays = 500;
       Path path(most, spin);
       Worker sender([&] {
-        // One buffer per array in flight; each is rewritten once its array was received.
+        // One buffer per array in flight; a buffer is overwritten once its array has been received.
         std::vector<std::vector<int>> places(static_cast<size_t>(most), std::vector<int>(64));
         std::vector<uint64_t> numbers(places.size(), 0);
         for (int i = 0; i < kArrays; ++i) {

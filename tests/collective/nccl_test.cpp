@@ -44,8 +44,8 @@ struct Replica {
     context->enqueue_copy(host.data(), data.data(), kBytes);
   }
 
-  /// Runs a step; if `replayed`, captures it first unless done already. No member starts before all have
-  /// captured.
+  /// Runs a step. If `replayed`, captures the step in the first call and replays it in every call. No member
+  /// replays the step before all members have captured it.
   void run(bool replayed, Collective& member) {
     if (replayed && !replay) {
       replay = context->capture([&] { step(); });

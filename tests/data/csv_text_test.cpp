@@ -30,7 +30,7 @@ TEST_CASE_FIXTURE(Run, "text: the only input reads the only column of text") {
   CHECK(read_all(*data, 1) == Values{1, 0, 1});
   CHECK(data->facts().source.class_names.at("target") == Words{"no", "yes"});
   CHECK(data->facts().source.fields.inputs == Words{"review"});
-  // Other files are read with the vocabulary of the run. The column of text may be anywhere in them.
+  // Other files are read with the vocabulary of the run. In these files, the column of text may be anywhere.
   CHECK(read_all(*predict("x,review\n1,GOOD\n2,fine\n"), 0) == Values{2, 0, 0, 1, 0, 0});
   CHECK(read_all(*validate("label,review\nno,not good\n", kWords), 0) == Values{3, 2, 0});
   CHECK(read_all(*predict("{\"review\": \"bad\"}\n{\"review\": \"good bad\"}\n"), 0) ==

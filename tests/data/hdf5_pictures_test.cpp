@@ -178,7 +178,7 @@ TEST_CASE("references are read from any storage, with any address size and after
 
 namespace {
 
-/// A file with one global heap collection of three images; the heap entry of the second is damaged.
+/// A file with one global heap collection of three images. The heap entry of the second image is damaged.
 struct Damaged {
   TempDir folder;
   std::string bytes;

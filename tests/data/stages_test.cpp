@@ -24,7 +24,7 @@ namespace {
 
 using Row = std::array<float, 3>;
 
-/// Turns a number into three, adding a random number drawn from the sample's key to each.
+/// Converts a number to three numbers, and adds a random number drawn from the sample's key to each of them.
 class Noise final : public ColumnStage {
  public:
   explicit Noise(const TensorSpec& input) : ColumnStage(input, {input.name, {3}, DType::float32}) {}
@@ -216,7 +216,7 @@ TEST_CASE("affine maps are fused with gathering until another stage follows") {
   CHECK_FALSE(plan.is_costly());
   CHECK(plan.working_bytes() == 0);
   CHECK_FALSE(noisy_plan().map());
-  CHECK(noisy_plan().working_bytes() == 16);  // one float before the noise, three after it
+  CHECK(noisy_plan().working_bytes() == 16);  // one float before the noise, three floats after it
 }
 
 TEST_CASE("a cast from float64 to integers saturates, and NaN becomes 0") {

@@ -221,7 +221,7 @@ TEST_CASE("a text longer than a block may contain lines that look like rows") {
   TempDir folder;
   std::string text = "x,note,y\n", lines;
   // A thread that starts to read inside the quoted value takes each line for a row, and the closing quote for
-  // an opening one.
+  // an opening quote.
   while (lines.size() < (size_t{1} << 19)) lines += "1,\"\"2\"\",3\n";
   Values expected;
   for (const int copies : {1, 7, 0, 2, 3}) {

@@ -91,7 +91,7 @@ TEST_CASE_FIXTURE(Shapes, "masks in a parallel folder are matched by name") {
   CHECK(read_rows(*data, {3}, 1)[1 * kWidth + 2] == 1);
   CHECK(data->sample_id(3) == folder / "images/3.png");
   CHECK_FALSE(data->in_memory());
-  // A target without a channel axis fits an output with one.
+  // A target without a channel axis fits an output with a channel axis.
   CHECK(read_all(*open(kPairs, kPixels, "", false), 1) == read_all(*data, 1));
   // As images, the same files have values from 0 to 255.
   CHECK(read_all(*open(kPairsOfImages, kPixels, "", false), 1) == read_all(*data, 1));

@@ -83,7 +83,7 @@ TEST_CASE("a context binds its thread to its core and releases it") {
       CHECK(context->threads() == 1);
       CHECK(cpu::thread_cores() == std::vector<int>{all.back()});
       CHECK(available_cores() == all);
-      // A thread started now inherits the core binding; its own context removes it.
+      // A thread that starts now inherits the core binding; the thread's own context removes the binding.
       std::thread([&] {
         CHECK(cpu::thread_cores() == std::vector<int>{all.back()});
         const auto loose = make_cpu_context({}, {all.front()}, false);

@@ -59,7 +59,7 @@ size_t stages_within(const StageProblem& problem, double seconds) {
   return stages;
 }
 
-/// Compares auto_stages() with the best of all cuts. `seconds` is the time of each node; empty: it is
+/// Compares auto_stages() with the best of all cuts. `seconds`: the time of each node; empty: times are
 /// estimated.
 void check_all_cuts(const Graph& graph, const std::vector<size_t>& counts,
                     const std::vector<double>& seconds = {}) {

@@ -1,4 +1,4 @@
-// Reports device failures after each test case, and leaks after all of them.
+// Reports device failures after each test case, and leaks after all test cases.
 #include <cstdio>
 #include <cstdlib>
 

@@ -33,7 +33,7 @@ void destroy(const std::vector<ncclComm_t>& communicators) {
   CHECK(ncclGroupEnd() == ncclSuccess);
 }
 
-/// Sums the numbers of three devices on the first.
+/// Sums the numbers of three devices on the first device.
 float sum_of_three(const std::vector<float>& numbers) {
   const std::vector<ncclComm_t> communicators = connect(3);
   float sum = 0;

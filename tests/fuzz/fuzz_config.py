@@ -497,7 +497,7 @@ class Maker:
         return None if kind == "null" else draw.choice([1, "x", None])
 
     def options(self, node, depth=0, chance=0.3):
-        """Generates the required keys and some of the others."""
+        """Generates the required keys and some of the optional keys."""
         node = self.resolve(node)
         for several in ("anyOf", "oneOf"):
             if several in node:
@@ -648,7 +648,7 @@ def generate(draw, schema):
                   "optimizer": choice("optimizer"), "precision": "float32"})
     for key in ("callbacks", "metrics"):
         train.pop(key, None)
-    for key in ("groups", "class_weight"):  # random values of these options rarely fit the rest
+    for key in ("groups", "class_weight"):  # random values of these options rarely fit the rest of the configuration
         if draw.random() < 0.8:
             train.pop(key, None)
     for key in ("clip_norm", "clip_value"):

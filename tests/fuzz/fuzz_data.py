@@ -28,7 +28,7 @@ from patience import patiently
 SECONDS = 5
 NOISE = ("HDF5-DIAG", "std::", "vector::", "basic_string", "what():", "filesystem error", "terminate called", "bad_alloc",
          "Sanitizer", "runtime error:")
-LOSS_FAILS = ("the loss is ", "are not finite")  # valid but extreme numbers may cause these
+LOSS_FAILS = ("the loss is ", "are not finite")  # valid but extreme numbers may cause these messages
 
 CONFIG = """\
 seed: 1

@@ -27,7 +27,8 @@ constexpr const char* kOneOutput = R"({"class_name": "Sequential", "config": {"n
 
 constexpr const char* kSgd = R"("optimizer_config": {"class_name": "SGD", "config": {"lr": 0.1}})";
 
-/// Returns constant arrays: all elements of the first are 0, of the second 1, and so on.
+/// Returns constant arrays: all elements of the first array are 0, all elements of the second are 1, and so
+/// on.
 std::vector<KerasWeight> arrays_of(const std::vector<Shape>& shapes) {
   std::vector<KerasWeight> arrays;
   for (const Shape& shape : shapes) {

@@ -66,9 +66,9 @@ TEST_CASE("recurrent layers that cannot be exported say why") {
 
 namespace {
 
-/// Compares two layers with the same weights. The input `x` of the first has 5 steps, of which the first and
-/// the third are masked; the input `y` of the second has only the other steps. Checks the outputs of valid
-/// steps, and returns those of the masked steps.
+/// Compares two layers with the same weights. The input `x` of the first layer has 5 steps, of which the
+/// first and the third are masked; the input `y` of the second layer has only the other steps. Checks the
+/// outputs of valid steps, and returns the outputs of masked steps.
 std::vector<float> masked_outputs(const std::string& kind, const std::string& options, bool sequences) {
   CAPTURE(kind);
   CAPTURE(options);
@@ -136,7 +136,7 @@ TEST_CASE("attention is one node in opset 23") {
                                 "2, num_key_value_heads: 2, causal: true}]\n")
                          .model,
                      {.opset = 23})) == "MatMul Add MatMul Add MatMul Add Attention MatMul Add");
-  // Rows of padding: all, none, the first, and steps in the middle.
+  // The rows have padding in all steps, in no step, in the first step, and in the middle.
   const std::vector<float> steps = {0, 0, 0, 0, 0, 0, 0, 0,  1, 2, -1, 3, 2, 1, 0.5f, 1,
                                     0, 0, 1, 3, 2, 2, 1, -2, 3, 1, 0,  0, 0, 0, 2,    1};
   for (const char* const options :

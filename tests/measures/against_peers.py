@@ -171,7 +171,7 @@ def check_regression(binary, directory, cut):
           100 * sk.mean_absolute_percentage_error(y, p), 1e-6)
 
 
-# (loss, options, activation before it, kind of targets).
+# (loss, options, activation before the loss, kind of targets).
 LOSSES = [("binary_crossentropy", {"label_smoothing": 0.2}, "sigmoid", "yes"),
           ("binary_crossentropy", {"from_logits": True, "label_smoothing": 0.1}, "linear", "yes"),
           ("binary_focal_crossentropy", {"gamma": 1.5}, "sigmoid", "yes"),

@@ -299,7 +299,7 @@ TEST_CASE("batch normalization scales its statistics by the replica's share") {
   const auto gradients = run.backward(Values(8, 0.0f)).parameters;
   CHECK(run.parameter_specs[2].name == "moving_mean");
   CHECK(gradients[2][0] == doctest::Approx(0.25 * 5));
-  // The variance is the biased one: the sum of the squares of -4 -3 -2 -1 0 1 2 7, divided by 8.
+  // The variance is biased: the sum of the squares of -4 -3 -2 -1 0 1 2 7, divided by 8.
   CHECK(gradients[3][0] == doctest::Approx(0.25 * 84 / 8));
   CHECK(*run.parameter_specs[2].moving_average == 0.99f);
   CHECK(*run.parameter_specs[3].moving_average == 0.99f);

@@ -144,7 +144,8 @@ TEST_CASE("cohen_kappa and matthews_correlation are scikit-learn's") {
      1 - (4 + 1) / ((8 + 4 * 16 + 12 + 12 + 4 * 12 + 6) / 10.0));
   is("matthews_correlation", three,
      (8 * 10 - (16 + 6 + 12)) / std::sqrt((100.0 - (16 + 9 + 9)) * (100.0 - (16 + 4 + 16))));
-  // In the first case, all targets and predictions are of one class; in the second, only the predictions are.
+  // In the first case, all targets and predictions are of one class; in the second case, only the
+  // predictions.
   CHECK(std::isnan(result_of("cohen_kappa", {3, 0, 0, 0}, 3, 2).as_double()));
   is("matthews_correlation", {3, 0, 0, 0}, 0);
   is("cohen_kappa", {3, 0, 2, 0}, 0);

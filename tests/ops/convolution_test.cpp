@@ -189,7 +189,7 @@ TEST_CASE("on a GPU: convolutions with relu keep NaN" * doctest::test_suite("gpu
       const auto convolution = device.ops().convolution(spec);
       const auto image = spec.height * spec.width * 8;
       Floats values = device.random(spec.batch * image, 1);
-      std::fill_n(values.begin() + image, image, NAN);  // the second of three images
+      std::fill_n(values.begin() + image, image, NAN);  // sets the second of three images to NaN
       const TypedArray src = device.typed(values), kernel = device.typed(device.random(9 * 8 * 8, 2)),
                        bias = device.typed(device.random(8, 3)), dst = device.typed(values.size());
       const auto scratch = device.memory(convolution->scratch_bytes()),

@@ -157,7 +157,7 @@ DEVICE_TEST_CASE("each group has a separate learning rate and weight decay, and 
 
 DEVICE_TEST_CASE("a step by the trust ratio has the parameter's norm times the learning rate") {
   const StepState state{.now = {.learning_rate = 0.5, .decay = 0.001f}, .gradient = {.gradient_scale = 16}};
-  const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // this step ignores them
+  const GroupRule group{.learning_rate_factor = 7, .clip_value = 1e-6f};  // this step ignores these options
   const auto moved_by = [&](double weight_squares, double direction_squares) {
     const auto squares = device.array(Doubles{weight_squares, direction_squares});
     const ParameterPart part{.n = 2, .elements = 2, .learning_rate_factor = 0.5f};

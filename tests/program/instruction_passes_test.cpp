@@ -1,4 +1,4 @@
-// Passes that rewrite instructions: programs before and after them.
+// Passes that rewrite instructions: programs before and after each pass.
 #include "planned_layers.h"
 
 namespace dtrain::test {

@@ -1,4 +1,4 @@
-// Passes for sharded state and for memory: programs before and after them.
+// Passes for sharded state and for memory: programs before and after each pass.
 #include "planned_layers.h"
 
 namespace dtrain::test {

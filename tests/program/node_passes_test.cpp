@@ -1,4 +1,4 @@
-// Passes that annotate nodes: programs with and without them.
+// Passes that annotate nodes: programs with and without each pass.
 #include "planned_layers.h"
 
 namespace dtrain::test {

@@ -98,7 +98,7 @@ TEST_CASE("a new best is saved at once if the save is short compared to the epoc
 TEST_CASE("a best checkpoint that was held in memory has the weights of the best epoch") {
   const TempDir directory;
   const RunDirectory held(directory / "held"), written(directory / "written");
-  const std::string best = "checkpoint.best={monitor: val_loss, mode: max}";  // the best is an early epoch
+  const std::string best = "checkpoint.best={monitor: val_loss, mode: max}";  // an early epoch is the best
   for (const auto& [run, every] : {std::pair{held, "auto"}, std::pair{written, "1 epoch"}}) {
     Recorder recorder(33 * kStepsPerEpoch + 2);
     Trainer trainer(plan_from(kRun, {best, fmt::format("checkpoint.every={}", every)}), run, recorder,

@@ -1,4 +1,4 @@
-// Runs saved under each strategy and resumed under each other one.
+// Runs that are saved with one strategy and resumed with another strategy, for each pair.
 #include <filesystem>
 #include <regex>
 

@@ -1,4 +1,4 @@
-// One model on several devices, placed or pipelined, compared to one device.
+// A model on several devices, placed or pipelined, compared to the same model on one device.
 #include <algorithm>
 #include <cmath>
 #include <fstream>

@@ -79,7 +79,7 @@ struct Ended {
   std::vector<float> arrays;
 };
 
-/// Runs from the newest checkpoint, or from the start, until the end or until the recorder stops it.
+/// Trains from the newest checkpoint, or from the start, to the end or until the recorder stops the run.
 Ended run_in(const std::string& directory, const std::vector<std::string>& sets, int64_t stop_after = -1) {
   Recorder recorder(stop_after);
   RunDirectory run(directory);
@@ -149,7 +149,7 @@ TEST_SUITE("gpu") {
       strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 2));
       strategies.push_back(mirrored("'gpu:0', 'gpu:1'", 3));
     }
-    // The first setting has a last batch of one sample, the second uses microbatches.
+    // With the first setting, the last batch has one sample; the second setting uses microbatches.
     for (const std::string set : {"dataset.train.synthetic.samples=33", "train.accumulate=3"}) {
       const auto single = losses_of(kImages, {on("cpu:0"), synchronized, set});
       for (const std::string& strategy : strategies) {

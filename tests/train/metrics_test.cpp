@@ -230,7 +230,8 @@ TEST_CASE("only the tables of the newest and the best epoch are kept") {
     CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == state.table_lines());
     return state.table_lines().size();
   };
-  // Tables of at most two epochs are stored: the newest and the best, which may be one epoch in a short run.
+  // Tables of at most two epochs are stored: the newest and the best epoch, which may be the same in a short
+  // run.
   CHECK(size_after(40) < 2.5 * static_cast<double>(size_after(4)));
 }
 

@@ -1,4 +1,4 @@
-// N replicas, compared to one.
+// N replicas, compared to one replica.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Interrupted and resumed runs, compared to uninterrupted ones.
+// Interrupted and resumed runs, compared to uninterrupted runs.
 #include <algorithm>
 #include <cmath>
 #include <span>

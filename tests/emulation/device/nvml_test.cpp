@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-/// While this object exists, dlopen() finds the fake library under the name of the real one.
+/// While this object exists, dlopen() finds the fake library under the name of NVIDIA's library.
 class FakeNvml {
  public:
   FakeNvml() : library_(dlopen(DTRAIN_FAKE_NVML, RTLD_NOW | RTLD_LOCAL)) { REQUIRE(library_); }

@@ -26,8 +26,8 @@ void check(bool condition, const char* what) {
   if (!condition) throw Error(fmt::format("{} is wrong", what));
 }
 
-/// Sends messages of all sizes to the next process and receives those of the previous one, all at the same
-/// time and with the same tag.
+/// Sends messages of all sizes to the next process and receives the messages of the previous process, all at
+/// the same time and with the same tag.
 void send_around(Processes& processes) {
   std::vector<size_t> sizes = {0, 1, 1000, size_t{3} << 20};
   if (std::getenv("DTRAIN_LARGE_MESSAGES")) sizes.push_back(size_t{2200} << 20);
