@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares dtrain to PyTorch on one GPU, in one run: for each workload, it measures first PyTorch, then dtrain.
+"""Compares dtrain to PyTorch on one GPU, in one run: for each workload, the script measures first PyTorch, then dtrain.
 
     bench/gpu/run.py [WORKLOAD ...] [--dtrain PATH] [--gpu-bench PATH] [--output DIRECTORY] [--minutes 9]
 

@@ -13,7 +13,7 @@ namespace dtrain {
 using namespace test;
 
 namespace {
-/// Returns the strings of an attribute, separated by "|"; "missing" if it does not exist.
+/// Returns the strings of an attribute, separated by "|"; "missing" if there is no such attribute.
 std::string attribute(hid_t file, const char* object, const char* name) {
   if (H5Aexists_by_name(file, object, name, H5P_DEFAULT) <= 0) return "missing";
   const hid_t attribute = H5Aopen_by_name(file, object, name, H5P_DEFAULT, H5P_DEFAULT);

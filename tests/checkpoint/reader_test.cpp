@@ -1,5 +1,5 @@
-// dtrain's own checkpoint reader finds everything that libhdf5 wrote, however HDF5 stores it, and is safe
-// against malicious files.
+// dtrain's own checkpoint reader finds all data that libhdf5 wrote, in each of HDF5's storage layouts, and is
+// safe against malicious files.
 #include <algorithm>
 #include <chrono>
 #include <random>

@@ -107,7 +107,7 @@ void check_steps(int count, bool replayed) {
   }
 }
 
-/// Checks that all members end after one fails in round `when`. The other members wait for sums that never
+/// Checks that all members end after one member fails in round `when`. The others wait for sums that never
 /// complete. From the third round on, steps are replayed.
 void check_failure(int failing, int when) {
   std::vector<Replica> replicas = make_replicas(2);

@@ -33,7 +33,7 @@ std::vector<T> array_of(int replica, int64_t n) {
   return array;
 }
 
-/// Returns the sum over all replicas as a single process adds it.
+/// Returns the sum over all replicas, added in the order of a single process.
 template <class T>
 std::vector<T> sum_of(int replicas, int64_t n) {
   std::vector<std::vector<T>> arrays;

@@ -1,4 +1,4 @@
-// Bytes in a tree that are not UTF-8 are written as "\udc80" to "\udcff", like Python does, and read back.
+// Bytes in a tree that are not UTF-8 are written as "\udc80" to "\udcff", as in Python, and are read back.
 #include <random>
 
 #include "base/utf8.h"

@@ -1,4 +1,4 @@
-// Random damage to a configuration: parsing always returns, and its tree survives writing and reading.
+// Random damage to a configuration: parsing always returns, and writing and reading do not change the tree.
 #include <algorithm>
 #include <random>
 

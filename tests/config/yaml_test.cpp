@@ -1,4 +1,4 @@
-// parse_yaml with ordinary texts; limits_test.cpp has malicious ones.
+// parse_yaml with ordinary texts; limits_test.cpp has malicious texts.
 #include "support.h"
 
 namespace dtrain::test {
@@ -103,7 +103,7 @@ TEST_CASE("every syntax error has a location") {
       {std::string("\x89HDF\r\n\x1a\n\0\0", 10), "f:1:1: error: expected UTF-8 text, found the byte 0x89"},
   };
   for (const auto& [text, message] : cases) CHECK(yaml_messages(text) == message);
-  // The message is yaml-cpp's: version 0.7 ends here, version 0.8 adds the anchor's name.
+  // The message is yaml-cpp's. The message of version 0.7 ends here; version 0.8 adds the anchor's name.
   const std::string unknown = "f:1:4: error: the referenced anchor is not defined",
                     found = yaml_messages("a: *x\n");
   CHECK((found == unknown || found == unknown + ": x"));

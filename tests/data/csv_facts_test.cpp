@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(Run, "a target is text if any value of its column is text") {
     CHECK(
         contains(error_of([&] { classes(labels, kNumber); }), "expected a finite number in the column 'y'"));
   CHECK(contains(error_of([&] { classes("1.5 unknown 2", kNumber); }), "list the column in 'categories'"));
-  // Other files use the training file's texts.
+  // The training file determines whether the target of other files is a number or a class.
   classes("1 2 0");
   CHECK(contains(error_of([&] { validate("a,y\n1,2b\n", "header: true, target: y"); }),
                  "expected an integer (int32) in the column 'y', found '2b'"));

@@ -251,7 +251,8 @@ TEST_CASE_FIXTURE(Shapes, "masks are resized by nearest neighbor, whatever the a
 TEST_CASE_FIXTURE(Shapes, "a target image may be larger than the input") {
   const std::vector<TensorSpec> half{{"image", {6, 5, 1}, DType::float32}};
   CHECK(open(kPairsOfImages, kPixels, "", false, half)->columns()[1].shape == Shape{12, 10, 1});
-  // A crop of 6 x 5 of images of 12 x 10 belongs to a crop of 12 x 10 of targets of 24 x 20.
+  // Images have 12 x 10 pixels, and targets have 24 x 20: a crop of 6 x 5 of an image belongs to a crop of
+  // 12 x 10 of its target.
   for (int i = 0; i < 8; ++i) {
     const Pixels small = shapes(i);
     Pixels large{24, 20, 1, {}};

@@ -85,7 +85,8 @@ TEST_CASE("words: standardized as in Keras") {
 
 TEST_CASE("words: the most frequent have the smallest ids") {
   const auto words = learn(options(TokenKind::words, 6), {"b a c a", "C d b a e"});
-  // Counts: a 3, then b and c 2. Of d and e, the later in the alphabet comes first, as in Keras.
+  // The counts are 3 for a, 2 for b and c, and 1 for d and e. Of words with equal counts, the later one in
+  // the alphabet comes first, as in Keras.
   CHECK(words->learned().words == Texts{"a", "c", "b", "e"});
   CHECK(words->size() == 6);
   CHECK(words->encode("a! b d c") == Ids{2, 4, 1, 3});

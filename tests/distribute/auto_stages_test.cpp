@@ -45,7 +45,7 @@ double best_of_all(const StageProblem& problem) {
   return best;
 }
 
-/// Returns the number of stages if each is filled with up to `seconds`.
+/// Returns the number of stages if each stage is filled with up to `seconds`.
 size_t stages_within(const StageProblem& problem, double seconds) {
   size_t stages = 1;
   double filled = 0;

@@ -33,9 +33,9 @@ void find_attention_engines(Descriptor& d) {
 }  // namespace
 
 /// Finds engines for an operation. As in cuDNN, weight gradients with different dilations along the axes have
-/// no engines, float32 weight gradients of 16-bit images have engines only for square filters, and operations
-/// on more images than a grid may have blocks have none. Above the emulated machine's limit of elements, only
-/// engine 0 is left.
+/// no engines; float32 weight gradients of 16-bit images have engines only for square filters; and there is
+/// no engine for more images than the maximum number of blocks in a grid. Above the emulated machine's limit
+/// of elements, only engine 0 is left.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

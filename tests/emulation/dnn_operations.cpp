@@ -64,7 +64,7 @@ void finish_tensor(Descriptor& d) {
 
 namespace {
 
-/// Returns a tensor as an operand of a convolution, which must have channels last and be densely packed.
+/// Returns a tensor as an operand of a convolution. The tensor must have channels last and be densely packed.
 Tensor image_of(const GraphTensor& any) {
   require(!any.is_virtual && !any.is_by_value && !any.is_integer, CUDNN_STATUS_NOT_SUPPORTED);
   Tensor t;

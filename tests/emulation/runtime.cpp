@@ -29,8 +29,8 @@ void copy_now(void* dst, const void* src, size_t bytes) {
     *static_cast<unsigned char*>(dst) ^= 0xff;
 }
 
-/// Returns whether this is pageable host memory. It is copied during the call, after the stream's earlier
-/// work.
+/// Returns whether this is pageable host memory. Pageable memory is copied during the call, after the
+/// stream's earlier work.
 bool is_pageable(const void* data) {
   return device_of(data) < 0 && !is_pinned(data);
 }

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A watchdog with a way to wait until it ends the run.
+/// A watchdog. Tests can wait until the watchdog ends the run.
 class Watched {
  public:
   explicit Watched(Watchdog::Seconds limit)

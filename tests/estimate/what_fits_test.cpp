@@ -119,8 +119,8 @@ TEST_CASE("a step's estimated time includes computation, reduction and update") 
   const std::string few = "{pipeline: {" + four + ", stages: auto, microbatches: 4}}";
   CHECK(seconds(few.c_str(), kFast, {"train.accumulate=4"}) > 1.2 * seconds(pipeline.c_str(), kFast));
   CHECK(seconds(gradients.c_str(), kSlow, {"train.accumulate=4"}) > 2 * seconds(gradients.c_str(), kSlow));
-  // 69,000 parameters are 277 kB, of which the reduction sends 2 (n - 1) / n over a link; the values are 64
-  // kB in each direction.
+  // 69,000 parameters are 277 kB, of which the reduction sends 2 (n - 1) / n over a link; the values of the
+  // pipeline are 64 kB in each direction.
   CHECK(seconds(mirrored.c_str(), kSlow) == doctest::Approx(1.5 * 4 * 66'820 / kSlow).epsilon(0.05));
   CHECK(seconds(pipeline.c_str(), kSlow) < seconds(mirrored.c_str(), kSlow));
 }

@@ -211,7 +211,7 @@ TEST_CASE("XMP gives the orientation if EXIF does not") {
 
 namespace {
 
-/// Returns a BMP with a palette of grays 0, 1, 2, ...; `offset`: where the pixels start (0: after the
+/// Returns a BMP with a palette of grays 0, 1, 2, ...; `offset`: the offset of the pixels (0: after the
 /// palette).
 Bytes indexed_bmp(int64_t height, int64_t width, int bits, int compression, const Bytes& data,
                   int offset = 0) {

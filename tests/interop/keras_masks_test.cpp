@@ -220,7 +220,7 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
   const auto pooled = [](const std::string& input, const std::string& keywords = "") {
     return called("GlobalAveragePooling1D", "end", tensor(input), keywords);
   };
-  // The second attention finds no mask, and its output and the sum have none.
+  // The second attention finds no mask, and its output and the sum have no mask.
   const std::vector<std::string> both = {
       attention("first", "embedding"), called("Dense", "dense", tensor("first"), "", R"(, "units": 4)"),
       attention("second", "embedding"),

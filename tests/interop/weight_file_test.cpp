@@ -123,8 +123,8 @@ TEST_CASE("an integer weight is listed without its values") {
   CHECK(*static_cast<const float*>(file.weights()[1].data) == 0.5f);
 }
 
-/// Writes a file with one layer whose weights have these names; each is an array of one number. Returns its
-/// path.
+/// Writes a file with one layer whose weights have these names. Each weight is an array of one number.
+/// Returns the file's path.
 std::string file_of(const test::TempDir& directory, const std::vector<std::string>& names) {
   const Hdf5Session session;
   std::string path = directory / "names.h5";
@@ -181,7 +181,7 @@ TEST_CASE("external, virtual and missing storage of weights is an error") {
   });
   CHECK(mistake(elsewhere).find("expected a dataset or a group 'kernel:0', found a soft or external link") !=
         std::string::npos);
-  // A chunk of four numbers that contains only three.
+  // A chunk for four numbers that contains only three numbers.
   const std::string packed = with_kernel([](hid_t layer) {
     const hsize_t four = 4;
     const Hdf5Handle space(H5Screate_simple(1, &four, nullptr)), creation(H5Pcreate(H5P_DATASET_CREATE));

@@ -3,9 +3,10 @@
 
     open_in_onnxruntime.py DTRAIN [--graphs N] [--seed S]
 
-Tests a model with every layer, the small models of models.py, N random graphs, and N models of random windows. Each file is
-checked by onnx.checker with full checks, and runs with batches of several sizes. Exits with 77, which CTest treats as
-skipped, if onnx, onnxruntime, numpy or h5py is missing; DTRAIN_KERAS_PYTHON names an interpreter that has them.
+Tests a model with every layer, the small models of models.py, N random graphs, and N models of random windows.
+onnx.checker checks each file with full checks, and ONNX Runtime runs it with batches of several sizes. Exits with 77,
+which CTest treats as skipped, if onnx, onnxruntime, numpy or h5py is missing; DTRAIN_KERAS_PYTHON names an interpreter
+that has these packages.
 """
 import argparse
 import pathlib

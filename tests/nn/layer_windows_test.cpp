@@ -11,7 +11,7 @@
 namespace dtrain::test {
 namespace {
 
-/// Images of shape [batch, height, width, channels]; pixels outside are zero.
+/// Images of shape [batch, height, width, channels]; pixels outside the images are zero.
 struct Images {
   int64_t height, width, channels;
   const Values& values;

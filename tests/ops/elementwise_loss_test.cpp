@@ -8,7 +8,7 @@ double elementwise(const ElementwiseLossSpec& spec, double p, double t) {
   using Kind = ElementwiseLossSpec::Kind;
   const double e = std::abs(p - t), delta = static_cast<double>(spec.delta);
   const double smoothing = static_cast<double>(spec.label_smoothing);
-  t = (1 - smoothing) * t + smoothing / 2;  // nonzero only for cross-entropies
+  t = (1 - smoothing) * t + smoothing / 2;  // smoothing is 0 except for cross-entropies
   const double sign = t == 0 ? -1 : t, q = spec.from_logits ? 1 / (1 + std::exp(-p)) : p;
   const auto cross = [&] {
     if (spec.from_logits) return std::max(p, 0.0) - p * t + std::log1p(std::exp(-std::abs(p)));

@@ -25,7 +25,7 @@ struct Case {
   bool gathered;  // rows in a given order; otherwise in storage order
 };
 
-/// Returns the requested rows.
+/// Returns the indices of the rows that a case loads.
 std::vector<int64_t> rows_of(const Case& c) {
   if (!c.gathered) return {0, 1, 2, 3, 4};
   return {22, 0, 7, 7, 13};

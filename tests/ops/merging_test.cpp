@@ -40,7 +40,8 @@ float gradient(MergeKind kind, const std::array<float, 3>& values, size_t which)
 DEVICE_TEST_CASE("merging and its gradients match the reference") {
   for (const MergeKind kind :
        {MergeKind::subtract, MergeKind::average, MergeKind::maximum, MergeKind::minimum}) {
-    // The sizes have a partial vector or not. The values are few distinct numbers, so that some are equal.
+    // The second size ends with a partial vector. There are few distinct numbers, so that some values are
+    // equal.
     for (const int64_t n : {64, 1003}) {
       CAPTURE(static_cast<int>(kind));
       CAPTURE(n);

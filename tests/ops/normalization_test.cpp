@@ -133,7 +133,7 @@ DEVICE_TEST_CASE("RMS normalization and its gradients match the reference") {
       CHECK(diff.read() == dy);
       backward.diff_src = diff.data();
       device.ops().rms_normalization_backward(backward);
-      // If a row has one element, the two terms of its gradient cancel. Each has the size of the row's
+      // If a row has one element, the two terms of its gradient cancel. Each term has the size of the row's
       // factor.
       double greatest = 1;
       for (const float factor : inverse.read()) greatest = std::max(greatest, static_cast<double>(factor));
@@ -186,8 +186,8 @@ DEVICE_TEST_CASE("group normalization and its gradients match the reference") {
       CHECK(diff.read() == dy);
       backward.diff_src = diff.data();
       device.ops().group_normalization_backward(backward);
-      // If the elements of a group are nearly equal, the terms of the gradient cancel. Each has the size of
-      // the group's factor.
+      // If the elements of a group are nearly equal, the terms of the gradient cancel. Each term has the size
+      // of the group's factor.
       double greatest = 1;
       for (const float factor : inverse.read()) greatest = std::max(greatest, static_cast<double>(factor));
       check_close(diff.read(), expected.diff_src, device.tolerance(3e-5) * greatest);

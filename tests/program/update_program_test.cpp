@@ -22,7 +22,7 @@ UpdateRequest request_of(GradientReduction reduction, Range share = {0, 1024}) {
       .slot = 0, .reduction = reduction, .gradients = 1024, .trained = 1000, .share = share, .bucket = 400};
 }
 
-/// Records all-reduces, and reads the gradients when each begins.
+/// Records all-reduces, and reads the gradients when an all-reduce begins.
 class RecordedReductions final : public ParameterUpdate {
  public:
   using ReadGradients = std::function<Values()>;

@@ -1,5 +1,5 @@
 // Replaces the CUDA driver's library on machines without one: it has no device and accepts every compiled
-// kernel. cuDNN needs it to create plans whose kernels it compiles at run time.
+// kernel. cuDNN needs the driver's library to create plans whose kernels it compiles at run time.
 using Status = int;
 constexpr Status kSuccess = 0, kNoDevice = 100, kNotSupported = 801;
 

@@ -145,8 +145,8 @@ Values LayerRun::to_host(const void* data, const TensorSpec& spec, Layout layout
   return test::values_of_bytes(bytes, device_->math.type);
 }
 
-/// Sets the parameters' pointers like a plan: if the compute type is float32, the parameters have no separate
-/// copy.
+/// Sets the parameters' pointers as a plan does: if the compute type is float32, the parameters have no
+/// separate copy.
 void LayerRun::use_parameters() {
   for (const Values& values : parameters) {
     const auto* data = static_cast<float*>(hold(device_->array(values).bytes()));

@@ -12,7 +12,7 @@ using namespace dtrain::test;
 
 namespace {
 
-// The activations are smooth, like in replicas_test.cpp. Epochs end with batches of 2 samples and of 1.
+// The activations are smooth, as in replicas_test.cpp. Epochs end with batches of 2 samples and of 1 sample.
 constexpr auto kMlp = R"(
 seed: 3
 model:

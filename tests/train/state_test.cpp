@@ -1,4 +1,4 @@
-// State that a run keeps between processes, and its directory.
+// The state with which a run continues in another process, and the directory of a run.
 #include <algorithm>
 #include <cmath>
 #include <fstream>

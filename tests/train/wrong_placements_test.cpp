@@ -36,7 +36,7 @@ train:
 
 struct WrongPlacement {
   std::string strategy;
-  /// A line of `kGood` and its replacement; empty for none.
+  /// A line of `kGood` and its replacement; empty: no line is replaced.
   std::string line, by;
   /// The expected message or its beginning. The @ in the strategy's text marks the expected location.
   std::string message;

@@ -1,5 +1,5 @@
-// Selection of NVIDIA's libraries, and messages about mismatched ones, with fake libraries that report given
-// versions (fake_library.cpp). Each case opens them in its own process.
+// Selection of NVIDIA's libraries, and messages about mismatched libraries, with fake libraries that report
+// given versions (fake_library.cpp). Each case opens the libraries in its own process.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -62,8 +62,8 @@ std::string open_cudnn() {
   return text;
 }
 
-/// Opens cuDNN. dlopen() finds the fake library in `found`, and the build of the program found the one in
-/// `known`. "": there is no such library.
+/// Opens cuDNN. dlopen() finds the fake library in `found`, and the build of the program found the fake
+/// library in `known`. "": there is no such library.
 std::string open_cudnn_with(const std::string& found, const std::string& known) {
   const fs::path place = fs::path(DTRAIN_FAKE_LIBRARIES) / "known/libcudnn-fake.so.9";
   fs::remove(place);

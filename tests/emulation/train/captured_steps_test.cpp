@@ -1,4 +1,4 @@
-// Steps with CUDA graphs, without them, and with CUDA rejecting a capture.
+// Steps with CUDA graphs, without CUDA graphs, and after CUDA has rejected a capture.
 #include <algorithm>
 #include <cstdlib>
 

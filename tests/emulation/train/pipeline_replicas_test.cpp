@@ -1,4 +1,4 @@
-// Tests when pipelines with several replicas on GPUs load kernels, in one process or in two.
+// Pipelines with several replicas on GPUs, in one process or in two, load kernels while no reduction runs.
 #include <cuda_runtime.h>
 
 #include "emulation/emulation.h"
