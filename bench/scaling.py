@@ -87,7 +87,7 @@ WORKLOADS = tuple(CPU_STEPS)
 
 
 class Timeline:
-    """The seconds of a step on one device, and when the gradients of each parameter are ready."""
+    """The seconds of a step on one device, and the times at which the gradients of each parameter are ready."""
 
     def __init__(self, passes, rates, seconds):
         scale = seconds / bounds.seconds(passes, *rates)

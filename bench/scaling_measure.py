@@ -8,7 +8,8 @@ Each process has one replica and an equal share of the cores. Three times are me
             of backward
   together  n processes that train the workload together, started by mpirun
 
-The prediction uses `alone`, the link, and the order in which backward fills the buckets; it is compared with `together`.
+The prediction uses `alone`, the link, and the order in which backward fills the buckets. It is compared with
+`together`.
 """
 import argparse
 import json

@@ -17,7 +17,8 @@ sys.path.insert(0, str(SCRIPT.parent))
 import first_hour  # noqa: E402
 
 DTRAIN = ""
-# Answers `gpus --json` itself, and runs the rest on the CPU. The first losses of `sharded-gradients` are wrong.
+# This program answers `gpus --json` itself, and runs all other commands on the CPU. The first losses of
+# `sharded-gradients` are wrong.
 PROGRAM = """#!/usr/bin/env bash
 if [[ $1 == gpus && ${{2:-}} == --json ]]; then
   echo '{{"gpu": {{"count": {count}, "reason": "none at hand", "devices": [{{"name": "Pretended"}}]}}}}'

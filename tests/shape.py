@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Prints the shape of the sources: the largest files, functions, classes and folders, and the files with most includes.
 
-    shape.py [ROOT]         of ROOT/lib and ROOT/app (the project that this file is in by default); exits with 1 if a function,
-                            class or folder is larger than LIMITS allows
+    shape.py [ROOT]         of ROOT/lib and ROOT/app (by default the project that this file is in); exits with 1 if a
+                            function, class or folder is larger than LIMITS allows
     shape.py --self-test    checks this script
 
-Relies on clang-format: a function or class begins with a line that ends in "{" and ends at a "}" of the same indentation.
+Relies on clang-format: a function or class begins with a line that ends in "{", and ends at a "}" of the same
+indentation.
 """
 import collections
 import pathlib

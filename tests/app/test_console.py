@@ -31,7 +31,7 @@ class CommandLine(Case):
             self.assertEqual(self.dtrain("help", command).out, self.dtrain(command, "--help").out)
         self.assertEqual(text, self.dtrain("--help").out)
         self.assertIn("did you mean 'fit'?", self.dtrain("help", "fti", expect=2).err)
-        # Without a command, prints the available commands but fails.
+        # Without a command, the program prints the available commands and fails.
         process = self.dtrain(expect=2)
         for command in COMMANDS:
             self.assertRegex(process.err, rf"\n +{command} ")
@@ -128,7 +128,7 @@ class CommandLine(Case):
         self.assertEqual(len([line for line in lines if line.startswith("cpu ")]), 2)
         self.assertTrue(any(line.startswith("gpu") for line in lines))
         self.assertNotIn("\x1b", "".join(lines))
-        # Exits when its output is closed.
+        # The program exits when its output is closed.
         watch = self.start("gpus", "--watch", "--json")
         self.assertIn("cpu", watch.stdout.readline())
         watch.stdout.close()
@@ -143,7 +143,7 @@ class CommandLine(Case):
         look = self.json("gpus", "--watch", "--count", 1, env=environment)
         self.assertEqual([(gpu["index"], gpu["pci"], gpu["memory_used"] >> 20) for gpu in look["gpus"]],
                          [(None, "0000:41:00.0", 324), (None, "0000:40:00.0", 424), (None, "0000:c1:00.0", 524)])
-        # CUDA numbers GPUs in PCI order unless the environment says otherwise.
+        # The program makes CUDA number GPUs in PCI order, unless the environment has another order.
         self.assertEqual(look["gpus"][0]["name"], "fake GPU 41, PCI_BUS_ID")
         environment["DTRAIN_P2P"] = "0"
         look = self.json("gpus", "--watch", "--count", 1, env=environment)

@@ -79,7 +79,7 @@ class Generate(Case):
         self.assertIn("`dtrain generate` keeps", self.dtrain("check", "config.yaml").out)
         slow = self.json("generate", "run", *greedy, "--no-cache")
         self.assertEqual((slow["cache"], slow["samples"]), ({"used": False, "reason": "--no-cache was given"}, document["samples"]))
-        # The data are not needed.
+        # Text generation does not need the training data.
         os.remove(self.dir / "corpus.txt")
         self.assertEqual(self.text(*greedy, "--stop", "lazy", "--stop", "jumps over th"), "own fox ")
         stopped = self.samples(*greedy, "--stop", "fox")[0]

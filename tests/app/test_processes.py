@@ -74,7 +74,8 @@ train: {epochs: 2, batch_size: 4, loss: {sparse_categorical_crossentropy: {from_
 """
 
 
-# A shell that starts a process of a run, and records its PID and its exit code. It does not end when the process ends.
+# A shell that starts a process of a run, and records the PID and the exit code of the process. The shell does not end
+# when the process ends.
 PARENT = """\
 rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 env LD_PRELOAD="$LIBRARY" "$@" &

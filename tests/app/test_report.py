@@ -248,7 +248,7 @@ class Lists(Case):
 
 class Completion(Case):
     def complete(self, *words):
-        """Returns bash's completions for the last one of the words."""
+        """Returns bash's completions for the last word."""
         script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dtrain; printf "%s\\n" "${COMPREPLY[@]}"'
         (self.dir / "completion").write_text(self.dtrain("completion", "bash").out)
         run = subprocess.run(["bash", "-c", script, "bash", "completion", "dtrain", *words], cwd=self.dir, text=True,

@@ -1,4 +1,4 @@
-"""When runs save: signals, time limits, failures, moved or deleted directories; and the records in a run directory."""
+"""Saving of runs: signals, time limits, failures, moved or deleted directories; and the records in a run directory."""
 import errno
 import json
 import os

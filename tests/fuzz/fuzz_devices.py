@@ -2,9 +2,9 @@
 """Random models (any graph: skips, branches, shared and frozen layers, several outputs), each trained on one device and
 then on several devices: with layers placed at random, or cut into random pipeline stages, or with sharded state.
 
-The losses of every step and the metrics of every epoch must equal those of one device within rounding, and every run must
-end within seconds. Some runs are interrupted and resumed: under another strategy with the same losses, or under the same
-strategy with identical bits. Findings are minimized and printed."""
+The losses of every step and the metrics of every epoch must equal those of one device within rounding, and every run
+must end within seconds. Some runs are interrupted and resumed: with another strategy, which must give the same losses,
+or with the same strategy, which must give identical bits. Findings are minimized and printed."""
 import argparse
 import copy
 import json

@@ -5,9 +5,9 @@ under its final name is complete.
 
     fuzz_malloc.py --program DTRAIN [--count N] [--seed S] [--long | --every] [--case NAME] [--at n]
 
---count: number of requests to try, over all cases. --long: the first request from each place in the program (call stack).
---every: all requests, which takes a day, but less than an hour on two cores with --case fit-small --mode once. --at: only
-this request, with its stack.
+--count: number of requests to try, over all cases. --long: the first request from each place (call stack) in the
+program. --every: all requests, which takes a day, but less than an hour on two cores with --case fit-small --mode once.
+--at: only this request, with its stack.
 """
 import argparse
 import collections

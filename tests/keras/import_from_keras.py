@@ -3,7 +3,7 @@
 
     import_from_keras.py DTRAIN [--graphs N]
 
-Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is none.
+Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is no Keras.
 """
 import json
 import pathlib

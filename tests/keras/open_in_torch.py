@@ -4,8 +4,8 @@ predictions must equal those of `dtrain predict` to 1e-4.
 
     open_in_torch.py DTRAIN [--graphs N] [--seed S]
 
-Tests the models of open_in_onnxruntime.py. Exits with 77, which CTest treats as skipped, if torch, safetensors, numpy or h5py
-is missing; DTRAIN_TORCH_PYTHON names an interpreter that has them.
+Tests the models of open_in_onnxruntime.py. Exits with 77, which CTest treats as skipped, if torch, safetensors, numpy
+or h5py is missing; DTRAIN_TORCH_PYTHON names an interpreter that has these packages.
 """
 import argparse
 import contextlib

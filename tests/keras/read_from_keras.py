@@ -3,7 +3,7 @@
 
     read_from_keras.py DTRAIN
 
-Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is none.
+Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is no Keras.
 """
 import pathlib
 import subprocess

@@ -6,7 +6,7 @@ equal, too.
 
     train_as_keras.py DTRAIN
 
-Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is none.
+Uses every Keras that open_in_keras.py finds. Exits with 77, which CTest treats as skipped, if there is no Keras.
 """
 import json
 import pathlib

@@ -1,8 +1,8 @@
 """Two hosts on one machine: network namespaces with a switch between them, and a launcher of MPI on the first host.
 
-A script calls enter_namespaces() first. It then runs in its own namespaces (network, processes, mounts, shared memory), so
-that everything that it creates or starts ends with it. The script's network is the switch. Each host has a host name, an
-address, one core, a folder for temporary files and its own copy of the data."""
+A script calls enter_namespaces() first. It then runs in its own namespaces (network, processes, mounts, shared memory),
+so that everything that it creates or starts ends with the script. The script's network is the switch. Each host has a
+host name, an address, one core, a folder for temporary files and its own copy of the data."""
 import os
 import pathlib
 import shutil
