@@ -322,7 +322,7 @@ train: {epochs: 200, batch_size: 16, loss: mean_squared_error, optimizer: {adam:
         self.assertGreater(own["errors"][0]["target"][0], 99)
 
     def test_an_image_is_reconstructed_from_logits(self):
-        """The model is an autoencoder like in Keras's examples, with pixels between 0 and 1 and binary
+        """The model is an autoencoder as in Keras's examples, with pixels between 0 and 1 and binary
         cross-entropy."""
         pixels = [(i * 37 + j * 91) % 256 for i in range(12) for j in range(4)]
         head = "{'descr': '|u1', 'fortran_order': False, 'shape': (12, 4), }".ljust(117) + "\n"
