@@ -87,7 +87,7 @@ class Data(Case):
                       "'file: h.csv')", refused)
         process.kill()
         process.communicate()
-        self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # the cache file is no longer in use
+        self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # the cache is no longer in use
 
     # Files changed while in use.
 
