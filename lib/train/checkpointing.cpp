@@ -88,16 +88,16 @@ bool Checkpointing::due_after_epoch() const {
 }
 
 /// Runs `write` and returns whether it succeeded. A failure is a warning only, because the next save tries
-/// again: a temporarily full disk must not end a run. Throws Error for non-finite weights if a callback wants
-/// the run to end then.
-bool Checkpointing::attempt(const std::function<void()>& write) {
+/// again: a temporarily full disk must not end a run. `then`: what happens next, for the warning. Throws
+/// Error for non-finite weights if a callback wants the run to end then.
+bool Checkpointing::attempt(const std::function<void()>& write, std::string_view then) {
   try {
     write();
     return true;
   } catch (const std::exception& error) {
     if (dynamic_cast<const WeightsNotFinite*>(&error) && wants_finite_weights(config_.train.callbacks))
       throw Error(fmt::format("{}; earlier checkpoints are unchanged", error.what()));
-    observer_.on_warning(fmt::format("{}; training continues", error.what()));
+    observer_.on_warning(fmt::format("{}; {}", error.what(), then));
     return false;
   }
 }
@@ -133,7 +133,7 @@ void Checkpointing::save_async(bool announce) {
 }
 
 void Checkpointing::save_if_needed() {
-  wait();
+  wait("the run saves once more before it ends");
   const bool is_there = !writes_files_ || directory_.has_checkpoint(state_.step);
   if (agreed(saved_ == now() && !held_.filled && is_there)) return;
   check_directory();
@@ -189,9 +189,10 @@ void Checkpointing::poll() {
 }
 
 void Checkpointing::save_held() {
-  wait();
-  if (held_.filled && attempt([&] { check_directory(); })) start(nullptr, false);
-  wait();
+  constexpr std::string_view kEnds = "the run ends";
+  wait(kEnds);
+  if (held_.filled && attempt([&] { check_directory(); }, kEnds)) start(nullptr, false);
+  wait(kEnds);
 }
 
 void Checkpointing::start(const HostArrays* arrays, bool announce) {
@@ -211,12 +212,12 @@ void Checkpointing::start(const HostArrays* arrays, bool announce) {
   held_.filled = false;
 }
 
-void Checkpointing::wait() {
+void Checkpointing::wait(std::string_view then) {
   if (!task_) return;
   bool written = false;
   std::exception_ptr failure;
   try {
-    written = attempt([&] { writer_.wait(); });
+    written = attempt([&] { writer_.wait(); }, then);
   } catch (...) {
     failure = std::current_exception();
   }

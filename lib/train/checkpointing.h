@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -51,8 +52,9 @@ class Checkpointing {
   /// Handles a background save that has ended, and starts a save that save_best() has postponed. May be
   /// called while steps are running.
   void poll();
-  /// Waits for the background save, if any, and handles its result.
-  void wait();
+  /// Waits for the background save, if any, and handles its result. `then`: what happens next, for the
+  /// warning about a save that failed.
+  void wait(std::string_view then = kContinues);
   /// Writes the copy that save_best() has kept, but not the current state, and waits until it is written.
   void save_held();
   /// Appends the last epoch's line to metrics.jsonl and metrics.csv; rewrites the files if lines are missing.
@@ -67,6 +69,7 @@ class Checkpointing {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::string_view kContinues = "training continues";
   /// A copy of a state in memory that has not been saved yet.
   struct Held {
     bool filled = false;
@@ -96,7 +99,7 @@ class Checkpointing {
   /// Returns process 0's `mine` if the state is divided among processes, because all processes must then save
   /// at the same time; otherwise returns `mine`.
   bool agreed(bool mine) const;
-  bool attempt(const std::function<void()>& write);
+  bool attempt(const std::function<void()>& write, std::string_view then = kContinues);
   bool check_directory();
   /// Saves the current state unless it is on disk. Throws Error.
   void save_if_needed();

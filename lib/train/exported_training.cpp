@@ -52,7 +52,7 @@ KerasOptimizer keras_3_optimizer(const RunConfig& config, const RunLength& lengt
                 in_module(keras_learning_rate(rates, length, schedule), "keras.optimizers.schedules"));
   } else {
     if (rates.name != "constant")
-      warning = fmt::format("Keras has no schedule {}: its learning rate stays {}", rates.name, rate);
+      warning = fmt::format("Keras has no schedule '{}', so the learning rate stays {}", rates.name, rate);
     result.learning_rate = static_cast<float>(rate);
     options.set("learning_rate", rate);
   }

@@ -144,7 +144,7 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   std::map<std::string, const ArrayRef*> offered;
   for (const auto& [name, weight] : offers)
     if (const auto [first, is_first] = offered.emplace(name, weight); !is_first && known.contains(name))
-      report(fmt::format("'{}' and '{}' both match '{}' (change rename, or list one under unused)",
+      report(fmt::format("'{}' and '{}' both match '{}'; change rename, or list one of the two under unused",
                          first->second->name, weight->name, name));
   for (const Wanted& weight : wanted) {
     const auto offer = offered.find(weight.name);
@@ -153,13 +153,15 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
     else if (offer == offered.end())
       missing.push_back(weight.name);
     else if (!offer->second->data)
-      report(fmt::format(
-          "'{}': expected floating point numbers, found another type ('{}'); skip lets the weight "
-          "keep its initial value",
-          weight.name, offer->second->name));
+      report(
+          fmt::format("expected floating point numbers for '{}', found another type in '{}'; skip lets the "
+                      "weight keep its initial value",
+                      weight.name, offer->second->name));
     else if (offer->second->shape != weight.shape)
-      report(fmt::format("'{}': expected {}, found {} ('{}'); skip lets the weight keep its initial value",
-                         weight.name, weight.shape.str(), offer->second->shape.str(), offer->second->name));
+      report(
+          fmt::format("expected the shape {} for '{}', found {} in '{}'; skip lets the weight keep its "
+                      "initial value",
+                      weight.shape.str(), weight.name, offer->second->shape.str(), offer->second->name));
     else
       result.weights.insert(*offer);
   }
@@ -167,13 +169,13 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
     if (!known.contains(name)) unused.push_back(weight->name);
   if (!missing.empty())
     report(fmt::format(
-        "the file has no {} (list weights that keep their initial value under skip, and weights with "
-        "other names under rename)",
+        "the file has no {}; list weights that keep their initial value under skip, and weights with other "
+        "names under rename",
         list_some(missing)));
   if (!unused.empty())
     report(fmt::format(
-        "this model has no weight for the file's {} (list weights that are not needed under unused, and "
-        "weights with other names under rename)",
+        "this model has no weight for the file's {}; list weights that are not needed under unused, and "
+        "weights with other names under rename",
         list_some(unused)));
   result.description =
       fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), result.path);
@@ -191,8 +193,7 @@ Pretrained load_pretrained(const Graph& graph) {
     if (result.file.layout() == WeightLayout::onnx)
       throw UserError(
           fmt::format("{}: expected weights of layers, found an ONNX model, whose weights are those of "
-                      "operators; export the "
-                      "model as .safetensors or .keras",
+                      "operators; export the model as .safetensors or .keras",
                       result.path));
   } catch (const UserError& error) {
     throw error_at(graph.pretrained->mark, fmt::format("weights: {}", error.what()));

@@ -28,12 +28,13 @@ bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) 
 /// UserError unless the array exists and has float32 values of the shape `shape`.
 void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
                    const Shape& shape, std::string_view state, Range range, Engine& engine) {
-  const std::string name = slice.path();
-  if (!array)
-    throw UserError(fmt::format("{}: expected the weight '{}', found none", checkpoint.path(), name));
+  const std::string name = state == kParameters
+                               ? fmt::format("the weight '{}'", slice.path())
+                               : fmt::format("the optimizer's '{}' of '{}'", state, slice.path());
+  if (!array) throw UserError(fmt::format("{}: expected {}, found none", checkpoint.path(), name));
   if (array->shape != shape || array->dtype != DType::float32)
-    throw UserError(fmt::format("{}: '{}': expected {} float32, found {} {}", checkpoint.path(), name,
-                                shape.str(), array->shape.str(), name_of(array->dtype)));
+    throw UserError(fmt::format("{}: expected {} float32 for {}, found {} {}", checkpoint.path(), shape.str(),
+                                name, array->shape.str(), name_of(array->dtype)));
   if (range.size() == 0) return;
   engine.state().write(state, range, static_cast<const float*>(array->data));
 }
@@ -94,7 +95,8 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       !(wanted.empty() || same_slots(config.train.optimizer.name, optimizer_of(checkpoint)))) {
     for (const ParameterSlice& slice : engine.layout().slices())
       if (is_trained(engine.layout(), slice)) state.slots_since[slice.path()] = state.step;
-    return "the checkpoint is of another optimizer: the optimizer state starts with its initial values";
+    return "the checkpoint has no state of this optimizer with these options, so the optimizer state starts "
+           "with its initial values";
   }
   std::vector<std::string> reset;
   const std::vector<SlotLayout> layouts = slot_layouts(engine.layout(), wanted);

@@ -36,11 +36,11 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
     });
     if (wrong == values.end()) continue;
     std::string advice;
-    if (const auto number = static_cast<int64_t>(*wrong); consumer.is_unit_a_class && number > 0)
+    if (consumer.is_unit_a_class && *wrong > 0)
       advice = fmt::format(
-          "; class {} needs an output of at least {} units, but it has {} (`units: auto` gives one "
-          "for each class)",
-          number, number + 1, consumer.units);
+          "; class {} needs an output of at least {} units, but '{}' has {} (`units: auto` gives an output "
+          "one unit for each class)",
+          *wrong, static_cast<int64_t>(*wrong) + 1, consumer.name, consumer.units);
     const int64_t sample = first + (wrong - values.begin()) / elements;
     throw UserError(fmt::format("sample {} (from 0{}) of {} has {} for '{}', which takes {} to {}{}", sample,
                                 data.has_ids() ? ", " + data.sample_name(sample) : "", split, *wrong,

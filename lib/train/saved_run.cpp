@@ -102,14 +102,14 @@ namespace {
 
 /// Returns why the state of a run names no best checkpoint.
 std::string why_no_best(const RunConfig& config, const TrainingState& state) {
-  if (!config.checkpoint.best)
-    return "its configuration does not ask for one (`checkpoint: {best: {monitor: val_loss}}`)";
+  if (!config.checkpoint.best) return "its configuration has no `checkpoint: {best: {monitor: val_loss}}`";
   const std::string& monitor = config.checkpoint.best->monitor;
   const Json& last = state.history.last();
   if (last.is_null()) return "it has not finished an epoch";
   const Json* value = last.find(monitor);
   if (value && std::isnan(value->as_double())) return fmt::format("its monitor '{}' is nan", monitor);
-  return fmt::format("no epoch has ended since its monitor became '{}'", monitor);
+  return fmt::format("no epoch has ended since its monitor became '{}' or its best checkpoint was lost",
+                     monitor);
 }
 
 /// Loads the checkpoint that the newest one's state names as the best so far. A running run may meanwhile
@@ -119,18 +119,15 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
   for (int tries = 10;; --tries) {
     const TrainingState state = saved_state(newest);
     if (!state.best)
-      throw UserError(
-          fmt::format("{}: the run has no best checkpoint, because {}; omit --best to use the newest",
-                      directory.path(), why_no_best(saved_config(newest, {}), state)));
+      throw UserError(fmt::format("{}: the run has no best checkpoint, because {}", directory.path(),
+                                  why_no_best(saved_config(newest, {}), state)));
     if (state.best->step == state.step) return newest;
     const std::string path = directory.checkpoint_path(state.best->step);
     if (file_type(path) != FileType::nothing || tries == 0) return Checkpoint::load(path);
     auto newer = load_newest(directory, warn);
     if (!newer || newer->path() == newest.path())
-      throw UserError(
-          fmt::format("{}: expected the best checkpoint so far, named by {}, found nothing; omit --best to "
-                      "use the newest",
-                      path, newest.path()));
+      throw UserError(fmt::format("{}: expected the best checkpoint so far, named by {}, found nothing", path,
+                                  newest.path()));
     newest = *std::move(newer);
   }
 }
@@ -179,8 +176,9 @@ std::pair<Checkpoint, Which> load_best(const RunDirectory& directory, Checkpoint
   try {
     return {best_of(directory, std::move(newest), warn), Which::best};
   } catch (const UserError& error) {
-    if (which == Which::best) throw;
-    warn(error.what());
+    if (which == Which::best)
+      throw UserError(fmt::format("{}; omit --best to use the newest checkpoint", error.what()));
+    warn(fmt::format("{}; using the newest checkpoint", error.what()));
   }
   return {load_newest(directory, warn).value(), Which::newest};
 }
@@ -193,7 +191,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
   std::optional<RunDirectory> directory = run_directory_of(path);
   if (file_type(path) != FileType::directory) {
     if (which == Which::best)
-      throw UserError(fmt::format("{}: this is a single checkpoint; --best needs a run directory", path));
+      throw UserError(fmt::format("{}: this is a single file; --best needs a run directory", path));
     Checkpoint checkpoint = Checkpoint::load(path);
     RunConfig config = saved_config(checkpoint, sets);
     return {std::move(checkpoint), std::move(config), std::move(directory)};

@@ -41,7 +41,7 @@ int64_t count_common(std::vector<int64_t> a, std::vector<int64_t> b) {
 /// Returns advice such as "; split: {seed: 1} ..." if the other run drew its splits; else "".
 std::string advice(const RunConfig& other) {
   const auto& seed = other.dataset.facts.split_seed;
-  return seed ? fmt::format("; split: {{seed: {}}} with that run's fractions gives this one the same splits",
+  return seed ? fmt::format("; split: {{seed: {}}} with that run's fractions gives this run the same splits",
                             *seed)
               : "";
 }

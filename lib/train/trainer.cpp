@@ -57,7 +57,9 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
   if (const std::string warning = warning_of_zero_rate(config_, loader_->steps_per_epoch()); !warning.empty())
     observer_.on_warning(warning);
   if (engine_->layout().trained() == 0)
-    observer_.on_warning("there is no weight left to train (model.freeze, trainable, train.groups)");
+    observer_.on_warning(
+        "there is no weight to train; model.freeze, trainable and train.groups exclude weights from "
+        "training");
   engine_->memory().set_data(
       {.on_gpu = kept, .most_samples = samples, .read_ahead = ahead, .lengths = std::move(lengths)});
   if (const std::string advice = engine_->memory().advice(Plan::Purpose::training, config_.train.batch_size);
@@ -100,9 +102,10 @@ void Trainer::run() {
   const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
   if (ended) return;
   if (stop_ != 0) throw Interrupted(stop_, fmt::format("stopped at step {}; saved {}", state_.step, where));
-  observer_.on_note(fmt::format("max_time ({}) is over at step {}; dtrain resume {} continues the run",
-                                config_.train.max_time->str(), state_.step,
-                                checkpointing_->directory().path()));
+  observer_.on_note(
+      fmt::format("the run ends at step {}, to save within max_time ({}); `dtrain resume {}` "
+                  "continues the run",
+                  state_.step, config_.train.max_time->str(), checkpointing_->directory().path()));
 }
 
 /// Returns false if the run should end before its configured end.
@@ -189,7 +192,7 @@ bool Trainer::should_stop(bool may_save) {
                                                          checkpointing_->seconds_to_save() >=
                                                      config_.train.max_time->seconds();
   if (requests_.stop == 0 && world_.writes_files() && stop_command_.take(checkpointing_->directory())) {
-    observer_.on_note("dtrain stop: saving and ending");
+    observer_.on_note("`dtrain stop` was called: the run saves a checkpoint and ends");
     requests_.stop = SIGTERM;
   }
   const bool save = may_save && requests_.save.exchange(false);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "run/monitors.h"
 #include "train/pretrained_loading.h"
 #include "train/restored_state.h"
@@ -133,10 +134,12 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   state_.sums_version = TrainingState::kSumsVersion;
   if (state_.step_in_epoch > loader_->steps_per_epoch() ||
       state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
-    throw UserError(
-        fmt::format("{}: the run has used {} of the epoch's {} samples, which are not whole batches of {}; "
-                    "change the batch size or the data at the end of an epoch",
-                    checkpoint.path(), state_.samples, loader_->samples(), config_.train.batch_size));
+    throw UserError(fmt::format(
+        "{}: within an epoch, the batch size cannot change; the run has used {} of the epoch's {} "
+        "samples in {}, which is impossible with batches of {}; change the batch size or the data "
+        "at the end of an epoch",
+        checkpoint.path(), state_.samples, loader_->samples(), format_plural(state_.step_in_epoch, "step"),
+        config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));
   // Continues a run that a callback stopped if the number of epochs or the callbacks have changed since then.
   if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=

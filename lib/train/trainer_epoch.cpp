@@ -159,11 +159,12 @@ void Trainer::warn_of_monitors(const MetricLookup& metric) {
   for (const std::string& monitor : monitors_of(config_)) {
     const std::optional<MonitoredNumber> number = metric(monitor);
     if (!number || !std::isnan(number->value) || !warned_.insert("nan " + monitor).second) continue;
-    observer_.on_warning(
-        fmt::format("the monitored '{}' is nan in epoch {}: it is undefined for these samples, as an auc is "
-                    "for samples of one class; such an epoch is never the best, and epochs before its first "
-                    "value that is a number do not count as epochs without improvement",
-                    monitor, state_.epoch + 1));
+    observer_.on_warning(fmt::format(
+        "the monitored '{}' is nan in epoch {}: either it is undefined for these samples, as an "
+        "auc is for samples of one class, or the model's outputs are not finite; such an epoch is "
+        "never the best, and epochs before its first value that is a number do not count as epochs "
+        "without improvement",
+        monitor, state_.epoch + 1));
   }
 }
 

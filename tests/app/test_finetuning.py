@@ -74,7 +74,7 @@ class FineTuning(Case):
         self.dtrain("resume", "four", "--epochs", "3", "--set", "model.freeze=null")
         now = self.arrays(self.checkpoints("four")[-1])
         self.assertTrue(all(before["weight", name] != now["weight", name] for name in trunk if name.endswith("/kernel")))
-        self.assertIn("there is no weight left to train", self.dtrain(
+        self.assertIn("there is no weight to train", self.dtrain(
             "resume", "four", "--epochs", "4", "--set", "model.freeze='*'").err)
 
     def test_an_unsuitable_weight_file_is_an_error_with_its_location(self):
@@ -86,8 +86,8 @@ class FineTuning(Case):
         for command in ("check", "fit"):
             error = self.dtrain(command, "four.yaml", expect=2).err
             self.assertIn("four.yaml:10:12: error: weights: ", error)
-            self.assertIn("'head/kernel': expected 384x4, found 384x6 ('head/kernel')", error)
-            self.assertIn("'head/bias': expected 4, found 6 ('head/bias')", error)
+            self.assertIn("expected the shape 384x4 for 'head/kernel', found 384x6 in 'head/kernel'", error)
+            self.assertIn("expected the shape 4 for 'head/bias', found 6 in 'head/bias'", error)
         self.assertFalse((self.dir / "runs").exists())
 
 

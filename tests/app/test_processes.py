@@ -386,7 +386,7 @@ class Processes(Case):
             self.dtrain("stop", "run")
             err = process.communicate(timeout=60)[1]
             self.assertNotEqual(process.returncode, 0)
-            self.assertIn("dtrain stop: saving and ending", err)
+            self.assertIn("`dtrain stop` was called: the run saves a checkpoint and ends", err)
             self.assertRegex(err, r"stopped at step \d+; saved run/checkpoints/ckpt-")
 
     def test_check_shows_the_plan_of_all_processes(self):

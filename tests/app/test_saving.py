@@ -65,7 +65,7 @@ class Signals(Saving):
         self.assertIn("asked the job in run to save and end", self.dtrain("stop", "run").out)
         process = self.finish(process, 143)
         self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
-        self.assertEqual(process.err.count("dtrain stop: saving and ending"), 1)
+        self.assertEqual(process.err.count("`dtrain stop` was called: the run saves a checkpoint and ends"), 1)
         self.assertFalse((self.dir / "run/stop-request").exists())
         self.assertIn("run: expected a run that a job is training, found a run that has ended: stopped at step", self.dtrain("stop", "run", expect=2).err)
         self.assertIn("found a run that has ended", self.dtrain("stop", "run/checkpoints", expect=2).err)
@@ -149,7 +149,7 @@ class Signals(Saving):
     def test_max_time_stops_a_run(self):
         self.fit(output="whole")
         limited = self.fit("--set", "train.max_time=0.001 minutes", "--epochs", 1000000)
-        self.assertIn("max_time (0.001 minutes) is over at step", limited.err)
+        self.assertIn("to save within max_time (0.001 minutes)", limited.err)
         self.assertLess(len(self.metrics()), 1000000)
         shutil.rmtree(self.dir / "run")
         for _ in range(100):

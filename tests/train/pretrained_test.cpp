@@ -81,8 +81,8 @@ TEST_CASE("all weights that do not fit are reported at once, with names and both
   const Before before;
   const std::string wider =
       before.error({before.from(), "model.layers=[{dense: {units: 9}}, {dense: {units: 3}}]"});
-  CHECK(has(wider, "'dense/kernel': expected 6x9, found 6x8 ('dense/kernel')"));
-  CHECK(has(wider, "'dense_1/kernel': expected 9x3, found 8x3"));
+  CHECK(has(wider, "expected the shape 6x9 for 'dense/kernel', found 6x8 in 'dense/kernel'"));
+  CHECK(has(wider, "expected the shape 9x3 for 'dense_1/kernel', found 8x3"));
   const std::string deeper =
       before.error({before.from(), "model.layers=[{dense: {units: 8}}, {dense: {units: 3, name: top}}]"});
   CHECK(has(deeper, "has no 'top/kernel', 'top/bias'"));

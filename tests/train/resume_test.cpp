@@ -173,7 +173,8 @@ TEST_CASE("slots of an unrelated optimizer are not used even if their names are 
     return resumed.warnings;
   };
   const std::vector<std::string> anew{
-      "the checkpoint is of another optimizer: the optimizer state starts with its initial values"};
+      "the checkpoint has no state of this optimizer with these options, so the optimizer state starts "
+      "with its initial values"};
   CHECK(warnings("{sgd: {momentum: 0.9}}", "lion") == anew);
   CHECK(warnings("adam", "{adamw: {learning_rate: 0.01}}").empty());
   CHECK(warnings("nadam", "adam").empty());

@@ -201,8 +201,8 @@ Measures measures_of(const RunConfig& config, std::span<const double> sums, int6
 
 std::string Measures::Uncertain::describe(const std::string& prefix) const {
   return fmt::format(
-      "{}{} may be off by up to {:.2g}: many scores are so close that they are counted as equal (if they are "
-      "equal, it is exact); a larger num_thresholds distinguishes more of them",
+      "{}{} may be off by up to {:.2g}: many scores are so close that they are counted as equal, which is "
+      "exact only if they are equal; a larger num_thresholds distinguishes more scores",
       prefix, name, by);
 }
 
