@@ -32,8 +32,10 @@ RunDirectory directory_for(const FitOptions& options, const std::string& name) {
   if (options.overwrite) return first;
   RunDirectory directory = take_free_directory(name);
   if (directory.path() != first.path() && !options.output.quiet)
-    print_note(fmt::format("{} is taken: this run is saved in {} (--resume continues the newest of them)",
-                           first.path(), directory.path()));
+    print_note(
+        fmt::format("{} is taken, so this run is saved in {}; --resume would continue the newest run of "
+                    "this name",
+                    first.path(), directory.path()));
   return directory;
 }
 
@@ -60,9 +62,9 @@ void fit(const FitOptions& options, World& world) {
 
   std::error_code missing;
   if (std::filesystem::equivalent(options.config, directory.path() + "/config.yaml", missing))
-    throw UserError(
-        fmt::format("{}: the run would overwrite this file with its own; give another directory: --output",
-                    options.config));
+    throw UserError(fmt::format(
+        "{}: the run would overwrite this file with its own; give another directory with --output",
+        options.config));
 
   in_run_directory(directory, [&] {
     std::optional<Checkpoint> checkpoint;
@@ -70,8 +72,8 @@ void fit(const FitOptions& options, World& world) {
       checkpoint = load_newest(directory, print_warning);
     } else if (!options.overwrite && !directory.checkpoints().empty()) {
       throw UserError(fmt::format(
-          "{}: already contains checkpoints (the newest is {}); --resume continues from it, --overwrite "
-          "replaces the run (or give another directory: --output)",
+          "{}: already contains checkpoints (the newest is {}); --resume continues from the newest, "
+          "--overwrite replaces the run, and --output gives another directory",
           directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
     }
     if (checkpoint) config = config_to_continue(std::move(config), *checkpoint);

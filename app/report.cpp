@@ -28,7 +28,7 @@ struct ReportOptions {
 void reject_foreign_page(const std::string& path) {
   if (file_type(path) == FileType::nothing || is_report_page(path)) return;
   throw UserError(fmt::format(
-      "{}: expected a dtrain report or no file, found another file; give another name: --output", path));
+      "{}: expected a dtrain report or no file, found another file; give another name with --output", path));
 }
 
 void report(const ReportOptions& options) {

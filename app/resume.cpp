@@ -23,21 +23,21 @@ struct ResumeOptions : TrainingOptions {
 /// other run.
 RunDirectory directory_for(const ResumeOptions& options) {
   if (options.directory.empty() && imported_model_at(options.path))
-    throw UserError(fmt::format("{}: this is an imported model; give the new run a directory: --output DIR",
-                                options.path));
+    throw UserError(fmt::format(
+        "{}: this is an imported model; give the new run a directory with --output DIR", options.path));
   const std::optional<RunDirectory> own = run_directory_of(options.path);
   if (options.directory.empty()) {
     if (own) return *own;
-    throw UserError(
-        fmt::format("{}: this checkpoint is not in a run directory; give the run a directory: --output DIR",
-                    options.path));
+    throw UserError(fmt::format(
+        "{}: this checkpoint is not in a run directory; give the run a directory with --output DIR",
+        options.path));
   }
   RunDirectory directory(options.directory);
   const bool same = own && real_path(own->path()) == real_path(directory.path());
   if (!same && !directory.checkpoints().empty())
     throw UserError(fmt::format(
         "{}: the directory contains another run's checkpoints; resume that run (dtrain resume {}), or give "
-        "another directory: --output",
+        "another directory with --output",
         directory.path(), directory.path()));
   return directory;
 }

@@ -78,11 +78,11 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
     if (!sweep.is_null())
       throw UserError(
           fmt::format("{}: the directory contains a sweep of another configuration, or of other keys; give "
-                      "another directory: --output",
+                      "another directory with --output",
                       path_));
     throw UserError(
         fmt::format("{}: expected a sweep of dtrain or a directory without a sweep's files, found "
-                    "{}, which dtrain did not write; give another directory: --output",
+                    "{}, which dtrain did not write; give another directory with --output",
                     path_, list_some(others, kNames.size())));
   }
 }

@@ -202,7 +202,7 @@ std::string Engine::describe_stall() const {
       if (!executor->launched()) late.push_back(all.back());
     }
   return fmt::format(
-      "{}: no progress for {} at step {} (train.step_timeout). {}",
+      "{}: no progress for {} at step {}, the limit of train.step_timeout. {}",
       fmt::join(late.empty() ? all : late, ", "), plan_.config.train.step_timeout.str(), step_.load(),
       all.size() > 1
           ? "Captured steps of several GPUs of one process can deadlock: set DTRAIN_CUDA_GRAPHS=0 in the "

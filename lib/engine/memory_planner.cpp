@@ -141,7 +141,7 @@ void MemoryPlanner::check(Plan::Purpose purpose, int64_t batch_size) {
   std::string what_fits = fmt::format("the largest batch that fits is {}", most);
   if (most == 0) {
     what_fits = "not even one sample fits";
-    if (training) what_fits += " (`dtrain check --fit` shows strategies that may)";
+    if (training) what_fits += "; `dtrain check --fit` shows strategies that may fit";
   }
   const std::string message =
       fmt::format("{}{}; {}", shortage(demand, batch_size), most_of_it(demand), what_fits);

@@ -15,7 +15,7 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kNeeds =
-    "generate needs a language model, trained by dataset.train: {text: {file: ..., sequence_length: n}}";
+    "generate needs a language model, trained with `dataset.train: {text: {file: ..., sequence_length: n}}`";
 
 [[noreturn]] void refuse(const std::string& why) {
   throw UserError(fmt::format("{}; {}", why, kNeeds));
@@ -41,7 +41,7 @@ LanguageModel language_model_of(const RunConfig& config) {
   LanguageModel model{.tokenizer = tokenizer_of(config.dataset.facts)};
   const std::vector<TensorSpec> inputs = graph.input_specs();
   if (inputs.size() != 1)
-    refuse(fmt::format("the model has {} inputs, expected one, of tokens", inputs.size()));
+    refuse(fmt::format("the model has {} inputs, expected one input of tokens", inputs.size()));
   if (inputs[0].dtype != DType::int32 || inputs[0].shape.rank() != 1)
     refuse(fmt::format("the input '{}' is {}, expected int32 with one axis, the positions of tokens",
                        inputs[0].name, describe(inputs[0])));
@@ -53,10 +53,10 @@ LanguageModel language_model_of(const RunConfig& config) {
   const bool fits = output.dtype == DType::float32 && output.shape.rank() == 2 &&
                     output.shape[0] == model.positions && output.shape[1] >= ids;
   if (!fits)
-    refuse(
-        fmt::format("the output '{}' is {}, expected float32 of {}x{}: for each position, a score of each of "
-                    "the {} tokens",
-                    graph.value_name(graph.outputs[0]), describe(output), model.positions, ids, ids));
+    refuse(fmt::format(
+        "the output '{}' is {}, expected float32 of {}x{} or wider: for each position, a score of each of "
+        "the {} tokens",
+        graph.value_name(graph.outputs[0]), describe(output), model.positions, ids, ids));
   model.columns = output.shape[1];
   model.gives_probabilities = are_probabilities(config);
   return model;
@@ -67,7 +67,8 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string
   if (tokenizer.needs_utf8()) {
     if (!is_utf8(text))
       throw UserError(fmt::format(
-          "{}: the text is not UTF-8, which `tokens: words` requires; convert it (iconv -t utf-8)", name));
+          "{}: the text is not UTF-8, which `tokens: words` requires; convert it with `iconv -t utf-8`",
+          name));
     for_each_word(text, tokenizer.learned().standardize, [&](std::string_view word) {
       const std::vector<int32_t> ids = tokenizer.encode(word);
       if (std::find(ids.begin(), ids.end(), kUnknownWord) != ids.end())

@@ -33,9 +33,9 @@ class PiecewiseConstant : public Schedule {
 void check(const PiecewiseConstantOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
   const auto& [boundaries, values] = options;
   if (values.size() != boundaries.size() + 1)
-    diagnostics.error(node, fmt::format("piecewise_constant: expected one more value than boundaries ({}), "
-                                        "found {}",
-                                        boundaries.size() + 1, values.size()));
+    diagnostics.error(
+        node, fmt::format("piecewise_constant: expected {} values, one more than boundaries, found {}",
+                          boundaries.size() + 1, values.size()));
   for (size_t i = 1; i < boundaries.size(); ++i) {
     const StepCount &before = boundaries[i - 1], &boundary = boundaries[i];
     if (boundary.in_epochs != before.in_epochs)

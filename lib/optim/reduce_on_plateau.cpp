@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "optim/table.h"
 
 namespace dtrain {
@@ -94,8 +95,8 @@ class ReduceOnPlateau : public Schedule {
 
   void reduce(PlateauState& state, std::string& message) const {
     state.scale *= options_.factor;
-    message = fmt::format("{} has not improved for {} epochs: learning rate reduced to {:.6g}",
-                          options_.monitor, state.wait, rate(state));
+    message = fmt::format("{} has not improved for {}, so the learning rate is reduced to {:.6g}",
+                          options_.monitor, format_plural(state.wait, "epoch"), rate(state));
     state.cooldown = options_.cooldown;
     state.wait = 0;
   }

@@ -196,13 +196,13 @@ void describe(const InspectedPairs& pairs, const UNet& net, int64_t factor, NewC
                      describe_bad(pairs.targets, "in " + pairs.train.targets)};
   if (net.height != pairs.images.height || net.width != pairs.images.width)
     config.warnings.push_back(fmt::format(
-        "images are resized to {} x {}{}; change the size in the model's input and in 'size' (multiples of "
-        "{})",
+        "images are resized to {} x {}{}; for another size, give multiples of {} in the model's input and in "
+        "'size'",
         net.height, net.width, pairs.has_masks() ? "" : ", which loses details", int64_t{1} << net.poolings));
   if (!pairs.has_masks() && pairs.are_called_masks)
     config.warnings.push_back(
         fmt::format("files in {} are not masks with the values of 2 to 64 classes, so they are taken for "
-                    "images to be computed",
+                    "images that the model computes",
                     pairs.train.targets));
   if (!pairs.has_masks() && factor == 0)
     config.warnings.push_back(

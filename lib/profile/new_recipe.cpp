@@ -26,8 +26,8 @@ void check_can_be_split(const std::string& path, int64_t count, const std::strin
   constexpr int64_t kLeast = 3;
   if (count < kLeast)
     throw UserError(fmt::format(
-        "{}: has {}, too few to draw training, validation and test samples from; at least {} are needed",
-        path, samples, kLeast));
+        "{}: expected at least {} samples, to draw training, validation and test samples from, found {}",
+        path, kLeast, samples));
 }
 
 std::string drawn_split(const char* name, bool stratify) {

@@ -71,7 +71,8 @@ double mean_words(const FileListing& files) {
     check_utf8(file.text(), path);  // training needs UTF-8, because the configuration has `tokens: words`
     for_each_word(file.text(), TextStandardization::none, [&](std::string_view) { ++words; });
   }
-  if (words == 0) throw UserError(fmt::format("{}: expected texts, found no word in them", files.folder));
+  if (words == 0)
+    throw UserError(fmt::format("{}: expected texts with words, found only empty texts", files.folder));
   return static_cast<double>(words) / static_cast<double>(std::max<int64_t>(texts, 1));
 }
 

@@ -224,11 +224,11 @@ PictureSet list_files_of(const Candidate& found) {
 }
 
 [[noreturn]] void reject_jpeg(const std::string& name) {
-  throw UserError(
-      fmt::format("{}: expected masks as PNG or BMP files, found a JPEG, which changes the values of pixels; "
-                  "save masks as "
-                  "PNG, or rename the folder to 'targets' if they are images to be computed",
-                  name));
+  throw UserError(fmt::format(
+      "{}: expected masks as PNG or BMP files, found a JPEG, which changes the values of pixels; "
+      "save masks as PNG, or rename the folder to 'targets' if the files are images that the model "
+      "computes",
+      name));
 }
 
 /// Throws UserError if a mask is a JPEG file.
@@ -288,9 +288,8 @@ std::string describe_suspected_pairs(const std::string& folder) {
     if (counts.all == 0) return "";
     return fmt::format(
         "'{}' and '{}' are taken for two classes, because only {} of {} file names occur in both folders; if "
-        "they "
-        "are images and their targets, give each image and its target the same name, apart from the "
-        "extension",
+        "the folders have images and their targets, give each image and its target the same name, apart from "
+        "the extension",
         images, targets, counts.shared, counts.all);
   }
   return "";

@@ -117,15 +117,16 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
       plan.columns[place].use = Use::left_out;
       plan.columns[place].why = fmt::format("it is the target, {}, under another name", name);
     }
-    plan.warnings.push_back(
-        fmt::format("left out: {}, the target, {}, under another name: every value of one corresponds to a "
-                    "single value of the other; to train on it anyway, remove it from 'drop'",
-                    list_of(table, same), name));
+    plan.warnings.push_back(fmt::format(
+        "{} {} left out, because {} the target, {}, under another name: every value of one column "
+        "corresponds to a single value of the other; to train on such a column anyway, remove it from "
+        "'drop'",
+        list_of(table, same), same.size() == 1 ? "is" : "are", same.size() == 1 ? "it is" : "each is", name));
   }
   if (!determining.empty())
     plan.warnings.push_back(fmt::format(
-        "{} alone determines the target, {}: each value corresponds to a single value of the target; {}",
-        list_of(table, determining), name, kAdvice));
+        "{}{} alone determines the target, {}: each value corresponds to a single value of the target; {}",
+        determining.size() == 1 ? "" : "each of ", list_of(table, determining), name, kAdvice));
   if (!determined.empty())
     plan.warnings.push_back(
         fmt::format("the target, {}, alone determines {}: each value of the target corresponds to a "

@@ -25,8 +25,8 @@ void reject_other_formats(const CsvText& text) {
     refuse(text.path().ends_with(".zip") ? "a ZIP archive; unpack it"
                                          : "an Excel workbook (or another ZIP archive); save it as CSV");
   if (start == "\xd0\xcf\x11\xe0") refuse("an Excel workbook; save it as CSV");
-  if (start == "\x93NUM") refuse("a NumPy array; a configuration reads it by 'npy' (docs/reference.md)");
-  if (start == "\x89HDF") refuse("HDF5; a configuration reads it by 'hdf5' (docs/reference.md)");
+  if (start == "\x93NUM") refuse("a NumPy array, which a configuration reads with the reader 'npy'");
+  if (start == "\x89HDF") refuse("HDF5, which a configuration reads with the reader 'hdf5'");
   if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
     refuse("an image; give the folder with a subfolder of images for each class");
 }

@@ -108,7 +108,7 @@ size_t find_wanted(const TableProfile& table, const std::string& wanted) {
   std::vector<std::string> names;
   for (size_t i = 0; i < table.columns.size(); ++i) names.push_back(shown(table, i));
   throw UserError(
-      fmt::format("--target: no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
+      fmt::format("--target: there is no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
 }
 
 /// Returns all columns except `other`, most likely target first.

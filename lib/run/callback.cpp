@@ -153,7 +153,7 @@ const Registry<Callback>& registry<Callback>() {
                       between<int64_t>(0, 1000))
             .rule([](const TensorboardOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
               if (options.write_grads && options.histogram_freq == 0)
-                diagnostics.error(node, "tensorboard: write_grads needs histograms: set histogram_freq");
+                diagnostics.error(node, "tensorboard: write_grads needs histograms; set histogram_freq");
             }));
     return t;
   }();

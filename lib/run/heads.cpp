@@ -107,13 +107,14 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   const bool logits = loss->takes() != Scores::probabilities;
   if (logits && (softmax || sigmoid))
     diagnostics.warning(
-        mark, fmt::format("{} has from_logits: true, but '{}' ends in a {}: remove one of them", loss.name,
-                          name, softmax ? "softmax" : "sigmoid"));
+        mark, fmt::format("{0} has from_logits: true, but '{1}' ends in a {2}; remove from_logits or the {2}",
+                          loss.name, name, softmax ? "softmax" : "sigmoid"));
   if (!logits && !softmax && !sigmoid)
     diagnostics.warning(
-        mark, fmt::format("{} expects probabilities, but '{}' does not end in a softmax or "
-                          "sigmoid: {}add one",
-                          loss.name, name, can_take_logits(loss.name) ? "set from_logits: true, or " : ""));
+        mark,
+        fmt::format("{} expects probabilities, but '{}' does not end in a softmax or sigmoid; {}add such an "
+                    "activation",
+                    loss.name, name, can_take_logits(loss.name) ? "set from_logits: true, or " : ""));
 }
 
 /// A metric as written in the configuration.
@@ -209,9 +210,11 @@ std::string name_problem(const std::string& prefix, const std::string& name) {
       "samples",      "errors", "split", "inputs", "checkpoint",    "classes", "in_units_of_data"};
   if (name.empty()) return "expected a name, found ''";
   if (name.starts_with("val_"))
-    return fmt::format("'{}' is the name of '{}' over the validation split", name, name.substr(4));
+    return fmt::format("'{}' would be the name of '{}' over the validation split; choose another name", name,
+                       name.substr(4));
   if (name == "per_class" || std::find(kKeys.begin(), kKeys.end(), prefix + name) != kKeys.end())
-    return fmt::format("'{}' is already the name of another reported value", prefix + name);
+    return fmt::format("'{}' is already the name of another reported value; choose another name",
+                       prefix + name);
   return "";
 }
 
@@ -223,9 +226,10 @@ void check_validation_names(const std::vector<std::string>& totals, const Mark& 
     if (!name.starts_with("val_")) continue;
     const std::string plain = name.substr(4);
     if (plain == "loss" || std::find(totals.begin(), totals.end(), plain) != totals.end())
-      diagnostics.error(mark, fmt::format("'{}' of an output is also the name of '{}' over the validation "
-                                          "split: give the output another name",
-                                          name, plain));
+      diagnostics.error(mark,
+                        fmt::format("'{}', the name of a loss or metric of an output, is also the "
+                                    "name of '{}' over the validation split; give the output another name",
+                                    name, plain));
   }
 }
 
@@ -274,9 +278,10 @@ class HeadBuilder {
       diagnostics_.error(
           mark,
           fmt::format("the metric '{}' is given twice{}", metric.name,
-                      takes_name ? fmt::format("; give one of them another name: {}: {{name: second_{}}}",
-                                               written.name, metric.name)
-                                 : ""));
+                      takes_name
+                          ? fmt::format("; give the second one a name, such as `{}: {{name: second_{}}}`",
+                                        written.name, metric.name)
+                          : ""));
     }
     if (head_.loss)
       if (auto as_it_is = metric.metric->for_loss(*head_.loss)) metric.metric = std::move(as_it_is);
@@ -301,9 +306,10 @@ class HeadBuilder {
     const int64_t sums = metric.sums(*output_.spec, head_.target);
     const auto kept = static_cast<int64_t>(count_totals(config_.graph, config_.heads)) + head_.count_totals();
     if (sums > TrainingState::kMostSums - kept)
-      report_error(
-          fmt::format("keeps {} counts for an output of shape {}; all metrics of a run may keep at most {}",
-                      sums, output_.spec->shape.str(), TrainingState::kMostSums));
+      report_error(fmt::format(
+          "the metric keeps {} counts for an output of shape {}; all metrics of a run together may "
+          "keep at most {}, and the metrics before this one keep {}",
+          sums, output_.spec->shape.str(), TrainingState::kMostSums, kept));
     return sums;
   }
 
@@ -323,10 +329,10 @@ void set_masks(RunConfig& config, const Mark& mark, Diagnostics& diagnostics) {
     if (value == ValueRef()) continue;
     head.mask = HeadMask{value, graph.spec(value).shape};
     if (head.loss && head.loss->is_of_samples() && head.mask->shape.rank() > 0)
-      diagnostics.error(mark,
-                        fmt::format("the output '{}' has a mask (of padding in its inputs), but this loss "
-                                    "is computed over whole samples and cannot leave positions out",
-                                    graph.layer_name(head.output.node)));
+      diagnostics.error(
+          mark, fmt::format("the output '{}' has a mask, which marks padding in the inputs, but this loss "
+                            "is computed over whole samples and cannot leave positions out",
+                            graph.layer_name(head.output.node)));
   }
 }
 

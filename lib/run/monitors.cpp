@@ -25,6 +25,18 @@ bool is_table(const RunConfig& config, const std::string& monitor) {
   return found && !found->metric->metric->is_number(config.graph.spec(found->head->output));
 }
 
+/// Returns advice on how a table becomes a number, such as "; set an average ..."; "" if it cannot.
+std::string advice_for_table(const RunConfig& config, const std::string& monitor) {
+  const ConfigNode& configured = find_metric(config, monitor)->metric->configured;
+  if (!configured.is_mapping() || configured.entries().empty()) return "";
+  const ConfigNode& options = configured.entries().front().second;
+  for (const char* example : {"average: macro", "class_aggregation: uniform_average"})
+    if (const std::string text = example;
+        options.is_mapping() && options.find(text.substr(0, text.find(':'))))
+      return fmt::format("; set an average in the metric's options, such as `{}`", example);
+  return "";
+}
+
 /// Returns "loss" and the metrics; with a validation split also each with the prefix "val_".
 std::vector<std::string> names_of_totals(const RunConfig& config, bool validation) {
   std::vector<std::string> names{"loss"};
@@ -50,10 +62,8 @@ void check_monitor(const RunConfig& config, const MonitorNames& known, const std
   const auto& names = known.names;
   if (is_table(config, monitor))
     return diagnostics.error(
-        mark, fmt::format("monitor '{}' is a table, expected a number{}", monitor,
-                          monitor.find("confusion") == std::string::npos
-                              ? "; set an average in the metric's options, such as `average: macro`"
-                              : ""));
+        mark, fmt::format("expected a monitor whose value is a number, found '{}', which is a table{}",
+                          monitor, advice_for_table(config, monitor)));
   if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
   const bool needs_validation = monitor.starts_with("val_") && !known.validation;
   if (!needs_validation && may_be_another(monitor, known)) return;

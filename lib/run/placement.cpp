@@ -15,8 +15,8 @@ void check_precision(const RunConfig& config, const std::vector<DeviceId>& devic
                                 [](const DeviceId& device) { return device.kind == DeviceId::Kind::cpu; });
   if (cpu == devices.end()) return;
   diagnostics.error(config.place({"train", "precision"}),
-                    fmt::format("{}: precision {} is for GPUs; the CPU computes in float32 (--set "
-                                "train.precision=float32)",
+                    fmt::format("{}: precision {} is for GPUs, but the CPU computes in float32; give --set "
+                                "train.precision=float32",
                                 cpu->str(), Codec<Precision>::write(config.train.precision).text()));
 }
 

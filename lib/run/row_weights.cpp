@@ -129,10 +129,11 @@ std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data
     const auto named = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
     const auto number = number_of(name);
     if (named == names.size() && !(number && *number < classes_of(config)))
-      throw UserError(located(
-          config.class_weights->mark,
-          fmt::format("class_weight: there is no class '{}'{}; there are {}{}", name, suggestion(name, names),
-                      count, names.empty() ? ", by number from 0" : ": " + list_some(names, 10))));
+      throw UserError(
+          located(config.class_weights->mark,
+                  fmt::format("class_weight: there is no class '{}'{}; there are {} classes{}", name,
+                              suggestion(name, names), count,
+                              names.empty() ? ", numbered from 0" : ", " + list_some(names, 10))));
     const size_t index = named < names.size() ? named : static_cast<size_t>(*number);
     const auto [other, is_new] = given.emplace(index, name);
     if (!is_new)

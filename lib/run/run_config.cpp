@@ -13,10 +13,10 @@ std::vector<Optimizer::Slot> RunConfig::slots() const {
 namespace {
 
 [[noreturn]] void reject_model_alone(const std::string& path, const char* missing, const char* set) {
-  throw UserError(
-      fmt::format("{0}: the configuration of this model has no `{1}`; add one ({2}), or train another "
-                  "configuration that starts with its weights (model: {{weights: {{from: {0}}}}})",
-                  path, missing, set));
+  throw UserError(fmt::format(
+      "{0}: the configuration of this model has no `{1}`; add it with {2}, or train another "
+      "configuration, which starts with this model's weights by `model: {{weights: {{from: {0}}}}}`",
+      path, missing, set));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ Schema<TopLevel> make_top_level_schema(bool is_run) {
   schema.optional("checkpoint", &TopLevel::checkpoint, "options for saving checkpoints")
       .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
         // load_config() has already removed `base` from files.
-        if (top.base) diagnostics.error(*node.find("base"), "base: only a file can start from another one");
+        if (top.base) diagnostics.error(*node.find("base"), "base: only a file can start from another file");
       });
   return schema;
 }
@@ -243,7 +243,7 @@ void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
     if (const int64_t filled = augmentation ? augmentation->filled_class() : 0; filled >= units)
       diagnostics.error(
           augmentation.resolved.mark(),
-          fmt::format("{}: fill_class is {}, but the output '{}' has only {} classes (from 0)",
+          fmt::format("{}: fill_class is {}, but the output '{}' has only {} classes, numbered from 0",
                       augmentation.name, filled, config.graph.layer_name(head.output.node), units));
 }
 

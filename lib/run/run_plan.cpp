@@ -50,7 +50,7 @@ bool is_gpu(const DeviceId& device) {
 void check_divided_replicas(const RunConfig& config, const Placement& placement, const World& world,
                             Diagnostics& diagnostics) {
   const auto report = [&](const std::string& what) {
-    diagnostics.error(config.place({"strategy"}), fmt::format("across: processes: {}", what));
+    diagnostics.error(config.place({"strategy"}), fmt::format("with `across: processes`, {}", what));
   };
   const auto stages = static_cast<int64_t>(placement.replicas[0].size());
   if (stages < world.size())

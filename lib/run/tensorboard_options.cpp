@@ -19,7 +19,7 @@ bool Codec<UpdateFrequency>::parse(const ConfigNode& node, const std::string& wh
       return true;
     }
   }
-  return report_unexpected(node, where, "'epoch', 'batch' or a number of steps", diagnostics);
+  return report_unexpected(node, where, "'epoch', 'batch' or a number of steps, at least 1", diagnostics);
 }
 
 ConfigNode Codec<UpdateFrequency>::write(const UpdateFrequency& value) {

@@ -22,8 +22,8 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
   if (goal.kind != ThresholdGoal::Kind::fixed && !has_validation)
     diagnostics.error(
         mark,
-        "threshold: it is chosen on the validation split, which the data set does not have; add "
-        "one (validation: {split: {of: train, fraction: 0.15}}), or give a number here");
+        "threshold: the threshold is chosen on the validation split, which the data set does not have; add "
+        "`validation: {split: {of: train, fraction: 0.15}}` to the data set, or give a number here");
   if (config.graph.nodes.empty()) return;
   bool found = false;
   for (size_t head = 0; head < config.heads.size(); ++head) {
@@ -33,16 +33,16 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
     if (goal.kind == ThresholdGoal::Kind::fixed) continue;
     const std::string name = name_of_threshold(config, head);
     if (find_metric(config, name))
-      return diagnostics.error(mark,
-                               fmt::format("threshold: it is reported as '{}', which is also the name of "
-                                           "a metric; give the metric another name",
-                                           name));
+      return diagnostics.error(
+          mark, fmt::format("threshold: the threshold is reported as '{}', which is also the name of "
+                            "a metric; give the metric another name",
+                            name));
     add_metric(config, head, name, make_threshold_metric(goal));
   }
   if (!found)
     diagnostics.error(mark,
-                      "threshold: it needs an output with two classes: one unit with binary_crossentropy, or "
-                      "two with sparse_categorical_crossentropy");
+                      "threshold: expected an output with two classes, such as one unit with "
+                      "binary_crossentropy or two units with sparse_categorical_crossentropy");
 }
 
 }  // namespace dtrain

@@ -60,7 +60,7 @@ void check_divisors(const RunConfig& config, Diagnostics& diagnostics) {
     if (augmentation->mixing() || std::any_of(config.heads.begin(), config.heads.end(), augmented))
       return diagnostics.error(
           config.place({"dataset", "augment"}),
-          fmt::format("augment: {} changes masks and weights of samples, which must be known before a step, "
+          fmt::format("augment: {} changes masks or weights of samples, which must be known before a step, "
                       "because {}; remove the augmentation",
                       augmentation.name, reason));
 }

@@ -190,7 +190,7 @@ class ImageTargets(Case):
             self.write("config.yaml", SEGMENTATION.replace("{random_flip: {}}", "{%s}" % options))
             err = self.dtrain("check", "config.yaml", expect=2 if is_wrong else 0).err
             name, fill = options.split(":")[0], options.rsplit(" ", 1)[1].strip("}")
-            message = f"config.yaml:10:14: error: {name}: fill_class is {fill}, but the output 'mask' has only 3 classes (from 0)"
+            message = f"config.yaml:10:14: error: {name}: fill_class is {fill}, but the output 'mask' has only 3 classes, numbered from 0"
             self.assertEqual(message in err, is_wrong, err)
 
     def test_a_class_beyond_the_outputs_is_named(self):

@@ -81,9 +81,9 @@ class Messages(Case):
         self.write("pixels.yaml", pixels)
         loss = ("--set", "model.layers=[{conv2d: {filters: 2, kernel_size: 1}}]")
         error = self.dtrain("check", "pixels.yaml", *loss, "train.loss=dice").err
-        self.assertIn("dice expects probabilities, but 'conv2d' does not end in a softmax or sigmoid: add one", error)
+        self.assertIn("dice expects probabilities, but 'conv2d' does not end in a softmax or sigmoid; add such an activation", error)
         error = self.dtrain("check", "pixels.yaml", *loss, "train.loss=categorical_crossentropy").err
-        self.assertIn("softmax or sigmoid: set from_logits: true, or add one", error)
+        self.assertIn("softmax or sigmoid; set from_logits: true, or add such an activation", error)
         error = self.dtrain("check", "pixels.yaml", *loss, "train.loss=jaccard", expect=2).err
         self.assertIn("unknown loss 'jaccard'; it is `tversky: {alpha: 1, beta: 1}`", error)
 

@@ -289,8 +289,8 @@ kind      categories        0         2  target: 2 classes
                 ("book.csv", b"PK\x03\x04\x14\0\x06\0\n\0", "an Excel workbook (or another ZIP archive); save it as CSV"),
                 ("old.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\n", "an Excel workbook; save it as CSV"),
                 ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),
-                ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array; a configuration reads it by 'npy'"),
-                ("x.h5", b"\x89HDF\r\n\x1a\n", "found HDF5; a configuration reads it by 'hdf5'"),
+                ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array, which a configuration reads with the reader 'npy'"),
+                ("x.h5", b"\x89HDF\r\n\x1a\n", "found HDF5, which a configuration reads with the reader 'hdf5'"),
                 ("cat.png", b"\x89PNG\r\n\x1a\n", "found an image; give the folder with a subfolder of images"),
                 ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found an image; give the folder with a subfolder of images"),
                 ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16; convert it: iconv -f utf-16 -t utf-8 wide.csv > utf8.csv")):
@@ -316,8 +316,8 @@ kind      categories        0         2  target: 2 classes
                 self.write(f"latin/{name}/{number}.txt", "a text")
         (self.dir / "latin/b/1.txt").write_bytes(b"caf\xe9")
         for arguments, message in ((["plain"], "plain: expected a folder of images or texts for each class, or parallel folders"),
-                                   (["few"], "few: has 2 texts, too few to draw training, validation and test samples from"),
-                                   (["empty"], "empty: expected texts, found no word in them"),
+                                   (["few"], "few: expected at least 3 samples, to draw training, validation and test samples from, found 2 texts"),
+                                   (["empty"], "empty: expected texts with words, found only empty texts"),
                                    (["latin"], "latin/b/1.txt: expected text in UTF-8, found the byte 0xe9"),
                                    (["data.csv"], "data.yaml: already exists"), (["missing"], "found nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),

@@ -85,7 +85,7 @@ class NewColumns(NewCase):
         for value in (lambda i: ("no", "yes")[i % 3 > 0], lambda i: 10 * (i % 3 > 0), lambda i: ("", "no", "yes")[0 if i % 7 == 0 else 1 + (i % 3 > 0)]):
             found = self.columns("age,alive,survived", lambda i: (i * 7 % 59, value(i), int(i % 3 > 0)))
             self.assertIn("left out: it is the target, 'survived', under another name", found["alive"])
-            self.assert_warns("left out: 'alive', the target, 'survived', under another name")
+            self.assert_warns("'alive' is left out, because it is the target, 'survived', under another name")
             self.fits()
         # The column euro is the target in another unit.
         found = self.columns("age,euro,price", lambda i: (i * 7 % 59, round(i * 11 % 53 * 0.9 + 2, 2), i * 11 % 53))

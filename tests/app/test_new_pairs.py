@@ -104,7 +104,7 @@ class NewPairs(NewCase):
         self.pairs("data/images", "data/masks", [7, 7])
         output = self.json("new", "data")
         self.assertEqual(output["warnings"], ["files in data/masks are not masks with the values of 2 to 64 classes, so they are taken "
-                                              "for images to be computed"])
+                                              "for images that the model computes"])
         self.assertIn("loss: mean_squared_error", (self.dir / "data.yaml").read_text())
 
     def test_files_without_a_partner_are_an_error(self):
@@ -130,7 +130,7 @@ class NewPairs(NewCase):
         for i in range(4, 7):
             (self.dir / f"data/noisy/{i}.png").rename(self.dir / f"data/noisy/{20 + i}.png")
         self.assertEqual(self.json("new", "data")["warnings"],
-                         ["'noisy' and 'clean' are taken for two classes, because only 8 of 16 file names occur in both folders; if they are "
+                         ["'noisy' and 'clean' are taken for two classes, because only 8 of 16 file names occur in both folders; if the folders have "
                           "images and their targets, give each image and its target the same name, apart from the extension"])
         self.assertIn("clean (12), noisy (12)", (self.dir / "data.yaml").read_text())
 

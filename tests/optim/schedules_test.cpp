@@ -72,7 +72,7 @@ TEST_CASE("piecewise_constant: the step of a boundary still has the previous val
 
 TEST_CASE("piecewise_constant: inconsistent options are errors") {
   CHECK(errors("{piecewise_constant: {boundaries: [3], values: [0.1]}}") ==
-        "s.yaml:1:2: error: piecewise_constant: expected one more value than boundaries (2), found 1");
+        "s.yaml:1:2: error: piecewise_constant: expected 2 values, one more than boundaries, found 1");
   CHECK(
       errors("{piecewise_constant: {boundaries: [3, 3], values: [1, 2, 3]}}") ==
       "s.yaml:1:35: error: piecewise_constant's boundaries: expected each to be greater than the one before");

@@ -41,7 +41,8 @@ TEST_CASE("errors in metrics and weights have source locations") {
   };
   says({"train.metrics={densee_1: [accuracy]}"}, "metrics: the model has no output 'densee_1'");
   says({"train.metrics=[f1_score]", "checkpoint.best={monitor: val_f1_score}"},
-       "monitor 'val_f1_score' is a table, expected a number");
+       "expected a monitor whose value is a number, found 'val_f1_score', which is a table; set an average "
+       "in the metric's options, such as `average: macro`");
   says({"train.metrics=[{f1_score: {average: mackro}}]"}, "macro");
   says({"train.metrics=[auc, auc]"}, "the metric 'auc' is given twice");
   says({"train.metrics=acuracy"}, "unknown metric 'acuracy'; did you mean 'accuracy'?");
@@ -53,13 +54,13 @@ TEST_CASE("errors in metrics and weights have source locations") {
   says({"train.metrics=[{recall: {name: per_class}}]"}, "name: 'per_class' is already the name of another");
   says({"train.metrics=[{recall: {name: ''}}]"}, "name: expected a name, found ''");
   says({"train.metrics=[{recall: {name: val_loss}}]"},
-       "name: 'val_loss' is the name of 'loss' over the validation split");
+       "name: 'val_loss' would be the name of 'loss' over the validation split");
   says({"train.metrics=[{precision: {thresholds: 0.9}}]"},
        "precision: 'thresholds' requires columns that are yes/no predictions");
   says({"model.layers=[{dense: {units: 1000}}]", "dataset.train.synthetic.target.classes=1000",
         "dataset.validation.synthetic.target.classes=1000", "train.metrics=[{auc: {num_thresholds: 65536}}]"},
-       "auc: keeps 131072000 counts for an output of shape 1000; all metrics of a run may keep at most "
-       "16777216");
+       "auc: the metric keeps 131072000 counts for an output of shape 1000; all metrics of a run together "
+       "may keep at most 16777216");
   says({"train.class_weight=even"}, "expected 'balanced', or a mapping from classes to weights");
   says({"train.class_weight={0: -1}"}, "class_weight: expected a number of at least 0, found -1");
   CHECK(errors_of({"train.metrics={dense_1: [{f1_score: {average: macro}}]}", "train.class_weight=balanced",
@@ -110,10 +111,8 @@ model:
 dataset: {train: {synthetic: {samples: 8, targets: {val: {shape: [1]}, ink: {shape: [1]}}}}}
 train: {loss: mean_squared_error, optimizer: sgd}
 )";
-  CHECK_THROWS_WITH_AS(
-      config_from(yaml),
-      doctest::Contains("'val_loss' of an output is also the name of 'loss' over the validation split"),
-      UserError);
+  CHECK_THROWS_WITH_AS(config_from(yaml),
+                       doctest::Contains("is also the name of 'loss' over the validation split"), UserError);
 }
 
 TEST_CASE("the direction of a monitor depends on the metric's type, not on its name") {

@@ -90,7 +90,8 @@ train:
 TEST_CASE("class weights name classes, or number them if they have no names") {
   CHECK_THROWS_WITH_AS(
       losses_on({0, 1, 2, 3}, {"train.class_weight={3: 1}"}),
-      doctest::Contains("class_weight: there is no class '3'; there are 3, by number from 0"), UserError);
+      doctest::Contains("class_weight: there is no class '3'; there are 3 classes, numbered from 0"),
+      UserError);
   // The class names look like numbers.
   const auto losses = [](const std::string& weights) {
     const TempDir directory;
@@ -105,7 +106,8 @@ train: {{epochs: 2, batch_size: 4, loss: {{sparse_categorical_crossentropy: {{fr
   };
   check_same_losses(losses("{7: 0.66666667, 3: 1.33333333, 12: 1.33333333}"), losses("balanced"));
   CHECK_THROWS_WITH_AS(losses("{4: 1}"),
-                       doctest::Contains("there is no class '4'; there are 3: '3', '7', '12'"), UserError);
+                       doctest::Contains("there is no class '4'; there are 3 classes, '3', '7', '12'"),
+                       UserError);
   CHECK_THROWS_WITH_AS(losses("{7: 1, 1: 2}"),
                        doctest::Contains("class_weight: '7' and '1' are the same class; give it once"),
                        UserError);

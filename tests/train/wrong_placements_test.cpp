@@ -122,12 +122,11 @@ const WrongPlacement kWrong[] = {
      "placed: the pattern 'right/stem/*' matches no layer; did you mean 'right/stem'?"},
     {placed("'left/*': cpu:0, @'*/stem': cpu:1"), "", "",
      "placed: the layer 'left/stem' is put on cpu:0 by 'left/*', but on cpu:1 by '*/stem'; give the layer "
-     "its "
-     "own `device:`, which decides"},
+     "its own `device:`, which decides"},
     {placed("'*': cpu:0, @head: cpu:1"), "", "",
      "placed: the layer 'head' is put on cpu:0 by '*', but on cpu:1 by 'head'"},
-    {"@placed", "", "", "placed: no layer has a device: expected patterns"},
-    {"{@placed: {layers: {}}}", "", "", "placed: no layer has a device: expected patterns"},
+    {"@placed", "", "", "placed: no layer has a device; give patterns"},
+    {"{@placed: {layers: {}}}", "", "", "placed: no layer has a device; give patterns"},
     {"{placed: {layers: @['left/*', cpu:0]}}", "", "", "placed's layers: expected a mapping of layers"},
     {"{placed: {@layer: {head: cpu:0}}}", "", "", "unknown key 'layer' in placed; did you mean 'layers'?"},
     {"{placed: {@'left/*': cpu:0}}", "", "", "unknown key 'left/*' in placed; expected one of layers"},
@@ -158,21 +157,20 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1], stages: [@left/stem]"), "", "",
      "stages: 'left/stem' begins the model, so the first stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: @[head]"), "", "",
-     "stages: 3 devices per replica make 3 stages: expected the 2 layers with which the stages after "
-     "the first begin, found 1; `stages: auto` chooses the layers"},
+     "stages: expected the 2 layers with which the stages after the first begin, because 3 devices per "
+     "replica make 3 stages, found 1; `stages: auto` chooses the layers"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @[merged, head]"), "", "",
-     "stages: 2 devices per replica make 2 stages: expected the one layer with which the stages after "
-     "the first begin, found 2; `stages: auto` chooses the layers"},
+     "stages: expected the one layer with which the stages after the first begin, because 2 devices per "
+     "replica make 2 stages, found 2; `stages: auto` chooses the layers"},
     {pipeline("devices: [cpu:0], stages: @[head]"), "", "",
-     "stages: 1 device per replica makes one stage: expected no layer with which another stage begins, "
-     "found "},
+     "stages: 1 device per replica makes one stage, so no layer begins another stage, but 1 is given"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@[head]]"), "", "",
      "pipeline's stages: expected 'auto' or the names"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @{head: cpu:1}"), "", "",
      "pipeline's stages: expected 'auto' or the names"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is not a layer of the model"},
     {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
-     "", "pipeline: a model of 10 layers cannot be divided into 11 stages"},
+     "", "pipeline: a model in which 10 layers can begin a stage cannot be divided into 11 stages"},
     // Numbers of replicas.
     {"{mirrored: {devices: [cpu:0], replicas: @0}}", "", "",
      "mirrored's replicas: expected a number from 1 to 1024, found '0'"},

@@ -51,11 +51,10 @@ std::vector<DeviceId> devices_of_replicas(const std::vector<DeviceId>& devices,
   if (counts->is_list && (work.processes > given || (work.trains && work.processes < given))) {
     diagnostics.error(
         counts->mark,
-        fmt::format(
-            "replicas: the list is for {} process{}, but {} started; start as many (mpirun -n {}), or "
-            "give one number for all processes",
-            given, given == 1 ? "" : "es",
-            work.processes == 1 ? "1 was" : fmt::format("{} were", work.processes), given));
+        fmt::format("replicas: the list is for {} process{}, but {} started; use `mpirun -n {}`, or give one "
+                    "number for all processes",
+                    given, given == 1 ? "" : "es",
+                    work.processes == 1 ? "1 was" : fmt::format("{} were", work.processes), given));
     return {};
   }
   const size_t process = counts->is_list ? static_cast<size_t>(work.process) : 0;

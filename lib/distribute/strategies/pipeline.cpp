@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "collective/range.h"
 #include "distribute/layer_times.h"
 #include "distribute/strategies/common.h"
@@ -209,16 +210,18 @@ class Pipeline final : public Strategy {
     if (stages == 1) {
       diagnostics.error(
           place_in(written_, {"stages"}),
-          fmt::format("stages: 1 device per replica makes one stage: expected no layer with which another "
-                      "stage begins, found {}; name the devices of all stages in 'devices'",
-                      names));
+          fmt::format(
+              "stages: 1 device per replica makes one stage, so no layer begins another stage, but {} "
+              "given; name the devices of all stages in 'devices'",
+              names == 1 ? "1 is" : fmt::format("{} are", names)));
       return;
     }
     diagnostics.error(
         place_in(written_, {"stages"}),
-        fmt::format("stages: {} devices per replica make {} stages: expected the {} with "
-                    "which the stages after the first begin, found {}; `stages: auto` chooses the layers",
-                    stages, stages, stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
+        fmt::format(
+            "stages: expected the {} with which the stages after the first begin, because {} devices per "
+            "replica make {} stages, found {}; `stages: auto` chooses the layers",
+            stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), stages, stages, names));
   }
 
   /// Returns the bandwidth, in bytes per second, of the slowest link among typical devices of these types.
@@ -275,8 +278,8 @@ class Pipeline final : public Strategy {
     if (cut.outcome == StageCut::Outcome::too_few_layers)
       diagnostics.error(
           place_in(written_, {"devices"}),
-          fmt::format("pipeline: a model of {} layer{} cannot be divided into {} stages", cut.possible_starts,
-                      cut.possible_starts == 1 ? "" : "s", devices.size()));
+          fmt::format("pipeline: a model in which {} can begin a stage cannot be divided into {} stages",
+                      format_plural(cut.possible_starts, "layer"), devices.size()));
     else
       settle_stages(work.graph, cut.stages);
     return std::move(cut.stages);

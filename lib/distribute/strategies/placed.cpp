@@ -85,9 +85,10 @@ class Placed final : public Strategy {
     Places places = said_places(graph, diagnostics);
     if (std::none_of(places.begin(), places.end(), [](const auto& place) { return place.has_value(); }) &&
         options_.layers.items.empty())
-      diagnostics.error(where_,
-                        "placed: no layer has a device: expected patterns (placed: {layers: {\"encoder/*\": "
-                        "cpu:0}}), or layers that have a `device:`");
+      diagnostics.error(
+          where_,
+          "placed: no layer has a device; give patterns, such as `placed: {layers: {\"encoder/*\": "
+          "cpu:0}}`, or give layers a `device:`");
     if (diagnostics.count() != before) return {};
     place_others(graph, places);
     return laid_out(places);

@@ -28,8 +28,8 @@ class ProcessShardedReducer final : public ShardedReducer {
 
   std::string_view where() const override { return "in parts, over the processes"; }
 
-  /// Returns the bytes of a gathered layer, which the replicas share, for the first worker; 0 for other
-  /// workers.
+  /// Returns the bytes of a gathered layer for the first worker, and 0 for the others, because the replicas
+  /// share the layer's memory.
   size_t staging_bytes(const Worker& worker) const override {
     return gathers() && worker.rank() == 0 ? staging_bytes_of_one() : 0;
   }

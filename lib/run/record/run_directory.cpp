@@ -149,7 +149,7 @@ bool RunDirectory::is_run() const {
 void RunDirectory::hold() {
   if (!try_hold())
     throw UserError(fmt::format(
-        "{}: another dtrain process is training in this directory; give another directory: --output",
+        "{}: another dtrain process is training in this directory; give another directory with --output",
         held_->path));
 }
 
@@ -186,7 +186,7 @@ void RunDirectory::reject_foreign_files() {
   constexpr size_t kMostShown = 6;
   throw UserError(
       fmt::format("{}: expected a run directory of dtrain or a directory without a run's files, found {}, "
-                  "which dtrain did not write and a run would replace; give another directory: --output",
+                  "which dtrain did not write and a run would replace; give another directory with --output",
                   path, list_some(in_the_way, kMostShown)));
 }
 
