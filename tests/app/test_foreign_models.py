@@ -87,7 +87,7 @@ class Safetensors(Case):
         self.assertIn("4 of 4 weights from", self.fit_from(safetensors(header, data), more=names))
         header["a.weight"]["shape"] = [12, 16]  # Keras's axis order, unlike PyTorch's
         error = self.fit_from(safetensors(header, data), expect=2, more=names)
-        self.assertIn("'dense/kernel': expected 12x16, found 16x12 ('a/weight')", error)
+        self.assertIn("expected the shape 12x16 for 'dense/kernel', found 16x12 in 'a/weight'", error)
         self.assertIn("has no 'dense/kernel', 'dense/bias'", self.fit_from(safetensors(header, data), expect=2))
 
     def test_exported_weights_are_read_back(self):

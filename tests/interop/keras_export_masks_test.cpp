@@ -86,19 +86,19 @@ TEST_CASE("models that read outputs of attention at padding as data are not expo
   const auto reader = [&](const std::string& layers) {
     const std::string error = export_error(attention + layers);
     const std::string start =
-        "multi_head_attention 'a' cannot be exported to Keras, whose attention has other outputs at "
-        "padding: ";
+        "multi_head_attention 'a' cannot be exported to Keras: at padded positions, Keras's attention has "
+        "other outputs than dtrain's, and ";
     if (error.empty()) return error;
     CHECK(error.starts_with(start));
     return error.substr(std::min(start.size(), error.size()));
   };
-  CHECK(reader("{flatten: {ignore_mask: true}}") == "flatten 'flatten' reads them as data");
+  CHECK(reader("{flatten: {ignore_mask: true}}") == "flatten 'flatten' reads these outputs as data");
   CHECK(reader("{dense: 4}, {global_max_pooling1d: {name: m, ignore_mask: true}}") ==
-        "global_max_pooling1d 'm' reads them as data");
+        "global_max_pooling1d 'm' reads these outputs as data");
   CHECK(reader("{group_normalization: {groups: 2}}") ==
-        "group_normalization 'group_normalization' reads them as data");
-  CHECK(reader("{masking: {}}") == "masking 'masking' reads them as data");
-  // Here, no layer reads the attention's outputs at padding as data.
+        "group_normalization 'group_normalization' reads these outputs as data");
+  CHECK(reader("{masking: {}}") == "masking 'masking' reads these outputs as data");
+  // These layers read only positions that are not padding, or the values at padding stay padding.
   CHECK(reader("global_average_pooling1d").empty());
   CHECK(reader("{dense: 4}, {lstm: {units: 2}}").empty());
   CHECK(reader("{lstm: {units: 2, return_sequences: true}}, {flatten: {ignore_mask: true}}").empty());

@@ -21,7 +21,7 @@ std::string export_error(const std::string& layers) {
 
 TEST_CASE("activations that Keras lacks are refused, also in the layers of bidirectional") {
   const std::string gru = "gru: {units: 3, recurrent_activation: {hard_sigmoid: {slope: 0.2}}}";
-  const std::string lacks = "its recurrent_activation (hard_sigmoid_0.2) does not exist in Keras 3";
+  const std::string lacks = "its recurrent_activation `hard_sigmoid: {slope: 0.2}` does not exist in Keras 3";
   CHECK(export_error("{" + gru + "}") == "gru 'gru': " + lacks);
   CHECK(export_error("{bidirectional: {layer: {" + gru + "}}}") == "bidirectional 'bidirectional': " + lacks);
   CHECK(export_error(

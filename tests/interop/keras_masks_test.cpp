@@ -208,7 +208,7 @@ TEST_CASE("a mask that is an argument of a call may be that of masking") {
   CHECK(build_imported(model, model.model).nodes.back().masks.size() == 1);
   CHECK(test::error_of([&] {
           lstm_after_masking("0.0");
-        }).find("end: is called with a mask that is not the one of its input") != std::string::npos);
+        }).find("end: is called with a mask that is not the mask of its input") != std::string::npos);
 }
 
 TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
@@ -281,7 +281,7 @@ TEST_CASE("another mask than that of the input is a problem") {
   CHECK(error({not_equal, lstm}, false).find("end: is called with a mask that its input does not have") !=
         std::string::npos);
   CHECK(error({called("NotEqual", "not_equal", tensor("x") + ", 1"), lstm})
-            .find("is called with a mask that is not the one of its input") != std::string::npos);
+            .find("is called with a mask that is not the mask of its input") != std::string::npos);
   // Every position is valid.
   const Imported all =
       functional({called("OnesLike", "ones", tensor("embedding"), R"("dtype": "bool")"),

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "interop/keras/import/graph.h"
@@ -213,8 +214,7 @@ TEST_CASE("Keras's optimizers are read, and default options are omitted") {
   CHECK(optimizer_of(R"({"class_name": "SGD", "config": {"learning_rate": {"class_name": "InverseTimeDecay",
     "config": {"initial_learning_rate": 0.25, "decay_steps": 4, "decay_rate": 0.5, "staircase": false}}}})") ==
         "{sgd: {learning_rate: {inverse_time_decay: {initial: 0.25, decay_steps: 4, decay_rate: 0.5, "
-        "staircase: "
-        "false}}}}");
+        "staircase: false}}}}");
 }
 
 TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
@@ -383,10 +383,33 @@ TEST_CASE("an optimizer state that does not fit is omitted or an error") {
   CHECK(short_of.state.slots.empty());
   CHECK(mistake(kOneOutput, adam, "2.2.4",
                 arrays_of({Shape{}, Shape{4, 3}, Shape{4, 3}, Shape{3}, Shape{3}})) ==
-        "the optimizer's momentum of kind/bias: expected 3, found 4x3 ('array')");
+        "the optimizer's momentum of kind/bias: expected 3 floats, found 4x3 floats ('array')");
   std::vector<KerasWeight> arrays = arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}, Shape{3}});
   arrays[0].values = nullptr;
   arrays[0].integer = -3;
   CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
         "the optimizer's number of steps ('array'): expected a number from 0 to 9e15, found -3");
+  arrays[0].integer.reset();
+  CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
+        "the optimizer's number of steps ('array'): expected a number from 0 to 9e15, found a value that is "
+        "not a number");
+  arrays = arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}, Shape{3}});
+  arrays[2].values = nullptr;
+  CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
+        "the optimizer's momentum of kind/bias: expected 3 floats, found 3 values of another type ('array')");
+}
+
+TEST_CASE("arrays in place of Adafactor's number of steps are an error") {
+  const std::string adafactor =
+      R"("loss": "mse", "optimizer_config": {"class_name": "Adafactor", "config": {"learning_rate": 0.5,
+         "relative_step": true, "use_ema": false}})";
+  const Shape scalar{}, rows{4}, columns{3}, kernel{4, 3}, bias{3};
+  for (const int64_t extent : {0, 2}) {
+    const std::vector<KerasWeight> arrays =
+        arrays_of({Shape{extent}, scalar, rows, columns, kernel, scalar, scalar, bias});
+    CHECK(mistake(kOneOutput, adafactor, "3.5.0", arrays) ==
+          fmt::format("the optimizer's number of steps ('array'): expected a number from 0 to 9e15, found an "
+                      "array of shape {}",
+                      extent));
+  }
 }

@@ -38,9 +38,12 @@ OnnxArray attention(const OnnxCall& call) {
   const HeadRows values{call.input(2), keys.heads};
   const int64_t samples = queries.array.shape[0], q = queries.positions(), k = keys.positions();
   if (queries.array.shape.rank() != 3 || queries.heads % keys.heads != 0 || queries.dim() != keys.dim())
-    throw std::logic_error("Attention with inputs other than [batch, positions, heads * dim]");
+    throw std::logic_error(
+        "the check of ONNX models supports Attention only for inputs [batch, positions, heads * dim] with "
+        "equal dim and q_num_heads a multiple of kv_num_heads");
   if (call.has_input(3) && call.input(3).shape != Shape{samples, 1, q, k})
-    throw std::logic_error("Attention with a mask other than [batch, 1, queries, keys]");
+    throw std::logic_error(
+        "the check of ONNX models supports Attention only with a mask [batch, 1, queries, keys]");
   const bool is_causal = call.integer("is_causal", 0) != 0;
   const double scale = 1 / std::sqrt(static_cast<double>(queries.dim()));
   OnnxArray result(Shape{samples, q, queries.heads * values.dim()});

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/formats/protobuf.h"
@@ -245,8 +246,9 @@ class Reader {
       elements *= fits ? extent : 1;
     }
     if (!fits)
-      fail(fmt::format("a shape for '{}'", tensor.name),
-           fmt::format("{} axes with too large extents", tensor.extents.size()));
+      fail(fmt::format("a shape of at most {} axes and {} elements for '{}'", kMostAxes, kMost, tensor.name),
+           tensor.extents.size() > kMostAxes ? fmt::format("{} axes", tensor.extents.size())
+                                             : fmt::format("[{}]", fmt::join(tensor.extents, ", ")));
     return Shape(tensor.extents);
   }
 

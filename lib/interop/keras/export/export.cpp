@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -24,6 +25,14 @@ namespace {
 /// The Keras version whose file format is written.
 constexpr const char* kKerasVersion = "3.8.0";
 
+/// Returns an activation that Keras lacks, named by keras_activation(), as a configuration has it.
+std::string in_configuration(const std::string& name) {
+  constexpr std::string_view kHardSigmoid = "hard_sigmoid_";
+  if (name == "gelu_tanh") return "gelu: {approximate: true}";
+  if (!name.starts_with(kHardSigmoid)) return name;
+  return fmt::format("hard_sigmoid: {{slope: {}}}", name.substr(kHardSigmoid.size()));
+}
+
 /// Throws UserError for activations that Keras lacks: Keras could not load the file. `config`: Keras's config
 /// of the node's layer, or of a layer in its options.
 void check_activations(const GraphNode& node, const Json& config) {
@@ -32,8 +41,8 @@ void check_activations(const GraphNode& node, const Json& config) {
     if (!activation || !activation->is_string()) continue;
     const std::string& name = activation->as_string();
     if (name == "gelu_tanh" || name.find_first_of("0123456789") != std::string::npos)
-      throw UserError(
-          fmt::format("{} '{}': its {} ({}) does not exist in Keras 3", node.kind, node.name, option, name));
+      throw UserError(fmt::format("{} '{}': its {} `{}` does not exist in Keras 3", node.kind, node.name,
+                                  option, in_configuration(name)));
   }
   for (const char* option : {"layer", "backward_layer"})  // layers inside Bidirectional and TimeDistributed
     if (const Json* const layer = value_at(config, option))
@@ -87,8 +96,8 @@ class PaddingOfAttention {
   void refuse(int attention, const GraphNode& reader) const {
     const GraphNode& its = graph_.nodes[static_cast<size_t>(attention)];
     throw UserError(fmt::format(
-        "{} '{}' cannot be exported to Keras, whose attention has other outputs at padding: {} '{}' "
-        "reads them as data",
+        "{} '{}' cannot be exported to Keras: at padded positions, Keras's attention has other outputs than "
+        "dtrain's, and {} '{}' reads these outputs as data",
         its.kind, its.name, reader.kind, reader.name));
   }
 
@@ -106,7 +115,7 @@ void check_masks(const Graph& graph) {
       throw UserError(fmt::format("{} '{}' cannot be exported to Keras, {}", node.kind, node.name, why));
     };
     if (name == "Softmax" || is_softmax_of_positions(node))
-      refuse("whose Softmax applies the mask of its input to the last axis: use `activation: softmax`");
+      refuse("whose Softmax applies the mask of its input to the last axis; use `activation: softmax`");
     if (is_lost && !node.ignores_mask) refuse(fmt::format("whose {} loses the mask of its input", name));
     if (!is_lost && node.ignores_mask) refuse(fmt::format("whose {} does not ignore masks", name));
   }

@@ -156,7 +156,8 @@ class KerasFileReader {
     for (const std::string& name : NamesAttribute(group, path_, heap_).read("weight_names")) {
       reject_links(group, path_, name);
       const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
-      if (!dataset) throw UserError(fmt::format("{}: expected the array '{}', found none", path_, name));
+      if (!dataset)
+        throw UserError(fmt::format("{}: expected the array '{}', found none that can be read", path_, name));
       arrays.push_back(array_of(dataset, name));
     }
     return arrays;

@@ -110,9 +110,11 @@ void OpenKerasFile::open_archive() {
     facts_.training_config = *compiled;
   const ZipEntry* weights = archive.find(kWeightsEntry);
   if (!weights)
-    throw UserError(fmt::format(
-        "{0}: expected its weights in {1}, found {2}; save it in Keras without max_shard_size", path_,
-        kWeightsEntry, archive.find("model.weights.json") ? "weights split over several files" : "none"));
+    throw UserError(
+        fmt::format("{}: expected the model's weights in {}, found {}", path_, kWeightsEntry,
+                    archive.find("model.weights.json")
+                        ? "weights split over several files; save the model in Keras without max_shard_size"
+                        : "no such file in the archive"));
   image_ = archive.read(*weights);
   if (image_.size > 0) file_ = open_image(image_, path_);
   if (!file_)

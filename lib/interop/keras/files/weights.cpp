@@ -37,7 +37,9 @@ void check_is_stored(hid_t dataset, double bytes, const std::string& where) {
   constexpr double kMostTimes = 1032, kSmall = 65536;
   const auto stored = static_cast<double>(H5Dget_storage_size(dataset));
   if (bytes > stored * (is_packed ? kMostTimes : 1) + (is_packed ? kSmall : 0))
-    throw UserError(fmt::format("{}: expected a stored array, found only its shape", where));
+    throw UserError(fmt::format(
+        "{}: expected {:.0f} bytes of numbers, found only {:.0f} stored bytes, which cannot hold the numbers",
+        where, bytes, stored));
   check_chunk_index(dataset, where);
 }
 
@@ -75,7 +77,7 @@ std::shared_ptr<const float[]> in_memory(const Source& source, hid_t dataset, hi
 KerasWeight read_array(const Source& source, hid_t group, const std::string& name, const std::string& where) {
   reject_links(group, where, name);
   const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
-  if (!dataset) throw UserError(fmt::format("{}: expected an array, found none", where));
+  if (!dataset) throw UserError(fmt::format("{}: expected an array that can be read, found none", where));
   const std::string doing = "read " + where;
   const Hdf5Handle type(H5Dget_type(dataset), doing), space(H5Dget_space(dataset), doing);
   reject_foreign_storage(dataset, where);

@@ -72,10 +72,10 @@ KerasImport import_keras(const std::string& path, bool with_training,
     result.training_config = file.facts().training_config;
     result.keras_version = file.facts().keras_version;
     if (model_config.is_null())
-      throw UserError(fmt::format(
-          "{0}: expected a whole model, found only weights; write the model in a configuration that "
-          "loads them (model: {{weights: {{from: {0}}}}})",
-          path));
+      throw UserError(
+          fmt::format("{0}: expected a whole model, found only weights; write the model in a configuration "
+                      "that loads these weights by `model: {{weights: {{from: {0}}}}}`",
+                      path));
     if (!file.image().data) result.mapped = std::make_shared<MappedFile>(path);
     result.weights = read_keras_weights(file, result.mapped);
     kernels.is_flipped = file.facts().backend == "theano";

@@ -71,10 +71,10 @@ class MaskFlow {
                                                  : MaskMeanings::of_creator(call(static_cast<size_t>(mask)));
       const MaskMeaning found = meanings.of(given.mask);
       if (found == expected && found.kind != MaskMeaning::Kind::unknown) continue;
-      problems.push_back(
-          fmt::format("{}: is called with a mask that {}; layers of dtrain read the mask that an Embedding "
-                      "with mask_zero, or Masking, gives to their input",
-                      given.path, mask == kNone ? "its input does not have" : "is not the one of its input"));
+      problems.push_back(fmt::format(
+          "{}: is called with a mask that {}; layers of dtrain read the mask that an Embedding "
+          "with mask_zero, or Masking, gives to their input",
+          given.path, mask == kNone ? "its input does not have" : "is not the mask of its input"));
     }
     return problems;
   }
@@ -152,7 +152,7 @@ class MaskFlow {
         if (other == calls.end() || is_given(i, {value, -1, 0})) continue;
         problems.push_back(
             fmt::format("{}: reads a mask that '{}' removes, and Keras may compute either of them first; "
-                        "call an identical Embedding or Masking for one of them",
+                        "give one of the two calls another, identical Embedding or Masking",
                         call(i).path, call(*other).path));
       }
   }
@@ -271,7 +271,7 @@ class MaskFlow {
     else if (wanted.size() > 1)
       problem(reader, "reads values and keys with different masks");
     else if (!wanted.empty() && rule_of_(reader) == MaskRule::refused)
-      problem(reader, "reads a mask and returns the steps in reverse order (go_backwards)");
+      problem(reader, "reads a mask and, with go_backwards, returns the steps in reverse order");
     return keeps ? given[0] : kNone;
   }
 

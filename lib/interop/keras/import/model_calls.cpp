@@ -65,12 +65,14 @@ class ModelOrder {
   void set_inputs(const std::vector<KerasValue>& inputs) {
     for (size_t i = 0; i < model_.inputs.size(); ++i) {
       const KerasTensor& input = model_.inputs[i];
-      const std::string model = prefix_.empty() ? "the model" : prefix_;
+      const std::string model = prefix_.empty()
+                                    ? "the model"
+                                    : fmt::format("the model '{}'", prefix_.substr(0, prefix_.size() - 1));
       if (i >= inputs.size())
-        throw UserError(fmt::format("{}: it has {} inputs, but its call gives it {}", model,
-                                    model_.inputs.size(), inputs.size()));
+        throw UserError(fmt::format("{} has {} inputs, but a call gives it {}", model, model_.inputs.size(),
+                                    inputs.size()));
       if (!layer(input.layer).is_input())
-        throw UserError(fmt::format("{}: its inputs are not input layers", model));
+        throw UserError(fmt::format("{} has inputs that are not input layers", model));
       values_[static_cast<size_t>(input.layer)][0] = {inputs[i]};
     }
   }

@@ -45,9 +45,29 @@ KerasWeight slot_array(const KerasWeight& array, const Optimizer::Slot& slot, co
                          array.shape.elements() == shape.elements();
   KerasWeight restored = is_kernel ? restored_kernel(*weight.layer, array, kernels) : array;
   if (!restored.values || restored.shape != shape)
-    throw UserError(fmt::format("the optimizer's {} of {}: expected {}, found {} ('{}')", slot.name,
-                                weight.path, shape.str(), restored.shape.str(), array.name));
+    throw UserError(fmt::format("the optimizer's {} of {}: expected {} floats, found {} {} ('{}')", slot.name,
+                                weight.path, shape.str(), restored.shape.str(),
+                                restored.values ? "floats" : "values of another type", array.name));
   return restored;
+}
+
+/// Returns the number of steps that the optimizer has made. Throws UserError if the array is not such a
+/// number.
+int64_t steps_in(const KerasWeight& array) {
+  const auto refuse = [&](const std::string& found) {
+    throw UserError(
+        fmt::format("the optimizer's number of steps ('{}'): expected a number from 0 to 9e15, found {}",
+                    array.name, found));
+  };
+  const bool is_float = array.values && array.shape.elements() == 1;  // Keras 1 stores a float
+  if (!array.integer && !is_float)
+    refuse(array.shape.rank() > 0 ? fmt::format("an array of shape {}", array.shape.str())
+                                  : std::string("a value that is not a number"));
+  constexpr double kMost = 9e15;
+  const double count =
+      array.integer ? static_cast<double>(*array.integer) : static_cast<double>(array.values[0]);
+  if (!(count >= 0 && count <= kMost)) refuse(fmt::format("{}", count));
+  return static_cast<int64_t>(count);
 }
 
 }  // namespace
@@ -83,18 +103,7 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
       !is_whole(last - first, formats, slots.size(), trained.size()))
     return std::nullopt;
   OptimizerState state;
-  if (first > 0) {
-    const KerasWeight& steps = arrays.front();
-    constexpr double kMost = 9e15;
-    const double count = steps.integer  ? static_cast<double>(*steps.integer)
-                         : steps.values ? static_cast<double>(steps.values[0])  // Keras 1 stores a float
-                                        : -1;
-    if (!(count >= 0 && count <= kMost))
-      throw UserError(
-          fmt::format("the optimizer's number of steps ('{}'): expected a number from 0 to 9e15, found {}",
-                      steps.name, count));
-    state.iteration = static_cast<int64_t>(count);
-  }
+  if (first > 0) state.iteration = steps_in(arrays.front());
   const bool by_weight = is_since_2_11 && formats.is_by_weight;
   for (size_t s = 0; s < slots.size(); ++s)
     for (size_t w = 0; w < trained.size(); ++w) {

@@ -56,9 +56,9 @@ class TrainingReader {
     if (optimizer) add("optimizer", read_optimizer(read_keras_object(*optimizer)));
     if (!optimizer) add_problem("the file has no optimizer");
     if (!problems_.empty())
-      throw UserError(
-          fmt::format("dtrain cannot express the file's training (import it without --with-optimizer):\n  {}",
-                      fmt::join(problems_, "\n  ")));
+      throw UserError(fmt::format(
+          "dtrain cannot express the file's training; import the model without --with-optimizer:\n  {}",
+          fmt::join(problems_, "\n  ")));
     for (const char* key : {"metrics", "weighted_metrics"})
       if (const Json* written = value_at(config_, key))
         add(key, import_keras_metrics(*written, outputs_, writer_, left_out_));
@@ -269,7 +269,9 @@ std::vector<KerasOutput> outputs_of(const KerasModel& file_model, const Graph& g
 ImportedTraining import_keras_training(const KerasTrainingFile& file, const ImportedModel& imported,
                                        const Graph& graph) {
   if (file.config.is_null())
-    throw UserError("the file was not compiled: it has no optimizer; import it without --with-optimizer");
+    throw UserError(
+        "the model was not compiled, so the file has no optimizer; import the model without "
+        "--with-optimizer");
   ImportedTraining result;
   TrainingReader reader(file.config, KerasWriter::of(file.keras_major, file.keras_version),
                         outputs_of(file.model, graph));
