@@ -85,10 +85,10 @@ Side load_side(const std::string& given) {
 std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())
-    throw UserError(fmt::format(
-        "{}: the file has other weight names and axis orders than {}; compare a run or a checkpoint with "
-        "it, or a folder written by `dtrain import`",
-        side.path, other.path));
+    throw UserError(
+        fmt::format("{0}: the file has other weight names and axis orders than {1}; compare {1} with a run, "
+                    "a checkpoint or a folder written by `dtrain import` instead",
+                    side.path, other.path));
   auto run = std::make_unique<SavedRun>(load_saved_run(side.path, {}, print_warning));
   side.file = WeightFile::of_model(exported_run(*run, {}).model, other.file.layout());
   return run;
@@ -328,8 +328,7 @@ std::map<int64_t, double> read_step_log(const std::string& path) {
       const Json step = Json::parse(line);
       losses[step.at("step").as_int()] = step.at("loss").as_double();
     } catch (const UserError& error) {
-      throw UserError(fmt::format("{}:{}: expected a line of a step log, found something else: {}", path,
-                                  number, error.what()));
+      throw UserError(fmt::format("{}:{}: this is not a line of a step log: {}", path, number, error.what()));
     }
   }
   return losses;

@@ -71,11 +71,11 @@ void make_new(NewOptions options, const OutputOptions& output) {
     throw UserError(fmt::format("{0}: expected {1}, found a configuration; train with: dtrain fit {0}",
                                 options.data, kDataOfNew));
   if (type == FileType::file && is_tar_archive(options.data))
-    throw UserError(
-        fmt::format("{0}: expected {1}, found a tar archive, which is not "
-                    "supported; write a configuration for a folder of such images, and give its split "
-                    "'train' the reader for archives: {{webdataset: {{files: {0}, resize: crop}}}}",
-                    options.data, kDataOfNew));
+    throw UserError(fmt::format(
+        "{0}: expected {1}, found a tar archive, which `dtrain new` cannot read; unpack some of its "
+        "images to class folders, run `dtrain new` on this folder, and replace the reader of 'train' by "
+        "`webdataset: {{files: {0}, resize: crop}}`",
+        options.data, kDataOfNew));
   if (type == FileType::directory && !options.target.empty())
     throw UserError(fmt::format(
         "--target: names a column of a CSV file, but {} is a folder, whose subfolders are classes or images "

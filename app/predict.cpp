@@ -235,8 +235,10 @@ void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64
 std::optional<TextFormat> text_format_of(const PredictOptions& options, bool reads_json_lines) {
   const std::string ending = std::filesystem::path(options.output_file).extension();
   if (!options.format.empty() && is_array_file(options.output_file))
-    throw UserError(fmt::format("{}: --format is for text, and {} files hold arrays; leave one of them out",
-                                options.output_file, ending));
+    throw UserError(
+        fmt::format("{}: --format is for text files, but {} files hold arrays; leave --format out, or "
+                    "give an --output that ends in .csv or .jsonl",
+                    options.output_file, ending));
   if (options.format == "jsonl" || (options.format.empty() && ending == ".jsonl"))
     return TextFormat::json_lines;
   if (options.format == "csv" || ending == ".csv") return TextFormat::csv;
@@ -248,8 +250,8 @@ std::optional<TextFormat> text_format_of(const PredictOptions& options, bool rea
 void check_picture_options(const PredictOptions& options) {
   const auto refuse = [&](const char* option) {
     throw UserError(
-        fmt::format("{}: {} is for files of numbers, but the files in a folder are images; leave it out, or "
-                    "give a file (.h5, .npy, .csv or .jsonl)",
+        fmt::format("{}: {} is for files of numbers, but the files in a folder are images; leave the option "
+                    "out, or give a file (.h5, .npy, .csv or .jsonl)",
                     options.output_file, option));
   };
   if (!options.outputs.empty()) refuse("--outputs");

@@ -101,7 +101,7 @@ Sweep plan_sweep(const SweepOptions& options) {
                                        [](const VariedKey& key) { return key.key == kSeed; });
   if (varies_seed && options.seeds) throw UserError("expected --seeds or several values of seed, found both");
   if (sets.varied.empty() && !options.seeds)
-    throw UserError("expected something to vary, found nothing: --set KEY=A,B,C or --seeds N");
+    throw UserError("expected a key with several values, found none; give --set KEY=A,B,C or --seeds N");
   Diagnostics diagnostics;
   const ConfigNode written = load_config(options.config, sets.fixed, diagnostics);
   diagnostics.throw_if_errors();

@@ -25,8 +25,8 @@ namespace {
 constexpr std::string_view kNoMemory = "error: out of memory\n";
 /// The number of memory mappings per process is limited, too; GPU drivers and pinned memory need many.
 constexpr std::string_view kNoMapping =
-    "error: out of memory: the system refuses another memory mapping; if memory is free, the limit of "
-    "mappings is reached (cat /proc/sys/vm/max_map_count; raise it with sysctl vm.max_map_count)\n";
+    "error: out of memory: the system refuses another memory mapping; if memory is free, the process has as "
+    "many mappings as /proc/sys/vm/max_map_count allows, which `sysctl vm.max_map_count=N` raises\n";
 
 /// Prints the message and ends the process. Allocates nothing and runs no destructors, because other threads
 /// may be in any state.

@@ -189,7 +189,8 @@ PictureOutput picture_output(const RunConfig& config, size_t index) {
     throw UserError(
         fmt::format("--output: a folder is for images, but the output '{}' has the shape {} "
                     "(expected [height, width, {}]); give a file (.h5, .npy, .csv or .jsonl)",
-                    output.name, shape.str(), has_classes ? "classes" : "1, 3 or 4 channels"));
+                    output.name, shape.str(),
+                    has_classes ? fmt::format("up to {} classes", most) : "1, 3 or 4 channels"));
   if (!has_classes) return output;
   if (const auto bounds = head.loss ? head.loss->target_bounds(spec) : std::nullopt;
       channels == 1 && bounds && std::isfinite(bounds->most))

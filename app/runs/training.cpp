@@ -83,7 +83,8 @@ void run_noted(Trainer& trainer, const RunDirectory& directory, RunRecorder& obs
   }
   const TrainingState& state = trainer.state();
   if (state.stopped)
-    return note_end(Outcome::stopped, state.stop_reason.empty() ? "a callback ended it" : state.stop_reason);
+    return note_end(Outcome::stopped,
+                    state.stop_reason.empty() ? "a callback ended the run" : state.stop_reason);
   const bool done = state.epoch >= trainer.config().train.epochs;
   note_end(done ? Outcome::done : Outcome::out_of_time, done ? "done" : "max_time is over");
 }

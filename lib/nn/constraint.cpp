@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "config/axes.h"
 #include "nn/no_options.h"
@@ -80,8 +81,10 @@ std::string Constraint::mistake_for(const Shape& shape) const {
   if (sorted.empty()) return "expected at least one axis";
   for (size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i] < 0 || sorted[i] >= rank)
-      return fmt::format("expected axes from {} to {}", -rank, rank - 1);
-    if (i > 0 && sorted[i] != sorted[i - 1] + 1) return "expected different axes that follow one another";
+      return fmt::format("expected axes from {} to {}, found [{}]", -rank, rank - 1, fmt::join(axes, ", "));
+    if (i > 0 && sorted[i] != sorted[i - 1] + 1)
+      return fmt::format("expected different axes that follow one another, found [{}]",
+                         fmt::join(axes, ", "));
   }
   return "";
 }

@@ -282,8 +282,8 @@ bool GraphBuilder::infer(GraphNode& node) {
     report_error("activity_regularizer: expected l1, l2 or l1_l2; orthogonal_regularizer is for weights");
   if (node.activity_regularizer && !node.layer->can_penalize_output())
     report_error(
-        "activity_regularizer: Keras has no penalty on the output of this layer; give it to a layer after "
-        "this one, such as `activation: linear`");
+        "activity_regularizer: Keras has no penalty on the output of this layer; give the regularizer to a "
+        "layer after this one, such as `activation: linear`");
   check_shared_shapes(node, report_error);
   pass_masks(node, report_error);
   return diagnostics_.count() == before;

@@ -56,8 +56,10 @@ std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const 
     if (shared && options.is_mapping())
       for (const auto& [key, value] : options.entries())
         diagnostics_.error(
-            key, fmt::format("block '{}' has the parameters of '{}' (shared_with) and cannot have others",
-                             layer.kind.text(), layer.keys.shared_with->text));
+            key,
+            fmt::format(
+                "block '{}' takes the parameters of '{}', because of shared_with, and cannot have others",
+                layer.kind.text(), layer.keys.shared_with->text));
     return shared ? std::optional(shared->parameters) : std::nullopt;
   }
   BlockParameters parameters = blocks_.at(layer.kind.text()).parameters;

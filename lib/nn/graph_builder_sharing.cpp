@@ -44,18 +44,20 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
   } else if (layer.options.is_mapping()) {
     for (const auto& [key, value] : layer.options.entries())
       diagnostics_.error(
-          key, fmt::format("{} '{}' has the options of '{}' (shared_with) and cannot have others", node.kind,
-                           node.name, named.name));
+          key,
+          fmt::format("{} '{}' takes the options of '{}', because of shared_with, and cannot have others",
+                      node.kind, node.name, named.name));
   }
   if (known_[static_cast<size_t>(number)] && owner.parameters.empty())
     diagnostics_.error(name.mark,
                        fmt::format("shared_with: {} '{}' has no weights to share", owner.kind, owner.name));
   if (named.kind == node.kind) {
     if (node.activity_regularizer)
-      diagnostics_.error(node.mark,
-                         fmt::format("{} '{}' has the activity_regularizer of '{}' (shared_with) and "
-                                     "cannot have another",
-                                     node.kind, node.name, named.name));
+      diagnostics_.error(
+          node.mark,
+          fmt::format("{} '{}' takes the activity_regularizer of '{}', because of shared_with, and "
+                      "cannot have another",
+                      node.kind, node.name, named.name));
     node.activity_regularizer = activity_regularizer_of(nodes_, found->second);
   }
   share(owner, number, node.mark, node);
@@ -93,7 +95,7 @@ void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError&
   for (size_t i = 0; i < std::min(node.parameters.size(), owner.parameters.size()); ++i)
     if (node.parameters[i].shape != owner.parameters[i].shape)
       report_error(
-          fmt::format("its {} needs the shape {}, but the one that it shares with '{}' has the shape {}",
+          fmt::format("its {0} needs the shape {1}, but the {0} that it shares with '{2}' has the shape {3}",
                       node.parameters[i].name, node.parameters[i].shape.str(), owner.name,
                       owner.parameters[i].shape.str()));
 }

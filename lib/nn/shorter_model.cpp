@@ -53,7 +53,7 @@ class Shortening {
         fail(i, "masks values that are not an input of the model");
       return;
     }
-    if (its.ignores_mask) fail(i, "treats padding as data (ignore_mask)");
+    if (its.ignores_mask) fail(i, "treats padding as data because of ignore_mask");
     for (const ValueRef input : its.inputs)
       if (is_shorter(input) && whole_.mask_of(input) == ValueRef())
         fail(i, fmt::format("reads '{}', which has no mask of its padding", whole_.value_name(input)));

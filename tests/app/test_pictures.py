@@ -324,8 +324,9 @@ class Pictures(Case):
 
     def test_new_suggests_a_reader_for_an_archive(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)
-        self.assertIn("found a tar archive, which is not supported; write a configuration for a folder of such "
-                      "images, and give its split 'train' the reader for archives: {webdataset: {files: train-00.tar,",
+        self.assertIn("found a tar archive, which `dtrain new` cannot read; unpack some of its images to class folders, "
+                      "run `dtrain new` on this folder, and replace the reader of 'train' by "
+                      "`webdataset: {files: train-00.tar, resize: crop}`",
                       self.dtrain("new", "train-00.tar", expect=2).err)
 
     def test_the_same_folder_for_two_splits_is_a_warning(self):

@@ -307,6 +307,7 @@ TEST_CASE("errors name expected and found shapes") {
   check_error("concatenate: {axis: 0}", {image, image}, "axis 0 does not exist in its input 'img' of 5x5x64");
   check_error("concatenate: {axis: -4}", {image, image},
               "axis -4 does not exist in its input 'img' of 5x5x64");
+  check_error("concatenate", {{"s", {}}, {"t", {}}}, "expected inputs with an axis, found a scalar 's'");
   check_error("reshape: [2, -1]", {row}, "target_shape [2, -1] does not fit its input 'x' of 5 (5 elements)");
   check_error("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit its input");
   check_error("embedding: {input_dim: 2, output_dim: 2}", {row},
@@ -327,6 +328,7 @@ TEST_CASE("dot removes one axis of each input") {
               "expected axes of one size, found 3 in 'a' of 3x5 and 4 in 'b' of 4x5");
   check_error("dot: {axes: 0}", {a, b}, "axis 0 does not exist in its input 'a' of 3x5");
   check_error("dot: {axes: [-1, 3]}", {a, b}, "axis 3 does not exist in its input 'b' of 4x5");
+  check_error("dot: {axes: 1}", {a, {"s", {}}}, "expected inputs with an axis, found a scalar 's'");
   check_error("dot: {axes: -1}", {a, b, b}, "expected 2 inputs, found 3");
   check_error("dot: {axes: [1, 2, 3]}", {a, b}, "dot's axes: expected one number or two");
 }
@@ -397,7 +399,7 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("cropping2d: -1", {image}, "cropping2d's cropping: expected a number from 0 to");
   check_error("cropping2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
   check_error("conv2d_transpose: {filters: 1, kernel_size: 3, strides: 2, output_padding: 2}", {image},
-              "expected less than the strides 2x2, found 2");
+              "expected less than each of the strides 2x2, found 2");
   check_error("batch_normalization: {momentum: 2}", {image}, "a number from 0 to 1");
   check_error("flatten: {data_format: channels_last}", {image}, "unknown key 'data_format'");
 }

@@ -214,7 +214,7 @@ TEST_CASE("metrics report an unsuitable output or target") {
   CHECK(errors("perplexity", output, dense) == "expected a target of int32 scalar, found 't' of float32 4");
   CHECK(errors("cohen_kappa", output, dense) == "");
   CHECK(errors("matthews_correlation", {"y", {1001}}, sparse) ==
-        "supports at most 1000 classes, found 1001 of 'y'");
+        "expected an output of at most 1000 classes, found 1001 classes of 'y'");
   CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 3}", output, sparse) == "");
   CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 4}", output, sparse) ==
         "class_id 4 is not one of the 4 columns of 'y', which are counted from 0");

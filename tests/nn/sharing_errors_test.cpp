@@ -29,14 +29,17 @@ TEST_CASE("sharing weights with an unsuitable layer is an error") {
   CHECK(errors("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
         "m.yaml:5:28: error: shared_with: flatten 'f' has no weights to share");
   CHECK(errors("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
-        "m.yaml:4:29: error: dense 'b' has the options of 'a' (shared_with) and cannot have others\n"
-        "m.yaml:4:39: error: dense 'b' has the options of 'a' (shared_with) and cannot have others");
+        "m.yaml:4:29: error: dense 'b' takes the options of 'a', because of shared_with, and cannot have "
+        "others\n"
+        "m.yaml:4:39: error: dense 'b' takes the options of 'a', because of shared_with, and cannot have "
+        "others");
   CHECK(errors("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
         "m.yaml:4:5: error: dense 'b' shares the weights of 'a', which is trained: set `trainable: "
         "false` there");
-  CHECK(errors("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
-        "m.yaml:5:5: error: dense 'b': its kernel needs the shape 3x4, but the one that it shares with 'a' "
-        "has the shape 4x4");
+  CHECK(
+      errors("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
+      "m.yaml:5:5: error: dense 'b': its kernel needs the shape 3x4, but the kernel that it shares with 'a' "
+      "has the shape 4x4");
   CHECK(errors("  - dense: {shared_with: [a], name: b}\n")
             .starts_with("m.yaml:4:26: error: dense's shared_with: "));
   CHECK(errors("  - dense: {shared_wiht: a, units: 4}\n") ==
@@ -75,8 +78,9 @@ TEST_CASE("a dense layer that cannot have an embedding's weights is an error") {
   CHECK(errors("  - dense: {shared_with: token, name: b}\n  - dense: {shared_with: b, activation: relu}\n") ==
         "m.yaml:5:5: error: dense 'dense': its embedding has vectors of length 3: expected an input whose "
         "last axis has this length, found 'b' of 4x9\n"
-        "m.yaml:5:29: error: dense 'dense' has the options of 'b' (shared_with) and cannot have others");
-  // Only the error of the embedding is reported, because it explains the other errors.
+        "m.yaml:5:29: error: dense 'dense' takes the options of 'b', because of shared_with, and cannot have "
+        "others");
+  // Only the error of the embedding is reported, because it explains the others.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 9, name: token}\n  - dense: {shared_with: token}\n")
             .find('\n') == std::string::npos);
@@ -97,11 +101,12 @@ TEST_CASE("sharing weights with an unsuitable block is an error") {
   CHECK(errors("  - one: {name: itself, shared_with: itself}\n")
             .find("shared_with: 'itself' is not an earlier use of block 'one'") != std::string::npos);
   CHECK(errors("  - one: {shared_with: first, units: 4}\n")
-            .find("block 'one' has the parameters of 'first' (shared_with) and cannot have others") !=
-        std::string::npos);
-  CHECK(errors("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
-            .find("its kernel needs the shape 3x4, but the one that it shares with 'first/a' has the shape "
-                  "4x4") != std::string::npos);
+            .find("block 'one' takes the parameters of 'first', because of shared_with, and cannot have "
+                  "others") != std::string::npos);
+  CHECK(
+      errors("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
+          .find("its kernel needs the shape 3x4, but the kernel that it shares with 'first/a' has the shape "
+                "4x4") != std::string::npos);
   CHECK(errors("  - one: {shared_with: first, trainable: false}\n")
             .find("dense 'one/a' shares the weights of 'first/a', which is trained") != std::string::npos);
 }

@@ -233,7 +233,7 @@ TEST_CASE("models whose batches cannot be cut are errors with their place") {
   fails(mistake_in("[embedding: {input_dim: 9, output_dim: 4}, " + end),
         "6:", "takes the lengths of sequences from a mask of their padding");
   fails(mistake_in("[" + masked + ", flatten: {ignore_mask: true}, dense: {units: 2, activation: softmax}]"),
-        "4:", "flatten 'flatten': treats padding as data (ignore_mask)");
+        "4:", "flatten 'flatten': treats padding as data because of ignore_mask");
   fails(mistake_in("[" + masked + ", group_normalization: {groups: 2}, " + end),
         "4:", "group_normalization 'group_normalization': computes each position from all positions");
   fails(mistake_in("[" + masked + ", prelu, " + end),

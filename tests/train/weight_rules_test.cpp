@@ -238,7 +238,8 @@ TEST_CASE("a layer that shares another's weights has its activity_regularizer") 
   const std::string of_second = "model.layers.2.dense.activity_regularizer={l2: 0.03}";
   CHECK(error_of([&] {
           plan_from(kRules, {of_second, "model.layers.3.dense.activity_regularizer={l2: 0.03}"});
-        }).find("dense 'again' has the activity_regularizer of 'second' (shared_with)") != std::string::npos);
+        }).find("dense 'again' takes the activity_regularizer of 'second', because of shared_with") !=
+        std::string::npos);
 }
 
 TEST_CASE("constraints are the same under every strategy") {

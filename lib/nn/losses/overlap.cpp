@@ -29,7 +29,7 @@ class OverlapLoss final : public Loss {
     if (axes_ == rank || axes_ + 1 == rank) return floats_for(output, report_error);
     report_error(
         fmt::format("expected 'axis' to list all {} axes of a sample of '{}' ({}), counted from 1, or all "
-                    "but the last, which is the axis of classes; found {}",
+                    "but the last, which is the axis of classes; found {} in the list",
                     rank, output.name, output.shape.str(), axes_));
     return std::nullopt;
   }

@@ -26,8 +26,8 @@ class ConfusionMetric : public ScoredMetric<Derived> {
     constexpr int64_t kMost = 1000;
     if (!this->CountedMetric::check(output, target, report_error)) return false;
     if (output.shape.columns() <= kMost) return true;
-    report_error(fmt::format("supports at most {} classes, found {} of '{}'", kMost, output.shape.columns(),
-                             output.name));
+    report_error(fmt::format("expected an output of at most {} classes, found {} classes of '{}'", kMost,
+                             output.shape.columns(), output.name));
     return false;
   }
 

@@ -36,7 +36,7 @@ const Schema<TransposeOptions>& transpose_schema() {
             if (o.output_padding && *o.output_padding >= stride)
               diagnostics.error(
                   *node.find("output_padding"),
-                  fmt::format("conv2d_transpose's output_padding: expected less than the strides {}, "
+                  fmt::format("conv2d_transpose's output_padding: expected less than each of the strides {}, "
                               "found {}",
                               str(o.strides), *o.output_padding));
           });

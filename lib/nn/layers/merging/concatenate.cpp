@@ -67,6 +67,10 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     if (!several_float_inputs(inputs, report_error)) return {};
     const Shape& first = inputs[0].shape;
     const auto rank = static_cast<int64_t>(first.rank());
+    if (rank == 0) {
+      report_error(fmt::format("expected inputs with an axis, found a scalar '{}'", inputs[0].name));
+      return {};
+    }
     if (options_.axis == 0 || options_.axis < -rank || options_.axis > rank) {
       report_error(
           fmt::format("axis {} does not exist in its input '{}' of {}; expected 1 to {} or -{} to -1",

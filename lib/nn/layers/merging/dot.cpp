@@ -192,6 +192,10 @@ class Dot : public LayerWith<DotOptions> {
     for (size_t i = 0; i < 2; ++i) {
       const Shape& own = inputs[i].shape;
       const std::optional<size_t> axis = axis_in(i, own);
+      if (own.rank() == 0) {
+        report_error(fmt::format("expected inputs with an axis, found a scalar '{}'", inputs[i].name));
+        return {};
+      }
       if (!axis) {
         report_error(
             fmt::format("axis {0} does not exist in its input '{1}' of {2}; expected 1 to {3} or -{3} to -1",
