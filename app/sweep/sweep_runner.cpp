@@ -76,7 +76,10 @@ void SweepRunner::check_first() const {
                      available_cores());
   check.wait();
   if (check.exit_code() != kWrong) return;
-  throw UserError(error_in(read_log(folder_.log_path(run))));
+  const std::string error = error_in(read_log(folder_.log_path(run)));
+  if (!error.empty()) throw UserError(error);
+  throw UserError(
+      fmt::format("{0}: the configuration is wrong; `dtrain check {0}` says why", folder_.config_path(run)));
 }
 
 void SweepRunner::train() {

@@ -108,7 +108,7 @@ void GraphBuilder::claim_name(const LayerSpec& layer, const Scope& scope) {
   const Name& name = *layer.keys.name;
   if (!scope.prefix.empty() && name.text.find('/') != std::string::npos)
     misunderstood(name.mark,
-                  fmt::format("the name '{}': names inside a block cannot contain '/'", name.text));
+                  fmt::format("the name '{}' contains '/', which names inside a block cannot", name.text));
   if (scope.values.contains(name.text) || !names_.insert(scope.prefix + name.text).second)
     misunderstood(name.mark, fmt::format("the name '{}' is taken already", name.text));
 }
@@ -139,9 +139,9 @@ ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const
       if (*layer != kUnknown) used_[static_cast<size_t>(layer->node)] = true;
       if (!known) return kUnknown;
       const GraphNode& node = nodes_[static_cast<size_t>(layer->node)];
-      misunderstood(name.mark(),
-                    fmt::format("'{}' is not {}: '{}' has {} output{}", name.text(), what, node.name,
-                                node.readable_outputs(), node.readable_outputs() == 1 ? "" : "s"));
+      misunderstood(name.mark(), fmt::format("'{}' is not {}: '{}' has {} output{}", name.text(), what,
+                                             node.name, node.readable_outputs(),
+                                             node.readable_outputs() == 1 ? "" : "s, numbered from 0"));
       return kUnknown;
     }
     std::vector<std::string> names;

@@ -73,7 +73,7 @@ TEST_CASE("further outputs that do not exist are errors") {
   CHECK(errors("gru: {units: 2, name: g}", "dense: {units: 1, inputs: \"g:1\"}") ==
         "m.yaml:4:31: error: 'g:1' is not defined before this layer: 'g' has 1 output");
   CHECK(errors("gru: {units: 2, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:2\"}") ==
-        "m.yaml:4:31: error: 'g:2' is not defined before this layer: 'g' has 2 outputs");
+        "m.yaml:4:31: error: 'g:2' is not defined before this layer: 'g' has 2 outputs, numbered from 0");
   // The outputs of a layer with an error are unknown.
   CHECK(errors("gru: {units: 0, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:1\"}")
             .find("'g:1'") == std::string::npos);
@@ -190,7 +190,7 @@ TEST_CASE("errors within a block are reported in the block") {
   CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: input}}]}\n", "  - b\n")) ==
         "m.yaml:3:33: error: the name 'input' is taken already");
   CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: a/c}}]}\n", "  - b\n")) ==
-        "m.yaml:3:33: error: the name 'a/c': names inside a block cannot contain '/'");
+        "m.yaml:3:33: error: the name 'a/c' contains '/', which names inside a block cannot");
   CHECK(model_errors(with_blocks("  b: {layers: [flatten]}\n",
                                  "  - dense: {units: 4}\n  - b: {inputs: [x, dense]}\n")) ==
         "m.yaml:6:21: error: block 'b' has one input, found 2");
@@ -300,8 +300,7 @@ TEST_CASE("a layer with errors only in details still has its shape checked") {
         "m.yaml:4:52: error: dense's trainable: expected true or false, found 'maybe'\n"
         "m.yaml:5:21: error: dropout's rate: expected a number of at least 0 and less than 1, found '7'\n"
         "m.yaml:6:5: error: max_pooling2d 'max_pooling2d': expected an input of height x width x channels, "
-        "found "
-        "'dropout' of 4");
+        "found 'dropout' of 4");
   // The misspelt option may change the shape, so there are no follow-up errors about later layers.
   CHECK(model_errors(with_layers("  - conv2d: {filters: 4, kernel_size: 3, stride: 4}\n"
                                  "  - max_pooling2d: {pool_size: 20}\n"

@@ -83,8 +83,9 @@ void time_distributed_to_onnx(OnnxLayer& layer) {
   InnerNode inner = inner_of(layer.node(), layer.input_spec());
   const LayerFormats& formats = formats_of(inner.node.kind);
   if (!formats.onnx)
-    throw UserError(fmt::format("time_distributed '{}' cannot be exported to ONNX yet: its layer is {}",
-                                layer.node().name, inner.node.kind));
+    throw UserError(
+        fmt::format("time_distributed '{}' cannot be exported to ONNX yet, because its layer is {}",
+                    layer.node().name, inner.node.kind));
   const std::string positions = layer.add(
       "Reshape", {layer.input(0, ExportLayout::channels_last), layer.integers(batch_of(inner.input.shape))});
   OnnxLayer own(layer, std::move(inner), positions);
@@ -97,8 +98,9 @@ void time_distributed_to_torch(TorchLayer& layer) {
   InnerNode inner = inner_of(layer.node(), layer.input_spec());
   const LayerFormats& formats = formats_of(inner.node.kind);
   if (!formats.torch)
-    throw UserError(fmt::format("time_distributed '{}' cannot be exported to PyTorch yet: its layer is {}",
-                                layer.node().name, inner.node.kind));
+    throw UserError(
+        fmt::format("time_distributed '{}' cannot be exported to PyTorch yet, because its layer is {}",
+                    layer.node().name, inner.node.kind));
   const std::string positions = layer.add(layer.input(0, ExportLayout::channels_last) + ".flatten(0, 1)");
   const int64_t steps = layer.input_spec().shape[0];
   TorchLayer own(layer, std::move(inner), positions);

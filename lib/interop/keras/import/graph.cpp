@@ -39,8 +39,8 @@ void check_inputs(const ConfigNode& model) {
         shown.push_back(extent.is_null() ? "?" : extent.text());
     std::string example = fmt::format("{}", fmt::join(shown, ","));
     problems += fmt::format(
-        "\n  input '{0}' is [{1}]: add --set 'model.inputs.{0}=[{2}]'", name.text(), example,
-        shown.empty() ? "64" : [&] {
+        "\n  input '{0}' {1}: add --set 'model.inputs.{0}=[{2}]'", name.text(),
+        shown.empty() ? "has no shape" : fmt::format("is [{}]", example), shown.empty() ? "64" : [&] {
           for (std::string& one : shown)
             if (one == "?") one = "224";
           return fmt::format("{}", fmt::join(shown, ","));
