@@ -32,7 +32,7 @@ TEST_CASE("attention and spatial dropout have no penalty on their output") {
   const std::string errors = model_errors(
       "inputs: {x: [3, 4]}\nlayers:\n  - multi_head_attention: {num_heads: 2, activity_regularizer: l2}\n");
   INFO(errors);
-  CHECK(errors.find("give it to a layer after this one") != std::string::npos);
+  CHECK(errors.find("give the regularizer to a layer after this one") != std::string::npos);
   CHECK(model_errors(with_layers("  - spatial_dropout2d: {rate: 0.5, activity_regularizer: l2}\n"))
             .find("spatial_dropout2d 'spatial_dropout2d': activity_regularizer: Keras has no penalty") !=
         std::string::npos);
