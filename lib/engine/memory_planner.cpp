@@ -125,7 +125,7 @@ std::string MemoryPlanner::most_of_it(const MemoryDemand& demand) const {
       continue;
     if (++others == 0) first = node.name;
   }
-  return fmt::format("; {} has most of it, {}, with '{}'{}", demand.largest->device.str(),
+  return fmt::format("; {} needs the most, {}, with '{}'{}", demand.largest->device.str(),
                      format_bytes(demand.largest->total()), first,
                      others == 0 ? "" : fmt::format(" and {} more layer{}", others, others == 1 ? "" : "s"));
 }

@@ -45,7 +45,7 @@ class Memory(Case):
         self.write("config.yaml", DEEP.replace("units: 64", "units: 30000"))
         for stages in ("auto", "[deep_200]"):
             process = self.dtrain("check", "config.yaml", "--set", f"strategy={{pipeline: {{devices: [cpu:0, cpu:1], stages: {stages}}}}}", expect=2)
-            self.assertRegex(process.err, r"but .+ is available \(.+\); cpu:\d has most of it, [\d.]+ TB, with 'deep\S*/dense' and \d+ more layers; "
+            self.assertRegex(process.err, r"but .+ is available \(.+\); cpu:\d needs the most, [\d.]+ TB, with 'deep\S*/dense' and \d+ more layers; "
                                           r"not even one sample fits; `dtrain check --fit` shows strategies that may fit")
 
     def test_the_largest_fitting_batch_is_named(self):
