@@ -64,7 +64,7 @@ class MemoryPlanner {
   HostNeeds host_needs(Plan::Purpose purpose, int64_t batch_size) const;
   std::vector<MemoryDemand> demands(Plan::Purpose purpose, int64_t batch_size);
   /// If replicas have several devices, returns a text about the device that needs most of the memory, such as
-  /// "; cpu:1 has most of it, 1.2 GB, with 'head' and 2 more layers".
+  /// "; cpu:1 needs the most, 1.2 GB, with 'head' and 2 more layers".
   std::string most_of_it(const MemoryDemand& demand) const;
   Executor& executor(int rank, int slot) const {
     return replicas_[static_cast<size_t>(rank)]->executor(slot);
