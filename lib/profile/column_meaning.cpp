@@ -140,7 +140,8 @@ std::string why_no_numbers(const ColumnProfile& column) {
   if (column.kind != ColumnKind::text || column.odd_text.empty()) return "";
   const std::string odd = fmt::format("{} in line {}", quoted_value(column.odd_text), column.odd_line);
   if (!is_most(column.numbers, column))
-    return fmt::format("its numbers have decimal commas ({}), but other columns have decimal points", odd);
+    return fmt::format(
+        "its numbers have decimal commas ({}), but the table also has numbers with decimal points", odd);
   return fmt::format("it has {} and {} ({}{})", format_plural(column.numbers, "number"),
                      format_plural(column.texts, "text"), column.texts > 1 ? "the first is " : "", odd);
 }

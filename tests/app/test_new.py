@@ -181,6 +181,12 @@ class New(NewCase):
         (self.dir / "data.yaml").unlink(missing_ok=True)
         return self.dtrain("new", "data.csv")
 
+    def test_a_column_with_decimal_commas_and_points_is_left_out(self):
+        rows = "".join(f"{'7.5' if i % 20 == 0 else f'{i % 9},{i % 7}'};{i % 11};{'pq'[i % 2]}\n" for i in range(60))
+        self.write("data.csv", "a;b;kind\n" + rows)
+        self.assertIn("'a' is left out: its numbers have decimal commas ('1,1' in line 3), but the table also has numbers "
+                      "with decimal points", self.dtrain("new", "data.csv").err)
+
     def test_a_column_of_numbers_with_a_few_texts_is_left_out(self):
         found = "it has 981 numbers and 1 text ('old' in line 602)"
         err = self.odd(982, row600="old").err
