@@ -15,13 +15,31 @@ namespace dtrain {
 
 namespace {
 
+/// Returns what is wrong with the values of an option, from the parser's message, which begins with the
+/// option.
+std::string explain_values(const std::string& message) {
+  constexpr std::string_view kTwice = ": At Most 1 required but received ",
+                             kConversion = "Could not convert: ";
+  const std::string option = message.substr(0, message.find(": "));
+  if (message.ends_with(" missing")) return fmt::format("{}: expected a value, found none", option);
+  if (const size_t at = message.find(kTwice); at != std::string::npos)
+    return fmt::format("{}: expected at most once, found {} times", option,
+                       message.substr(at + kTwice.size()));
+  if (message.starts_with(kConversion))
+    return fmt::format("{}: expected no value, true or false", message.substr(kConversion.size()));
+  return message;
+}
+
 /// Returns the parser's error message with a suggested option and a pointer to --help.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.front();
-  std::string message = error.what();
+  std::string message = explain_values(error.what());
   const std::vector<std::string> unknown = app.remaining(true);
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !unknown.empty()) {
+  const bool lacks_command = chosen.empty() && error.get_name() == "RequiredError";
+  if (lacks_command) message = "expected a command";
+  if ((error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) || lacks_command) &&
+      !unknown.empty()) {
     std::vector<std::string> options;
     for (const CLI::Option* option : command.get_options())
       for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
