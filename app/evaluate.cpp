@@ -49,8 +49,8 @@ std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& opti
   std::string there;
   for (const char* split : kSplitNames)
     if (dataset.find(split)) there += fmt::format("{}{}", there.empty() ? "" : ", ", split);
-  throw UserError(
-      fmt::format("{}: its dataset has no '{}' split; --split takes one of: {}", options.path, name, there));
+  throw UserError(fmt::format("{}: the run's data set has no '{}' split; --split takes one of: {}",
+                              options.path, name, there));
 }
 
 /// Adds the per-class report to every output that predicts classes.

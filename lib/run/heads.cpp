@@ -362,7 +362,9 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
     if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].value, losses[i], diagnostics);
   }
   if (!config.graph.nodes.empty()) set_masks(config, place_in(train, {"loss"}), diagnostics);
-  check_validation_names(config.total_names, place_in(train, {"loss"}), diagnostics);
+  // With one output, all names but "loss" are those of metrics, which name_problem() has checked.
+  if (config.heads.size() > 1)
+    check_validation_names(config.total_names, place_in(train, {"loss"}), diagnostics);
   if (!resolved.empty())
     heads.losses = outputs.size() > 1 ? ConfigNode::mapping(std::move(resolved)) : resolved[0].second;
   heads.metrics = metrics.resolved;

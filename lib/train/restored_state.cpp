@@ -95,6 +95,8 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
       !(wanted.empty() || same_slots(config.train.optimizer.name, optimizer_of(checkpoint)))) {
     for (const ParameterSlice& slice : engine.layout().slices())
       if (is_trained(engine.layout(), slice)) state.slots_since[slice.path()] = state.step;
+    if (wanted.empty())
+      return "the checkpoint's optimizer state is not used, because this optimizer has no state";
     return "the checkpoint has no state of this optimizer with these options, so the optimizer state starts "
            "with its initial values";
   }

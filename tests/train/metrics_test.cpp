@@ -55,6 +55,8 @@ TEST_CASE("errors in metrics and weights have source locations") {
   says({"train.metrics=[{recall: {name: ''}}]"}, "name: expected a name, found ''");
   says({"train.metrics=[{recall: {name: val_loss}}]"},
        "name: 'val_loss' would be the name of 'loss' over the validation split");
+  CHECK(errors_of({"train.metrics=[{recall: {name: val_loss}}]"}).find("give the output another name") ==
+        std::string::npos);
   says({"train.metrics=[{precision: {thresholds: 0.9}}]"},
        "precision: 'thresholds' requires columns that are yes/no predictions");
   says({"model.layers=[{dense: {units: 1000}}]", "dataset.train.synthetic.target.classes=1000",
