@@ -44,8 +44,9 @@ std::string last_bytes(const std::string& path, int64_t count) {
   return bytes;
 }
 
-/// Returns the bytes of a zip archive that contain its members' names. A long list of members may start
-/// before the last bytes; then the first member's name identifies the archive.
+/// Returns the first 4 KiB of a zip archive, which contain the first member's name, and its last 64 KiB,
+/// which contain the list of members. If the list is longer, the first member's name still identifies the
+/// archive.
 std::string names_in_archive(const std::string& path) {
   constexpr size_t kEnd = 1 << 16;
   return first_bytes(path, 4096) + last_bytes(path, kEnd);

@@ -72,7 +72,7 @@ class PartField final : public SchemaField {
   std::shared_ptr<const SchemaField> field_;
 };
 
-// The most common types are compiled once, in schema.cpp.
+// Fields of the most common types are instantiated once, in schema.cpp.
 extern template class FieldOf<bool>;
 extern template class FieldOf<int64_t>;
 extern template class FieldOf<double>;

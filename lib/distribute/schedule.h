@@ -8,17 +8,17 @@
 
 namespace dtrain {
 
-/// A batch passes through `stages` stages as `microbatches` microbatches, each forward and backward. With
-/// every schedule, each stage runs its backwards in the order of the microbatches, and so sums gradients in
-/// the same order as a single device.
+/// The order of the work on a batch, which passes through `stages` stages as `microbatches` microbatches.
+/// With every schedule, each stage runs the backward passes in the order of the microbatches, and so sums
+/// gradients in the same order as a single device.
 enum class PipelineSchedule {
-  sequential,   // forward and backward of each microbatch before the next one: one stage computes at a time
-  gpipe,        // all forwards, then all backwards (Huang et al., "GPipe", 2019)
-  one_f_one_b,  // 1F1B: each microbatch goes backward as soon as possible (Narayanan et al.,
+  sequential,   // both passes of a microbatch before the next microbatch: one stage computes at a time
+  gpipe,        // all forward passes, then all backward passes (Huang et al., "GPipe", 2019)
+  one_f_one_b,  // 1F1B: each backward pass runs as soon as possible (Narayanan et al.,
                 // "Memory-Efficient Pipeline-Parallel DNN Training", 2021: PipeDream-Flush)
 };
 
-/// One unit of work of a stage: forward or backward of one microbatch through its layers.
+/// One unit of work of a stage: the forward or backward pass of one microbatch through the stage's layers.
 struct StageTask {
   enum class Kind : uint8_t { forward, backward } kind = Kind::forward;
   int microbatch = 0;
@@ -26,7 +26,7 @@ struct StageTask {
 };
 
 /// Returns the tasks of a stage in execution order: each microbatch once forward and once backward.
-/// The GPipe paper reverses the order of backwards, which takes the same time and memory.
+/// The GPipe paper reverses the order of the backward passes, which takes the same time and memory.
 std::vector<StageTask> stage_tasks(PipelineSchedule schedule, int stage, int stages, int microbatches);
 
 /// Returns the maximum number of microbatches whose activations the stage keeps at a time.

@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-/// Passes on a text that comes in parts, up to the first stop text in it: the one that ends first and, of
-/// those, the longest. The result does not depend on how the text is divided. Holds back the end of a part
-/// that may be the beginning of a stop text.
+/// Passes on a text that arrives in parts, up to the first stop text: the stop text that ends first; if
+/// several end at the same place, the longest of them. The result does not depend on how the text is divided.
+/// Holds back the end of a part that may be the beginning of a stop text.
 class StopTexts {
  public:
   /// No text may be empty.

@@ -7,14 +7,14 @@
 
 namespace dtrain {
 
-/// How an image with another aspect ratio is fitted to the requested size.
+/// Ways to fit an image of another aspect ratio to the requested size.
 enum class Resize {
   stretch,  // scales each axis by its own factor
   crop,     // keeps the central part with the requested aspect ratio
   pad,      // keeps the whole image and fills the rest with PictureForm::fill
 };
 
-/// The requested pixels of an image: [height, width, channels] bytes.
+/// The requested form of a decoded image: [height, width, channels] bytes.
 struct PictureForm {
   int64_t height = 0, width = 0;
   int channels = 3;  // 1 (grayscale), 3 (RGB) or 4 (RGB and alpha)

@@ -27,7 +27,8 @@ std::string split_called(const std::string& folder, std::span<const std::string_
 
 namespace {
 
-/// Returns true if a folder has split folders with images but without class folders.
+/// Returns true if all subfolders have names of splits, such as "train" and "val", and at least one of them
+/// is a training folder.
 bool has_flat_splits(const std::string& folder) {
   const std::vector<std::string> names = folders_in(folder);
   const auto is_among = [](const std::string& name, const auto& all) {

@@ -44,7 +44,7 @@ std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds
   if (std::none_of(ends.outputs.begin(), ends.outputs.end(), is_open)) return {};
   std::vector<WantedColumn> targets;
   for (const Head& head : draft.heads) {
-    // A loss takes class indices or floats, independent of the output's width.
+    // Whether a loss takes class indices or floats does not depend on the output's width, here 1.
     const auto target = head.loss
                             ? head.loss->target({"", Shape{1}, DType::float32}, [](const std::string&) {})
                             : std::nullopt;

@@ -48,7 +48,8 @@ CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
   CheckedData checked;
   for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
-    if (!split || is_drawn_from(config.dataset, split, failed)) continue;  // would repeat the same errors
+    // A drawn split would report the errors of its source again.
+    if (!split || is_drawn_from(config.dataset, split, failed)) continue;
     try {
       check_cache(with_cache, name);
       const auto data = open_samples(config, *split, std::string_view(name) == "train");

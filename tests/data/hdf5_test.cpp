@@ -290,8 +290,7 @@ TEST_CASE("inputs for predict may have any format, which their content determine
   const DatasetSpec spec =
       parse(folder, "train: {synthetic: {samples: 1}}\ntransforms: [rescale: {scale: 2}, one_hot: 5]");
   CHECK(read_all(*open_inputs(given(folder / "a.csv"), spec, {pair}, {}), 0) == Values{2, 4, 6, 8});
-  // The HDF5 data may follow a user block, which may start with anything. The user block here is an icon,
-  // which starts like an IDX file.
+  // The HDF5 data may follow a user block with any content; the user block of this file is zeros.
   const hid_t blocked = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_userblock(blocked, 1024);
   const hid_t behind = H5Fcreate((folder / "block.h5").c_str(), H5F_ACC_TRUNC, blocked, H5P_DEFAULT);
@@ -299,6 +298,7 @@ TEST_CASE("inputs for predict may have any format, which their content determine
   H5Fclose(behind);
   H5Pclose(blocked);
   CHECK(read_all(*open_inputs(given(folder / "block.h5"), {}, {pair}, {}), 0) == expected);
+  // An icon also begins with two zero bytes, like an IDX file.
   write_file(folder / "a.ico", std::string("\0\0\1\0\1\0\x10\x10", 8) + std::string(200, 'x'));
   CHECK(contains(error_of([&] {
                    read_all(*open_inputs(given(folder / "a.ico"), {}, {{"x", {4, 4, 3}}}, {}), 0);

@@ -94,8 +94,8 @@ void slow_down_plans(double seconds);
 /// for another device; -1: none.
 void block_graph_launches(int device);
 
-/// Makes this device capture `after` calls and reject the next, like a tool that does not support a call; -1:
-/// no device.
+/// Makes graph captures on this device fail at the call after the first `after` calls, as under a profiler or
+/// compute-sanitizer that does not support capturing this call; -1: no device.
 void reject_capture(int device, size_t after = 0);
 
 /// Sets the version that ncclGetVersion returns (22105 is 2.21.5); 0: the header's version.

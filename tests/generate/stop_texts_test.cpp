@@ -1,4 +1,4 @@
-// Stop texts in texts that come in parts.
+// Finds stop texts in generated text that arrives in parts.
 #include "generate/stop_texts.h"
 
 #include <doctest/doctest.h>

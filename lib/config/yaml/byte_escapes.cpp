@@ -70,7 +70,7 @@ std::string ByteEscapes::restore(std::string scalar) const {
   std::string out;
   std::string_view rest = scalar;
   const std::string page = page_of(stand_ins_);
-  std::string lead;  // the common first byte of all stand-ins
+  std::string lead;  // the first stand-in character in UTF-8; all stand-ins have the same first byte
   append_utf8(lead, stand_ins_ << 8);
   while (!rest.empty()) {
     // The parser did not decode this escape, because it is outside double quotes or after a backslash.

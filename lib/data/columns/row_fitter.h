@@ -14,8 +14,8 @@ struct FitRows {
   const Column* column = nullptr;  // null if nothing can be fitted
   std::span<const int64_t> rows;   // rows of the column; empty for all of [from, to)
   int64_t from = 0, to = 0;
-  /// Whether this is the training split, for which known numbers are computed again if the transforms have
-  /// changed.
+  /// Whether the rows are of the training split. Only then are saved numbers computed again if the transforms
+  /// have changed.
   bool is_training = false;
 
   int64_t size() const { return rows.empty() ? to - from : static_cast<int64_t>(rows.size()); }

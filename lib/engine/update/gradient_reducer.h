@@ -92,7 +92,7 @@ std::unique_ptr<GradientReducer> make_shared_memory_reducer(std::vector<Range> s
 /// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket.
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
                                                    std::span<Worker* const> workers, World& world);
-/// A slot of replicas on CPUs of several processes.
+/// The arguments of make_process_reducer(), for one slot whose replicas run on CPUs of several processes.
 struct ProcessReducerRequest {
   const ParameterLayout& layout;
   int slot = 0;

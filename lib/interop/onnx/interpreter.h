@@ -7,9 +7,10 @@
 
 namespace dtrain {
 
-/// Computes the outputs of a model for a batch of samples. Inputs and outputs are indexed by input and
-/// output; integers are passed as floats. The results of a float16 model are rounded to float16 after each
-/// node. Supports the operators that lib/interop/layers writes; throws std::logic_error for others.
+/// Computes the outputs of a model for a batch of samples. `inputs` and the result have one array for each
+/// input and output of the model, in the model's order; integers are passed as floats. The results of a
+/// float16 model are rounded to float16 after each node. Supports the operators that lib/interop/layers
+/// writes; throws std::logic_error for others.
 std::vector<std::vector<float>> run_onnx(const OnnxModel& model, int64_t samples,
                                          const std::vector<std::vector<float>>& inputs);
 

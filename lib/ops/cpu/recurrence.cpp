@@ -159,8 +159,8 @@ class CpuRecurrence final : public Recurrence {
     std::copy_n(recurrent + 2 * units, units, dst + 2 * units);
   }
 
-  /// Writes the products of `rows` rows of inputs and the kernel to `gates`. A gru's column `inner` becomes
-  /// 0.
+  /// Writes the products of `rows` rows of inputs and the kernel to `gates`. For a gru,
+  /// sets the `units` columns of math::GruGates::inner, which have no product with the inputs, to 0.
   void multiply_inputs(const float* inputs, const void* kernel, int64_t rows, float* gates) {
     const int64_t k = spec_.inputs, units = spec_.units;
     const ConstStridedMatrix a{inputs, k};

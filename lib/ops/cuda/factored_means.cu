@@ -89,8 +89,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// A block replaces the gradients in some rows of a matrix by the direction; each of its warps processes one
-/// row.
+/// Replaces gradients by the update direction (math::factored_direction). A block processes `rows_of_block`
+/// rows of a matrix, and each warp one row at a time.
 __global__ void __launch_bounds__(kThreads)
     factored_direction_kernel(FactoredArguments args, int64_t rows_of_block) {
   if (args.state->gradient.skip) return;

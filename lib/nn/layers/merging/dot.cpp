@@ -127,7 +127,8 @@ class DotRows {
   size_t moved_ = 0, normal_ = 0, inverse_ = 0, gradient_ = 0;  // offsets in scratch memory
 };
 
-/// For each sample, C = A B^T, where A and B are the rows of both inputs. dA = dC B, dB = dC^T A.
+/// A prepared dot layer. For each sample, C = A B^T: the rows of the matrix A are the rows (DotRows) of the
+/// first input, and the rows of B are the rows of the second input. dA = dC B, dB = dC^T A.
 class PreparedDot : public PreparedLayer {
  public:
   PreparedDot(const LayerRequest& request, const std::array<DotAxis, 2>& axes, bool normalizes)

@@ -43,8 +43,8 @@ __device__ double elements_loss(const Loss& of, const ElementArrays<T>& arrays, 
   return sum;
 }
 
-/// Maximum threads per block: with 1024, losses that compute powers would not have enough registers. (For the
-/// 1 in the launch bounds see groups.h.)
+/// Maximum threads per block: with 1024, losses that compute powers would not have enough registers.
+/// ThreadGroup::kMostThreads explains the second argument of __launch_bounds__.
 inline constexpr int kMostElementThreads = 512;
 
 template <int N, class T, class Loss>
