@@ -279,19 +279,21 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
   return text;
 }
 
-std::optional<int64_t> parse_amount(const char* option, const std::string& text) {
+/// `unit`: the plural of the option's unit.
+std::optional<int64_t> parse_amount(const char* option, const std::string& text, const char* unit) {
   if (text.empty()) return std::nullopt;
   const std::optional<uint64_t> bytes = parse_bytes(text);
   if (!bytes || *bytes == 0)
-    throw UserError(fmt::format("{}: expected bytes such as 24GB or 512MiB, found '{}'", option, text));
+    throw UserError(fmt::format("{}: expected a positive number of {}, such as 24GB or 512MiB, found '{}'",
+                                option, unit, text));
   return static_cast<int64_t>(*bytes);
 }
 
 /// Tries strategies for --fit. The configured strategy and data need not work on this machine.
 void try_strategies(const CheckOptions& options) {
-  const MachineRequest request{.bytes = parse_amount("--memory", options.memory),
+  const MachineRequest request{.bytes = parse_amount("--memory", options.memory, "bytes"),
                                .devices = options.devices,
-                               .link = parse_amount("--bandwidth", options.bandwidth)};
+                               .link = parse_amount("--bandwidth", options.bandwidth, "bytes per second")};
   constexpr int64_t kMostDevices = 64;
   if (options.devices.value_or(1) > kMostDevices)
     throw UserError(fmt::format("--devices: expected at most {}, found {}", kMostDevices, *options.devices));

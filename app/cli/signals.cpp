@@ -50,8 +50,8 @@ void acknowledge(int number) {
   pollfd output{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&output, 1, 0) != 1 || !(output.revents & POLLOUT)) return;
   print_note(
-      fmt::format("SIG{}: stopping; another SIGINT or SIGTERM, after one second or later, ends the process "
-                  "at once without saving",
+      fmt::format("SIG{}: stopping; to end the process at once without saving, send SIGINT or SIGTERM again "
+                  "after at least one second",
                   ::sigabbrev_np(number)));
 }
 

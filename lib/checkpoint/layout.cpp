@@ -50,14 +50,17 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
   if (!header.starts_with(kMagic)) refuse("a checkpoint of dtrain", describe_file(path));
   if (header.size() < kHeaderBytes)
     refuse(fmt::format("a header of {} bytes", kHeaderBytes),
-           fmt::format("{}; the file is cut short", header.size()));
+           fmt::format("{} bytes; the file is cut short", header.size()));
   const uint64_t format = field(header, "format", 10);
   if (format < 1 || format > kFormat)
-    refuse(fmt::format("format 1 to {}", kFormat), fmt::format("format {}", format));
+    refuse(fmt::format("format 1 to {}", kFormat),
+           fmt::format("format {}{}", format,
+                       format > kFormat ? "; a later version of dtrain wrote the file" : ""));
   const auto image = file.subspan(kHeaderBytes);
   if (const uint64_t bytes = field(header, "bytes", 10); bytes != image.size())
     refuse(fmt::format("{} bytes after the header", bytes),
-           fmt::format("{}; the file is {}", image.size(), image.size() < bytes ? "cut short" : "too long"));
+           fmt::format("{} bytes; the file is {}", image.size(),
+                       image.size() < bytes ? "cut short" : "too long"));
   const uint64_t hash = checksum({&image, 1});
   if (const uint64_t expected = field(header, "checksum", 16); expected != hash)
     refuse(fmt::format("checksum {:016x}", expected), fmt::format("{:016x}; the file is damaged", hash));

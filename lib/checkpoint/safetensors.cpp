@@ -100,7 +100,9 @@ Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) 
     refuse("two ascending data_offsets", json.at("data_offsets").dump());
   entry.begin = static_cast<uint64_t>(offsets[0].as_int());
   entry.end = static_cast<uint64_t>(offsets[1].as_int());
-  if (entry.end > file.size()) refuse("data within the file", fmt::format("data up to {}", entry.end));
+  if (entry.end > file.size())
+    refuse("data within the file",
+           fmt::format("data up to byte {} after the header, in a file of {} bytes", entry.end, file.size()));
   const auto most = static_cast<int64_t>(entry.end - entry.begin) / bytes;
   if (entry.shape.exceeds(most) ||
       static_cast<uint64_t>(entry.shape.elements() * bytes) != entry.end - entry.begin)
@@ -118,11 +120,12 @@ void check_places(std::vector<Entry> entries, uint64_t data_bytes, const OpenFil
   for (const Entry& entry : entries) {
     if (entry.begin != at)
       file.fail("contiguous arrays",
-                fmt::format("'{}' at {} after data that end at {}", entry.name, entry.begin, at));
+                fmt::format("'{}' at byte {} after data that end at byte {}", entry.name, entry.begin, at));
     at = entry.end;
   }
   if (at != data_bytes)
-    file.fail(fmt::format("arrays of {} bytes, up to the end of the file", data_bytes), std::to_string(at));
+    file.fail(fmt::format("arrays of {} bytes, up to the end of the file", data_bytes),
+              fmt::format("{} bytes", at));
 }
 
 template <class Bits>
@@ -197,7 +200,7 @@ SafetensorsFile SafetensorsFile::load(const std::string& path) {
   OpenFile file(path);
   const uint64_t length = read_little_endian(file.read(0, kLengthBytes));
   if (length > kMostHeader)
-    file.fail(fmt::format("a header of at most {} bytes", kMostHeader), std::to_string(length));
+    file.fail(fmt::format("a header of at most {} bytes", kMostHeader), fmt::format("{} bytes", length));
   const Json header = parse_header(file, length);
   if (!header.is_object()) file.fail("a header with the arrays by name", "something else");
   SafetensorsFile result;

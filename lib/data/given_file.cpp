@@ -99,7 +99,7 @@ std::vector<std::string> find_given_paths(const std::vector<std::string>& names)
 
 GivenFiles open_given_files(const std::vector<std::string>& paths) {
   if (std::count(paths.begin(), paths.end(), kStandardStream) > 1)
-    throw UserError("-: standard input is given twice, but can be read only once");
+    throw UserError("-: standard input is given more than once, but can be read only once");
   GivenFiles files;
   for (const std::string& path : paths) files.emplace_back(path);
   return files;

@@ -94,8 +94,9 @@ class Simulation {
     const size_t done = timeline_.stages[stage].size();
     if (done == tasks_[stage].size()) return;
     const StageTask task = tasks_[stage][done];
-    throw Error(fmt::format("the stages wait for each other: stage {} cannot begin microbatch {} {}", stage,
-                            task.microbatch, task.kind == TaskKind::forward ? "forward" : "backward"));
+    throw Error(
+        fmt::format("the stages wait for each other: stage {} cannot begin the {} pass of microbatch {}",
+                    stage, task.kind == TaskKind::forward ? "forward" : "backward", task.microbatch));
   }
 
   std::span<const std::vector<StageTask>> tasks_;

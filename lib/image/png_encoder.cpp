@@ -17,7 +17,7 @@ std::string encode_png(std::span<const uint8_t> pixels, int64_t height, int64_t 
   std::string file(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');
   png_alloc_size_t bytes = file.size();
   if (png_image_write_to_memory(&image, file.data(), &bytes, 0, pixels.data(), 0, nullptr) == 0)
-    throw Error(fmt::format("cannot encode a PNG of {} x {} pixels ({})", width, height, image.message));
+    throw Error(fmt::format("cannot encode a PNG of {} x {} pixels: {}", width, height, image.message));
   file.resize(bytes);
   return file;
 }

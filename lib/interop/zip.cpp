@@ -168,7 +168,9 @@ void ZipFile::check_entries() const {
     places.emplace_back(entry.header, entry.header + kLocalHeaderBytes + entry.packed_bytes);
     unpacked += std::min(entry.bytes, most + 1);
     if (unpacked > most)
-      refuse(fmt::format("at most {} bytes of unpacked entries, 3 times the file and 64 MiB", most), "more");
+      refuse(fmt::format("at most {} bytes of unpacked entries, which is 3 times the file's size plus 64 MiB",
+                         most),
+             "more");
   }
   std::sort(places.begin(), places.end());
   for (size_t i = 1; i < places.size(); ++i)

@@ -120,10 +120,10 @@ Launch detect_launch(const EnvironmentLookup& environment) {
   std::optional<Launch> launch = launch_of(environment);
   if (!launch || launch->size == 1) return {};
   if (launch->size > 0 && launch->rank >= launch->size)
-    throw UserError(
-        fmt::format("{} started this process as number {} of {}, which is impossible; its environment "
-                    "variables may come from an earlier program",
-                    launch->name(), launch->rank, launch->size));
+    throw UserError(fmt::format(
+        "{} started this process as rank {} of {} processes, whose ranks are 0 to {}; the environment "
+        "variables may come from an earlier program",
+        launch->name(), launch->rank, launch->size, launch->size - 1));
   return *launch;
 }
 

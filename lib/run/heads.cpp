@@ -331,7 +331,8 @@ void set_masks(RunConfig& config, const Mark& mark, Diagnostics& diagnostics) {
     if (head.loss && head.loss->is_of_samples() && head.mask->shape.rank() > 0)
       diagnostics.error(
           mark, fmt::format("the output '{}' has a mask, which marks padding in the inputs, but this loss "
-                            "is computed over whole samples and cannot leave positions out",
+                            "is computed over whole samples and cannot leave positions out; use another "
+                            "loss, or give a layer between the mask and the output `ignore_mask: true`",
                             graph.layer_name(head.output.node)));
   }
 }

@@ -160,10 +160,10 @@ void Trainer::warn_of_monitors(const MetricLookup& metric) {
     const std::optional<MonitoredNumber> number = metric(monitor);
     if (!number || !std::isnan(number->value) || !warned_.insert("nan " + monitor).second) continue;
     observer_.on_warning(fmt::format(
-        "the monitored '{}' is nan in epoch {}: either it is undefined for these samples, as an "
+        "the monitored '{0}' is nan in epoch {1}: either it is undefined for these samples, as an "
         "auc is for samples of one class, or the model's outputs are not finite; such an epoch is "
-        "never the best, and epochs before its first value that is a number do not count as epochs "
-        "without improvement",
+        "never the best, and no epoch counts as an epoch without improvement until '{0}' is a number for the "
+        "first time",
         monitor, state_.epoch + 1));
   }
 }

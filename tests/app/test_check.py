@@ -211,7 +211,8 @@ class Fit(Case):
 
     def test_invalid_options_are_errors(self):
         for arguments, message in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),
-                                   (["--fit", "--memory", "24gigs"], "--memory: expected bytes such as 24GB"),
+                                   (["--fit", "--memory", "24gigs"], "--memory: expected a positive number of bytes, such as 24GB"),
+                                   (["--fit", "--bandwidth", "0"], "expected a positive number of bytes per second, such as"),
                                    (["--fit", "--devices", "65"], "at most 64"), (["--fit", "--devices", "0"], "from 1 up")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("check", "wide.yaml", *arguments, expect=2).err)

@@ -83,8 +83,8 @@ class Data(Case):
         self.fit("--set", cache, config=CONFIG, output="same")
         self.write("h.csv", rows(90))
         refused = self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other", expect=2).err
-        self.assertIn("cc.train: another run uses this cache file for another data set (it has 'file: g.csv', this one "
-                      "'file: h.csv')", refused)
+        self.assertIn("cc.train: another run uses this cache file for a data set with 'file: g.csv' instead of "
+                      "'file: h.csv'", refused)
         process.kill()
         process.communicate()
         self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # the cache is no longer in use

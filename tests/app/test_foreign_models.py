@@ -108,7 +108,7 @@ class Safetensors(Case):
         damaged = {
             "each key once": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
             "contiguous arrays": safetensors({"a": good, "b": good}, bytes(4)),
-            "'b' at 8 after data that end at 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
+            "'b' at byte 8 after data that end at byte 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
             "arrays of 8 bytes, up to the end of the file": safetensors({"a": good}, bytes(8)),
             "data within the file": safetensors({"a": {**good, "data_offsets": [0, 4000]}}, bytes(4)),
             "the bytes of shape 3 and dtype F32": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),

@@ -115,7 +115,7 @@ TEST_CASE("several files form one data set in their order") {
   CHECK(data->sample_id(4) == "4");
   CHECK(contains(error_of([&] { find_given_paths({folder / "c-*"}); }),
                  "expected files that match this pattern"));
-  CHECK(contains(error_of([&] { open_given_files({"-", "-"}); }), "standard input is given twice"));
+  CHECK(contains(error_of([&] { open_given_files({"-", "-"}); }), "standard input is given more than once"));
 }
 
 }  // namespace dtrain::test

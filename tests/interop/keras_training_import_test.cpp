@@ -381,22 +381,24 @@ TEST_CASE("an optimizer state that does not fit is omitted or an error") {
   CHECK(short_of.left_out.back() ==
         "the optimizer's state: the file has 4 arrays, but adam needs another number for 2 weights");
   CHECK(short_of.state.slots.empty());
-  CHECK(mistake(kOneOutput, adam, "2.2.4",
-                arrays_of({Shape{}, Shape{4, 3}, Shape{4, 3}, Shape{3}, Shape{3}})) ==
-        "the optimizer's momentum of kind/bias: expected 3 floats, found 4x3 floats ('array')");
+  CHECK(
+      mistake(kOneOutput, adam, "2.2.4",
+              arrays_of({Shape{}, Shape{4, 3}, Shape{4, 3}, Shape{3}, Shape{3}})) ==
+      "the optimizer's 'momentum' of 'kind/bias': expected 3 floats, found 4x3 floats in the array 'array'");
   std::vector<KerasWeight> arrays = arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}, Shape{3}});
   arrays[0].values = nullptr;
   arrays[0].integer = -3;
   CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
-        "the optimizer's number of steps ('array'): expected a number from 0 to 9e15, found -3");
+        "the optimizer's number of steps 'array': expected a number from 0 to 9e15, found -3");
   arrays[0].integer.reset();
   CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
-        "the optimizer's number of steps ('array'): expected a number from 0 to 9e15, found a value that is "
+        "the optimizer's number of steps 'array': expected a number from 0 to 9e15, found a value that is "
         "not a number");
   arrays = arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}, Shape{3}});
   arrays[2].values = nullptr;
   CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
-        "the optimizer's momentum of kind/bias: expected 3 floats, found 3 values of another type ('array')");
+        "the optimizer's 'momentum' of 'kind/bias': expected 3 floats, found 3 values of another type in the "
+        "array 'array'");
 }
 
 TEST_CASE("arrays in place of Adafactor's number of steps are an error") {
@@ -408,7 +410,7 @@ TEST_CASE("arrays in place of Adafactor's number of steps are an error") {
     const std::vector<KerasWeight> arrays =
         arrays_of({Shape{extent}, scalar, rows, columns, kernel, scalar, scalar, bias});
     CHECK(mistake(kOneOutput, adafactor, "3.5.0", arrays) ==
-          fmt::format("the optimizer's number of steps ('array'): expected a number from 0 to 9e15, found an "
+          fmt::format("the optimizer's number of steps 'array': expected a number from 0 to 9e15, found an "
                       "array of shape {}",
                       extent));
   }

@@ -103,8 +103,8 @@ TEST_CASE("one process, and the shell of a job, have no launcher") {
 TEST_CASE("impossible variables are errors") {
   CHECK_THROWS_WITH_AS(detect({{"PMI_SIZE", "two"}}),
                        doctest::Contains("the environment variable PMI_SIZE is 'two'"), UserError);
-  CHECK_THROWS_WITH_AS(detect({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}), doctest::Contains("number 2 of 2"),
-                       UserError);
+  CHECK_THROWS_WITH_AS(detect({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}),
+                       doctest::Contains("rank 2 of 2 processes, whose ranks are 0 to 1"), UserError);
 }
 
 TEST_CASE("versions of MPI libraries are shortened") {

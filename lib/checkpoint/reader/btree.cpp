@@ -30,8 +30,8 @@ class Tree {
     header.expect(static_cast<uint8_t>(kind), "the kind");
     node_bytes_ = header.number(4);
     if (const uint64_t found = header.number(2); found != record_bytes(kind))
-      refuse("HDF5: a B-tree", fmt::format("records of {} bytes", record_bytes(kind)),
-             fmt::format("{}", found));
+      refuse("an HDF5 B-tree", fmt::format("records of {} bytes", record_bytes(kind)),
+             fmt::format("{} bytes", found));
     const size_t levels = header.number(2);
     header.skip(2);  // split and merge percentages
     const uint64_t root = header.address();
@@ -54,10 +54,11 @@ class Tree {
   void settle_widths(size_t levels) {
     const size_t size = record_bytes(kind_);
     const auto reject_size = [&] {
-      refuse("HDF5: a B-tree", "nodes of a valid size", fmt::format("{}", node_bytes_));
+      refuse("an HDF5 B-tree", "nodes of a valid size", fmt::format("{} bytes", node_bytes_));
     };
     if (levels > kMostLevels)
-      refuse("HDF5: a B-tree", fmt::format("at most {} levels", kMostLevels), fmt::format("{}", levels));
+      refuse("an HDF5 B-tree", fmt::format("at most {} levels", kMostLevels),
+             fmt::format("{} levels", levels));
     if (node_bytes_ < kNodeFrame + size || node_bytes_ > image_.size()) reject_size();
     const uint64_t in_leaf = (node_bytes_ - kNodeFrame) / size;
     levels_.push_back({in_leaf, in_leaf, 0});
@@ -80,8 +81,8 @@ class Tree {
     node.expect(0, "version");
     node.expect(static_cast<uint8_t>(kind_), "the kind");
     if (count > of.most_records)
-      refuse("HDF5: a B-tree", fmt::format("at most {} records in a node", of.most_records),
-             fmt::format("{}", count));
+      refuse("an HDF5 B-tree", fmt::format("at most {} records in a node", of.most_records),
+             fmt::format("{} records", count));
     for (uint64_t i = 0; i < count; ++i) records.push_back(node.take(record_bytes(kind_)));
     if (level == 0) return;
     for (uint64_t i = 0; i <= count; ++i) {

@@ -11,7 +11,7 @@
 namespace dtrain {
 
 namespace {
-constexpr std::string_view kHeap = "HDF5: a heap";
+constexpr std::string_view kHeap = "an HDF5 heap";
 constexpr size_t kHeapHeaderBytes = 146;
 constexpr size_t kIndirectPrefix = 13;  // signature, version, heap address; the block's offset follows
 }  // namespace
@@ -35,10 +35,12 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
   rows_ = header.number(2);
   constexpr uint64_t kMostBytes = uint64_t{1} << 32;
   const auto is_size = [](uint64_t bytes) { return std::has_single_bit(bytes) && bytes <= kMostBytes; };
-  if (!std::has_single_bit(width_) || !is_size(start_) || !is_size(most_direct_) || offset_bits == 0 ||
-      offset_bits > 64 || most_managed == 0)
+  if (offset_bits == 0 || offset_bits > 64 || most_managed == 0)
+    refuse(kHeap, "offsets of 1 to 64 bits and objects of at least 1 byte",
+           fmt::format("offsets of {} bits and objects of at most {} bytes", offset_bits, most_managed));
+  if (!std::has_single_bit(width_) || !is_size(start_) || !is_size(most_direct_))
     refuse(kHeap, "rows of blocks of a valid size",
-           fmt::format("{} blocks from {} to {} bytes", width_, start_, most_direct_));
+           fmt::format("{} blocks per row, of {} to {} bytes", width_, start_, most_direct_));
   offset_bytes_ = (offset_bits + 7) / 8;
   length_bytes_ = std::min(bytes_for(most_direct_), bytes_for(most_managed));
 }
@@ -58,7 +60,8 @@ std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) 
   uint64_t block = root_, bytes = start_, rows = rows_;
   while (rows > 0) {
     const uint64_t row = row_of(offset);
-    if (row >= rows) refuse(kHeap, fmt::format("{} rows", rows), fmt::format("an object in row {}", row));
+    if (row >= rows)
+      refuse(kHeap, fmt::format("{} rows", rows), fmt::format("an object in row {}, counted from 0", row));
     bytes = block_bytes(row);
     offset -= start_of(row);
     const uint64_t entry = row * width_ + offset / bytes;
@@ -70,7 +73,8 @@ std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) 
     rows = bytes <= most_direct_ ? 0 : row_of(bytes);
   }
   if (offset > bytes || size > bytes - offset || block > image_.size())
-    refuse(kHeap, "an object within its block", fmt::format("{} bytes at {} of {}", size, offset, bytes));
+    refuse(kHeap, fmt::format("an object within its block of {} bytes", bytes),
+           fmt::format("{} bytes at byte {}", size, offset));
   return image_.read(block + offset, size);
 }
 

@@ -1,5 +1,7 @@
 #include "checkpoint/reader/object_header.h"
 
+#include <fmt/format.h>
+
 namespace dtrain {
 
 namespace {
@@ -25,7 +27,9 @@ ObjectHeader::ObjectHeader(Image& image, uint64_t address) {
   for (size_t i = 0; i < continuations_.size(); ++i) {
     const auto [where, length] = continuations_[i];
     Cursor part(image.read_block(kContinued, where, length), "an object header's continuation");
-    if (part.left() < kChecksum) refuse("HDF5: an object header", "room for a checksum", "none");
+    if (part.left() < kChecksum)
+      refuse("an HDF5 object header", fmt::format("a continuation with a checksum of {} bytes", kChecksum),
+             fmt::format("{} bytes", part.left()));
     read_messages(Cursor(part.take(part.left() - kChecksum), "an object header's continuation"));
   }
 }
@@ -39,8 +43,7 @@ void ObjectHeader::read_messages(Cursor part) {
     if (has_creation_order_) part.skip(2);
     const auto data = part.take(size);
     if (kind == MessageKind::nothing) continue;
-    if (flags & kShared)
-      refuse("HDF5: an object header", "messages stored in the header", "a shared message");
+    if (flags & kShared) refuse("an HDF5 object header", "messages stored in the header", "a shared message");
     if (kind != MessageKind::continuation) {
       messages_.push_back({kind, data});
       continue;

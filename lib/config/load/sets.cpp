@@ -61,8 +61,11 @@ class Assignment {
     std::vector<ConfigNode> items = node.items();
     size_t index = 0;
     if (parse_number(keys_[level], index) != std::errc() || index >= items.size()) {
-      fail(fmt::format("'{}' is a list of length {}; expected an index from 0, found '{}'", path(level),
-                       items.size(), keys_[level]));
+      const std::string what = items.empty()
+                                   ? "an empty list; expected no index"
+                                   : fmt::format("a list of length {}; expected an index from 0 to {}",
+                                                 items.size(), items.size() - 1);
+      fail(fmt::format("'{}' is {}, found '{}'", path(level), what, keys_[level]));
       return node;
     }
     items[index] = descend(items[index], level + 1);

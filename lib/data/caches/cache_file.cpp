@@ -182,8 +182,8 @@ void reject_other_data(const std::string& path, const CacheKey& key, IsRejected 
   if (source == key.source) return;
   const auto [theirs, ours] = first_difference(source, key.source);
   throw UserError(
-      fmt::format("{}: another run uses this cache file for another data set (it has '{}', this one '{}'); "
-                  "give each data set its own path (dataset.cache)",
+      fmt::format("{}: another run uses this cache file for a data set with '{}' instead of '{}'; give each "
+                  "data set its own path in dataset.cache",
                   path, theirs, ours));
 }
 

@@ -146,7 +146,7 @@ class TarWalk {
     if (type == 'L' || type == 'x')
       read_extension(type, at + kTarBlock, content);
     else if (type == 'S')
-      fail(at, "a file without holes", "a sparse file of GNU tar");
+      fail(at, "a file without holes", "a sparse file of GNU tar; create the archive without --sparse");
     else if (type != 'K' && type != 'g')
       add(header, {"", at, at + kTarBlock, content, is_file}, type, members);
     const int64_t next = at + kTarBlock + content;
@@ -193,7 +193,8 @@ class TarWalk {
 
   void take_record(int64_t at, std::string_view key, std::string_view value) {
     if (key == "path") name_ = until_zero(value);
-    if (key.starts_with("GNU.sparse.")) fail(at, "a file without holes", "a sparse file of GNU tar");
+    if (key.starts_with("GNU.sparse."))
+      fail(at, "a file without holes", "a sparse file of GNU tar; create the archive without --sparse");
     if (key != "size") return;
     int64_t size = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);

@@ -254,17 +254,17 @@ class Reader {
 
   std::vector<float> values_of(const Tensor& tensor, const OnnxInitializer& array) {
     const auto elements = static_cast<size_t>(array.shape.elements());
-    const auto check = [&](size_t found, size_t wanted) {
+    const auto check = [&](size_t found, size_t wanted, const char* unit) {
       if (found != wanted)
-        fail(fmt::format("{} bytes or numbers for '{}' {}", wanted, array.name, array.shape.str()),
-             std::to_string(found));
+        fail(fmt::format("{} {} for '{}' of shape {}", wanted, unit, array.name, array.shape.str()),
+             fmt::format("{} {}", found, unit));
     };
     if (!tensor.floats.empty() || !tensor.doubles.empty() || !tensor.integers.empty()) {
       const bool is_float = array.type == "float32", is_double = array.type == "float64";
       check(is_float    ? tensor.floats.size()
             : is_double ? tensor.doubles.size()
                         : tensor.integers.size(),
-            elements);
+            elements, "numbers");
       if (is_float) return tensor.floats;
       std::vector<float> values(tensor.doubles.begin(), tensor.doubles.end());
       for (const uint64_t bits : tensor.integers) values.push_back(decode(array.type, bits));
@@ -272,7 +272,7 @@ class Reader {
     }
     const std::string_view raw = tensor.is_external ? external(tensor) : tensor.raw;
     const auto bytes = static_cast<size_t>(kTypes[tensor.type].bytes);
-    check(raw.size(), elements * bytes);
+    check(raw.size(), elements * bytes, "bytes");
     std::vector<float> values(elements);
     if (array.type == "float32") std::memcpy(values.data(), raw.data(), raw.size());
     for (size_t i = 0; array.type != "float32" && i < elements; ++i)

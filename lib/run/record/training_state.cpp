@@ -39,10 +39,13 @@ std::vector<double> sums_from(const Json& json) {
   sums.resize(static_cast<size_t>(count));
   for (const Json& run : json.at("runs").items()) {
     const std::vector<Json>& values = run.items();
-    const int64_t first = values.empty() ? -1 : values[0].as_int();
-    if (first < 0 || first > count || static_cast<int64_t>(values.size()) - 1 > count - first)
-      throw UserError(fmt::format("'sums' has {} numbers from index {} on, but 'count' is {}",
-                                  std::max<size_t>(values.size(), 1) - 1, first, count));
+    if (values.empty())
+      throw UserError("'sums': expected lists of an index and numbers in 'runs', found an empty list");
+    const int64_t first = values[0].as_int(), numbers = static_cast<int64_t>(values.size()) - 1;
+    if (first < 0 || first > count || numbers > count - first)
+      throw UserError(fmt::format(
+          "'sums': expected indices from 0 and below {} ('count'), found {} numbers from index {} on", count,
+          numbers, first));
     for (size_t i = 1; i < values.size(); ++i)
       sums[static_cast<size_t>(first) + i - 1] = values[i].as_double();
   }

@@ -230,7 +230,8 @@ Schema<CsvOptions> make_csv_schema() {
         if (options.labels && (options.target || !options.targets.empty()))
           diagnostics.error(node, "give either 'labels' (any number for a sample) or a target, not both");
         if (!options.columns.empty() && !options.inputs.empty())
-          diagnostics.error(node, "give either 'columns' (of one input) or 'inputs' (several, by name)");
+          diagnostics.error(node,
+                            "give either 'columns' (of one input) or 'inputs' (several, by name), not both");
         if (!options.columns.empty() && !options.drop.empty())
           diagnostics.error(node, "give either 'columns' (to read) or 'drop' (to ignore), not both");
       });

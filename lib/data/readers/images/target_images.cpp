@@ -139,8 +139,9 @@ PictureRow target_row(const TargetImages& options, const PictureForm& image, con
                     "{}; give 'classes' if the images are masks",
                     target.str(), kinds));
   if (row.form.height > kMostArrayElements / row.form.width / row.form.channels)
-    request.fail(fmt::format("target_images: expected at most {} bytes per image, found {} x {} x {}",
-                             kMostArrayElements, row.form.height, row.form.width, row.form.channels));
+    request.fail(
+        fmt::format("target_images: expected at most {} bytes per image, found {} x {} pixels of {} bytes",
+                    kMostArrayElements, row.form.height, row.form.width, row.form.channels));
   return row;
 }
 

@@ -45,9 +45,10 @@ KerasWeight slot_array(const KerasWeight& array, const Optimizer::Slot& slot, co
                          array.shape.elements() == shape.elements();
   KerasWeight restored = is_kernel ? restored_kernel(*weight.layer, array, kernels) : array;
   if (!restored.values || restored.shape != shape)
-    throw UserError(fmt::format("the optimizer's {} of {}: expected {} floats, found {} {} ('{}')", slot.name,
-                                weight.path, shape.str(), restored.shape.str(),
-                                restored.values ? "floats" : "values of another type", array.name));
+    throw UserError(
+        fmt::format("the optimizer's '{}' of '{}': expected {} floats, found {} {} in the array '{}'",
+                    slot.name, weight.path, shape.str(), restored.shape.str(),
+                    restored.values ? "floats" : "values of another type", array.name));
   return restored;
 }
 
@@ -56,7 +57,7 @@ KerasWeight slot_array(const KerasWeight& array, const Optimizer::Slot& slot, co
 int64_t steps_in(const KerasWeight& array) {
   const auto refuse = [&](const std::string& found) {
     throw UserError(
-        fmt::format("the optimizer's number of steps ('{}'): expected a number from 0 to 9e15, found {}",
+        fmt::format("the optimizer's number of steps '{}': expected a number from 0 to 9e15, found {}",
                     array.name, found));
   };
   const bool is_float = array.values && array.shape.elements() == 1;  // Keras 1 stores a float

@@ -80,14 +80,14 @@ void deal(const KerasModelLayer& outer, const KerasWeightGroup& group, const Par
         const bool is_trained = layer->trainable && !parameter.moving_average;
         if (is_trained != trained) continue;
         if (next == group.weights.size())
-          throw UserError(fmt::format("the weights of '{}': found {}, expected more for the layer '{}'",
+          throw UserError(fmt::format("'{}' has {} arrays of weights, which are too few for its layer '{}'",
                                       outer.name, group.weights.size(), layer->name));
         found[layer].push_back(&group.weights[next++]);
       }
     }
   if (next != group.weights.size())
     throw UserError(
-        fmt::format("the weights of '{}': expected {}, found {}", outer.name, next, group.weights.size()));
+        fmt::format("'{}': expected {} arrays of weights, found {}", outer.name, next, group.weights.size()));
 }
 
 Found find_in_layers(const KerasModel& model, const Parameters& parameters, const KerasWeights& weights) {
