@@ -58,7 +58,7 @@ std::vector<Prompt> read_prompts(const GenerateCommandOptions& options) {
   std::vector<Prompt> prompts;
   for (const std::string& text : options.prompts) prompts.push_back({"--prompt", text});
   if (std::count(options.prompt_files.begin(), options.prompt_files.end(), kStandardStream) > 1)
-    throw UserError("--prompt-file: standard input (-) is given twice, but can be read only once");
+    throw UserError("--prompt-file: standard input (-) is given more than once, but can be read only once");
   for (const std::string& name : options.prompt_files)
     prompts.push_back({name == kStandardStream ? "standard input" : name, read_prompt_file(name)});
   for (const Prompt& prompt : prompts)

@@ -25,7 +25,7 @@ namespace dtrain {
 
 namespace {
 
-/// Adds a line to run.jsonl. A failure is only a warning.
+/// Adds a line to run.jsonl. Warns if the line cannot be written.
 void note_event(const RunDirectory& directory, const Json& event, Observer& observer) {
   try {
     directory.append_event(event);

@@ -9,7 +9,7 @@ namespace dtrain {
 
 /// A process that runs this program with other arguments. It has no standard input or output; standard error
 /// goes to a file. The child leads a new process group, so that Ctrl-C in a terminal reaches only the parent.
-/// It receives SIGTERM if the thread that started it ends. Its threads run on the given cores.
+/// The child receives SIGTERM if the thread that started it ends, and its threads run on the given cores.
 class ChildProcess {
  public:
   /// Throws Error if the process cannot be started.

@@ -40,7 +40,7 @@ class Json {
   /// Returns nullptr if this is not an object or lacks the key.
   const Json* find(std::string_view key) const;
 
-  /// How to treat a repeated key in an object: use the last value, or let parse() throw.
+  /// The treatment of a repeated key in an object: its last value counts, or parse() throws.
   enum class RepeatedKeys { last, error };
   /// Parses a whole document by the grammar of RFC 8259, with nesting to 100 levels. Throws UserError, with
   /// the offset of the mistake, for any other text and for a number that float64 cannot hold.

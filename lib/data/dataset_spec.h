@@ -22,7 +22,7 @@ const Registry<Cache>& registry<Cache>();
 
 inline constexpr std::array<const char*, 3> kSplitNames{"train", "validation", "test"};
 
-/// How samples are put into batches.
+/// Options for the composition of batches.
 struct BatchOptions {
   // Whether batches consist of sequences of similar lengths, and are cut to their longest sequence
   // (batch_order.h).
@@ -82,7 +82,7 @@ std::vector<std::string> data_files(const DatasetSpec& spec);
 /// Throws UserError if the cache could not store the samples of a split; does not open the split.
 void check_cache(const DatasetSpec& spec, const std::string& split);
 
-/// How delimited text is read. The run's own reader decides options that are not set.
+/// Options for reading delimited text. The run's own reader decides options that are not set.
 struct TextOptions {
   std::optional<bool> header;
   std::optional<char> delimiter;

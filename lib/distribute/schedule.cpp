@@ -13,7 +13,7 @@ namespace {
 
 using TaskKind = StageTask::Kind;
 
-/// Returns the number of forwards that a stage runs before its first backward.
+/// Returns the number of forward passes that a stage runs before its first backward pass.
 int count_ahead(PipelineSchedule schedule, int stage, int stages, int microbatches) {
   switch (schedule) {
     case PipelineSchedule::sequential:

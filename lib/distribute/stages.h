@@ -11,7 +11,8 @@ namespace dtrain {
 /// The properties of a node that matter for a cut. Nodes follow their inputs, and each stage is a contiguous
 /// run of nodes.
 struct StageNode {
-  /// Whether it is a model input, which has no layer and no cost and is on the stage of its first reader.
+  /// Whether the node is a model input, which has no layer and no cost and is on the stage of its first
+  /// reader.
   bool is_input = false;
   bool stays = false;      // whether the node must be on the stage of the previous node
   int parameters_of = -1;  // the node whose parameters this node shares; -1: none

@@ -56,7 +56,7 @@ class StepBuffers {
   Worker& worker_;
   size_t count_, factors_;
   Buffer totals_, host_numbers_, host_totals_;
-  // These are empty without factors. device_factors_ has the factors and then a 0, the offset of the
+  // Empty without factors. device_factors_ has the factors and then a 0, the offset of the
   // operation that scales them. host_factors_ has two such arrays, one for each turn.
   Buffer loss_scales_, device_factors_, host_factors_;
   std::array<std::unique_ptr<Event>, 2> done_;

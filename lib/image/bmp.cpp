@@ -49,7 +49,7 @@ class BmpRows final : public PictureRows {
     const uint64_t end = first_pixel_ + static_cast<uint64_t>(row_bytes_) * static_cast<uint64_t>(height);
     if (end > file_bytes)
       throw UserError(
-          fmt::format("expected a BMP of {} bytes, as its header says, found {}", end, file_bytes));
+          fmt::format("expected a BMP of {} bytes, as its header says, found {} bytes", end, file_bytes));
   }
 
   void start(int, double) override {

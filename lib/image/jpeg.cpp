@@ -128,7 +128,7 @@ class JpegRows final : public PictureRows {
   void guarded(Call call) {
     if (setjmp(errors_.jump) != 0)
       throw UserError(fmt::format(
-          "expected a JPEG that can be decoded, found a damaged or unsupported one ({})", errors_.message));
+          "expected a JPEG that can be decoded, found a damaged or unsupported one: {}", errors_.message));
     call();
   }
 

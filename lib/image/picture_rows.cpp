@@ -56,8 +56,8 @@ void PictureRows::set_full_size(int64_t width, int64_t height, size_t file_bytes
   if (width < 1 || height < 1)
     throw UserError(fmt::format("expected at least one pixel, found {} x {} pixels", width, height));
   if (width > kMostPixels / height)
-    throw UserError(
-        fmt::format("expected an image of at most {} pixels, found {} x {}", kMostPixels, width, height));
+    throw UserError(fmt::format("expected an image of at most {} pixels, found {} x {} pixels", kMostPixels,
+                                width, height));
   if (width * height / most_pixels_a_byte > static_cast<int64_t>(file_bytes))
     throw UserError(
         fmt::format("expected {} x {} pixels as in the header, found only {} bytes, which cannot hold them",

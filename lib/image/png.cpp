@@ -118,7 +118,7 @@ class PngRows final : public PictureRows {
   template <class Call>
   void guarded(Call call) {
     if (setjmp(state_.jump) != 0)
-      throw UserError(fmt::format("expected an intact PNG, found a damaged one ({})", state_.message));
+      throw UserError(fmt::format("expected an intact PNG, found a damaged one: {}", state_.message));
     call();
   }
 

@@ -137,7 +137,7 @@ ZipEntry ZipFile::read_entry(Cursor& cursor) const {
   entry.is_deflated = method == kDeflated;
   if (!entry.is_deflated && entry.bytes != entry.packed_bytes)
     refuse(fmt::format("{} bytes of the stored entry '{}'", entry.bytes, entry.name),
-           fmt::format("{}", entry.packed_bytes));
+           fmt::format("{} bytes", entry.packed_bytes));
   return entry;
 }
 
@@ -161,7 +161,7 @@ void ZipFile::check_entries() const {
   uint64_t unpacked = 0;
   for (const ZipEntry& entry : entries_) {
     if (!names.insert(entry.name).second)
-      refuse("entries of different names", fmt::format("'{}' twice", entry.name));
+      refuse("entries with different names", fmt::format("two called '{}'", entry.name));
     if (entry.header > file_bytes_ || entry.packed_bytes > file_bytes_ - entry.header)
       refuse(fmt::format("entries within the file's {} bytes", file_bytes_),
              fmt::format("'{}' of {} bytes at byte {}", entry.name, entry.packed_bytes, entry.header));

@@ -219,9 +219,10 @@ class Layer {
   /// inputs.
   virtual bool is_by_position() const { return mask_rule() == MaskRule::passed; }
   /// Returns the layer that computes one position of the output, for models that run position by position.
-  /// Its inputs are one position of each input of this layer, and the positions (int32 scalars). It stores
-  /// the data of earlier positions that it needs. Returns null if outputs depend on later positions, or if
-  /// the layer itself can be used (is_by_position()). `inputs`: the inputs of this layer for whole sequences.
+  /// The step layer's inputs are one position of each input of this layer, and the positions (int32
+  /// scalars). The step layer stores the data of earlier positions that it needs. Returns null if outputs
+  /// depend on later positions, or if the layer itself can be used (is_by_position()). `inputs`: the inputs
+  /// of this layer for whole sequences.
   virtual std::shared_ptr<const Layer> step_layer(std::span<const TensorSpec> /*inputs*/) const {
     return nullptr;
   }

@@ -1,4 +1,4 @@
-// How this process was started, as the environment variables of launchers describe it.
+// The launch of this process, as the environment variables of launchers describe it.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,8 @@ struct Launch {
   int local_rank = 0;  // rank among the processes of this machine
   /// The implementations whose processes can find each other under this launcher, the most likely one first.
   std::vector<MpiFamily> families;
-  /// How srun passes addresses between processes: "pmix", "pmi2", or "" for neither. "" for other launchers.
+  /// The way in which srun passes addresses between processes: "pmix", "pmi2", or "" for neither. "" for
+  /// other launchers.
   std::string slurm_plugin;
 
   /// Returns "mpirun of Open MPI", "mpiexec of MPICH", "srun --mpi=pmix", ...

@@ -112,7 +112,7 @@ const Interface& interface_of(const std::string& path) {
       if (file.starts_with(name)) return interface;
   throw UserError(
       fmt::format("DTRAIN_MPI_LIBRARY is '{}', but this is not a file name of an MPI library that dtrain "
-                  "knows (libmpi.so.40, libmpi.so.12, libmpich.so.12, libmpi_abi.so.1)",
+                  "knows (libmpi.so.40, libmpi.so.12, libmpich.so.12, libmpi_abi.so.1, libmpi_abi.so.0)",
                   path));
 }
 

@@ -160,7 +160,7 @@ NewConfig prose_config(const NewOptions& options) {
   const auto bytes = static_cast<int64_t>(file.text().size());
   constexpr int64_t kFewestWindows = 20;
   if (bytes < kFewestWindows * kContext + 1)
-    throw UserError(fmt::format("{}: expected at least {} of text for a language model, found {}",
+    throw UserError(fmt::format("{}: expected at least {} of text for a language model, found {} bytes",
                                 options.data, format_plural(kFewestWindows * kContext + 1, "byte"),
                                 format_count(bytes)));
   NewConfig config;

@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-/// How two columns depend on each other, ignoring missing values.
+/// The dependence of two columns on each other, ignoring missing values.
 struct ColumnRelation {
   bool determines = false;     // equal values in the first column imply equal values in the second
   bool is_determined = false;  // equal values in the second column imply equal values in the first

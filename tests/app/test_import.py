@@ -429,7 +429,7 @@ class Refusals(Import):
         with zipfile.ZipFile(twice, "a") as archive, self.assertWarns(UserWarning):
             archive.writestr("config.json", "{}")
         (self.dir / "twice.keras").write_bytes(twice.getvalue())
-        self.assertIn("'config.json' twice", self.refused("twice.keras"))
+        self.assertIn("two called 'config.json'", self.refused("twice.keras"))
         offset = whole.index(b"PK\x01\x02")  # both directory entries point to the first member
         second = whole.index(b"PK\x01\x02", offset + 4)
         overlapping = bytearray(whole)

@@ -213,7 +213,7 @@ TEST_CASE_FIXTURE(Shapes, "a mask must have the size of its image and keep its v
   write_bytes(folder / "masks/5.png", png_of(shapes(5, 12, 11)));
   const std::string message = error(kPairs);
   CHECK(contains(message, "masks/2.png: expected a mask of 10 x 12 pixels, the size of its image"));
-  CHECK(contains(message, "found 10 x 9; 1 more cannot be used as masks"));
+  CHECK(contains(message, "found 10 x 9 pixels; 1 more cannot be used as masks"));
   write_bytes(folder / "masks/2.png", jpeg_of(times(shapes(2), 100)));
   write_bytes(folder / "masks/5.png", png_of(shapes(5)));
   CHECK(contains(error(kPairs), "masks/2.png: expected a mask as PNG, found a JPEG, which changes"));

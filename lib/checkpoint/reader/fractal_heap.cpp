@@ -20,7 +20,7 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
   Cursor header(image.read_block("FRHP", address, kHeapHeaderBytes), "a heap's header");
   header.expect(0, "version");
   id_bytes_ = header.number(2);
-  if (header.number(2) != 0) refuse(kHeap, "no filters", "some");
+  if (header.number(2) != 0) refuse(kHeap, "objects without filters", "objects with filters");
   header.skip(1);  // flags: whether blocks have checksums, whether identifiers wrapped around
   const uint64_t most_managed = header.number(4);
   header.skip(8);  // identifier of the next huge object

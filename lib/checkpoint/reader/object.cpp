@@ -50,7 +50,7 @@ Shape read_shape(ByteSpan dataspace, uint64_t most_elements, const std::string& 
   const size_t rank = cursor.byte();
   cursor.skip(1);  // flags: whether maximum extents follow
   if (cursor.byte() > 1) refuse(path, "a shape", "a null dataspace");
-  if (rank > kMostAxes) refuse(path, fmt::format("at most {} axes", kMostAxes), fmt::format("{}", rank));
+  if (rank > kMostAxes) refuse(path, fmt::format("at most {} axes", kMostAxes), fmt::format("{} axes", rank));
   std::vector<int64_t> extents;
   uint64_t elements = 1;
   for (size_t axis = 0; axis < rank; ++axis) {
@@ -181,7 +181,7 @@ ContiguousArray read_dataset(Image& image, uint64_t address, const std::string& 
   if (version < 3 || version > 4 || kind != kContiguous)
     refuse(path, "a contiguous dataset", kind == kVirtual ? "a virtual one" : "another layout");
   if (header.find(MessageKind::external_files)) refuse(path, "data in this file", "external storage");
-  if (header.find(MessageKind::filters)) refuse(path, "no filters", "some");
+  if (header.find(MessageKind::filters)) refuse(path, "an array without filters", "an array with filters");
   ContiguousArray dataset{read_shape(space->data, image.size(), path), read_dtype(type->data, path), {}};
   const uint64_t bytes = static_cast<uint64_t>(dataset.shape.elements()) * bytes_of(dataset.dtype);
   if (bytes == 0) return dataset;

@@ -1,4 +1,4 @@
-// How the texts of one table column become numbers, if they are not plain numbers or categories.
+// The conversion of a table column's texts to numbers, if they are not plain numbers or categories.
 #pragma once
 
 #include <optional>
@@ -34,8 +34,8 @@ struct DateForm {
   bool operator==(const DateForm&) const = default;
 };
 
-/// How one column is read. The facts of the training file keep it for each column that is not read the
-/// default way.
+/// Options for reading one column. The facts of the training file contain them for each column that is not
+/// read the default way.
 struct ColumnReading {
   bool amount = false;           // numbers with a currency, a percent sign or thousands separators
   std::vector<DatePart> dates;   // features made from a date column; empty for other columns

@@ -14,7 +14,8 @@ struct ListedFile {
   std::string path;  // relative to the folder
   int64_t bytes = 0;
   int64_t written_ns = 0;  // time of the last change of the content
-  /// Why the file cannot be read, worded for messages ("expected ..., found ..."); empty if it can be read.
+  /// The reason why the file cannot be read, worded for messages ("expected ..., found ..."); empty if it can
+  /// be read.
   std::string problem;
   /// Inode, and time of the last status change. Both detect a file that was rewritten and whose modification
   /// time was then set back.

@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// How the pixels of a mask name classes. Written as `numbers`, or as a list of gray levels (0 to 255) and
-/// colors ("#rrggbb").
+/// The classes that the pixels of a mask name. Written as `numbers`, or as a list of gray levels (0 to 255)
+/// and colors ("#rrggbb").
 struct MaskClasses {
   static constexpr size_t kMost = 256;  // class numbers are bytes
 

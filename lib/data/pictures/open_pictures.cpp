@@ -59,8 +59,8 @@ void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
           fmt::format("{}: expected a mask as {}, found a JPEG, which changes pixel values", name, formats);
     else if (image.height != mask.height || image.width != mask.width)
       problem =
-          fmt::format("{}: expected a mask of {} x {} pixels, the size of its image {}, found {} x {}", name,
-                      image.width, image.height, set.pictures->name(number), mask.width, mask.height);
+          fmt::format("{}: expected a mask of {} x {} pixels, the size of its image {}, found {} x {} pixels",
+                      name, image.width, image.height, set.pictures->name(number), mask.width, mask.height);
   });
   const auto is_problem = [](const std::string& text) { return !text.empty(); };
   const auto first = std::find_if(problems.begin(), problems.end(), is_problem);
@@ -110,8 +110,9 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
   form.channels = static_cast<int>(options.channels ? *options.channels : shape.rank() == 2 ? 1 : shape[2]);
   form.resize = options.resize;
   if (form.height > kMostArrayElements / form.width / form.channels)
-    throw UserError(fmt::format("images: expected at most {} bytes per image, found {} x {} x {}",
-                                kMostArrayElements, form.height, form.width, form.channels));
+    throw UserError(
+        fmt::format("images: expected at most {} bytes per image, found {} x {} pixels of {} bytes",
+                    kMostArrayElements, form.height, form.width, form.channels));
   return form;
 }
 

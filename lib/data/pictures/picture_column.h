@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-/// How an image becomes a row of a column.
+/// The conversion of an image to a row of a column.
 struct PictureRow {
   PictureForm form;
   /// The classes of a mask, whose row has class numbers; nullopt for other images.

@@ -23,7 +23,7 @@ inline const EnumNames<OnError> names_of<OnError> = {{OnError::error, "error"}, 
 /// The meaning of a target image's pixels: colours, or the numbers of classes.
 enum class TargetPicture { colours, classes };
 
-/// How to read images. The model's input determines the size and the channels if they are not set.
+/// Options for reading images. The model's input determines the size and the channels if they are not set.
 struct PictureOptions {
   std::optional<Size2> size;
   Resize resize = Resize::stretch;

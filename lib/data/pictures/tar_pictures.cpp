@@ -134,7 +134,8 @@ class ArchiveListing {
                                   "'target' to the extension of the targets' files",
                                   key_, target_, fmt::join(endings_, ", ")));
     if (label_->bytes > kMost)
-      fail(*label_, fmt::format("expected a class of at most {} bytes, found {}", kMost, label_->bytes));
+      fail(*label_,
+           fmt::format("expected a class of at most {} bytes, found {} bytes", kMost, label_->bytes));
     std::string text(static_cast<size_t>(label_->bytes), '\0');
     file_->read(label_->offset, text.data(), text.size());
     text = without_blanks(text);

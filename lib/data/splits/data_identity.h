@@ -1,4 +1,4 @@
-// Identifies the samples of a split, independent of where the files are.
+// Identifies the samples of a split, independently of where the files are.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Updates parameters from gradients, independent of the memory that holds them.
+// Updates parameters from gradients, independently of the memory that holds them.
 #pragma once
 
 #include <array>

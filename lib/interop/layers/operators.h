@@ -21,7 +21,7 @@ void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool 
 std::string onnx_row_maxima(OnnxLayer& layer, const std::string& x);
 
 /// Returns the sums of the squares of the rows of `x`, along its last axis, which remains with extent 1.
-/// It uses ReduceSum, because ReduceMean and ReduceL2 take their axes in different ways in different opsets.
+/// Uses ReduceSum, because ReduceMean and ReduceL2 take their axes in different ways in different opsets.
 std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x);
 
 /// Returns the rows of `x`, along its last axis, divided by their Euclidean norms, or by `epsilon` if a norm

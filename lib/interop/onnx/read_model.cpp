@@ -316,7 +316,7 @@ class Reader {
     const size_t offset = number("offset", 0), length = number("length", all.size() - offset);
     if (length > all.size() - offset)
       fail(fmt::format("{} bytes of '{}' in {}", length, tensor.name, name),
-           std::to_string(all.size() - offset));
+           fmt::format("{} bytes", all.size() - offset));
     return all.substr(offset, length);
   }
 

@@ -56,7 +56,7 @@ class CpuAttention final : public Attention {
   /// Returns the number of floats of a contiguous array of queries.
   int64_t query_floats() const { return spec_.batch * spec_.queries * spec_.heads * spec_.key_dim; }
 
-  /// Calls body(index, work memory of the thread) for all indices, on all threads.
+  /// Calls body(index, work memory of the thread) for all indices, which are divided among the threads.
   template <class Body>
   void each_part(int64_t parts, void* scratch, Body&& body) {
     const auto threads = static_cast<int>(std::min<int64_t>(ops_.threads(), parts));

@@ -101,7 +101,7 @@ class CpuRecurrence final : public Recurrence {
                                std::max<int64_t>(1, spec_.steps));
   }
 
-  /// Calls body(block, rows) for every block, on all threads.
+  /// Calls body(block, rows) for every block; the blocks are divided among the threads.
   template <class Body>
   void each_block(Body&& body) {
     failed_ = false;

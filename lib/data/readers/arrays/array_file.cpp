@@ -122,9 +122,9 @@ std::shared_ptr<const Column> open_array_file(const std::string& path, const Par
   if (stream.is_packed()) return decode_stream(stream, header);
   const int64_t expected = stream.offset() + header.shape.elements() * header.type.bytes;
   if (stream.file()->size() != expected)
-    throw UserError(fmt::format("{}: expected {} bytes (a header of {} and an array of {} {}), found {}",
-                                path, expected, stream.offset(), header.shape.str(), header.type.name(),
-                                stream.file()->size()));
+    throw UserError(fmt::format(
+        "{}: expected {} bytes (a header of {} and an array of {} {}), found {} bytes", path, expected,
+        stream.offset(), header.shape.str(), header.type.name(), stream.file()->size()));
   return rows_in_file(stream.file(), path, header, stream.offset());
 }
 

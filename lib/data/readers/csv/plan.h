@@ -24,7 +24,7 @@ struct CsvFormat {
   CsvNotation notation = {};
 };
 
-/// How the texts of one field become numbers: as indices into a table of texts.
+/// The conversion of one field's texts to numbers: indices into a table of texts.
 struct CsvCategory {
   /// The known table, or null for all values in the file, sorted (by number if all are numbers).
   std::optional<std::vector<std::string>> values;
@@ -44,7 +44,7 @@ struct CsvElement {
   std::optional<double> gap;  // value stored for a missing value; unset if a missing value is an error
 };
 
-/// How the texts of one field become ids of tokens.
+/// The conversion of one field's texts to ids of tokens.
 struct CsvTokens {
   TokenOptions options;
   std::shared_ptr<const Tokenizer> tokenizer;  // null if read_csv() must learn it from the file

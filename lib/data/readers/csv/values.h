@@ -18,7 +18,7 @@ bool is_csv_missing_name(std::string_view text);
 /// Returns true if a text is neither a number (nan and inf count as numbers) nor a gap.
 bool is_csv_name(std::string_view text);
 
-/// How a file writes its numbers and its missing values.
+/// The notation of numbers and missing values in a file.
 struct CsvNotation {
   char decimal = '.';
   std::optional<char> thousands;

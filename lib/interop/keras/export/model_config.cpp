@@ -29,7 +29,7 @@ Json input_config(const GraphNode& node, const std::string& name, KerasForm form
 }
 
 /// Returns the config of a layer. Its dtype is always float32, the type of weights and checkpoints,
-/// independent of the run's precision and of Keras's default.
+/// independently of the run's precision and of Keras's default.
 Json layer_config(const Graph& graph, int number, const std::string& name) {
   const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
   const KerasLayerConfig keras = keras_config_of(node.layer);

@@ -64,8 +64,9 @@ class ArrayLister {
     checked(H5Gget_info(group, &info), "list the arrays of " + path_);
     links_ += static_cast<int64_t>(std::min<hsize_t>(info.nlinks, kMostLinks));
     if (depth > kMostDepth || links_ > kMostLinks)
-      throw UserError(fmt::format("{}: expected at most {} groups and arrays, in {} levels, found more",
-                                  path_, kMostLinks, kMostDepth));
+      throw UserError(
+          fmt::format("{}: expected at most {} groups and arrays, in at most {} levels, found more", path_,
+                      kMostLinks, kMostDepth));
     for (hsize_t i = 0; i < info.nlinks; ++i) {
       const std::string name = name_of_link(group, i);
       reject_links(group, path_, name);

@@ -70,7 +70,7 @@ class ModelParser {
     if (const Json* trainable = value_at(layer.config, "trainable"); trainable && trainable->is_bool())
       layer.trainable = trainable->as_bool();
     if (!numbers_.emplace(layer.name, static_cast<int>(result_.layers.size())).second)
-      refuse("layers of different names", fmt::format("two of the name '{}'", layer.name));
+      refuse("layers with different names", fmt::format("two called '{}'", layer.name));
     if (is_model_class(layer.class_name) || value_at(layer.config, "layers"))
       layer.model = std::make_shared<const KerasModel>(
           ModelParser(fmt::format("{}/{}", where_, layer.name)).parse(written));

@@ -194,8 +194,9 @@ class VarsReader {
     const std::vector<std::string> names = names_of_links(group, file_.path());
     links_ += names.size();
     if (depth > kMostDepth || links_ > kMostLinks)
-      throw UserError(fmt::format("{}: expected at most {} groups and arrays, in {} levels, found more",
-                                  file_.path(), kMostLinks, kMostDepth));
+      throw UserError(
+          fmt::format("{}: expected at most {} groups and arrays, in at most {} levels, found more",
+                      file_.path(), kMostLinks, kMostDepth));
     for (const std::string& name : names) {
       reject_links(group, file_.path(), name);
       const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), "open " + path + name);

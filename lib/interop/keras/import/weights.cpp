@@ -221,8 +221,8 @@ std::map<std::string, KerasWeight> match_weights(const KerasModel& file_model, c
       if (parameter.name == "alpha" && imported.moved_channels.contains(layer))
         array = with_channels_last(array);
       if (!array.values || array.shape != parameter.shape)
-        problems.push_back(fmt::format("{}/{}: expected {} floats, found {} {} ('{}')", name, parameter.name,
-                                       parameter.shape.str(), array.shape.str(),
+        problems.push_back(fmt::format("{}/{}: expected {} floats, found {} {} in the array '{}'", name,
+                                       parameter.name, parameter.shape.str(), array.shape.str(),
                                        array.values ? "floats" : "values of another type", array.name));
       matched.emplace(name + "/" + parameter.name, std::move(array));
     }
