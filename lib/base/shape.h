@@ -11,7 +11,7 @@ namespace dtrain {
 /// Maximum number of elements of one array: many oneDNN and cuDNN kernels use 32-bit indices.
 inline constexpr int64_t kMostArrayElements = INT32_MAX;
 
-/// A small value type. Layers' shapes exclude the batch axis; an empty shape is a scalar (one element).
+/// The extents of an array. Layers' shapes exclude the batch axis; an empty shape is a scalar (one element).
 class Shape {
  public:
   Shape() = default;

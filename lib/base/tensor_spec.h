@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// `shape` is the shape of one sample, without the batch axis.
+/// The name, shape and type of a tensor. `shape` is the shape of one sample, without the batch axis.
 struct TensorSpec {
   std::string name;
   Shape shape;

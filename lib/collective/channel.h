@@ -6,7 +6,8 @@
 
 namespace dtrain {
 
-/// Arrays arrive in the order in which they are sent. Each end is used by the thread of its slot.
+/// A channel from one slot to another. Arrays arrive in the order in which they are sent. Each end is used by
+/// the thread of its slot.
 class Channel {
  public:
   virtual ~Channel() = default;

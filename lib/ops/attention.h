@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// Query i of a sample has position first_query + i, and key j has position j. Head h of the queries uses
-/// head h / (heads / kv_heads) of the keys and values.
+/// The sizes and options of attention. Query i of a sample has position first_query + i, and key j has
+/// position j. Head h of the queries uses head h / (heads / kv_heads) of the keys and values.
 struct AttentionSpec {
   int64_t batch = 0, queries = 0, keys = 0;
   int64_t heads = 1, kv_heads = 1;  ///< kv_heads divides heads

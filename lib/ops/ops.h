@@ -171,8 +171,8 @@ class Reorder {
   virtual void run(const void* src, void* dst) = 0;
 };
 
-/// Normalises each of `rows` rows of `columns` elements by the row's own mean and biased variance, then
-/// scales it by gamma and adds beta.
+/// Arguments of layer normalization, which normalises each of `rows` rows of `columns` elements by the row's
+/// own mean and biased variance, then scales the row by gamma and adds beta.
 struct LayerNormalizationArguments {
   const void* src;
   const float *gamma, *beta;  ///< [columns]; null: 1 and 0
@@ -192,8 +192,8 @@ struct LayerNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
-/// Multiplies each of `rows` rows of `columns` elements by the inverse of its norm, then each column by its
-/// scale.
+/// Arguments of RMS normalisation, which multiplies each of `rows` rows of `columns` elements by the inverse
+/// of the row's norm, then each column by its scale.
 struct RmsNormalizationArguments {
   const void* src;
   const float* scale;  ///< [columns]; null: 1
@@ -214,9 +214,9 @@ struct RmsNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
-/// Normalises each group of channels of each sample by its own mean and biased variance over the group's
-/// channels and all pixels, then scales each channel by gamma and adds beta. A group has channels / groups
-/// consecutive channels.
+/// Arguments of group normalisation, which normalises each group of channels of each sample by the group's
+/// own mean and biased variance over its channels and all pixels, then scales each channel by gamma and adds
+/// beta. A group has channels / groups consecutive channels.
 struct GroupNormalizationArguments {
   const void* src;            ///< [samples, pixels, channels]
   const float *gamma, *beta;  ///< [channels]; null: 1 and 0

@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// Columns of kernels, biases and gates are in Keras's order: input, forget, cell, output (lstm) or update,
-/// reset, candidate (gru).
+/// The sizes and options of a recurrent layer. Columns of kernels, biases and gates are in Keras's order:
+/// input, forget, cell, output (lstm) or update, reset, candidate (gru).
 struct RecurrenceSpec {
   enum class Kind : uint8_t { lstm, gru, simple };
   Kind kind = Kind::lstm;

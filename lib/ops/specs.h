@@ -65,8 +65,9 @@ constexpr bool from_output(const ActivationSpec& spec) {
   }
 }
 
-/// op(A) is [m, k], stored as [k, m] if transposed; op(B) is [k, n], stored as [n, k] if transposed. `batch`
-/// products of different matrices, one after the other in A, B and C, are computed in one call.
+/// A matrix product. op(A) is [m, k], stored as [k, m] if transposed; op(B) is [k, n], stored as [n, k] if
+/// transposed. `batch` products of different matrices, one after the other in A, B and C, are computed in one
+/// call.
 struct MatmulSpec {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -93,7 +94,7 @@ struct Padding3 {
   bool operator==(const Padding3&) const = default;
 };
 
-/// An image is a volume of depth 1.
+/// The sizes and options of a convolution. An image is a volume of depth 1.
 struct ConvolutionSpec {
   int64_t batch = 0, depth = 1, height = 0, width = 0, channels = 0;  // shape of the source
   int64_t filters = 0;                                                // if depthwise: channels * multiplier
@@ -130,7 +131,8 @@ struct ConvolutionSpec {
   int64_t kernel_pixels() const { return kernel_depth * kernel_height * kernel_width; }
 };
 
-/// An average does not include the padding, as in Keras. An image is a volume of depth 1.
+/// The sizes and options of pooling. An average does not include the padding, as in Keras. An image is a
+/// volume of depth 1.
 struct PoolingSpec {
   enum class Kind : uint8_t { max, average };
   Kind kind = Kind::max;
@@ -163,8 +165,8 @@ struct BatchNormalizationSpec {
   bool masked = false;
 };
 
-/// If `sparse` is true, the target is int32 class numbers, [rows]; a number out of range gives NaN. Otherwise
-/// it is float32 probabilities, [rows, columns].
+/// The options of a cross-entropy. If `sparse` is true, the target is int32 class numbers, [rows]; a number
+/// out of range gives NaN. Otherwise it is float32 probabilities, [rows, columns].
 struct CrossEntropySpec {
   bool sparse = true;
   bool from_logits = true;    ///< true: scores are logits; false: probabilities, clipped to [1e-7, 1 - 1e-7],
@@ -213,7 +215,7 @@ struct RowLossSpec {
   double factor = 1;    ///< factor of the loss, but not of the gradient
 };
 
-/// The weight of row r is values[r / rows_per_weight]; 1 if `values` is null.
+/// The weights of rows. The weight of row r is values[r / rows_per_weight]; 1 if `values` is null.
 struct RowWeights {
   const float* values = nullptr;  ///< device memory
   int64_t rows_per_weight = 1;

@@ -21,11 +21,11 @@
 
 namespace dtrain {
 
-/// A plan does not change after construction, except for the state of prepared layers and the arrays in
-/// transfer between slots; therefore each slot's instructions must be run by one thread at a time. Running
-/// them allocates nothing. Values that one slot computes and another reads are sent over a Channel. Slots of
-/// other processes (PlanOptions::remote) are planned, too, so that all processes have the same program; their
-/// instructions do not run here.
+/// A program and its prepared layers. A plan does not change after construction, except for the state of
+/// prepared layers and the arrays in transfer between slots; therefore each slot's instructions must be run
+/// by one thread at a time. Running them allocates nothing. Values that one slot computes and another reads
+/// are sent over a Channel. Slots of other processes (PlanOptions::remote) are planned, too, so that all
+/// processes have the same program; their instructions do not run here.
 class Plan {
  public:
   using Purpose = PlanKey::Purpose;

@@ -27,7 +27,7 @@ namespace dtrain {
 
 class EpochReport;  // train/epoch_report.h
 
-/// The run was asked to stop and has saved a checkpoint.
+/// Thrown after a run was asked to stop and has saved a checkpoint.
 class Interrupted : public Error {
  public:
   Interrupted(int signal, const std::string& message) : Error(message), signal_(signal) {}

@@ -8,9 +8,9 @@ namespace dtrain {
 /// Draws how a sample is blended with its partner. Immutable.
 class Mixing {
  public:
-  /// The result is weight * sample + (1 - weight) * partner. If is_rectangle is true, the partner's pixels
-  /// instead replace those of the image within the rectangle, and `weight` (1 - the rectangle's share of the
-  /// area) applies to all other columns.
+  /// A blend of a sample and its partner: weight * sample + (1 - weight) * partner. If is_rectangle is true,
+  /// the partner's pixels instead replace those of the image within the rectangle, and `weight` (1 - the
+  /// rectangle's share of the area) applies to all other columns.
   struct Blend {
     float weight = 1;
     bool is_rectangle = false;

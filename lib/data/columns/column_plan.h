@@ -11,8 +11,9 @@
 
 namespace dtrain {
 
-/// Transforms build the plan: each adds a step that starts from spec(). Any number of threads may then run
-/// it. Consecutive affine maps and the conversions around them become one pass, which also gathers the rows.
+/// The steps from the stored rows of a column to transformed rows. Transforms build the plan: each adds a
+/// step that starts from spec(). Any number of threads may then run the plan. Consecutive affine maps and the
+/// conversions around them become one pass, which also gathers the rows.
 class ColumnPlan {
  public:
   explicit ColumnPlan(TensorSpec stored) : stored_(stored), spec_(std::move(stored)) {}

@@ -11,8 +11,8 @@
 
 namespace dtrain {
 
-/// A sample has `length` consecutive rows of one series as inputs, and the targets of the next `horizon`
-/// rows.
+/// Options for windows. A sample has `length` consecutive rows of one series as inputs, and the targets of
+/// the next `horizon` rows.
 struct WindowsOptions {
   int64_t length = 0, horizon = 1;
   int64_t stride = 1;                   // rows from one window of a series to the next

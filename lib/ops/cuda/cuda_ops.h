@@ -10,9 +10,10 @@ namespace dtrain::cuda {
 
 class AttentionPlans;
 
-/// Must be used by its context's thread. Operations only enqueue work on the context's compute stream; they
-/// do not wait or allocate, so they can be captured in a CUDA graph. Results have the same bits in every run.
-/// If GpuMath::deterministic is false, this does not hold for cuBLASLt, cuDNN and count().
+/// The operations of a GPU. Only the thread of their context may call them. Operations only enqueue work on
+/// the context's compute stream; they do not wait or allocate, so they can be captured in a CUDA graph.
+/// Results have the same bits in every run. If GpuMath::deterministic is false, this does not hold for
+/// cuBLASLt, cuDNN and count().
 class CudaOps final : public Ops {
  public:
   CudaOps(CudaContext& context, const GpuMath& math)

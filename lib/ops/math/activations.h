@@ -18,8 +18,8 @@ struct Relu {
   DTRAIN_HOST_DEVICE float backward(float y, float diff) const { return y > 0.0f ? diff : 0.0f; }
 };
 
-/// If alpha is not negative, the output has the input's sign, so the gradient can be computed from the
-/// output.
+/// x, or alpha * x if x is negative. If alpha is not negative, the output has the input's sign, so the
+/// gradient can be computed from the output.
 struct LeakyRelu {
   float alpha;
   DTRAIN_HOST_DEVICE float forward(float x) const { return x < 0.0f ? alpha * x : x; }

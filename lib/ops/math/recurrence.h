@@ -101,9 +101,9 @@ DTRAIN_HOST_DEVICE inline void lstm_backward(const Function& function, const Gat
   diff_cell = diff_here * value.forget;
 }
 
-/// `inner` is the candidate's part of the product of the state and the recurrent kernel. If the reset gate
-/// comes before that product, `inner` is the state times the reset gate, which is then multiplied by the
-/// candidate's kernel.
+/// The gates of one unit of a gru. `inner` is the candidate's part of the product of the state and the
+/// recurrent kernel. If the reset gate comes before that product, `inner` is the state times the reset gate,
+/// which is then multiplied by the candidate's kernel.
 struct GruGates {
   float update, reset, inner, candidate;
 };

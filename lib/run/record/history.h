@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// One JSON object per epoch, one line each. Stored as the file's text, to which each epoch appends a line.
-/// Saving a run therefore copies the text, rather than serializing every past epoch.
+/// The records of a run: one JSON object per epoch, one line each. Stored as the file's text, to which each
+/// epoch appends a line. Saving a run therefore copies the text, rather than serializing every past epoch.
 class History {
  public:
   History() = default;

@@ -26,7 +26,7 @@ struct PredictedBatch {
   std::vector<HeadBatch> heads;   // in the order of RunConfig::heads
 };
 
-/// Computes something from the outputs and targets of a whole split.
+/// Receives the outputs and targets of a whole split, batch by batch.
 class PredictionVisitor {
  public:
   virtual ~PredictionVisitor() = default;

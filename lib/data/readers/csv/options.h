@@ -92,8 +92,8 @@ struct CsvTextColumn : TokenOptions {
   static const Schema<CsvTextColumn>& schema();
 };
 
-/// Options that earlier versions lack are empty by default. Otherwise resuming an old run would report other
-/// data.
+/// The options of the csv reader. Options that earlier versions lack are empty by default. Otherwise resuming
+/// an old run would report other data.
 struct CsvOptions {
   std::string file;
   std::optional<CsvTarget> target;

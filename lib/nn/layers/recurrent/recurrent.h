@@ -31,8 +31,8 @@ struct RecurrentOptions {
 /// Returns the schema of the options that all recurrent layers have, and of the further options of `kind`.
 Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::string& doc);
 
-/// Inputs: the sequences, [steps, features]; then, optionally, the initial states. Outputs: the last state or
-/// the states after all steps; then, with return_state, the last states.
+/// A recurrent layer. Inputs: the sequences, [steps, features]; then, optionally, the initial states.
+/// Outputs: the last state or the states after all steps; then, with return_state, the last states.
 class RecurrentLayer : public LayerWith<RecurrentOptions> {
  public:
   RecurrentLayer(RecurrenceSpec::Kind kind, const RecurrentOptions& options)

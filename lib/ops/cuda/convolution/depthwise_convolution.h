@@ -19,7 +19,8 @@ struct DepthwiseGeometry {
   explicit DepthwiseGeometry(const ConvolutionSpec& spec);
 };
 
-/// Sums are computed in float32 in a fixed order. The forward call includes bias and activation.
+/// A prepared depthwise convolution. Sums are computed in float32 in a fixed order. The forward call includes
+/// bias and activation.
 class DepthwiseConvolution final : public Convolution {
  public:
   DepthwiseConvolution(CudaOps& ops, const ConvolutionSpec& spec);
