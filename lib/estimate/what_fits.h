@@ -32,10 +32,10 @@ struct Candidate {
 /// and, if the model has independent branches, placed with the slots of place_branches(). If the configured
 /// batch does not fit, also tries to recompute the model's blocks, unless the model itself defines what is
 /// recomputed. The result is sorted by samples per second, so that strategies that fit come first. Memory
-/// is planned as for a run, without allocating anything, but the plans of GPUs are made for the CPU. Times are
-/// estimates. Layers take the time of estimate_layer_seconds(). A gather or reduce-scatter transfers
-/// (n - 1) / n of the bytes in a ring, and an all-reduce transfers twice as much; on GPUs, these transfers
-/// overlap with computation. simulate() estimates pipelines, and branches_seconds() estimates branches. Throws
+/// is planned as for a run, without allocating anything, but the plans of GPUs are made for the CPU. Times
+/// are estimates. Layers take the time of estimate_layer_seconds(). A gather or reduce-scatter transfers (n -
+/// 1) / n of the bytes in a ring, and an all-reduce transfers twice as much; on GPUs, these transfers overlap
+/// with computation. simulate() estimates pipelines, and branches_seconds() estimates branches. Throws
 /// UserError if the machine cannot train this run at all.
 std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine);
 

@@ -17,8 +17,8 @@ std::optional<CachedColumns> map_cache_file(const std::string& path, const Cache
 /// Throws UserError if a cache file could not be written: its folder does not exist or is not writable, or
 /// `path` exists and is not a cache file of dtrain, which is never overwritten.
 void check_cache_file(const std::string& path);
-/// Like the function above. Also throws UserError if another run is using the file for a data set that does
-/// not have this key.
+/// Like check_cache_file(path), but also throws UserError if another run is using the file for a data set
+/// that does not have this key.
 void check_cache_file(const std::string& path, const CacheKey& key);
 
 /// Maps the file that was just written. Throws UserError if another run has replaced it with the cache of

@@ -26,7 +26,8 @@ __device__ void add_to_mean(const math::Adafactor::Step& step, double sum, int64
   mean = step.next_mean(mean, static_cast<float>(sum / static_cast<double>(n)));
 }
 
-/// A warp scales the gradients of a row, decays its weights, and updates its mean.
+/// Scales the gradients of each row, decays the row's weights, and updates its mean. A warp processes one row
+/// at a time.
 __global__ void __launch_bounds__(kThreads)
     factored_rows_kernel(math::Adafactor rule, FactoredArguments args) {
   if (args.state->gradient.skip) return;
@@ -47,9 +48,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// A block sums the squares of 32 columns over a piece of a matrix's rows. Blocks are in the order of
-/// matrices, then pieces, then groups of columns. With several pieces, the sums go to `partials` [matrices,
-/// pieces, columns].
+/// Sums the squares of the gradients in each column, and updates the column's mean. A block processes 32
+/// columns and a piece of a matrix's rows; blocks are in the order of matrices, then pieces, then groups of
+/// columns. With several pieces, writes the sums to `partials` [matrices, pieces, columns] instead of
+/// updating the means.
 __global__ void __launch_bounds__(kThreads)
     factored_columns_kernel(math::Adafactor rule, FactoredArguments args, int64_t pieces, double* partials) {
   if (args.state->gradient.skip) return;
