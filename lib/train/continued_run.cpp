@@ -41,7 +41,8 @@ void bring_checkpoints(const RunDirectory& directory, const Checkpoint& resumed,
   try {
     bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
   } catch (const UserError& error) {
-    observer.on_warning(fmt::format("{}; the best checkpoint will be chosen again", error.what()));
+    observer.on_warning(
+        fmt::format("{}; the best checkpoint will be chosen among the next epochs", error.what()));
     trainer.forget_best();
   }
 }

@@ -225,7 +225,7 @@ class Resume(Case):
         # A single checkpoint, without the best checkpoint next to it.
         (self.dir / "alone.h5").write_bytes(self.checkpoints()[-1].read_bytes())
         process = self.dtrain("resume", "alone.h5", "--epochs", 3, "--output", "alone", "--json")
-        self.assertRegex(process.err, rf"warning: {names[0]}: .*; the best checkpoint will be chosen again")
+        self.assertRegex(process.err, rf"warning: {names[0]}: .*; the best checkpoint will be chosen among the next epochs")
         self.assertEqual(json.loads(process.out)["best"]["step"], 3 * STEPS_PER_EPOCH)
         self.assertEqual([path.name for path in self.checkpoints("alone")], [f"ckpt-{3 * STEPS_PER_EPOCH:08}.h5"])
 

@@ -97,8 +97,8 @@ void PictureRow::decode(std::span<const uint8_t> file, uint8_t* dst) const {
   const uint8_t* rgb = pixels.data() + 3 * *unknown;
   const auto width = static_cast<size_t>(form.width);
   throw UserError(fmt::format(
-      "expected the color of one of the {} classes, found {} in row {}, column {} of "
-      "the resized mask",
+      "expected the color of one of the {} classes, found {} in row {}, column {} (counted from 0) of the "
+      "resized mask",
       classes->colours.size(),
       rgb[0] == rgb[1] && rgb[1] == rgb[2] ? fmt::format("the gray level {}", rgb[0])
                                            : fmt::format("#{:02x}{:02x}{:02x}", rgb[0], rgb[1], rgb[2]),

@@ -1,6 +1,5 @@
 #include "device/cpu/memory.h"
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +22,7 @@ size_t round_up(size_t bytes, size_t unit) {
 }
 
 [[noreturn]] void fail(size_t bytes) {
-  throw Error(fmt::format("cannot allocate {} bytes: {}", bytes, std::strerror(ENOMEM)));
+  throw Error(fmt::format("cannot allocate {} bytes of host memory", bytes));
 }
 
 void release_mapping(void* data, size_t bytes) {
