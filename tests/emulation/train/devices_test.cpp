@@ -150,7 +150,7 @@ TEST_SUITE("gpu") {
       const Names warnings = placement_warnings(config);
       REQUIRE(warnings.size() == 1);
       CHECK(warnings[0].starts_with("warning: no GPU can be used ("));
-      CHECK(warnings[0].find("(802)") != std::string::npos);
+      CHECK(warnings[0].find("CUDA error 802,") != std::string::npos);
     }
     const Visible none("");  // hides all GPUs
     CHECK(placement_warnings(config).empty());
