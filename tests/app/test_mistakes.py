@@ -72,7 +72,7 @@ MISTAKES = [
      "did you mean 'sparse_categorical_accuracy'?"),
     ("strategy: {mirrored:", "strategy: {@mirored:", "did you mean 'mirrored'?"),
     ("- rescale:", "- @reskale:", "did you mean 'rescale'?"),
-    ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: [@imagee]}", "no input or target 'imagee'; did you mean 'image'?"),
+    ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: [@imagee]}", "no such input or target; did you mean 'image'?"),
     ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: @image}", "rescale: of: expected a list"),
     ("train:      {synthetic:", "train:      {@sinthetic:", "did you mean 'synthetic'?"),
     ("cache: memory", "cache: @memry", "did you mean 'memory'?"),
@@ -126,7 +126,7 @@ MISTAKES = [
     ("batch_size: 16", "batch_size: 16\n  @validation_split: 0.2", "validation: {split: {of: train"),
     ("batch_size: 16", "batch_size: 16\n  @scheduler: cosine", "a schedule is the optimizer's learning_rate"),
     ("learning_rate: 0.001", "@lr: 0.001", "did you mean 'learning_rate'?"),
-    ("learning_rate: 0.001", "@clipnorm: 1", "train: clip_norm"),
+    ("learning_rate: 0.001", "@clipnorm: 1", "clip_norm under train"),
     ("batch_size: 16", "@batchSize: 16", "did you mean 'batch_size'?"),
     ("filters: 4, ", "filters: 4, @in_channels: 3, ", "leave it out"),
     # Inconsistent settings.

@@ -111,7 +111,7 @@ class Tables(Sweep):
 class Mistakes(Sweep):
     def test_mistakes_are_reported_once_before_training(self):
         for sets, words in ((["train.bach_size=5", f"{RATE}=0.1,0.2"], "bach_size"), ([f"{RATE}=0.1,fast"], "fast"),
-                            (["train.epochs=1"], "found nothing"), ([f"{RATE}=0.1,,0.2"], "expected a value before, after and between commas"),
+                            (["train.epochs=1"], "found none"), ([f"{RATE}=0.1,,0.2"], "expected a value before, after and between commas"),
                             ([f"{RATE}=0.1,0.1"], "'0.1' twice"), ([f"{RATE}=1,2", f"{RATE}=3,4"], "in one --set"),
                             (["dataset.train={csv: {file: missing.csv, target: 0}}", f"{RATE}=0.1,0.2"], "missing.csv")):
             with self.subTest(sets):

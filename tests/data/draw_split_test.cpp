@@ -67,7 +67,7 @@ TEST_CASE("split: a separate seed makes the split independent of the run's seed"
                          "train: {csv: {file: a.csv, target: -1}}\nvalidation: {split: {of: train, fraction: "
                          "0.2, seed: 1}}\ntest: {split: {of: train, fraction: 0.2, seed: 2}}\n");
                  }),
-                 "expected one seed, found 1 and 2"));
+                 "need the same seed, found 1 and 2"));
 }
 
 TEST_CASE("split: a part of another split is the same for every reader and cache") {

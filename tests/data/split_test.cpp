@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(Fixture, "a mismatch is an error with both sides and the locat
   CHECK(contains(error("transforms: [rescale: {scale: 2, of: [x]}]", {"x", {2, 2}, DType::int32}),
                  "found 2x2 float32"));
   CHECK(contains(error("transforms: [normalize: {mean: [1, 2, 3], std: 1}]", image), "expected 3 channels"));
-  CHECK(contains(error("transforms: [one_hot: 2]", image, {"y", {2}}), "from 0 to 1, found 2 (row 2)"));
+  CHECK(contains(error("transforms: [one_hot: 2]", image, {"y", {2}}), "from 0 to 1, found 2 in row 2"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "`rows` selects a range of samples") {

@@ -75,7 +75,7 @@ TEST_CASE("text: windows do not cross files") {
   CHECK(read_all(*data, 1) == bytes("bcdehortijklmnopacke"));
   REQUIRE(data->warnings().size() == 1);
   CHECK(contains(data->warnings()[0], "2 of 6 files"));
-  CHECK(contains(data->warnings()[0], "3.txt has 4"));
+  CHECK(contains(data->warnings()[0], "3.txt with 4 tokens"));
   const auto some = open(folder, "train: {text: {files: [b/sub/5.txt, \"b/[12].txt\"], sequence_length: 4}}");
   CHECK(read_all(*some, 0) == bytes("hijklmnoabcdshor"));
   // An empty file is left out, too, however it is named.
@@ -83,7 +83,7 @@ TEST_CASE("text: windows do not cross files") {
   CHECK(read_all(*listed, 0) == bytes("shor"));
   REQUIRE(listed->warnings().size() == 1);
   CHECK(contains(listed->warnings()[0], "1 of 2 files"));
-  CHECK(contains(listed->warnings()[0], "4.txt has 0"));
+  CHECK(contains(listed->warnings()[0], "4.txt with 0 tokens"));
   CHECK(contains(open_error(folder, "train: {text: {file: b/sub/4.txt, sequence_length: 4}}"),
                  "4.txt: expected data, found an empty file"));
   CHECK(contains(open_error(folder, "train: {text: {files: [b/sub/4.txt], sequence_length: 4}}"),
@@ -244,7 +244,7 @@ TEST_CASE("text: mistakes have a place") {
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words"), "need a vocabulary"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words, vocabulary: 2"), "at least 3"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: bpe, vocabulary: 256"), "at least 257"));
-  CHECK(contains(error("file: a.txt, sequence_length: 4, standardize: lower"), "is for tokens: words"));
+  CHECK(contains(error("file: a.txt, sequence_length: 4, standardize: lower"), "is for `tokens: words`"));
   CHECK(contains(error("file: a.txt, sequence_length: 3, tokens: bytes"), "found 3 int32"));
 }
 

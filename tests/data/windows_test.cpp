@@ -223,8 +223,9 @@ TEST_CASE("predictions continue the last window of each series") {
   CHECK(data->sample_id(1) == "d");
 
   write_file(table.folder / "short.csv", "load,day,site\n3,2026-02-03,c\n");
-  CHECK(contains(error_of([&] { open_inputs(given(table.folder / "short.csv"), spec, inputs, {}); }),
-                 "short.csv: windows: the series 'c' has 1 row, expected at least 2 (length)"));
+  CHECK(contains(
+      error_of([&] { open_inputs(given(table.folder / "short.csv"), spec, inputs, {}); }),
+      "short.csv: windows: expected at least 2 rows, the length of a window, in the series 'c', found 1"));
   write_file(table.folder / "other.csv", "load,day,sitE\n3,2026-02-03,c\n");
   CHECK(contains(error_of([&] { open_inputs(given(table.folder / "other.csv"), spec, inputs, {}); }),
                  "expected a column named 'site'; did you mean 'sitE'?"));
