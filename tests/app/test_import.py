@@ -400,7 +400,7 @@ class Refusals(Import):
         config["config"]["layers"][1]["config"]["units"] = 17
         error = self.refused(self.rewrite(config_json=config))
         self.assertIn("dense/kernel: expected 12x17 floats, found 12x16", error)
-        self.assertIn("dense_1/kernel: expected 17x3, found 16x3", error)
+        self.assertIn("dense_1/kernel: expected 17x3 floats, found 16x3", error)
 
     def test_nonempty_folders_are_not_changed(self):
         self.write("imported/mine.txt", "mine")
