@@ -39,8 +39,8 @@ class SlotThreads {
   Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }
   /// Returns the communicator of this slot in all replicas of this process.
   Collective& replicas_of(int rank, int slot);
-  /// Returns the communicator of all slots in all replicas of this process. If replicas have one slot, it is
-  /// the communicator that replicas_of() returns.
+  /// Returns the communicator of every slot of every replica in this process. With one slot for each replica,
+  /// this is the communicator that replicas_of() returns.
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
   /// Returns the communicator of this slot in the replicas of all processes (process_group.h).
   Collective& replicas_of_all(int rank, int slot) {

@@ -136,7 +136,7 @@ TEST_CASE("attention is one node in opset 23") {
                                 "2, num_key_value_heads: 2, causal: true}]\n")
                          .model,
                      {.opset = 23})) == "MatMul Add MatMul Add MatMul Add Attention MatMul Add");
-  // The rows have padding in all steps, in no step, in the first step, and in the middle.
+  // One row is padding only, one has no padding, one begins with padding, and one has padding in the middle.
   const std::vector<float> steps = {0, 0, 0, 0, 0, 0, 0, 0,  1, 2, -1, 3, 2, 1, 0.5f, 1,
                                     0, 0, 1, 3, 2, 2, 1, -2, 3, 1, 0,  0, 0, 0, 2,    1};
   for (const char* const options :

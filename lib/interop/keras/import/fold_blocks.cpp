@@ -108,8 +108,8 @@ class BlockFolder {
     return up_to_separator(prefix);
   }
 
-  /// Returns the names of a body's layers without their common prefix; empty unless these names are the same
-  /// in all copies.
+  /// Returns the names of a body's layers without their common prefix, or nothing if these names differ
+  /// between copies.
   std::vector<std::string> kept_names(const BlockBody& body, size_t copies) const {
     std::vector<std::string> kept;
     std::set<std::string> different{"input"};
