@@ -14,8 +14,10 @@ void check_probes(const ExportedModel& model, const std::vector<std::vector<floa
   for (size_t output = 0; output < outputs.size(); ++output) {
     const std::vector<float>&expected = model.probes.outputs[output], &found = outputs[output];
     if (expected.size() != found.size())
-      throw Error(fmt::format("{}: expected {} numbers of the output '{}', found {}; nothing was written",
-                              path, expected.size(), model.outputs[output].name, found.size()));
+      throw Error(
+          fmt::format("{}: expected {} numbers for the output '{}', but the exported model computes {}; "
+                      "nothing was written",
+                      path, expected.size(), model.outputs[output].name, found.size()));
     float largest = 1;
     for (const float value : expected)
       if (std::isfinite(value)) largest = std::max(largest, std::abs(value));

@@ -10,14 +10,14 @@ namespace dtrain {
 
 enum class ProbeTolerance { float32, float16 };
 
-/// Returns the largest difference that still counts as rounding, relative to the largest magnitude in the
-/// probe's output or to 1, whichever is larger.
+/// Returns the largest difference that counts as rounding. The difference is relative to the largest
+/// magnitude in the probe's output, or to 1 if that magnitude is below 1.
 constexpr float tolerance_of(ProbeTolerance tolerance) {
   return tolerance == ProbeTolerance::float16 ? 0.05f : 1e-4f;
 }
 
-/// Compares outputs with those of model.probes. Throws Error with `path`, the output and the numbers if they
-/// differ by more than rounding, or if only one of them is NaN.
+/// Compares `outputs` with the outputs in model.probes. If they differ by more than rounding, or if only one
+/// of two compared numbers is NaN, throws Error with `path`, the name of the output and the numbers.
 void check_probes(const ExportedModel& model, const std::vector<std::vector<float>>& outputs,
                   ProbeTolerance tolerance, const std::string& path);
 

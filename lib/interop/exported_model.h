@@ -11,25 +11,28 @@
 
 namespace dtrain {
 
-/// The position of a value's channel axis: last, as in dtrain's layers, or right after the batch axis, as
-/// ONNX's and PyTorch's image operators expect. For samples of fewer than two axes both are the same.
+/// Position of the channel axis of a value. dtrain's layers have it last. ONNX's and PyTorch's image
+/// operators expect it right after the batch axis. For samples with fewer than two axes, both layouts are the
+/// same.
 enum class ExportLayout { channels_last, channels_first };
 
-/// y = scale * x + offset. Both vectors have one element, or one for each element of a sample; empty: y = x.
+/// The linear transform y = scale * x + offset. Both vectors have either one element or one element for each
+/// element of a sample. If both are empty, y = x.
 struct ExportedScale {
   std::vector<double> scale, offset;
   bool empty() const { return scale.empty(); }
 };
 
-/// An input of the exported file. The model's input is (given - center) * scale, reshaped to the model's
-/// shape. Both vectors have one element, or one for each element of a sample; empty: the model's input is
-/// `given`.
+/// An input of the exported file. The exported file computes the model's input from it as (value - center) *
+/// scale, reshaped to the shape of the model's input. `center` and `scale` have either one element or one
+/// element for each element of a sample. If both are empty, the value is passed to the model unchanged.
 struct ExportedInput {
-  TensorSpec given;  ///< the file's input: name, shape of one sample, dtype
+  TensorSpec given;  ///< name, shape of one sample and dtype of the file's input
   std::vector<double> center, scale;
 };
 
-/// An output of the exported file: the model's output, then `finish`, then `scale` are applied.
+/// An output of the exported file. The exported file first applies `finish` to the model's output, and then
+/// `scale`.
 struct ExportedOutput {
   enum class Finish { none, sigmoid, softmax };
   std::string name;
@@ -37,8 +40,8 @@ struct ExportedOutput {
   ExportedScale scale;
 };
 
-/// Samples with the outputs that dtrain computes for them. An exporter checks a file with them before it
-/// creates the file. Integers are below 2^24, so that float32 represents them exactly.
+/// Sample inputs, and the outputs that dtrain computes for them. They serve to check that an exported file
+/// computes the same outputs. Integers in the inputs are below 2^24, so that float32 represents them exactly.
 struct ExportedProbes {
   int64_t samples = 0;
   std::vector<std::vector<float>> inputs;   ///< inputs of the file, indexed by input
@@ -52,13 +55,14 @@ inline std::vector<float> narrowed(const std::vector<double>& values) {
   return floats;
 }
 
-/// Returns the shape of an array of `numbers`: {1}, or the sample's shape if there is one number per element.
+/// Returns the shape of an array that contains `numbers`: {1} for a single number, or `sample` if there is
+/// one number for each element of a sample.
 inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& sample) {
   return numbers.size() == 1 ? Shape{1} : sample;
 }
 
-/// A layer that is an option of another layer, in the form of a node, so that the conversions of its kind can
-/// read it.
+/// A layer that is given as an option of another layer, for example the layer in a `time_distributed`. It is
+/// represented as a node, so that the conversions for its kind can be applied to it.
 struct InnerNode {
   GraphNode node;    ///< a copy of the outer layer's node with the inner layer's kind, layer and output
   Json options;      ///< with all defaults filled in

@@ -5,7 +5,8 @@
 
 namespace dtrain {
 
-/// Returns the mask that a layer reads for an input; no value (node -1) if there is none.
+/// Returns the mask that a layer reads for an input. Returns ValueRef(), whose node is -1, if the layer reads
+/// no mask for this input.
 ValueRef mask_of_input(const GraphNode& node, size_t input);
 
 /// Returns whether any input of the node has a mask, even if the layer does not read the mask.

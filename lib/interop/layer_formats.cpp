@@ -26,8 +26,8 @@ const LayerFormats* formats_of_keras_class(const std::string& class_name) {
 }
 
 bool kind_has_weights(std::string_view kind) {
-  // As in Keras, rms_normalization's scale has no initializer option. The weights of bidirectional and
-  // time_distributed are the weights of their inner layers.
+  // As in Keras, the scale of rms_normalization has no initializer option. bidirectional and time_distributed
+  // have the weights of their inner layers.
   if (kind == "rms_normalization" || kind == "bidirectional" || kind == "time_distributed") return true;
   const std::vector<std::string> fields = registry<Layer>().fields(std::string(kind));
   return std::any_of(fields.begin(), fields.end(),

@@ -24,7 +24,7 @@ namespace dtrain {
 
 namespace {
 
-/// Splits Keras's name of a weight: "dense_1/kernel:0" gives "dense_1" and "kernel".
+/// Splits the name of a weight in Keras into parts: "dense_1/kernel:0" gives "dense_1" and "kernel".
 std::vector<std::string> parts_of_name(std::string_view name) {
   name = name.substr(0, name.rfind(':') == std::string_view::npos ? name.size() : name.rfind(':'));
   std::vector<std::string> parts;
@@ -36,15 +36,16 @@ std::vector<std::string> parts_of_name(std::string_view name) {
   }
 }
 
-/// Joins the last `count` parts, or all if there are fewer.
+/// Joins the last `count` parts. If there are fewer parts, joins all of them.
 std::string end_of_name(const std::vector<std::string>& parts, size_t count) {
   const size_t first = parts.size() - std::min(count, parts.size());
   return fmt::format("{}", fmt::join(parts.begin() + static_cast<ptrdiff_t>(first), parts.end(), "/"));
 }
 
-/// Shortens the names of a group's weights to as few trailing parts as keep them distinct.
+/// Shortens the names of a group's weights. Each name keeps as many of its last parts as are needed to
+/// distinguish it from the other names.
 std::vector<std::string> short_names(const std::vector<std::string>& names) {
-  constexpr size_t kMostParts = 8;  // enough for nested models; a name that needs more is not shortened
+  constexpr size_t kMostParts = 8;  // enough for nested models; longer names are not shortened
   std::vector<std::vector<std::string>> parts;
   for (const std::string& name : names) parts.push_back(parts_of_name(name));
   std::vector<size_t> counts(names.size(), 1);
@@ -60,8 +61,8 @@ std::vector<std::string> short_names(const std::vector<std::string>& names) {
   return chosen;
 }
 
-/// Returns whether the file has PyTorch's layout, according to its metadata. Without metadata, names with
-/// slashes indicate dtrain's layout, and names without slashes indicate PyTorch's.
+/// Returns true if a safetensors file has PyTorch's layout. If the file has no metadata about its layout,
+/// names with slashes indicate dtrain's layout and names without slashes indicate PyTorch's layout.
 bool is_torch_layout(const SafetensorsFile& file) {
   if (const auto layout = file.metadata.find("layout"); layout != file.metadata.end())
     return layout->second != "keras";
@@ -69,8 +70,8 @@ bool is_torch_layout(const SafetensorsFile& file) {
                      [](const SafetensorsArray& array) { return array.name.find('/') == std::string::npos; });
 }
 
-/// Returns a mapping from names of PyTorch's modules to names of dtrain's layers; nullopt if dtrain did not
-/// write the file.
+/// Returns a mapping from the names of PyTorch modules to the names of dtrain layers. Returns nullopt if the
+/// file contains no such mapping because dtrain did not write it.
 std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::string& path) {
   const auto written = file.metadata.find("layers");
   if (written == file.metadata.end()) return std::nullopt;
@@ -83,8 +84,9 @@ std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::st
   }
 }
 
-/// Returns the direction of a bidirectional layer that has the weight, "forward_" or "backward_"; "" for
-/// other layers. Keras names the layer of a direction "forward_lstm".
+/// Returns the direction of a bidirectional layer to which the weight belongs: "forward_" or "backward_".
+/// Returns "" for weights of other layers. The weight's name in Keras contains the direction, as in
+/// "forward_lstm".
 std::string direction_of(const std::string& name) {
   const std::vector<std::string> parts = parts_of_name(name);
   for (size_t i = 0; i + 1 < parts.size(); ++i)
@@ -101,14 +103,14 @@ bool is_bidirectional(const std::vector<std::string>& names) {
   return has("forward_") && has("backward_") && !has("");
 }
 
-/// Returns dtrain's names of the weights of a bidirectional layer: "forward_kernel".
+/// Returns the names that the weights of a bidirectional layer have in dtrain, such as "forward_kernel".
 std::vector<std::string> names_by_direction(const std::vector<std::string>& names) {
   std::vector<std::string> named;
   for (const std::string& name : names) named.push_back(direction_of(name) + parts_of_name(name).back());
   return named;
 }
 
-/// Returns the names of each group's weights for files with KerasLayout::layers.
+/// Returns the names of each group's weights, for files with KerasLayout::layers.
 std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWeightGroup>& groups) {
   std::vector<std::vector<std::string>> all;
   for (const KerasWeightGroup& group : groups) {
@@ -121,8 +123,9 @@ std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWei
   return all;
 }
 
-/// Replaces the name of a module by the name of its layer: "block_conv.weight" becomes "block/conv.weight".
-/// Modules may be nested. Returns nullopt for an array that belongs to no module.
+/// Replaces the name of a PyTorch module in the name of an array by the name of its layer:
+/// "block_conv.weight" becomes "block/conv.weight". Modules may be nested. Returns nullopt if the array does
+/// not belong to a module.
 std::optional<std::string> name_in_layer(const Json& layers, const std::string& name) {
   for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
     if (const Json* layer = layers.find(name.substr(0, dot))) return layer->as_string() + name.substr(dot);
@@ -198,7 +201,7 @@ WeightFile WeightFile::of_safetensors(const std::string& path) {
   for (SafetensorsArray& array : read.arrays) {
     std::string name = array.name;
     if (is_of_torch) {
-      if (layers) {  // dtrain wrote the file; its metadata tells which arrays are weights of layers
+      if (layers) {  // dtrain wrote the file, and the metadata tells which arrays are weights of layers
         const std::optional<std::string> of_layer = name_in_layer(*layers, name);
         if (!of_layer) continue;
         name = *of_layer;

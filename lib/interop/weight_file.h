@@ -16,27 +16,28 @@ namespace dtrain {
 /// dtrain uses), of PyTorch's modules, or of ONNX's operators.
 enum class WeightLayout { keras, torch, onnx };
 
-/// The weights of a file in the file's order, as float32, with names "<layer>/<weight>". The names are:
-/// - Keras .h5: the layer is the group's name; the weight is the end of Keras's name ("kernel" of
-///   "dense_1_2/kernel:0"), with preceding parts if names in the group would otherwise be equal, as in models
-///   within models.
-/// - Keras .weights.h5 and .keras: names_of_vars() (interop/keras/files/weight_names.h).
-/// - safetensors: the weight is the part after the last dot ("layer1.0.conv1" and "weight"), or the file has
-///   the names that dtrain writes.
-/// - ONNX: the initializers of floating types, with their own names.
+/// The weights of a file in the file's order, as float32, with names "<layer>/<weight>". The names depend on
+/// the format of the file:
+/// - Keras .h5: the layer is the name of the group, and the weight is the last part of its name in Keras
+///   ("kernel" of "dense_1_2/kernel:0"). If two names in the group would be equal, as in models within
+///   models, the parts before the last part are kept, too.
+/// - Keras .weights.h5 and .keras: see names_of_vars() (interop/keras/files/weight_names.h).
+/// - safetensors: the weight is the part after the last dot: "layer1.0.conv1" and "weight". In files that
+///   dtrain wrote, the names are those that dtrain uses.
+/// - ONNX: the initializers of floating-point types, with their own names.
 class WeightFile {
  public:
-  /// Reads a file. If it has none of these formats, throws UserError with the path, the expected formats and
-  /// the content found.
+  /// Reads a file. Throws UserError with the path, the supported formats and the content found if the file
+  /// has none of these formats.
   static WeightFile load(const std::string& path);
-  /// Returns the weights of a model as they would be in an exported file of this layout. The result may refer
-  /// to the model's memory.
+  /// Returns the weights of a model as they would be stored in an exported file with this layout. The result
+  /// may refer to the model's memory.
   static WeightFile of_model(const ExportedModel& model, WeightLayout layout);
 
-  /// Returns the weights. Weights that are not floating point numbers have no data (Keras stores counts and
-  /// seeds as integers).
+  /// Returns the weights. Weights that are not floating-point numbers have no data. For example, Keras stores
+  /// counts and seeds as integers.
   const std::vector<ArrayRef>& weights() const { return weights_; }
-  /// Returns the checkpoint if the file is one, else null.
+  /// Returns the checkpoint if the file is a checkpoint, else null.
   const Checkpoint* checkpoint() const { return checkpoint_.get(); }
   WeightLayout layout() const { return layout_; }
 

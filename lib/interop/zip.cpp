@@ -26,7 +26,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-/// Returns whether a name could refer to a file outside the folder that the archive is unpacked to.
+/// Returns true if a name could refer to a file outside the folder into which the archive is unpacked.
 bool leads_out(std::string_view name) {
   if (name.empty() || name.front() == '/' || name.find('\\') != std::string_view::npos ||
       name.find('\0') != std::string_view::npos || (name.size() > 1 && name[1] == ':'))
@@ -39,8 +39,8 @@ bool leads_out(std::string_view name) {
   return false;
 }
 
-/// Returns the payload of the Zip64 field among the extra fields of a directory entry; empty if the entry has
-/// no such field.
+/// Returns the content of the Zip64 field in the extra fields of a directory entry; empty if there is no
+/// Zip64 field.
 std::span<const std::byte> zip64_field(std::span<const std::byte> extra) {
   constexpr uint64_t kZip64 = 1;
   Cursor fields(extra, "zip entry's extra fields");
@@ -60,13 +60,13 @@ void ZipFile::refuse(const std::string& expected, const std::string& found) cons
 
 std::string ZipFile::bytes_at(uint64_t offset, uint64_t count, const char* what) const {
   if (offset > file_bytes_ || count > file_bytes_ - offset)
-    refuse(fmt::format("{} within the file's {} bytes", what, file_bytes_),
-           fmt::format("{} bytes at byte {}", count, offset));
+    refuse(fmt::format("{} within the file, which has {} bytes", what, file_bytes_),
+           fmt::format("{} bytes at offset {}", count, offset));
   std::string bytes(static_cast<size_t>(count), '\0');
   file_.clear();
   file_.seekg(static_cast<std::streamoff>(offset));
   file_.read(bytes.data(), static_cast<std::streamsize>(count));
-  if (!file_) throw UserError(fmt::format("{}: could not be read at byte {}", path_, offset));
+  if (!file_) throw UserError(fmt::format("{}: could not be read at offset {}", path_, offset));
   return bytes;
 }
 
@@ -75,9 +75,10 @@ ZipFile::Directory ZipFile::find_directory() const {
   if (file_bytes_ < kEndBytes) refuse("a zip archive", fmt::format("{} bytes", file_bytes_));
   const uint64_t tail_bytes = std::min(file_bytes_, kEndBytes + kLongestComment);
   const uint64_t tail_offset = file_bytes_ - tail_bytes;
-  const std::string tail = bytes_at(tail_offset, tail_bytes, "an end of the archive");
+  const std::string tail = bytes_at(tail_offset, tail_bytes, "the end record of the archive");
   const size_t at = tail.rfind("PK\x05\x06", tail.size() - kEndBytes);
-  if (at == std::string::npos) refuse("a whole zip archive", "one without an end, which may be cut short");
+  if (at == std::string::npos)
+    refuse("a complete zip archive", "an archive without an end record; the file may be truncated");
   Cursor end(bytes_of(tail).subspan(at), "end of the archive");
   end.skip(4);
   const uint64_t disk = end.number(2), directory_disk = end.number(2);
@@ -103,8 +104,9 @@ ZipFile::Directory ZipFile::find_directory() const {
   }
   if (disk != 0 || directory_disk != 0) refuse("an archive of one file", "a part of a split archive");
   if (directory.entries > kMostEntries || directory.bytes > kMostDirectoryBytes)
-    refuse(fmt::format("at most {} entries, listed in {} bytes", kMostEntries, kMostDirectoryBytes),
-           fmt::format("{} entries, listed in {} bytes", directory.entries, directory.bytes));
+    refuse(fmt::format("at most {} entries and a directory of at most {} bytes", kMostEntries,
+                       kMostDirectoryBytes),
+           fmt::format("{} entries and a directory of {} bytes", directory.entries, directory.bytes));
   return directory;
 }
 
@@ -128,15 +130,16 @@ ZipEntry ZipFile::read_entry(Cursor& cursor) const {
     if (*number == kIsInZip64) *number = zip64.number(8);
   cursor.skip(comment_bytes);
   if (leads_out(entry.name))
-    refuse("entries within a folder", fmt::format("'{}', which refers to a file outside it", entry.name));
+    refuse("entries with paths inside the archive's folder",
+           fmt::format("'{}', which refers to a file outside it", entry.name));
   if ((flags & kEncrypted) != 0)
     refuse("entries without a password", fmt::format("'{}', which is encrypted", entry.name));
   if (method != kStored && method != kDeflated)
     refuse("entries that are stored or deflated",
-           fmt::format("'{}', packed by method {}", entry.name, method));
+           fmt::format("'{}', which is compressed with method {}", entry.name, method));
   entry.is_deflated = method == kDeflated;
   if (!entry.is_deflated && entry.bytes != entry.packed_bytes)
-    refuse(fmt::format("{} bytes of the stored entry '{}'", entry.bytes, entry.name),
+    refuse(fmt::format("{} bytes for the stored (uncompressed) entry '{}'", entry.bytes, entry.name),
            fmt::format("{} bytes", entry.packed_bytes));
   return entry;
 }
@@ -157,19 +160,21 @@ void ZipFile::check_entries() const {
   constexpr uint64_t kMostTimes = 3, kAlwaysAllowed = uint64_t{64} << 20;
   const uint64_t most = kMostTimes * file_bytes_ + kAlwaysAllowed;
   std::set<std::string_view> names;
-  std::vector<std::pair<uint64_t, uint64_t>> places;  // each entry's first byte and the byte after its last
+  // offset of each entry's first byte and of the byte after its last
+  std::vector<std::pair<uint64_t, uint64_t>> places;
   uint64_t unpacked = 0;
   for (const ZipEntry& entry : entries_) {
     if (!names.insert(entry.name).second)
       refuse("entries with different names", fmt::format("two called '{}'", entry.name));
     if (entry.header > file_bytes_ || entry.packed_bytes > file_bytes_ - entry.header)
-      refuse(fmt::format("entries within the file's {} bytes", file_bytes_),
-             fmt::format("'{}' of {} bytes at byte {}", entry.name, entry.packed_bytes, entry.header));
+      refuse(fmt::format("entries within the file, which has {} bytes", file_bytes_),
+             fmt::format("'{}' with {} bytes at offset {}", entry.name, entry.packed_bytes, entry.header));
     places.emplace_back(entry.header, entry.header + kLocalHeaderBytes + entry.packed_bytes);
     unpacked += std::min(entry.bytes, most + 1);
     if (unpacked > most)
-      refuse(fmt::format("at most {} bytes of unpacked entries, which is 3 times the file's size plus 64 MiB",
-                         most),
+      refuse(fmt::format(
+                 "unpacked entries of at most {} bytes in total (limit: 3 times the file size plus 64 MiB)",
+                 most),
              "more");
   }
   std::sort(places.begin(), places.end());
@@ -212,12 +217,12 @@ Bytes ZipFile::read(const ZipEntry& entry) const {
       refuse(fmt::format("'{}' to unpack to {} bytes", entry.name, entry.bytes), "damaged data");
   } else {
     if (offset > file_bytes_ || entry.bytes > file_bytes_ - offset)
-      refuse(fmt::format("'{}' within the file's {} bytes", entry.name, file_bytes_),
-             fmt::format("{} bytes at byte {}", entry.bytes, offset));
+      refuse(fmt::format("'{}' within the file, which has {} bytes", entry.name, file_bytes_),
+             fmt::format("{} bytes at offset {}", entry.bytes, offset));
     file_.clear();
     file_.seekg(static_cast<std::streamoff>(offset));
     file_.read(reinterpret_cast<char*>(bytes.data.get()), static_cast<std::streamsize>(bytes.size));
-    if (!file_) throw UserError(fmt::format("{}: could not be read at byte {}", path_, offset));
+    if (!file_) throw UserError(fmt::format("{}: could not be read at offset {}", path_, offset));
   }
   const uint32_t checksum =
       crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(bytes.data.get()), bytes.size);

@@ -1,4 +1,4 @@
-// Zip archives, as Keras 3 writes .keras files: stored or deflated entries, Zip64 included.
+// Zip archives such as Keras 3's .keras files. Entries may be stored or deflated. Zip64 is supported.
 // Source: PKWARE's APPNOTE.TXT, sections 4.3 to 4.5.
 #pragma once
 
@@ -21,19 +21,19 @@ struct ZipEntry {
   bool is_deflated = false;
 };
 
-/// An open archive. Archives may be untrusted: an archive is rejected if its entries overlap, share a name,
-/// have paths that leave the folder, are encrypted, or unpack to more than three times the file's size plus
-/// 64 MiB.
+/// An open zip archive. Because archives may be untrusted, an archive is rejected if its entries overlap,
+/// share a name, have paths that lead outside the folder, are encrypted, or unpack to more than three times
+/// the size of the file plus 64 MiB.
 class ZipFile {
  public:
-  /// Reads the directory of the archive. If it is damaged or rejected, throws UserError with the path, the
-  /// expected content and the content found.
+  /// Reads the directory of the archive. Throws UserError with the path, the expected content and the content
+  /// found if the archive is damaged or rejected.
   explicit ZipFile(const std::string& path);
 
   const std::string& path() const { return path_; }
   uint64_t file_bytes() const { return file_bytes_; }
   const std::vector<ZipEntry>& entries() const { return entries_; }
-  /// Returns null if the archive has no entry of this name.
+  /// Returns the entry with this name; null if there is none.
   const ZipEntry* find(std::string_view name) const;
   /// Returns the unpacked bytes of an entry. Throws UserError if they do not match the entry's checksum.
   Bytes read(const ZipEntry& entry) const;

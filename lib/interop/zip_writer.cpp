@@ -10,11 +10,11 @@ namespace {
 
 constexpr uint64_t kVersion = 45;          // first version with Zip64
 constexpr uint64_t kFirstDay = 0x21;       // 1980-01-01
-constexpr uint64_t kInZip64 = 0xffffffff;  // the number is in the Zip64 field
+constexpr uint64_t kInZip64 = 0xffffffff;  // this number is stored in the Zip64 field instead
 constexpr uint64_t kZip64 = 1;             // id of the Zip64 extra field
-constexpr uint64_t kUtf8 = 0x800;          // flag of names in UTF-8
+constexpr uint64_t kUtf8 = 0x800;          // flag for names that are UTF-8
 
-/// A record of little-endian numbers and text.
+/// Builds a record from little-endian numbers and text.
 class Record {
  public:
   Record& add(uint64_t number, size_t bytes) {
@@ -31,7 +31,8 @@ class Record {
   std::string text_;
 };
 
-/// Adds the fields that local headers and directory entries share, from the version to the lengths.
+/// Adds the fields that local headers and directory entries have in common: from the version up to the
+/// lengths of the name and the extra fields.
 void add_common(Record& record, uint32_t checksum, const std::string& name, size_t extra_bytes) {
   constexpr uint64_t kStored = 0;
   record.add(kVersion, 2).add(kUtf8, 2).add(kStored, 2).add(0, 2).add(kFirstDay, 2).add(checksum, 4);

@@ -11,9 +11,9 @@
 
 namespace dtrain {
 
-/// A zip archive that is created atomically: it appears under its name complete or not at all. Entries may
-/// have any size (Zip64). All timestamps are the earliest that zip allows, so that equal content gives equal
-/// bytes. Functions throw the same errors as those of NewFile.
+/// Creates a zip archive atomically: either the complete archive appears under its name or none. Entries may
+/// have any size (Zip64). All timestamps are the earliest that zip allows, so that the same content always
+/// produces the same bytes. Functions throw the same errors as those of NewFile.
 class ZipWriter {
  public:
   explicit ZipWriter(const Location& location) : file_(location) {}

@@ -80,7 +80,7 @@ class OnnxListing(Exported):
         (self.dir / "text.onnx").write_bytes(b"model: {}\n")
         self.assertIn("text.onnx: expected an ONNX", self.dtrain("inspect", "text.onnx", expect=2).err)
         (self.dir / "away.onnx").write_bytes(whole.replace(b"a.onnx.data", b"/etc/passwd"))
-        self.assertIn("in a file of the same folder, found '/etc/passwd'", self.dtrain("inspect", "away.onnx", expect=2).err)
+        self.assertIn("in a file in the same folder, found '/etc/passwd'", self.dtrain("inspect", "away.onnx", expect=2).err)
         (self.dir / "a.onnx.data").write_bytes(b"")
         self.assertIn("a.onnx: expected", self.dtrain("inspect", "a.onnx", expect=2).err)
 
@@ -131,7 +131,7 @@ class Safetensors(Exported):
     def test_a_users_script_is_not_overwritten(self):
         self.write("model_load.py", "print('mine')\n")
         error = self.dtrain("export", "run", "--output", "model.safetensors", expect=2).err
-        self.assertIn("model_load.py: exists and was not written by dtrain", error)
+        self.assertIn("model_load.py: the file exists and was not written by dtrain", error)
         self.assertEqual((self.dir / "model_load.py").read_text(), "print('mine')\n")
         self.assertFalse((self.dir / "model.safetensors").exists())
 

@@ -104,8 +104,9 @@ TEST_CASE("attention may have the default output_shape") {
     });
   };
   for (const char* equal : {"null", "[]", "4", "[4]"}) CHECK(error(equal) == "");
-  CHECK(error("[6]").find("end (MultiHeadAttention): has an output_shape of width 6, but dtrain's layer has "
-                          "the width of its input, 4") != std::string::npos);
+  CHECK(error("[6]").find(
+            "end (MultiHeadAttention): has an output_shape of width 6, but the output of dtrain's "
+            "layer always has the width of its input, which is 4") != std::string::npos);
   CHECK(error("[2, 2]").find("end (MultiHeadAttention): has output_shape: [2, 2]") != std::string::npos);
 }
 

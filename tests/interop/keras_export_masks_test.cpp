@@ -70,10 +70,10 @@ TEST_CASE("attention reads copies of masked values that other layers read, too")
 }
 
 TEST_CASE("models whose masks Keras would treat in another way are not exported") {
-  CHECK(export_error("rms_normalization, {lstm: {units: 2}}").find("RMSNormalization loses the mask") !=
-        std::string::npos);
+  CHECK(export_error("rms_normalization, {lstm: {units: 2}}")
+            .find("RMSNormalization does not pass on the mask") != std::string::npos);
   CHECK(export_error("softmax, {lstm: {units: 2}}").find("use `activation: softmax`") != std::string::npos);
-  CHECK(export_error("{lstm: {units: 2, ignore_mask: true}}").find("LSTM does not ignore masks") !=
+  CHECK(export_error("{lstm: {units: 2, ignore_mask: true}}").find("LSTM uses the mask") !=
         std::string::npos);
   CHECK(export_error("{dense: {units: 3, activation: softmax}}, {lstm: {units: 2}}").empty());
   CHECK(export_error("{bidirectional: {layer: {lstm: {units: 2}}}}").empty());
@@ -86,18 +86,18 @@ TEST_CASE("models that read outputs of attention at padding as data are not expo
   const auto reader = [&](const std::string& layers) {
     const std::string error = export_error(attention + layers);
     const std::string start =
-        "multi_head_attention 'a' cannot be exported to Keras: at padded positions, Keras's attention has "
-        "other outputs than dtrain's, and ";
+        "multi_head_attention 'a' cannot be exported to Keras: at padded positions, the outputs of Keras's "
+        "attention differ from dtrain's, and ";
     if (error.empty()) return error;
     CHECK(error.starts_with(start));
     return error.substr(std::min(start.size(), error.size()));
   };
-  CHECK(reader("{flatten: {ignore_mask: true}}") == "flatten 'flatten' reads these outputs as data");
+  CHECK(reader("{flatten: {ignore_mask: true}}") == "flatten 'flatten' would read these outputs as data");
   CHECK(reader("{dense: 4}, {global_max_pooling1d: {name: m, ignore_mask: true}}") ==
-        "global_max_pooling1d 'm' reads these outputs as data");
+        "global_max_pooling1d 'm' would read these outputs as data");
   CHECK(reader("{group_normalization: {groups: 2}}") ==
-        "group_normalization 'group_normalization' reads these outputs as data");
-  CHECK(reader("{masking: {}}") == "masking 'masking' reads these outputs as data");
+        "group_normalization 'group_normalization' would read these outputs as data");
+  CHECK(reader("{masking: {}}") == "masking 'masking' would read these outputs as data");
   // These layers read only positions that are not padding, or the values at padding stay padding.
   CHECK(reader("global_average_pooling1d").empty());
   CHECK(reader("{dense: 4}, {lstm: {units: 2}}").empty());

@@ -83,7 +83,7 @@ TEST_CASE("a mask that nothing reads is left out") {
     const Imported model = imported(kTokens + loses + ", " + named("Dense", R"(, "units": 2)"));
     CHECK_FALSE(has(model, "mask"));
     REQUIRE(model.left_out.size() == 1);
-    CHECK(model.left_out[0] == "embedding: mask_zero, because nothing reads the mask");
+    CHECK(model.left_out[0] == "embedding: mask_zero, because no layer reads the mask");
     build_imported(model, model.model);
   }
 }
@@ -253,7 +253,7 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
   unread.push_back(pooled("sum"));
   CHECK(test::error_of([&] {
           functional(unread);
-        }).find("end (GlobalAveragePooling1D): reads the output of attention at padding") !=
+        }).find("end (GlobalAveragePooling1D): reads the output of attention at padded positions") !=
         std::string::npos);
 }
 
@@ -322,7 +322,7 @@ TEST_CASE("masks that dtrain cannot pass on, or read, are problems") {
   const std::string lost =
       problem_of(kTokens + named("Concatenate", R"(, "axis": 1)") + ", " + named("LSTM", R"(, "units": 3)"));
   CAPTURE(lost);
-  CHECK(lost.find("LSTM (LSTM): reads a mask that a layer before it cannot pass on in dtrain") !=
+  CHECK(lost.find("LSTM (LSTM): reads a mask that dtrain cannot pass on through an earlier layer") !=
         std::string::npos);
   CHECK(problem_of(kTokens + named("GRU", R"(, "units": 3, "return_sequences": true, "go_backwards": true)"))
             .find("reads a mask and, with go_backwards, returns the steps in reverse order") !=

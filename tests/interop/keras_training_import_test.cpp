@@ -133,7 +133,8 @@ TEST_CASE("Keras's losses are read as one, as a list or by output, with weights"
                    "3.8.0");
   };
   CHECK(dice("-1").find("dice's axis: expected a list") != std::string::npos);
-  CHECK(dice("null").find("the loss Dice has axis: null, a sum over the whole batch") != std::string::npos);
+  CHECK(dice("null").find("the loss Dice has axis: null, which means a sum over the whole batch") !=
+        std::string::npos);
   CHECK(wrong.find("has loss_weights: [1.0]; expected a number for each output") != std::string::npos);
   CHECK(mistake(kModel, std::string(R"("loss": {"kind": "mse"}, )") + kSgd)
             .find("the output 'size' has no loss") != std::string::npos);
@@ -160,7 +161,7 @@ TEST_CASE("Keras's metrics are read from strings, functions, objects, wrapped fu
              "the metric other: dtrain has no metric of this name\n"
              "the metric accuracy: it occurs twice\n"
              "the metric mae: expected a target of float32 3, found one of int32 scalar\n"
-             "the metric Precision: dtrain computes it differently for such an output\n"});
+             "the metric Precision: for this output, dtrain computes the metric differently than Keras\n"});
   CHECK(metrics_of(R"([{"class_name": "AUC", "config": {"name": "auc", "num_thresholds": 200, "curve": "ROC",
     "summation_method": "interpolation", "multi_label": false, "num_labels": null, "from_logits": false}},
     {"class_name": "AUC", "config": {"name": "pr", "curve": "PR", "num_thresholds": 50}},
@@ -171,7 +172,7 @@ TEST_CASE("Keras's metrics are read from strings, functions, objects, wrapped fu
                    "2.15.0", R"("categorical_crossentropy")") ==
         Pair{"[auc, {auc: {name: pr, curve: PR, num_thresholds: 50}}, {f1_score: {average: macro}}, "
              "{precision_at_recall: {name: p, recall: 0.75}}]",
-             "the metric Precision: it has class_id: 1\n"});
+             "the metric Precision: dtrain has no equivalent of class_id: 1\n"});
 }
 
 TEST_CASE("Keras's metrics are read by output and as one list for all outputs") {
@@ -195,7 +196,7 @@ TEST_CASE("Keras's metrics are read by output and as one list for all outputs") 
   CHECK(training.left_out ==
         std::vector<std::string>{"size: the metric mine: dtrain has no metric of this name",
                                  R"(sample_weight_mode: "temporal")",
-                                 "the optimizer's state, which the file does not have"});
+                                 "the optimizer's state, because the file does not contain it"});
 }
 
 TEST_CASE("Keras's optimizers are read, and default options are omitted") {
@@ -247,12 +248,12 @@ TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
   CHECK(clipped("1.2.2") == "2");
   CHECK(clipped("2.3.1") == "2");
   for (const char* version : {"2.2.4-tf", "2.4.0", "2.15.0"})
-    CHECK(clipped(version).find(
-              "the optimizer SGD has clipnorm: 2.0, which clips the gradient of each weight by "
-              "itself") != std::string::npos);
+    CHECK(
+        clipped(version).find("the optimizer SGD has clipnorm: 2.0, which clips the gradient of each weight "
+                              "separately") != std::string::npos);
   const std::string wrong = mistake(kOneOutput, R"("loss": "mse", "optimizer_config": {"class_name": "Adam",
     "config": {"decay": 0.5, "learning_rate": {"class_name": "Mine"}, "amsgrad": true}})");
-  CHECK(wrong.find("the optimizer has a schedule and decay: 0.5") != std::string::npos);
+  CHECK(wrong.find("the optimizer has both a learning rate schedule and decay: 0.5") != std::string::npos);
   CHECK(wrong.find(R"(dtrain has no schedule {"class_name": "Mine"})") != std::string::npos);
   CHECK(wrong.find("the optimizer Adam has amsgrad: true") != std::string::npos);
 }
@@ -335,7 +336,8 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
       state(R"({"class_name": "RMSprop", "config": {"lr": 0.5}})", {kernel, bias}, "2.2.4");
   CHECK(first_of(old, "velocity", "kind/bias") == 1);
   CHECK_FALSE(old.state.iteration);
-  CHECK(old.left_out.back() == "the number of steps, which this version of Keras does not save with rmsprop");
+  CHECK(old.left_out.back() ==
+        "the number of steps, because this version of Keras does not save it with rmsprop");
   // Keras 1 counts steps in float32, and its SGD has arrays even for a momentum of 0.
   const ImportedTraining plain = state(R"({"class_name": "SGD", "config": {"lr": 0.5, "momentum": 0.0}})",
                                        {scalar, kernel, bias}, "1.2.2");
@@ -363,7 +365,8 @@ TEST_CASE("Adafactor's state is read without the arrays that follow from its mea
   // Keras 2 has no arrays of means for the bias.
   arrays.erase(arrays.begin() + 5, arrays.begin() + 7);
   CHECK(read(kOneOutput, adafactor, "2.15.0", arrays).left_out.back() ==
-        "the optimizer's state: the file has 6 arrays, but adafactor needs another number for 2 weights");
+        "the optimizer's state: the file has 6 arrays, but adafactor needs a different number of arrays for "
+        "2 weights");
 }
 
 TEST_CASE("the squares that Keras stores for Adafactor are products of the means of rows and columns") {
@@ -379,7 +382,8 @@ TEST_CASE("an optimizer state that does not fit is omitted or an error") {
   const ImportedTraining short_of =
       read(kOneOutput, adam, "2.2.4", arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}}));
   CHECK(short_of.left_out.back() ==
-        "the optimizer's state: the file has 4 arrays, but adam needs another number for 2 weights");
+        "the optimizer's state: the file has 4 arrays, but adam needs a different number of arrays for 2 "
+        "weights");
   CHECK(short_of.state.slots.empty());
   CHECK(
       mistake(kOneOutput, adam, "2.2.4",

@@ -61,7 +61,7 @@ TEST_CASE("recurrent layers that cannot be exported say why") {
   CHECK(refused("lstm: {units: 2, return_state: true}") ==
         "lstm 'lstm' cannot be exported to ONNX yet: it has return_state");
   CHECK(refused("gru: {units: 2, recurrent_activation: hard_sigmoid}") ==
-        "gru 'gru' cannot be exported to ONNX yet: it has other activations than Keras's defaults");
+        "gru 'gru' cannot be exported to ONNX yet: its activations are not Keras's defaults");
 }
 
 namespace {
@@ -121,7 +121,7 @@ TEST_CASE("float16 cannot count many masked steps") {
   const TestExport exported("inputs: {x: [2049, 1]}\nlayers: [masking, lstm: {units: 1}]\n");
   CHECK_THROWS_WITH_AS(
       onnx_model(exported.model, {.float16 = true}),
-      doctest::Contains("float16 can count at most 2048 masked steps, and the layer has 2049"), UserError);
+      doctest::Contains("float16 can count at most 2048 masked steps, but the layer has 2049"), UserError);
 }
 
 TEST_CASE("float16 holds causal masks") {

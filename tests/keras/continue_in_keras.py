@@ -135,7 +135,7 @@ def check_outputs(program, keras, folder, ending):
         if expected not in config:
             raise open_in_keras.Mistake(f"outputs{ending}: '{expected}' is not in\n{config}")
     for expected in ("size: the metric FalsePositives: ", "size: the metric mine: dtrain has no metric of this name",
-                     "" if saves_delta else "the delta of Huber, which this version of Keras does not save"):
+                     "" if saves_delta else "the delta of Huber, because this version of Keras does not save it"):
         if expected not in report:
             raise open_in_keras.Mistake(f"outputs{ending}: '{expected}' is not in\n{report}")
     if "state" in report:

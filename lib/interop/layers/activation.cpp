@@ -19,8 +19,8 @@ KerasLayerConfig to_keras(const ConfigNode& options) {
   return {activation.layer, activation.layer_config};
 }
 
-/// Adds Keras's relu with options: x between the threshold and the maximum, `maximum` above the maximum, and
-/// negative_slope * (x - threshold) below the threshold.
+/// Adds Keras's relu with its options: `maximum` for x above the maximum, negative_slope * (x - threshold)
+/// for x below the threshold, and x otherwise.
 std::string clipped_relu_to_onnx(OnnxLayer& layer, const std::string& x, const ActivationSpec& spec) {
   const bool is_bounded = std::isfinite(spec.maximum);
   if (spec.alpha == 0 && spec.threshold == 0)
@@ -35,8 +35,8 @@ std::string clipped_relu_to_onnx(OnnxLayer& layer, const std::string& x, const A
   return layer.add("Where", {layer.add("LessOrEqual", {x, threshold}), below, above});
 }
 
-/// Adds x times the cumulative distribution function of the normal distribution, (1 + erf(x / sqrt(2))) / 2.
-/// With `approximate`, tanh approximates that function.
+/// Adds gelu: x times the cumulative distribution function of the normal distribution, (1 + erf(x / sqrt(2)))
+/// / 2. With `approximate`, this function is approximated with tanh.
 std::string gelu_to_onnx(OnnxLayer& layer, const std::string& x, bool approximate) {
   std::string inner;
   if (approximate) {

@@ -1,4 +1,4 @@
-// The formats of multi_head_attention.
+// Conversions of multi_head_attention to and from other formats.
 #include "interop/layers/attention.h"
 
 #include <array>
@@ -37,8 +37,9 @@ bool is_grouped(const Json& options) {
   return heads && heads->is_int() && heads->as_int() != options.at("num_heads").as_int();
 }
 
-/// Returns whether no Keras layer computes the attention, because it has rotary positions, or grouped heads
-/// whose values have another size than their keys. The exported file then has a model instead of a layer.
+/// Returns true if no Keras layer can compute the attention, so that a Keras model is exported instead of a
+/// layer. This is the case for rotary positions, and for grouped heads whose values differ in size from their
+/// keys.
 bool is_model_in_keras(const Json& options) {
   if (option_is_set(options, "rotary")) return true;
   const Json &value_dim = options.at("value_dim"), &key_dim = options.at("key_dim");
@@ -46,8 +47,8 @@ bool is_model_in_keras(const Json& options) {
          !(key_dim.is_int() && key_dim.as_int() == value_dim.as_int());
 }
 
-/// Converts the options to the config of MultiHeadAttention, or of GroupQueryAttention if several heads of
-/// queries share a head of keys and values.
+/// Converts the options to the config of MultiHeadAttention, or of GroupQueryAttention if several query heads
+/// share a key and value head.
 KerasLayerConfig attention_to_keras(const ConfigNode& options) {
   const Json all = keras_options(options);
   if (is_model_in_keras(all)) return {kKerasModel, Json::object()};
@@ -81,7 +82,7 @@ void complete_model(const Graph& graph, const GraphNode& node, Json& config) {
   config = keras_attention_model(attention, config, options);
 }
 
-/// Adds the sizes of the heads, which Keras requires.
+/// Adds the sizes of the heads to the config. They are optional in dtrain, but Keras requires them.
 void complete_attention(const Graph& graph, const GraphNode& node, Json& config) {
   if (keras_config_of(node.layer).class_name == kKerasModel) return complete_model(graph, node, config);
   const Heads heads = heads_of(node);
@@ -95,20 +96,21 @@ void complete_attention(const Graph& graph, const GraphNode& node, Json& config)
 Json attention_call(const ConfigNode& options, const std::vector<Json>& inputs) {
   Json arguments = Json::array();
   for (const Json& input : inputs) arguments.push(input);
-  if (is_model_in_keras(to_json(options)))  // in Keras, the layer is a model, whose call has one argument
+  // here, the attention is a Keras model, whose call takes all inputs as one argument
+  if (is_model_in_keras(to_json(options)))
     return Json::object()
         .set("args", Json::array().push(inputs.size() == 1 ? inputs.front() : arguments))
         .set("kwargs", Json::object());
-  if (inputs.size() == 1) arguments.push(inputs.front());  // the value; the key is the value by default
+  if (inputs.size() == 1) arguments.push(inputs.front());  // the value; Keras uses it as the key, too
   Json keywords = Json::object();
   if (option_is_set(to_json(options), "causal")) keywords.set("use_causal_mask", true);
   return Json::object().set("args", std::move(arguments)).set("kwargs", std::move(keywords));
 }
 
-/// Returns the part of Keras's layer that has a parameter: "query/kernel" is in query_dense.
+/// Returns the part of the Keras layer that contains a parameter: "query/kernel" is in query_dense.
 std::string attention_part(const Json& keras_config, const std::string& parameter) {
   const std::string name = parameter.substr(0, parameter.find('/'));
-  if (keras_config.entries().empty())  // in Keras, the attention is a model (is_model_in_keras())
+  if (keras_config.entries().empty())  // here, the attention is a Keras model, see is_model_in_keras()
     for (const KerasLayerPart& part : kKerasAttentionParts)
       if (part.prefix == name + "/") return std::string(part.group);
   return fmt::format("{}{}_dense", keras_config.find("head_dim") ? "_" : "",
@@ -151,7 +153,8 @@ std::string torch_rotated(TorchLayer& layer, const std::string& x, int64_t posit
                                cosines, sines));
 }
 
-/// Sets the modules of the products, whose weights have the shape [outputs, inputs].
+/// Sets the PyTorch modules for the products of queries, keys, values and outputs. Their weights have the
+/// shape [outputs, inputs].
 void set_torch_products(TorchLayer& layer, const std::array<size_t, 3>& inputs, const Heads& heads) {
   const std::string bias = layer.has_parameter("query/bias") ? "" : ", bias=False";
   const int64_t features = layer.output_spec().shape[1], width = heads.heads * heads.value_dim;
@@ -203,7 +206,7 @@ void attention_to_torch(TorchLayer& layer) {
       visible =
           layer.add(fmt::format("{0} & torch.ones({1}, {2}, dtype=torch.bool, device={0}.device).tril()",
                                 visible, layer.input_spec(0).shape[0], layer.input_spec(inputs[1]).shape[0]));
-    // A query that sees no key gets zeros.
+    // The output of a query whose keys are all masked is 0.
     attended =
         layer.add(fmt::format("torch.where({3}.any(-1, keepdim=True), F.scaled_dot_product_attention({0}, "
                               "{1}, {2}, attn_mask={3}), 0.0)",

@@ -1,4 +1,4 @@
-// multi_head_attention as ONNX operators.
+// Conversion of multi_head_attention to ONNX operators.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -12,14 +12,15 @@ namespace dtrain {
 
 namespace {
 
-/// The first operator set with the operator Attention.
+/// the first ONNX operator set that contains the operator Attention
 constexpr int64_t kFirstWithAttention = 23;
 
-/// The score of a key that a query does not see. float16 can represent it, and its exponential is 0.
+/// The score of a key that is hidden from a query. float16 can represent this score, and its exponential is
+/// 0.
 constexpr float kHidden = -6e4f;
 
-/// Returns the values of a key or value parameter, [rows, kv_heads, dim], with each head repeated for its
-/// group: [rows, heads, dim].
+/// Returns the values of a key or value parameter, [rows, kv_heads, dim], as [rows, heads, dim]. Each head is
+/// repeated for all query heads that share it.
 std::vector<float> repeated_heads(std::span<const float> values, const Heads& heads, int64_t dim) {
   std::vector<float> result;
   for (size_t head = 0; head < values.size(); head += static_cast<size_t>(dim))
@@ -29,8 +30,8 @@ std::vector<float> repeated_heads(std::span<const float> values, const Heads& he
   return result;
 }
 
-/// Adds the product of an input and a kernel; returns [batch, positions, count * dim]. If `count` is more
-/// than the kernel's heads, each head is repeated for its group.
+/// Adds the product of an input and a kernel. Returns an array [batch, positions, count * dim]. If `count` is
+/// greater than the number of the kernel's heads, each head is repeated for all query heads that share it.
 std::string onnx_product(OnnxLayer& layer, size_t input, const std::string& name, const Heads& heads,
                          int64_t count, int64_t dim) {
   const int64_t features = layer.input_spec(input).shape[1], width = count * dim;
@@ -45,8 +46,8 @@ std::string onnx_product(OnnxLayer& layer, size_t input, const std::string& name
   return layer.has_parameter(name + "/bias") ? layer.add("Add", {y, parameter(name + "/bias", {width})}) : y;
 }
 
-/// Adds the rotation of x, [batch, positions, heads, dim]: x * cosines + y * sines, where y has the halves of
-/// x exchanged and the sines of the first half are negative.
+/// Adds the rotation of x, [batch, positions, heads, dim], by rotary positions: x * cosines + y * sines. y is
+/// x with its two halves exchanged. The sines for the first half are negative.
 std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positions, int64_t dim) {
   const double base = layer.options().at("rotary").at("base").as_double();
   const RotarySpec spec{.positions = positions, .dim = dim, .base = base};
@@ -74,14 +75,16 @@ std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positio
                    {times(x, "cosines", std::move(cosines)), times(exchanged, "sines", std::move(sines))});
 }
 
-/// The products of the queries, keys and values, and the mask of the keys ("": none).
+/// The inputs of an attention: the products of the queries, keys and values, and the mask of the keys
+/// (`visible`; "" if there is none).
 struct OnnxAttention {
   std::string query, key, value, visible;
   int64_t queries, keys;
   bool is_causal;
 };
 
-/// Returns an array of [queries, keys]: `seen` for the keys that causal attention sees, `hidden` for others.
+/// Adds a constant array [queries, keys]. Its elements are `seen` for the keys that a query sees in causal
+/// attention, and `hidden` for later keys.
 std::string causal_array(OnnxLayer& layer, const OnnxAttention& of, const char* name, float seen,
                          float hidden) {
   std::vector<float> values;
@@ -91,7 +94,7 @@ std::string causal_array(OnnxLayer& layer, const OnnxAttention& of, const char* 
                      std::move(values));
 }
 
-/// Adds an array with 1 for the keys that a query sees and 0 for others, [batch, 1, queries, keys], or
+/// Adds an array that is 1 if a query sees a key, and 0 otherwise. Its shape is [batch, 1, queries, keys], or
 /// [batch, 1, 1, keys] if all queries see the same keys. The attention must have a mask.
 std::string visible_pairs(OnnxLayer& layer, const OnnxAttention& of) {
   const std::string visible = layer.add("Reshape", {of.visible, layer.integers({0, 1, 1, of.keys})});
@@ -99,10 +102,10 @@ std::string visible_pairs(OnnxLayer& layer, const OnnxAttention& of) {
   return layer.add("Mul", {visible, causal_array(layer, of, "causal_pairs", 1, 0)});
 }
 
-/// Adds the operator Attention, whose inputs are the products, [batch, positions, heads * dim]. Returns an
-/// array [batch, queries, heads * dim]. Masked scores are finite and a query that sees no key gets zeros,
-/// because runtimes treat -infinity for all keys in different ways. The mask has a row for each query,
-/// because ONNX Runtime does not repeat one row for all queries.
+/// Adds the operator Attention for the products, [batch, positions, heads * dim]. Returns an array [batch,
+/// queries, heads * dim]. Runtimes differ if the scores of all keys are -infinity. Therefore the scores of
+/// masked keys are finite, and the output of a query that sees no key is set to 0. The mask has one row for
+/// each query, because ONNX Runtime does not broadcast a single row to all queries.
 std::string attention_node(OnnxLayer& layer, const Heads& heads, const OnnxAttention& of) {
   const auto node = [&](std::vector<std::string> inputs, bool is_causal) {
     return layer.add(
@@ -119,8 +122,8 @@ std::string attention_node(OnnxLayer& layer, const Heads& heads, const OnnxAtten
   return layer.add("Mul", {node({of.query, of.key, of.value, mask}, false), sees});
 }
 
-/// Adds the attention as matrix products and a softmax. Its inputs are [batch, positions, heads, dim].
-/// Returns an array [batch, queries, heads * dim].
+/// Adds the attention as matrix products and a softmax, for operator sets without the operator Attention. The
+/// products have the shape [batch, positions, heads, dim]. Returns an array [batch, queries, heads * dim].
 std::string decomposed_attention(OnnxLayer& layer, const Heads& heads, const OnnxAttention& of) {
   const auto transposed = [&](const std::string& x, std::vector<int64_t> axes) {
     return layer.add("Transpose", {x}, {{"perm", std::move(axes)}});
@@ -137,7 +140,7 @@ std::string decomposed_attention(OnnxLayer& layer, const Heads& heads, const Onn
     scores = layer.add("Add", {scores, causal_array(layer, of, "causal_mask", 0, kHidden)});
   }
   std::string weights = layer.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
-  // A query that sees no key gets zeros.
+  // The output of a query that sees no key is 0.
   if (!visible.empty()) weights = layer.add("Mul", {weights, visible});
   const std::string y =
       transposed(layer.add("MatMul", {weights, transposed(of.value, {0, 2, 1, 3})}), {0, 2, 1, 3});

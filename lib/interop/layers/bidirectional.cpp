@@ -12,26 +12,28 @@ namespace dtrain {
 
 namespace {
 
-/// Returns a layer, {kind: options}, with all of its options; null if the layer is invalid.
+/// Returns a layer, {kind: options}, with all defaults filled in; null if the layer is invalid.
 ConfigNode resolved_layer(const ConfigNode& layer) {
   Diagnostics mistakes;
   return registry<Layer>().parse(layer, mistakes).resolved;
 }
 
-/// Returns whether a resolved layer, {kind: options}, goes backwards.
+/// Returns true if a layer, {kind: options} with all defaults, has go_backwards.
 bool goes_backwards(const ConfigNode& layer) {
   return layer.entries().front().second.find("go_backwards")->text() == "true";
 }
 
-/// Returns the layer that bidirectional makes from a resolved layer, {kind: options}.
+/// Returns the default backward layer of a bidirectional: `layer` in the opposite direction. `layer` is
+/// {kind: options} with all defaults.
 ConfigNode mirrored_layer(const ConfigNode& layer) {
   const auto& [kind, options] = layer.entries().front();
   const ConfigNode opposite = ConfigNode::scalar(goes_backwards(layer) ? "false" : "true");
   return ConfigNode::mapping({ConfigNode::entry(kind.text(), options.with("go_backwards", opposite))});
 }
 
-/// Converts the options to Keras's config. Keras sets go_backwards in both layers if the forward layer has
-/// this option and the config has no backward_layer.
+/// Converts the options to Keras's config. If the forward layer has go_backwards and the config has no
+/// backward_layer, Keras would set go_backwards in both layers. In this case, the config gets an explicit
+/// backward_layer.
 KerasLayerConfig bidirectional_to_keras(const ConfigNode& options) {
   const std::string& mode = options.find("merge_mode")->text();
   const ConfigNode layer = resolved_layer(*options.find("layer"));
@@ -44,13 +46,14 @@ KerasLayerConfig bidirectional_to_keras(const ConfigNode& options) {
   return keras;
 }
 
-/// Returns whether `backward` is the layer that bidirectional makes from `layer`. Both are {kind: options}.
+/// Returns true if `backward` is the default backward layer for `layer`. Both are {kind: options}.
 bool is_mirrored(const ConfigNode& layer, const ConfigNode& backward) {
   const ConfigNode a = resolved_layer(layer), b = resolved_layer(backward);
   return a.is_mapping() && b.is_mapping() && mirrored_layer(a).to_yaml() == b.to_yaml();
 }
 
-/// Converts Keras's config. Keras 3 also writes the backward layer if it is a copy of the forward layer.
+/// Converts Keras's config. Keras 3 always writes the backward layer, even if it is only the default copy of
+/// the forward layer.
 ConfigNode bidirectional_from_keras(KerasLayerReader& reader) {
   const auto inner = [&](const char* key) {
     return reader.layer(key, {"LSTM", "GRU", "SimpleRNN"}, {"zero_output_for_mask"});
@@ -69,16 +72,19 @@ ConfigNode bidirectional_from_keras(KerasLayerReader& reader) {
   return ConfigNode::mapping(std::move(options));
 }
 
-/// Returns the cell of Keras's layer that has a parameter, such as "forward_kernel".
+/// Returns the cell of the Keras layer that contains a parameter, such as "forward_layer/cell" for
+/// "forward_kernel".
 std::string cell_of_parameter(const Json&, const std::string& parameter) {
   return parameter.starts_with("forward_") ? "forward_layer/cell" : "backward_layer/cell";
 }
 
-/// Returns both directions of a bidirectional layer. Throws UserError if `tool` cannot merge their outputs.
+/// Returns the two recurrent layers of a bidirectional layer. Throws UserError if their outputs cannot be
+/// merged in `tool`.
 std::array<Recurrent, 2> directions_of(const GraphNode& node, const Json& options, const char* tool) {
   if (option_is(options, "merge_mode", "none"))
-    throw UserError(
-        fmt::format("bidirectional '{}' cannot be exported to {} yet: it has two outputs", node.name, tool));
+    throw UserError(fmt::format(
+        "bidirectional '{}' cannot be exported to {} yet, because it has two outputs (merge_mode: none)",
+        node.name, tool));
   const auto& [kind, own] = options.at("layer").entries().front();
   Recurrent forward{.kind = kind, .options = own, .prefix = "forward_", .part = "forward_layer"};
   Recurrent backward = forward;
@@ -90,11 +96,12 @@ std::array<Recurrent, 2> directions_of(const GraphNode& node, const Json& option
   }
   backward.prefix = "backward_";
   backward.part = "backward_layer";
-  // The layer reverses the states of the second direction. If that direction goes backwards, the reversed
-  // states have the order of the input.
+  // A bidirectional layer reverses the states of its backward layer. If the backward layer goes backwards,
+  // its reversed states are in the order of the input.
   if (is_true_at(own, "return_sequences") && !backward.goes_backwards())
-    throw UserError(fmt::format("bidirectional '{}' cannot be exported to {} yet: its layer goes backwards",
-                                node.name, tool));
+    throw UserError(fmt::format(
+        "bidirectional '{}' cannot be exported to {} yet, because its backward layer does not go backwards",
+        node.name, tool));
   backward.in_input_order = true;
   return {forward, backward};
 }
@@ -110,7 +117,7 @@ void bidirectional_to_onnx(OnnxLayer& layer) {
   if (mode == "mul") merged = layer.add("Mul", both);
   if (mode == "sum" || mode == "ave") merged = layer.add("Add", both);
   if (mode == "ave") merged = layer.add("Mul", {merged, layer.constant(0.5f)});
-  if (const std::string mask = layer.mask(); !mask.empty() && axis == 2) {  // masked steps give 0
+  if (const std::string mask = layer.mask(); !mask.empty() && axis == 2) {  // the output of masked steps is 0
     const std::string column =
         layer.add("Reshape", {mask, layer.integers({0, layer.output_spec().shape[0], 1})});
     merged = layer.add("Mul", {merged, column});
@@ -131,7 +138,8 @@ void bidirectional_to_torch(TorchLayer& layer) {
                                  : mode == "sum"  ? fmt::format("{} + {}", a, b)
                                                   : fmt::format("({} + {}) / 2", a, b));
   if (const std::string mask = layer.mask(); !mask.empty() && layer.output_spec().shape.rank() == 2)
-    merged = layer.add(fmt::format("{} * {}.unsqueeze(-1)", merged, mask));  // masked steps give 0
+    // the output of masked steps is 0
+    merged = layer.add(fmt::format("{} * {}.unsqueeze(-1)", merged, mask));
   layer.set_output(merged, ExportLayout::channels_last);
 }
 

@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the ONNX attributes of a window over images or volumes of this shape.
+/// Returns the ONNX attributes of a window on an image or volume of this shape.
 std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding3& padding, const Shape& image) {
   return {{"kernel_shape", axes_of(window.size, image)},
           {"strides", axes_of(window.strides, image)},
@@ -20,19 +20,19 @@ std::vector<OnnxAttribute> onnx_window(const Window& window, const Padding3& pad
           {"pads", pads_of(padding, image)}};
 }
 
-/// Returns the window from a layer's options, for the layer's input.
+/// Returns the window that a layer's options describe for its input.
 template <class FormatLayer>
 Window window_of(const FormatLayer& layer) {
   return convolution_window(layer.options(), layer.input_spec().shape);
 }
 
-/// Returns the attributes of a window with the padding of the layer's input.
+/// Returns the ONNX attributes of a window on the layer's input, including the padding.
 std::vector<OnnxAttribute> onnx_window(const OnnxLayer& layer, const Window& window) {
   const Shape& image = layer.input_spec().shape;
   return onnx_window(window, padding_of(window, image), image);
 }
 
-/// Returns the permutation of a Keras kernel's axes that puts filters and channels first.
+/// Returns the permutation of the axes of a Keras kernel that puts the filters first and the channels second.
 std::vector<int64_t> kernel_axes(const Shape& image) {
   if (image.rank() == 4) return {4, 3, 0, 1, 2};
   return {3, 2, 0, 1};
@@ -72,8 +72,8 @@ void conv2d_transpose_to_onnx(OnnxLayer& layer) {
                        std::move(attributes));
 }
 
-/// Returns the arguments of a PyTorch module after the channels. `further` holds more arguments, such as
-/// groups.
+/// Returns the arguments of a PyTorch module that come after its numbers of channels. `further`: additional
+/// arguments, such as groups.
 std::string torch_arguments(const TorchLayer& layer, const Window& window, const std::string& further) {
   const Shape& image = layer.input_spec().shape;
   return fmt::format("{}, stride={}, dilation={}{}{}", torch_size(axes_of(window.size, image)),
@@ -107,8 +107,8 @@ void depthwise_conv2d_to_torch(TorchLayer& layer) {
   add_torch_convolution(layer, window);
 }
 
-/// Exports a conv2d_transpose. PyTorch crops both sides equally, so a slice removes exactly the required
-/// pixels.
+/// Exports a conv2d_transpose. PyTorch can only crop both sides equally, so the exact cropping is done by
+/// slicing the output.
 void conv2d_transpose_to_torch(TorchLayer& layer) {
   const Window window = window_of(layer);
   const Shape& output = layer.output_spec().shape;
@@ -144,7 +144,7 @@ void separable_conv2d_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("Conv", std::move(inputs)), ExportLayout::channels_first);
 }
 
-/// Exports the layer as two successive convolutions.
+/// Exports a separable_conv2d as two successive convolutions.
 void separable_conv2d_to_torch(TorchLayer& layer) {
   const Window window = window_of(layer);
   const Shape& image = layer.input_spec().shape;
@@ -166,8 +166,8 @@ void separable_conv2d_to_torch(TorchLayer& layer) {
   layer.set_output(layer.add(fmt::format("{}({})", layer.module(), x)), ExportLayout::channels_first);
 }
 
-/// Converts Keras's config. Keras 3 also writes the kernel_initializer of the base class, which the layer
-/// does not use.
+/// Converts Keras's config. Keras 3 also writes the option kernel_initializer of the base class, although the
+/// layer does not use it.
 ConfigNode separable_conv2d_from_keras(KerasLayerReader& reader) {
   reader.skip({"kernel_initializer"});
   return image_options_of_keras("separable_conv2d")(reader);

@@ -10,7 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// Name of the weights that the layer shares with an embedding. The kernel is their transpose.
+/// Name of the weights of an embedding that a dense layer shares. The dense layer's kernel is the transposed
+/// array.
 constexpr const char* kEmbeddings = "embeddings";
 
 void dense_to_onnx(OnnxLayer& layer) {

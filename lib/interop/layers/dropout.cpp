@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Exports dropout or noise, which is the identity at inference.
+/// Exports a dropout or noise layer, which returns its input at inference.
 void identity_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.input(0, layer.layout()), layer.layout());
 }

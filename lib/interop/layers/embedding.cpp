@@ -16,8 +16,8 @@ void embedding_to_onnx(OnnxLayer& layer) {
       layer.add("Gather", {rows, layer.input(0, ExportLayout::channels_last)}, {{"axis", int64_t{0}}}),
       ExportLayout::channels_last);
   if (!layer.needs_mask()) return;
-  // Index 0 is padding, and no index is negative. The indices are float32, because float16 cannot represent
-  // all indices.
+  // A step is valid if its index is greater than 0: index 0 is padding, and no index is negative. The indices
+  // are cast to float32, because float16 cannot represent all indices.
   const std::string indices = layer.add("Cast", {layer.input(0, ExportLayout::channels_last)},
                                         {{"to", static_cast<int64_t>(OnnxType::float32)}});
   layer.set_mask(layer.add("Where", {layer.add("LessOrEqual", {indices, layer.float32({0})}),
@@ -41,7 +41,7 @@ ConfigNode embedding_from_keras(KerasLayerReader& reader) {
   return options_of_keras("embedding")(reader);
 }
 
-/// Sets the features of masked steps to 0.
+/// Exports a masking layer, which sets the features of masked steps to 0.
 void masking_to_onnx(OnnxLayer& layer) {
   layer.ignore_masks();  // masking ignores the mask of its input and creates a new mask
   const std::string x = layer.input(0, ExportLayout::channels_last), zero = layer.constant(0),

@@ -9,12 +9,12 @@
 namespace dtrain {
 
 OnnxSteps add_onnx_steps(OnnxLayer& layer, const std::string& mask, int64_t steps, bool backwards) {
-  constexpr int64_t kMostInFloat16 = 2048;  // float16 cannot represent all larger integers
+  constexpr int64_t kMostInFloat16 = 2048;  // largest count up to which float16 represents all integers
   if (layer.is_float16() && steps > kMostInFloat16)
-    throw UserError(fmt::format(
-        "{} '{}' cannot be exported to ONNX with --float16: float16 can count at most {} masked steps, and "
-        "the layer has {}; export without --float16",
-        layer.node().kind, layer.node().name, kMostInFloat16, steps));
+    throw UserError(
+        fmt::format("{} '{}' cannot be exported to ONNX with --float16: float16 can count at most {} masked "
+                    "steps, but the layer has {} steps; export without --float16",
+                    layer.node().kind, layer.node().name, kMostInFloat16, steps));
   std::vector<float> sums, numbers;
   for (int64_t s = 0; s < steps; ++s) {
     numbers.push_back(static_cast<float>(s + 1));

@@ -15,10 +15,10 @@ namespace dtrain {
 
 namespace {
 
-/// The least norm by which Keras divides; Keras replaces smaller norms by this norm.
+/// Minimum divisor of Keras's normalization: smaller norms are replaced by this number.
 constexpr float kKerasEpsilon = 1e-7f;
 
-/// Returns the axis of the batch along which the inputs are concatenated.
+/// Returns the axis, counting the batch axis, along which the inputs are concatenated.
 int64_t concatenation_axis(const Json& options, const Shape& output, bool channels_first) {
   const auto rank = static_cast<int64_t>(output.rank());
   int64_t axis = options.at("axis").as_int();
@@ -34,7 +34,7 @@ std::vector<std::string> onnx_inputs(OnnxLayer& layer) {
   return inputs;
 }
 
-/// Applies a binary operator to all inputs, from the first to the last.
+/// Returns a conversion that applies a binary operator to all inputs, from the first to the last.
 std::function<void(OnnxLayer&)> merge_to_onnx(const std::string& op) {
   return [op](OnnxLayer& layer) {
     const std::vector<std::string> inputs = onnx_inputs(layer);
@@ -53,7 +53,7 @@ void average_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("Mul", {sum, part}), layer.layout());
 }
 
-/// Concatenates the inputs along an axis of the first input's layout.
+/// Concatenates the inputs in the layout of the first input.
 void concatenate_to_onnx(OnnxLayer& layer) {
   const ExportLayout layout = layer.layout();
   const int64_t axis =
@@ -68,7 +68,7 @@ std::vector<std::string> torch_inputs(TorchLayer& layer) {
   return inputs;
 }
 
-/// Joins the inputs with an operator such as "+".
+/// Returns a conversion that joins the inputs with a Python operator such as "+".
 std::function<void(TorchLayer&)> merge_to_torch(const std::string& sign) {
   return [sign](TorchLayer& layer) {
     layer.set_output(layer.add(fmt::format("{}", fmt::join(torch_inputs(layer), " " + sign + " "))),
@@ -82,7 +82,7 @@ void average_to_torch(TorchLayer& layer) {
                    layer.layout());
 }
 
-/// Applies a binary function to all inputs, from the first to the last.
+/// Returns a conversion that applies a binary function to all inputs, from the first to the last.
 std::function<void(TorchLayer&)> call_to_torch(const std::string& function) {
   return [function](TorchLayer& layer) {
     const std::vector<std::string> inputs = torch_inputs(layer);
@@ -100,12 +100,12 @@ void concatenate_to_torch(TorchLayer& layer) {
                    layout);
 }
 
-/// An input of a dot layer.
+/// Sizes of one input of a dot layer. The input is treated as rows that lie along the axis of the sum.
 struct DotInput {
-  int64_t axis;       // axis of the sum, in the batch
-  int64_t rows;       // number of rows along that axis, for each sample
-  int64_t columns;    // extent of the axis
-  size_t batch_rank;  // number of the batch's axes
+  int64_t axis;       // axis of the sum; the batch axis is axis 0
+  int64_t rows;       // number of rows of each sample
+  int64_t columns;    // length of each row
+  size_t batch_rank;  // number of axes, including the batch axis
 };
 
 template <class FormatLayer>
@@ -119,7 +119,8 @@ DotInput dot_input(const FormatLayer& layer, size_t input) {
   return {axis, shape.elements() / columns, columns, static_cast<size_t>(batch_rank)};
 }
 
-/// Returns an input as [batch, rows, columns], normalized if the layer has `normalize`.
+/// Returns an input of a dot layer as [batch, rows, columns]. The rows are normalized if the layer has
+/// `normalize`.
 std::string onnx_dot_rows(OnnxLayer& layer, size_t number) {
   const DotInput input = dot_input(layer, number);
   std::string x = layer.input(number, ExportLayout::channels_last);
@@ -145,7 +146,8 @@ void dot_to_onnx(OnnxLayer& layer) {
                    ExportLayout::channels_last);
 }
 
-/// Returns an input as [batch, rows, columns], normalized if the layer has `normalize`.
+/// Returns an input of a dot layer as [batch, rows, columns]. The rows are normalized if the layer has
+/// `normalize`.
 std::string torch_dot_rows(TorchLayer& layer, size_t number) {
   const DotInput input = dot_input(layer, number);
   const std::string x = layer.input(number, ExportLayout::channels_last);

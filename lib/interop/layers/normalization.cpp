@@ -15,16 +15,16 @@ namespace dtrain {
 
 namespace {
 
-/// Converts the options to Keras's config. Keras before 2.12 does not know `synchronized`, and Keras 3
-/// supports it only with TensorFlow, so the config has this key only if the option is true.
+/// Converts the options to Keras's config. The config contains `synchronized` only if the option is true,
+/// because Keras before 2.12 rejects this key and Keras 3 supports it only with TensorFlow.
 KerasLayerConfig batch_normalization_to_keras(const ConfigNode& options) {
   const bool synchronized = to_json(*options.find("synchronized")).as_bool();
   constexpr std::string_view kSynchronized[] = {"synchronized"};
   return {"BatchNormalization", keras_options(synchronized ? options : options.without(kSynchronized))};
 }
 
-/// Returns the initializer of a parameter of the last axis; filled with `value` if the layer lacks the
-/// parameter.
+/// Returns the ONNX initializer of a parameter that belongs to the last axis. If the layer does not have the
+/// parameter, returns a constant filled with `value`.
 std::string parameter_or(OnnxLayer& layer, std::string_view name, float value) {
   if (layer.has_parameter(name)) return layer.parameter(name);
   return layer.constant(std::vector<float>(static_cast<size_t>(layer.input_spec().shape.back()), value));
@@ -35,7 +35,7 @@ float onnx_epsilon(const OnnxLayer& layer) {
 }
 
 void batch_normalization_to_onnx(OnnxLayer& layer) {
-  layer.ignore_masks();  // masks only matter in training
+  layer.ignore_masks();  // masks affect only training
   const std::string y = layer.add(
       "BatchNormalization",
       {layer.input(0, ExportLayout::channels_first), parameter_or(layer, "gamma", 1),
@@ -54,8 +54,8 @@ void layer_normalization_to_onnx(OnnxLayer& layer) {
       ExportLayout::channels_last);
 }
 
-/// Computes the quotients of the input and its norms in float32, because float16 can represent neither
-/// squares of numbers of at least 256 nor a small epsilon.
+/// Computes the norms and divides the input by them in float32, because float16 can represent neither the
+/// square of 256 nor a small epsilon.
 void rms_normalization_to_onnx(OnnxLayer& layer) {
   const auto cast = [&](const std::string& value, OnnxType to) {
     return layer.is_float16() ? layer.add("Cast", {value}, {{"to", static_cast<int64_t>(to)}}) : value;
@@ -80,8 +80,8 @@ int64_t groups_of(const Json& options, const TensorSpec& input) {
   return groups == -1 ? input.shape.back() : groups;
 }
 
-/// Adds an InstanceNormalization whose channels are the groups, because the operator GroupNormalization is
-/// newer than the default operator set.
+/// Adds an InstanceNormalization in which each group is one channel. The operator GroupNormalization is not
+/// used, because the default operator set does not contain it.
 void group_normalization_to_onnx(OnnxLayer& layer) {
   const Shape& shape = layer.input_spec().shape;
   const int64_t channels = shape.back(), groups = groups_of(layer.options(), layer.input_spec());
@@ -105,12 +105,12 @@ void group_normalization_to_onnx(OnnxLayer& layer) {
 }
 
 void batch_normalization_to_torch(TorchLayer& layer) {
-  layer.ignore_masks();  // masks only matter in training
+  layer.ignore_masks();  // masks affect only training
   const Shape& shape = layer.input_spec().shape;
   const bool is_affine = layer.has_parameter("gamma") || layer.has_parameter("beta");
   if (shape.rank() > 4)
     throw UserError(
-        fmt::format("batch_normalization '{}': PyTorch has no batch normalization of samples with {} axes",
+        fmt::format("batch_normalization '{}': PyTorch has no batch normalization for samples with {} axes",
                     layer.node().name, shape.rank()));
   const size_t axes = std::max<size_t>(shape.rank(), 2) - 1;
   layer.set_module(fmt::format("nn.BatchNorm{}d({}, eps={}{})", axes, shape.back(),

@@ -36,7 +36,7 @@ void set_onnx_resized(OnnxLayer& layer, const std::vector<float>& factors, bool 
 }
 
 std::string onnx_row_maxima(OnnxLayer& layer, const std::string& x) {
-  constexpr int64_t kFirstWithInput = 18;  // the first opset whose ReduceMax has the axes as an input
+  constexpr int64_t kFirstWithInput = 18;  // first opset in which ReduceMax takes the axes as an input
   const OnnxAttribute keeps{"keepdims", int64_t{1}};
   if (layer.opset() >= kFirstWithInput) return layer.add("ReduceMax", {x, layer.integers({-1})}, {keeps});
   return layer.add("ReduceMax", {x}, {{"axes", std::vector<int64_t>{-1}}, keeps});
@@ -47,8 +47,9 @@ std::string onnx_sums_of_squares(OnnxLayer& layer, const std::string& x) {
 }
 
 std::string onnx_unit_rows(OnnxLayer& layer, const std::string& x, float epsilon) {
-  // With m = max(|x|, epsilon) and y = x / m, the result is y / max(norm of y, 1): the norm of y is at least
-  // 1 if m is not epsilon.
+  // To avoid overflow and underflow, the rows are first divided by m = max(largest |x|, epsilon). The result
+  // for y = x / m is y / max(norm of y, 1): unless m is epsilon, y contains 1 or -1, so its norm is at least
+  // 1.
   const float least = layer.is_float16() ? std::max(epsilon, kLeastFloat16) : epsilon;
   const std::string largest =
       layer.add("Max", {onnx_row_maxima(layer, layer.add("Abs", {x})), layer.constant(least)});

@@ -37,8 +37,8 @@ void max_pooling_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_first);
 }
 
-/// Adds a call of the script's average_pool(), which divides by the number of pixels inside the image, so the
-/// mean does not include padding.
+/// Adds a call of average_pool(), a function in the exported script. It divides by the number of pixels
+/// inside the image, so that the mean does not include padding.
 void average_pooling_to_torch(TorchLayer& layer) {
   const Shape& image = layer.input_spec().shape;
   const Window window = pooling_window(layer.options(), image);
@@ -59,8 +59,8 @@ std::function<void(TorchLayer&)> global_pooling_to_torch(const std::string& func
   };
 }
 
-/// Returns the conversion of Keras's config. Keras writes the strides even if they equal the pool_size, their
-/// default.
+/// Returns a conversion from Keras's config. Keras always writes the strides, even if they have the default
+/// value, which is pool_size.
 std::function<ConfigNode(KerasLayerReader&)> pooling_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     const Json *size = reader.find("pool_size"), *strides = reader.find("strides");

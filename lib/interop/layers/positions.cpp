@@ -1,4 +1,4 @@
-// The formats of position_embedding and sinusoidal_position_encoding.
+// Conversions of position_embedding and sinusoidal_position_encoding to and from other formats.
 #include "interop/keras/files/positions.h"
 
 #include <cmath>
@@ -19,12 +19,12 @@ namespace dtrain {
 
 namespace {
 
-/// The name of the input of the Keras model that a position_embedding becomes.
+/// Name of the input of the Keras model that stands for a position_embedding.
 constexpr const char* kSequence = "sequence";
 
-/// Writes a position_embedding as a Keras model, because Keras has no such layer. In the model, Rescaling
-/// replaces each element of the input by the number of its position, and pooling takes one number for each
-/// position.
+/// Writes a position_embedding as a Keras model, because Keras has no such layer. In this model, a Rescaling
+/// layer replaces each element of the input by the number of its position. Pooling then reduces each position
+/// to one number, which is the index for the embedding.
 void complete_position_embedding(const Graph&, const GraphNode& node, Json& config) {
   const Shape& shape = node.outputs[0].shape;
   const int64_t positions = shape[0], columns = shape[1];
@@ -55,15 +55,15 @@ void complete_position_embedding(const Graph&, const GraphNode& node, Json& conf
   config = keras_inner_model(config, std::move(layers), {kSequence}, "sum");
 }
 
-/// Writes a sinusoidal_position_encoding as a Rescaling that adds the encoding.
+/// Writes a sinusoidal_position_encoding as a Rescaling layer that adds the encoding to its input.
 void complete_sinusoidal(const Graph&, const GraphNode& node, Json& config) {
   const double wavelength = to_json(options_of(node.layer)).at("max_wavelength").as_double();
   const Shape& shape = node.outputs[0].shape;
   config.set("scale", 1.0).set("offset", keras_sinusoids(shape[0], shape[1], wavelength));
 }
 
-/// Returns a layer of this class without options: LayerFormats::complete_keras adds the options, because they
-/// depend on the shape of the input.
+/// Returns a conversion to a Keras layer of this class without options. LayerFormats::complete_keras adds the
+/// options later, because they depend on the shape of the input.
 std::function<KerasLayerConfig(const ConfigNode&)> completed_layer(const std::string& class_name) {
   return [class_name](const ConfigNode&) { return KerasLayerConfig{class_name, Json::object()}; };
 }
@@ -72,17 +72,18 @@ std::string position_embedding_part(const Json&, const std::string&) {
   return std::string(kKerasPositionWeights);
 }
 
-/// Reads the options of classes that add positions to their input.
+/// Returns a conversion from the Keras classes that add positions to their input.
 std::function<ConfigNode(KerasLayerReader&)> positions_from_keras(const std::string& kind) {
   return [kind](KerasLayerReader& reader) {
     const std::string& name = reader.class_name();
     if (name == "PositionEmbedding" || name == "SinePositionEncoding")
-      reader.add_problem(fmt::format("returns position embeddings; {} adds them to its input", kind));
+      reader.add_problem(
+          fmt::format("returns only the position embeddings, but {} of dtrain adds them to its input", kind));
     return reader.options(registry<Layer>().fields(kind));
   };
 }
 
-/// Adds an array with the shape of a sample to the input.
+/// Sets the layer's output to the sum of its input and an array with the shape of a sample.
 void add_onnx_positions(OnnxLayer& layer, std::vector<float> values) {
   layer.set_output(layer.add("Add", {layer.input(0, ExportLayout::channels_last),
                                      layer.array(fmt::format("positions_{}", layer.output_spec().shape[0]),

@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the permutation of alpha's axes for this layout; empty: no permutation.
+/// Returns the permutation of alpha's axes for this layout; empty if the axes keep their order.
 std::vector<int64_t> axes_in(ExportLayout layout, const Shape& alpha) {
   const auto rank = static_cast<int64_t>(alpha.rank());
   if (layout == ExportLayout::channels_last || rank < 2) return {};
@@ -30,8 +30,8 @@ void prelu_to_onnx(OnnxLayer& layer) {
   layer.set_output(layer.add("PRelu", {layer.input(0, layout), slopes}), layout);
 }
 
-/// Exports a prelu. nn.PReLU supports one alpha, or one for each channel. Other shapes of alpha become a
-/// separate parameter.
+/// Exports a prelu. nn.PReLU supports only a single alpha, or one alpha for each channel. For other shapes,
+/// alpha is exported as a separate parameter.
 void prelu_to_torch(TorchLayer& layer) {
   const Shape& alpha = alpha_shape(layer.node());
   const int64_t count = alpha.elements();

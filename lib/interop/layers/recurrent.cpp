@@ -22,8 +22,8 @@ bool option_is(const Json& options, const char* key, const char* value) {
 
 namespace {
 
-/// Converts the options to Keras's config. A function that Keras lacks gets a name that Keras does not know,
-/// so that Keras rejects the model instead of computing something else.
+/// Converts the options to Keras's config. If Keras lacks an activation function, the config contains a name
+/// that Keras does not know. Keras then rejects the model instead of computing another function.
 std::function<KerasLayerConfig(const ConfigNode&)> recurrent_to_keras(std::string class_name) {
   return [class_name = std::move(class_name)](const ConfigNode& options) {
     Json config = keras_options(options);
@@ -38,7 +38,8 @@ std::function<KerasLayerConfig(const ConfigNode&)> recurrent_to_keras(std::strin
   };
 }
 
-/// Converts Keras's config. Keras before 2.1 wrote no `reset_after`; its layers compute as with false.
+/// Converts Keras's config. Keras before 2.1 wrote no `reset_after`. Layers without this option compute as
+/// with `reset_after: false`.
 std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     reader.skip({"implementation", "unroll", "seed", "input_dim", "input_length"});
@@ -46,7 +47,8 @@ std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string ki
     ConfigNode options = reader.options(registry<Layer>().fields(kind));
     for (const char* name : {"activation", "recurrent_activation"}) {
       const Json* const written = reader.find(name);
-      // Keras's null and "linear" mean no function; without the option, dtrain would use its default.
+      // In Keras, both null and "linear" stand for the linear activation. It is set explicitly, because
+      // dtrain has another default.
       if (written && !options.find(name) && reader.activation(*written).is_null())
         options = options.with(name, ConfigNode::scalar("linear"));
     }
@@ -56,8 +58,8 @@ std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string ki
   };
 }
 
-/// Throws UserError if the layer cannot be exported to `tool`. `is_usual`: whether `tool` supports the
-/// layer's activations.
+/// Throws UserError if a recurrent layer cannot be exported to `tool`. `is_usual`: whether `tool` supports
+/// the activations of the layer.
 void check_exported(const GraphNode& node, const Json& options, const char* tool, bool is_usual) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(
@@ -65,14 +67,14 @@ void check_exported(const GraphNode& node, const Json& options, const char* tool
   };
   if (is_true_at(options, "return_state")) refuse("it has return_state");
   if (node.inputs.size() > 1) refuse("it has an initial state");
-  if (!is_usual) refuse("it has other activations than Keras's defaults");
+  if (!is_usual) refuse("its activations are not Keras's defaults");
 }
 
 bool has_usual_activations(const Json& options) {
   return option_is(options, "activation", "tanh") && option_is(options, "recurrent_activation", "sigmoid");
 }
 
-/// Returns the transposed array of [rows, gates * units], with the gates in another order.
+/// Transposes an array [rows, gates * units] and sorts its gates in the given order.
 std::vector<float> gates_first(std::span<const float> values, int64_t units,
                                const std::vector<int64_t>& order) {
   const auto columns = static_cast<int64_t>(order.size()) * units,
@@ -86,7 +88,8 @@ std::vector<float> gates_first(std::span<const float> values, int64_t units,
   return result;
 }
 
-/// ONNX's operator of a recurrent layer, and the order of its gates in terms of Keras's gates.
+/// An ONNX operator for a recurrent layer, and the order of its gates: for each ONNX gate, the index of the
+/// gate in Keras.
 struct OnnxRecurrence {
   const char* op;
   std::vector<int64_t> gates;
@@ -120,7 +123,7 @@ std::string add_onnx_recurrence(OnnxLayer& layer, const Recurrent& recurrent) {
       layer.array(prefix + "R", {1, columns, units},
                   gates_first(layer.values(prefix + "recurrent_kernel"), units, form.gates))};
   if (layer.has_parameter(prefix + "bias")) {
-    // The biases of both products, one after the other.
+    // ONNX expects the biases of the input product, followed by the biases of the recurrent product.
     const std::span<const float> values = layer.values(prefix + "bias");
     const auto n = static_cast<size_t>(columns);
     std::vector<float> bias = gates_first(values.first(n), units, form.gates);
@@ -131,11 +134,12 @@ std::string add_onnx_recurrence(OnnxLayer& layer, const Recurrent& recurrent) {
     bias.resize(2 * n, 0.0f);
     operands.push_back(layer.array(prefix + "B", {1, 2 * columns}, std::move(bias)));
   }
-  const bool in_reverse = backwards && !is_masked;  // valid steps are in the order of processing
+  // the valid steps of a masked input are already in the order of processing
+  const bool in_reverse = backwards && !is_masked;
   std::vector<OnnxAttribute> attributes = {{"hidden_size", units},
                                            {"direction", std::string(in_reverse ? "reverse" : "forward")}};
   if (is_true_at(options, "reset_after")) attributes.emplace_back("linear_before_reset", int64_t{1});
-  // [steps, 1, batch, units], in the order of the inputs
+  // The states have the shape [steps, 1, batch, units] and are in the order of the operator's input.
   std::string y = layer.add(form.op, operands, attributes);
   const bool sequences = is_true_at(options, "return_sequences");
   const int64_t last = backwards ? 0 : steps - 1;
@@ -167,14 +171,14 @@ void recurrent_to_onnx(OnnxLayer& layer) {
                    ExportLayout::channels_last);
 }
 
-/// Returns the mask in the order of processing; "" if there is none.
+/// Returns the mask with its steps in the order of processing; "" if the layer has no mask.
 std::string torch_mask(TorchLayer& layer, const Recurrent& recurrent) {
   const std::string mask = layer.mask();
   return mask.empty() || !recurrent.goes_backwards() ? mask : mask + ".flip(1)";
 }
 
-/// Returns the input of a PyTorch module, in the order of processing. Masked steps come last, because they do
-/// not change the state.
+/// Returns the input of a PyTorch module with its steps in the order of processing. Masked steps are moved to
+/// the end, because they do not change the state.
 std::string torch_sequence(TorchLayer& layer, const Recurrent& recurrent) {
   std::string x = layer.input(0, ExportLayout::channels_last);
   if (recurrent.goes_backwards()) x += ".flip(1)";
@@ -184,11 +188,12 @@ std::string torch_sequence(TorchLayer& layer, const Recurrent& recurrent) {
   return fmt::format("torch.take_along_dim({}, {}.unsqueeze(-1), 1)", x, order);
 }
 
-/// Sets the layer's output. `states` is an expression for the states after all steps of torch_sequence().
-/// Returns the variable of the output.
+/// Adds the output of a recurrent layer. `states`: an expression for the states after each step of
+/// torch_sequence(). Returns the variable of the output.
 std::string add_torch_states(TorchLayer& layer, const Recurrent& recurrent, std::string states) {
   if (const std::string mask = torch_mask(layer, recurrent); !mask.empty()) {
-    // Each step has the state of the last valid step, and 0 before the first valid step.
+    // The state of a masked step is the state of the last valid step before it, or 0 if there is no such
+    // step.
     const std::string count = layer.add(fmt::format("{}.cumsum(1).unsqueeze(-1)", mask));
     states = fmt::format("(torch.take_along_dim({0}, ({1} - 1).clamp(min=0), 1) * ({1} > 0))", states, count);
   }
@@ -197,7 +202,7 @@ std::string add_torch_states(TorchLayer& layer, const Recurrent& recurrent, std:
   return layer.add(states + (flips ? ".flip(1)" : sequences ? "" : "[:, -1]"));
 }
 
-/// Returns the expression that refers to a layer's module.
+/// Returns the Python expression that refers to a recurrent layer's module.
 std::string module_of(const TorchLayer& layer, const Recurrent& recurrent) {
   return recurrent.part.empty() ? layer.module() : fmt::format("{}[\"{}\"]", layer.module(), recurrent.part);
 }
@@ -206,8 +211,8 @@ std::string weight_name(const Recurrent& recurrent, const char* name) {
   return recurrent.part.empty() ? name : fmt::format("{}.{}", recurrent.part, name);
 }
 
-/// Returns the computation by nn.LSTM or nn.RNN. nn.LSTM has the same order of gates as Keras, nn.RNN has one
-/// gate. Both have a second bias, which is set to zero.
+/// Returns the code for a layer that is computed by nn.LSTM or nn.RNN. The gates of nn.LSTM have the same
+/// order as in Keras, and nn.RNN has only one gate. Both modules have a second bias, which is set to zero.
 TorchRecurrence module_in_torch(const TorchLayer& layer, const Recurrent& recurrent,
                                 const std::string& module, const std::string& arguments) {
   const int64_t units = recurrent.options.at("units").as_int();
@@ -229,8 +234,8 @@ TorchRecurrence module_in_torch(const TorchLayer& layer, const Recurrent& recurr
           add};
 }
 
-/// Adds the lines of a gru, whose module is an nn.ParameterDict. The weights keep Keras's order; forward()
-/// converts them to the order of nn.GRU, which has the reset gate first.
+/// Adds the code for a gru. Its module is an nn.ParameterDict whose weights have Keras's order of gates.
+/// forward() converts them to the order of nn.GRU, in which the reset gate comes first.
 std::string add_torch_gru(TorchLayer& layer, const Recurrent& recurrent) {
   const int64_t units = recurrent.options.at("units").as_int();
   const bool has_bias = layer.has_parameter(recurrent.prefix + "bias");
@@ -257,8 +262,9 @@ std::string add_torch_gru(TorchLayer& layer, const Recurrent& recurrent) {
 TorchRecurrence gru_in_torch(const TorchLayer& layer, const Recurrent& recurrent) {
   const Json& options = recurrent.options;
   if (!is_true_at(options, "reset_after"))
-    throw UserError(fmt::format("{} '{}' cannot be exported to PyTorch: nn.GRU has no reset_after: false",
-                                layer.node().kind, layer.node().name));
+    throw UserError(fmt::format(
+        "{} '{}' cannot be exported to PyTorch, because nn.GRU does not support `reset_after: false`",
+        layer.node().kind, layer.node().name));
   const int64_t units = options.at("units").as_int(), inputs = layer.input_spec().shape[1];
   const bool has_bias = layer.has_parameter(recurrent.prefix + "bias");
   std::string parameters;

@@ -16,7 +16,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the numbers of an option: one, or one for each channel.
+/// Returns the values of an option that is either one number or a list with one number for each channel.
 std::vector<float> numbers_of(const Json& option) {
   std::vector<float> numbers;
   if (!option.is_array()) return {static_cast<float>(option.as_double())};
@@ -48,8 +48,7 @@ void rescaling_to_torch(TorchLayer& layer) {
                    layout);
 }
 
-/// Converts Keras's config. Keras writes an array of numpy as {class_name: "__numpy__", config: {value:
-/// [...]}}.
+/// Converts Keras's config. Keras writes a NumPy array as {class_name: "__numpy__", config: {value: [...]}}.
 ConfigNode rescaling_from_keras(KerasLayerReader& reader) {
   std::vector<ConfigNode::Entry> options;
   for (const char* key : {"scale", "offset"}) {

@@ -18,15 +18,16 @@ namespace dtrain {
 namespace {
 
 ConfigNode resizing_from_keras(KerasLayerReader& reader) {
-  reader.skip({"fill_mode", "fill_value"});  // these options matter only with pad_to_aspect_ratio
+  reader.skip({"fill_mode", "fill_value"});  // only used with pad_to_aspect_ratio
   if (const Json* const written = reader.find("interpolation"); written && written->is_string())
     if (const std::string& name = written->as_string(); name != "bilinear" && name != "nearest")
       reader.add_problem(fmt::format("has interpolation: {}", name));
   return reader.options(registry<Layer>().fields("resizing"));
 }
 
-/// Returns the smallest scale that gives this extent. ONNX computes the new extent as floor(extent * scale):
-/// ONNX Runtime with the rounded product, the shape inference of the package onnx with the exact product.
+/// Returns the smallest scale for which ONNX computes the new extent `out_extent`. ONNX computes it as
+/// floor(extent * scale). ONNX Runtime rounds the product to float32, but the shape inference of the Python
+/// package onnx uses the exact product, so the scale must be right for both.
 float onnx_scale(int64_t extent, int64_t out_extent) {
   const auto from = static_cast<double>(extent), to = static_cast<double>(out_extent);
   float scale = static_cast<float>(out_extent) / static_cast<float>(extent);
@@ -35,7 +36,8 @@ float onnx_scale(int64_t extent, int64_t out_extent) {
   return scale;
 }
 
-/// Gathers nearest pixels by their indices, because Resize would compute the indices from rounded scales.
+/// Exports a resizing. With nearest interpolation, gathers the pixels by their indices, because Resize would
+/// compute the indices from rounded scales.
 void resizing_to_onnx(OnnxLayer& layer) {
   const Shape &from = layer.input_spec().shape, &to = layer.output_spec().shape;
   if (layer.options().at("interpolation").as_string() == "bilinear")
@@ -65,7 +67,7 @@ void resizing_to_torch(TorchLayer& layer) {
 void add_resizing_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "resizing",
-      .to_keras = keras_layer("Resizing"),  // Keras 2's class has no data_format
+      .to_keras = keras_layer("Resizing"),  // the class of Keras 2 has no data_format
       .from_keras = resizing_from_keras,
       .onnx = resizing_to_onnx,
       .torch = resizing_to_torch,

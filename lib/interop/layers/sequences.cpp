@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the window of a sequence layer, on an image of height 1.
+/// Returns the window of a sequence layer. A sequence is treated as an image of height 1.
 Window sequence_window(const Json& options) {
   const auto length = [&](const char* key, int64_t otherwise) {
     const Json* value = options.find(key);
@@ -28,12 +28,13 @@ Padding3 sequence_padding(const Window& window, const TensorSpec& input) {
   return padding_of(window, Shape{1, input.shape[0], input.shape[1]});
 }
 
-/// Parses the positions before and after a sequence, as written by Codec<Sides>.
+/// Parses the numbers of positions before and after a sequence, as Codec<Sides> writes them.
 std::pair<int64_t, int64_t> ends_of(const Json& written) {
   return {written.items().at(0).as_int(), written.items().at(1).as_int()};
 }
 
-/// Sets the layer's output to the result of one operator on its input, [batch, channels, length].
+/// Sets the layer's output to the result of one operator that is applied to the input [batch, channels,
+/// length].
 void set_onnx_sequence(OnnxLayer& layer, const std::string& op, std::vector<std::string> further_inputs,
                        std::vector<OnnxAttribute> attributes = {}) {
   std::vector<std::string> inputs = {layer.input(0, ExportLayout::channels_first)};
@@ -57,7 +58,7 @@ void conv1d_to_onnx(OnnxLayer& layer) {
   set_onnx_sequence(layer, "Conv", std::move(inputs), std::move(attributes));
 }
 
-/// Returns the cropping and the extension of the output of a transposed convolution.
+/// Returns the cropping and padding of the output of a transposed convolution.
 TransposePadding sequence_transpose_padding(const Window& window, const TensorSpec& input,
                                             const TensorSpec& output) {
   return transpose_padding(window, Shape{1, input.shape[0], input.shape[1]},
@@ -101,7 +102,8 @@ void upsampling1d_to_onnx(OnnxLayer& layer) {
   set_onnx_resized(layer, {static_cast<float>(layer.options().at("size").as_int())}, false);
 }
 
-/// Returns the input with channels first, padded with `value` at both ends.
+/// Returns the input with channels first. If the padding is not 0, the input is padded with `value` at both
+/// ends.
 std::string torch_padded_sequence(TorchLayer& layer, const Padding3& padding, const char* value) {
   const std::string x = layer.input(0, ExportLayout::channels_first);
   if (padding.left == 0 && padding.right == 0) return x;
@@ -119,8 +121,8 @@ void conv1d_to_torch(TorchLayer& layer) {
   layer.set_output(layer.add(fmt::format("{}({})", layer.module(), x)), ExportLayout::channels_first);
 }
 
-/// Exports a conv1d_transpose. PyTorch crops both ends equally, so a slice removes exactly the required
-/// positions.
+/// Exports a conv1d_transpose. PyTorch can only crop both ends equally, so the exact cropping is done by
+/// slicing the output.
 void conv1d_transpose_to_torch(TorchLayer& layer) {
   const Window window = sequence_window(layer.options());
   const Shape& output = layer.output_spec().shape;
@@ -166,7 +168,7 @@ std::function<void(TorchLayer&)> global_pooling1d_to_torch(const std::string& fu
   };
 }
 
-/// Adds the mean over the valid steps, which is 0 if there are none.
+/// Adds the mean over the valid steps. The mean is 0 if all steps are masked.
 void average_of_sequence_to_onnx(OnnxLayer& layer) {
   const std::string mask = layer.mask();
   if (mask.empty()) return global_pooling_to_onnx("GlobalAveragePool")(layer);
@@ -208,7 +210,8 @@ void upsampling1d_to_torch(TorchLayer& layer) {
       ExportLayout::channels_first);
 }
 
-/// Returns the conversion of a Keras sequence layer, whose options have the same names as those of `kind`.
+/// Returns a conversion from a Keras sequence layer whose options have the same names as the options of
+/// `kind`.
 std::function<ConfigNode(KerasLayerReader&)> sequence_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
     const Json* format = reader.find("data_format");
@@ -242,7 +245,7 @@ void add_sequence_formats(std::vector<LayerFormats>& table) {
       global_pooling1d_to_torch("amax"));
   add("global_average_pooling1d", "GlobalAveragePooling1D", average_of_sequence_to_onnx,
       average_of_sequence_to_torch);
-  // Keras's classes for these layers have no data_format.
+  // The Keras classes of these layers have no data_format.
   const auto without_format = [&](const char* kind, const char* keras, std::function<void(OnnxLayer&)> onnx,
                                   std::function<void(TorchLayer&)> torch) {
     add(kind, keras, std::move(onnx), std::move(torch));

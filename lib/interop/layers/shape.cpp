@@ -14,8 +14,8 @@ namespace dtrain {
 
 namespace {
 
-/// Exports zero padding. ONNX's `pads` list the padding at the start of all axes, channels first, then at the
-/// end of all axes.
+/// Exports zero padding. ONNX's `pads` first lists the padding at the start of every axis, and then the
+/// padding at the end of every axis. The axes are in the order of channels first.
 void padding_to_onnx(OnnxLayer& layer) {
   const Shape& image = layer.input_spec().shape;
   std::vector<int64_t> ends = pads_of(sides_of(layer.options().at("padding")), image);
@@ -26,7 +26,7 @@ void padding_to_onnx(OnnxLayer& layer) {
                    ExportLayout::channels_first);
 }
 
-/// Returns the range that cropping keeps along each axis of an image or volume.
+/// Returns the range of indices that remains along each axis of an image or volume after cropping.
 std::vector<std::pair<int64_t, int64_t>> kept_of(const Json& options, const Shape& image) {
   const std::vector<int64_t> cut = pads_of(sides_of(options.at("cropping")), image);
   std::vector<std::pair<int64_t, int64_t>> kept;
@@ -54,7 +54,7 @@ void flatten_to_onnx(OnnxLayer& layer) {
 }
 
 void reshape_to_onnx(OnnxLayer& layer) {
-  std::vector<int64_t> shape = {0};  // 0 keeps the batch size
+  std::vector<int64_t> shape = {0};  // 0 stands for the batch size
   shape.insert(shape.end(), layer.output_spec().shape.begin(), layer.output_spec().shape.end());
   layer.set_output(layer.add("Reshape", {layer.input(0, ExportLayout::channels_last), layer.integers(shape)}),
                    ExportLayout::channels_last);
@@ -74,7 +74,7 @@ void cropping_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_first);
 }
 
-/// Converts both flatten and reshape.
+/// Exports a flatten or reshape layer.
 void reshape_to_torch(TorchLayer& layer) {
   const std::string x = layer.input(0, ExportLayout::channels_last);
   layer.set_output(layer.add(fmt::format("{0}.reshape({0}.shape[0], {1})", x,
@@ -82,7 +82,8 @@ void reshape_to_torch(TorchLayer& layer) {
                    ExportLayout::channels_last);
 }
 
-/// Returns the permutation of a batch's axes for `dims`, whose axes are counted from 1.
+/// Returns the permutation of a batch's axes for the option `dims`. In `dims`, the axes of a sample are
+/// numbered from 1.
 std::vector<int64_t> axes_of_permute(const Json& options) {
   std::vector<int64_t> axes = {0};
   for (const Json& dim : options.at("dims").items()) axes.push_back(dim.as_int());
@@ -115,7 +116,7 @@ void repeat_vector_to_torch(TorchLayer& layer) {
       ExportLayout::channels_last);
 }
 
-/// Returns true if an upsampling interpolates. upsampling3d has no such option.
+/// Returns true if an upsampling layer interpolates bilinearly. upsampling3d has no option for this.
 bool is_bilinear(const Json& options) {
   const Json* interpolation = options.find("interpolation");
   return interpolation && interpolation->as_string() == "bilinear";

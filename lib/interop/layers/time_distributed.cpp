@@ -16,15 +16,15 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the layer in the options of a time_distributed layer.
+/// Returns the inner layer of a time_distributed layer.
 Configured<Layer> layer_in(const ConfigNode& options) {
   Diagnostics none;
   return registry<Layer>().parse(*options.find("layer"), none);
 }
 
-/// Converts the options to Keras's config. Keras cannot distribute attention, because it calls the inner
-/// layer with one argument. A layer whose config depends on the shape of its input cannot be written, because
-/// that shape is unknown here.
+/// Converts the options to Keras's config. Two kinds of inner layers cannot be written: attention, because
+/// Keras calls the inner layer with only one argument, and layers whose config depends on the shape of their
+/// input, because this shape is unknown here.
 KerasLayerConfig time_distributed_to_keras(const ConfigNode& options) {
   KerasLayerConfig keras{"TimeDistributed", Json::object()};
   const ConfigNode& layer = *options.find("layer");
@@ -48,7 +48,7 @@ ConfigNode time_distributed_from_keras(KerasLayerReader& reader) {
   return ConfigNode::mapping({ConfigNode::entry("layer", layer)});
 }
 
-/// Returns the part of the wrapped layer that has a parameter, such as "layer/cell".
+/// Returns the part of the Keras layer that contains a parameter of the inner layer, such as "layer/cell".
 std::string part_of_layer(const Json& config, const std::string& parameter) {
   const Json& layer = config.at("layer");
   const LayerFormats* const formats = formats_of_keras_class(layer.at("class_name").as_string());
@@ -56,7 +56,7 @@ std::string part_of_layer(const Json& config, const std::string& parameter) {
   return "layer/" + formats->keras_part(layer.at("config"), parameter);
 }
 
-/// Returns the shape of a batch of samples of this shape, with -1 as the batch size.
+/// Returns the shape of a batch whose samples have the shape `sample`. The batch size is -1.
 std::vector<int64_t> batch_of(const Shape& sample) {
   std::vector<int64_t> extents = {-1};
   extents.insert(extents.end(), sample.begin(), sample.end());
@@ -67,7 +67,7 @@ Shape without_positions(const Shape& shape) {
   return Shape(std::vector<int64_t>(shape.begin() + 1, shape.end()));
 }
 
-/// Returns the wrapped layer, which computes one position.
+/// Returns the inner layer as a node that computes one position.
 InnerNode inner_of(const GraphNode& outer, const TensorSpec& input) {
   InnerNode inner{outer, Json::object(), input};
   inner.node.layer = layer_in(options_of(outer.layer));
@@ -84,7 +84,7 @@ void time_distributed_to_onnx(OnnxLayer& layer) {
   const LayerFormats& formats = formats_of(inner.node.kind);
   if (!formats.onnx)
     throw UserError(
-        fmt::format("time_distributed '{}' cannot be exported to ONNX yet, because its layer is {}",
+        fmt::format("time_distributed '{}' cannot be exported to ONNX yet, because its inner layer is {}",
                     layer.node().name, inner.node.kind));
   const std::string positions = layer.add(
       "Reshape", {layer.input(0, ExportLayout::channels_last), layer.integers(batch_of(inner.input.shape))});
@@ -99,7 +99,7 @@ void time_distributed_to_torch(TorchLayer& layer) {
   const LayerFormats& formats = formats_of(inner.node.kind);
   if (!formats.torch)
     throw UserError(
-        fmt::format("time_distributed '{}' cannot be exported to PyTorch yet, because its layer is {}",
+        fmt::format("time_distributed '{}' cannot be exported to PyTorch yet, because its inner layer is {}",
                     layer.node().name, inner.node.kind));
   const std::string positions = layer.add(layer.input(0, ExportLayout::channels_last) + ".flatten(0, 1)");
   const int64_t steps = layer.input_spec().shape[0];

@@ -1,4 +1,4 @@
-// Parses options that several layers have in common, for the table of formats.
+// Parses options that several kinds of layers have in common, for their conversions.
 #pragma once
 
 #include <string>
@@ -11,28 +11,31 @@ namespace dtrain {
 
 // `image` is the shape of a layer's input: [height, width, channels] or [depth, height, width, channels].
 
-/// Parses a size written by Codec<Size2> or Codec<Size3>: a number, [height, width], or [depth, height,
-/// width].
+/// Parses a size that Codec<Size2> or Codec<Size3> has written: a single number, [height, width] or [depth,
+/// height, width].
 Size3 size_of(const Json& written, const Shape& image);
-/// Parses sides written by Codec<Padding2> or Codec<Padding3>: [[top, bottom], [left, right]], for volumes
-/// with [front, back] first.
+/// Parses sides that Codec<Padding2> or Codec<Padding3> has written: [[top, bottom], [left, right]]. For
+/// volumes, [front, back] comes first.
 Padding3 sides_of(const Json& written);
 /// Parses the `padding` option of a layer with a window.
 Border border_of(const Json& options);
 /// Parses the window of a convolution: kernel_size, strides, dilation_rate and padding.
 Window convolution_window(const Json& options, const Shape& image);
-/// Parses the window of a pooling layer: pool_size, strides (pool_size if null) and padding.
+/// Parses the window of a pooling layer: pool_size, strides and padding. If strides is null, it equals
+/// pool_size.
 Window pooling_window(const Json& options, const Shape& image);
 
-/// Returns the size along each axis of the image, outermost first.
+/// Returns the size along each spatial axis of the image. The order is depth (only for volumes), height,
+/// width.
 std::vector<int64_t> axes_of(const Size3& size, const Shape& image);
-/// Returns the padding at the start of each axis, then at the end of each axis.
+/// Returns the padding at the start of every spatial axis, followed by the padding at the end of every
+/// spatial axis.
 std::vector<int64_t> pads_of(const Padding3& sides, const Shape& image);
-/// Returns "2d", or "3d" if the image is a volume.
+/// Returns "3d" if the image is a volume, else "2d".
 std::string dimensions_of(const Shape& image);
 
-/// The padding of a transposed convolution, in the form of ONNX and PyTorch: the output is cropped by `cut`,
-/// and extended by `extra` at its end.
+/// The padding of a transposed convolution as ONNX and PyTorch express it: `cut` is removed from all sides of
+/// the output, and `extra` is added at its end.
 struct TransposePadding {
   Padding3 cut;
   Size3 extra{0, 0, 0};

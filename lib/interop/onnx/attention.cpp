@@ -10,7 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// Access to an array [batch, positions, heads * dim] by rows; each row has the elements of one head.
+/// Gives access to an array [batch, positions, heads * dim] by rows. A row contains the elements of one head
+/// at one position.
 struct HeadRows {
   const OnnxArray& array;
   int64_t heads;
@@ -39,11 +40,11 @@ OnnxArray attention(const OnnxCall& call) {
   const int64_t samples = queries.array.shape[0], q = queries.positions(), k = keys.positions();
   if (queries.array.shape.rank() != 3 || queries.heads % keys.heads != 0 || queries.dim() != keys.dim())
     throw std::logic_error(
-        "the check of ONNX models supports Attention only for inputs [batch, positions, heads * dim] with "
-        "equal dim and q_num_heads a multiple of kv_num_heads");
+        "the check of ONNX models supports Attention only for inputs of shape [batch, positions, heads * "
+        "dim]; queries and keys must have the same dim, and q_num_heads must be a multiple of kv_num_heads");
   if (call.has_input(3) && call.input(3).shape != Shape{samples, 1, q, k})
     throw std::logic_error(
-        "the check of ONNX models supports Attention only with a mask [batch, 1, queries, keys]");
+        "the check of ONNX models supports Attention only with a mask of shape [batch, 1, queries, keys]");
   const bool is_causal = call.integer("is_causal", 0) != 0;
   const double scale = 1 / std::sqrt(static_cast<double>(queries.dim()));
   OnnxArray result(Shape{samples, q, queries.heads * values.dim()});

@@ -19,7 +19,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the permutation of a batch's axes that transposes it to layout `to`, for samples of this rank.
+/// Returns the permutation that converts a batch to layout `to`. `rank`: the rank of a sample.
 std::vector<int64_t> transpose_axes(size_t rank, ExportLayout to) {
   std::vector<int64_t> axes(rank + 1);
   std::iota(axes.begin(), axes.end(), 0);
@@ -67,8 +67,9 @@ int64_t OnnxLayer::opset() const {
 
 void OnnxLayer::require_opset(int64_t least) const {
   if (opset() < least)
-    throw UserError(fmt::format("{} '{}' needs opset {} or later, found {}; give --opset {}", node_->kind,
-                                node_->name, least, opset(), least));
+    throw UserError(
+        fmt::format("{} '{}' needs opset {} or later, but the export uses opset {}; use --opset {}",
+                    node_->kind, node_->name, least, opset(), least));
 }
 
 ExportLayout OnnxLayer::layout(size_t input) const {
@@ -198,8 +199,8 @@ OnnxModel OnnxBuilder::build() {
     OnnxLayer layer(*this, static_cast<int>(i));
     formats.onnx(layer);
     if (reads_masks(node) && !layer.has_read_mask())
-      throw UserError(
-          fmt::format("{} '{}' cannot be exported to ONNX: it reads a mask", node.kind, node.name));
+      throw UserError(fmt::format("{} '{}' cannot be exported to ONNX together with the mask that it reads",
+                                  node.kind, node.name));
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) add_output(i, outputs[i]);
   for (const auto& [key, value] : model_.metadata.entries())
@@ -221,7 +222,7 @@ void OnnxBuilder::add_input(size_t index) {
     value = add_numbers(input.given.name, "Mul", value, input.scale, input.given.shape);
   }
   if (wanted.shape != input.given.shape) {
-    std::vector<int64_t> shape = {0};  // 0 keeps the batch size
+    std::vector<int64_t> shape = {0};  // 0 stands for the batch size
     shape.insert(shape.end(), wanted.shape.begin(), wanted.shape.end());
     value = add_node(input.given.name, "Reshape", {value, integers(shape)}, {});
   }
@@ -243,7 +244,8 @@ void OnnxBuilder::add_output(size_t index, const std::string& name) {
     value = add_numbers(name, "Add", value, output.scale.offset, spec.shape);
   }
   compute_type_ = inner;
-  // Renames the value to the output's name, unless the value is an input or another output.
+  // Renames the value to the output's name. If the value is an input of the graph or is already another
+  // output, adds an Identity node instead.
   const bool has_own_name = std::none_of(onnx_.nodes.begin(), onnx_.nodes.end(),
                                          [&](const OnnxNode& node) { return node.outputs[0] == value; }) ||
                             std::any_of(onnx_.outputs.begin(), onnx_.outputs.end(),
@@ -314,9 +316,10 @@ std::string OnnxBuilder::floats(const std::string& wanted, const Shape& shape, s
   if (compute_type_ == OnnxType::float16)
     for (const float value : values)
       if (std::abs(value) > kMostFloat16)
-        throw UserError(fmt::format(
-            "{}: expected numbers in the range of float16, up to {}, found {}; export without --float16",
-            name, kMostFloat16, value));
+        throw UserError(
+            fmt::format("{}: expected numbers in the range of float16, which is up to {}, but found {}; "
+                        "export without --float16",
+                        name, kMostFloat16, value));
   onnx_.initializers.push_back({name, compute_type_, shape, std::move(values), {}});
   return name;
 }

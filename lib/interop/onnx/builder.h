@@ -19,13 +19,13 @@ namespace dtrain {
 
 class OnnxBuilder;
 
-/// The interface that a conversion in lib/interop/layers uses for one layer: its options, its inputs, and
-/// functions that add nodes.
+/// The interface through which a conversion in lib/interop/layers exports one layer. It provides the layer's
+/// options and inputs, and functions that add ONNX nodes.
 class OnnxLayer {
  public:
   OnnxLayer(OnnxBuilder& builder, int node);
-  /// Represents a layer that is an option of `outer` and has its parameters. `value`: the name of its input,
-  /// channels last. take_output() returns its output.
+  /// Represents a layer that is given as an option of `outer`. The layer has the parameters of `outer`.
+  /// `value`: the name of the layer's input, channels last. Call take_output() to get its output.
   OnnxLayer(const OnnxLayer& outer, InnerNode inner, std::string value);
 
   const GraphNode& node() const { return *node_; }
@@ -34,20 +34,22 @@ class OnnxLayer {
   const TensorSpec& input_spec(size_t input = 0) const;
   const TensorSpec& output_spec() const { return node_->outputs[0]; }
   size_t inputs() const { return node_->inputs.size(); }
-  /// Returns the operator set of the exported model.
+  /// Returns the ONNX operator set version of the exported model.
   int64_t opset() const;
-  /// Throws UserError if the model is exported for an older operator set.
+  /// Throws UserError if the model is exported for an operator set version below `least`.
   void require_opset(int64_t least) const;
 
   /// Returns the layout in which an input is available without a transpose.
   ExportLayout layout(size_t input = 0) const;
-  /// Returns the name of an input in this layout; adds a transpose if needed.
+  /// Returns the name of an input in this layout. Adds a Transpose node if the input is not available in this
+  /// layout yet.
   std::string input(size_t input, ExportLayout layout);
 
-  /// Returns the mask of an input, [batch, positions] with 1 for valid positions and 0 for padding, in the
-  /// compute type; "" if the input has none. A layer must get the masks that it reads from this function.
+  /// Returns the mask of an input: an array [batch, positions] of the compute type, with 1 for valid
+  /// positions and 0 for padding. Returns "" if the input has no mask. A layer that reads masks must get them
+  /// from this function.
   std::string mask(size_t input = 0);
-  /// States that the layer's predictions do not depend on the masks of its inputs.
+  /// Declares that the layer's predictions do not depend on the masks of its inputs.
   void ignore_masks() { has_read_mask_ = true; }
   /// Returns whether mask() or ignore_masks() was called.
   bool has_read_mask() const { return has_read_mask_; }
@@ -57,35 +59,37 @@ class OnnxLayer {
   bool is_float16() const;
 
   bool has_parameter(std::string_view name) const;
-  /// Returns the initializer of a parameter, with Keras's axes permuted by `axes` and then reshaped to
-  /// `shape`. Empty `axes` leave the axes unchanged, and an empty `shape` leaves the shape unchanged. Layers
-  /// that share a parameter share the initializer.
+  /// Returns the initializer of a parameter. The axes of the array in Keras's layout are permuted by `axes`,
+  /// and the result is reshaped to `shape`. If `axes` or `shape` is empty, the array is not permuted or not
+  /// reshaped. Layers that share a parameter also share its initializer.
   std::string parameter(std::string_view name, const std::vector<int64_t>& axes = {},
                         const Shape& shape = {});
   /// Returns the values of a parameter.
   std::span<const float> values(std::string_view parameter) const;
-  /// Returns an initializer with values that were computed from the layer's parameters; `name` is unique
-  /// within the layer. Layers that share parameters share the initializer.
+  /// Returns an initializer for values that the conversion computed from the layer's parameters. `name` must
+  /// be unique within the layer. Layers that share parameters also share the initializer.
   std::string array(const std::string& name, const Shape& shape, std::vector<float> values);
-  /// Returns an initializer of floats, or of integers (for shapes, for example).
+  /// Returns an initializer of floats in the compute type. integers() returns an initializer of int64, for
+  /// example for a shape.
   std::string constant(float value);
   std::string constant(const std::vector<float>& values);
   std::string integers(const std::vector<int64_t>& values);
-  /// Returns an initializer that is always float32, independent of the compute type (Resize's scales).
+  /// Returns an initializer that is float32 even if the compute type is float16. Resize needs it for its
+  /// scales.
   std::string float32(const std::vector<float>& values);
 
-  /// Adds a node with one output. Returns the output's name.
+  /// Adds a node with one output. Returns the name of the output.
   std::string add(const std::string& op, std::vector<std::string> inputs,
                   std::vector<OnnxAttribute> attributes = {});
   /// Sets the layer's output.
   void set_output(const std::string& value, ExportLayout layout);
-  /// Sets the mask that this layer creates, in the form that mask() returns.
+  /// Sets the mask that this layer creates. It must have the format that mask() returns.
   void set_mask(const std::string& value);
-  /// Returns the name of the output of an inner layer, channels last; adds a transpose if needed.
+  /// Returns the name of the output of an inner layer, channels last. Adds a Transpose node if needed.
   std::string take_output();
 
  private:
-  /// The values of an inner layer, which the graph does not have.
+  /// An inner layer, which is not a node of the graph, with its input and output.
   struct Inner {
     InnerNode node;
     std::string input, output;
@@ -96,18 +100,18 @@ class OnnxLayer {
 
   OnnxBuilder& builder_;
   int number_;
-  std::shared_ptr<Inner> inner_;  // null for a node of the graph
+  std::shared_ptr<Inner> inner_;  // null if the layer is a node of the graph
   const GraphNode* node_;
   Json options_;
   bool has_read_mask_ = false;
 };
 
-/// Collects the nodes of a whole model.
+/// Builds the ONNX model from the nodes that the layers add.
 class OnnxBuilder {
  public:
   OnnxBuilder(const ExportedModel& model, int64_t opset, OnnxType compute_type);
 
-  /// Builds the whole model. Throws UserError for a layer that this opset has no operator for.
+  /// Builds the whole model. Throws UserError if a layer needs an operator that this opset does not contain.
   OnnxModel build();
 
  private:
@@ -116,7 +120,8 @@ class OnnxBuilder {
   void add_input(size_t index);
   void add_output(size_t index, const std::string& name);
   void rename(const std::string& value, const std::string& name);
-  /// Adds a node with inputs `value` and `numbers`, for samples of this shape. Returns the output's name.
+  /// Adds a binary operator `op` with the inputs `value` and `numbers`. `sample`: the shape of one sample of
+  /// `value`. Returns the name of the output.
   std::string add_numbers(const std::string& place, const std::string& op, const std::string& value,
                           const std::vector<double>& numbers, const Shape& sample);
   std::string unique(const std::string& wanted);
@@ -133,11 +138,12 @@ class OnnxBuilder {
   OnnxModel onnx_;
   std::set<std::string> names_;  // names of values, nodes and initializers
   struct Names {
-    std::string last, first;  // name in each layout (channels last, first); "": not available yet
+    // name of the value with channels last and channels first; "": not available in this layout yet
+    std::string last, first;
   };
   std::map<ValueRef, Names> values_;
   std::map<std::tuple<int, size_t, std::vector<int64_t>, std::vector<int64_t>>, std::string> parameters_;
-  // Names of arrays, by owner and name within the layer.
+  // Names of arrays, indexed by the node that owns the parameters and the name within the layer.
   std::map<std::pair<int, std::string>, std::string> arrays_;
   std::map<std::vector<float>, std::string> constants_;
   std::map<std::vector<int64_t>, std::string> integers_;

@@ -1,4 +1,4 @@
-// Elementwise operators; binary operators broadcast their inputs.
+// Elementwise operators. Binary operators broadcast their inputs.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +10,8 @@ namespace {
 
 using Row = std::vector<std::pair<std::string, OnnxOperator>>;
 
-/// Returns the strides of an array of shape `from` that is broadcast to shape `to`, for each axis of `to`; 0
-/// for axes along which the array repeats.
+/// Returns the strides for reading an array of shape `from` that is broadcast to shape `to`, one for each
+/// axis of `to`. The stride is 0 for axes along which the array is repeated.
 std::vector<int64_t> broadcast_steps(const Shape& from, const Shape& to) {
   std::vector<int64_t> steps(to.rank(), 0);
   int64_t stride = 1;

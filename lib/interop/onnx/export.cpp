@@ -27,8 +27,8 @@ bool is_too_large(const OnnxModel& model) {
   return bytes > kMost;
 }
 
-/// Writes the large initializers to `file`. Returns the location of each initializer; empty for small
-/// initializers.
+/// Writes the large initializers to `file`. Returns the location of each initializer in the file. The
+/// locations of small initializers, which are not written, are empty.
 std::vector<OnnxExternal> write_external(const OnnxModel& model, NewFile& file, const std::string& name) {
   std::vector<OnnxExternal> places;
   for (const OnnxTensor& tensor : model.initializers) {

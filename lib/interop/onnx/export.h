@@ -12,21 +12,21 @@ namespace dtrain {
 
 struct OnnxOptions {
   int64_t opset = 17;
-  bool float16 = false;        ///< weights and computation in float16; inputs and outputs stay float32
-  bool external_data = false;  ///< store weights in a separate file; models over 2 GB always do
+  bool float16 = false;        ///< use float16 for weights and computation; inputs and outputs remain float32
+  bool external_data = false;  ///< store weights in a separate file; always done for models over 2 GB
 };
 
 /// The range of supported ONNX operator set versions.
 inline constexpr int64_t kLeastOpset = 13, kMostOpset = 23;
 
-/// Converts the model to ONNX operators. Inputs and outputs have dtrain's layout (images channels last) and a
-/// dynamic batch axis. Throws UserError for a layer that the opset has no operator for, and for numbers out
-/// of float16's range.
+/// Converts the model to ONNX operators. The inputs and outputs have dtrain's layout (images with channels
+/// last) and a dynamic batch axis. Throws UserError if a layer needs an operator that the opset does not
+/// contain, or if numbers exceed the range of float16.
 OnnxModel onnx_model(const ExportedModel& model, const OnnxOptions& options);
 
-/// Checks the model against its probes, then writes it to `path` and external data to `path`.data. Each file
-/// appears complete or not at all, the model last. Returns the names of the files. Throws UserError like
-/// onnx_model(), and Error if a probe's output differs or a file cannot be written.
+/// Checks the model against its probes. Then writes external data to `path`.data and the model to `path`.
+/// Each file is written atomically, and the model is written last. Returns the names of the files. Throws
+/// UserError like onnx_model(), and Error if an output differs from the probe or a file cannot be written.
 std::vector<std::string> export_onnx(const ExportedModel& model, const OnnxOptions& options,
                                      const std::string& path);
 

@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the index of the last node that reads each value.
+/// Returns, for each value, the index of the last node that reads it.
 std::map<std::string, size_t> last_readers(const OnnxModel& model) {
   std::map<std::string, size_t> readers;
   for (size_t i = 0; i < model.nodes.size(); ++i)
@@ -24,7 +24,8 @@ void round_to_float16(std::vector<float>& values) {
   for (float& value : values) value = from_float16(to_float16(value));
 }
 
-/// Returns whether a node's result is float16. `half` holds the earlier float16 values.
+/// Returns true if the result of a node is float16. `half`: the names of the values computed before that are
+/// float16.
 bool is_half(const OnnxNode& node, const std::set<std::string>& half) {
   if (node.op == "Cast")
     return std::get<int64_t>(node.attributes[0].second) == static_cast<int64_t>(OnnxType::float16);

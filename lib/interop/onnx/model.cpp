@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-// The constants in the functions below are field numbers of onnx.proto.
+// The constants in the functions below are the field numbers in onnx.proto.
 
 std::string attribute_bytes(const OnnxAttribute& attribute) {
   constexpr int kName = 1, kFloat = 2, kInt = 3, kString = 4, kInts = 8, kType = 20;

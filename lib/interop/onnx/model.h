@@ -14,7 +14,7 @@ namespace dtrain {
 /// Element types, with the numbers of ONNX's TensorProto.DataType.
 enum class OnnxType : int32_t { float32 = 1, uint8 = 2, int32 = 6, int64 = 7, float16 = 10 };
 
-/// An initializer. The values are in `floats` for floating types, in `integers` for the others.
+/// An initializer. The values are in `floats` if the type is a floating-point type, else in `integers`.
 struct OnnxTensor {
   std::string name;
   OnnxType type = OnnxType::float32;
@@ -47,10 +47,10 @@ struct OnnxModel {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-/// Returns the version of the file format that belongs to an operator set version.
+/// Returns the version of the ONNX file format for an operator set version.
 int64_t onnx_ir_version(int64_t opset);
 
-/// Returns the bytes of an initializer in the format of files.
+/// Returns the bytes of an initializer as they are stored in a file.
 std::string onnx_raw_data(const OnnxTensor& tensor);
 
 /// The location of a large initializer in an external data file.

@@ -14,7 +14,7 @@ namespace dtrain {
 struct OnnxArray {
   Shape shape;
   std::vector<float> values;
-  std::vector<int64_t> integers = {};  ///< values of an int64 initializer, which has no `values`
+  std::vector<int64_t> integers = {};  ///< values of an int64 initializer; `values` is then empty
 
   OnnxArray() = default;
   explicit OnnxArray(Shape of) : shape(std::move(of)), values(static_cast<size_t>(shape.elements())) {}
@@ -27,7 +27,7 @@ struct OnnxCall {
 
   const OnnxArray& input(size_t i) const { return *inputs.at(i); }
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i] != nullptr; }
-  /// Returns null if the node does not have the attribute.
+  /// Returns an attribute of the node, or null if the node does not have it.
   const OnnxAttribute* attribute(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t otherwise) const;
   float number(std::string_view name, float otherwise) const;
@@ -37,10 +37,10 @@ struct OnnxCall {
 
 using OnnxOperator = std::function<OnnxArray(const OnnxCall& call)>;
 
-/// Returns the implementation of an operator; throws std::logic_error if there is none.
+/// Returns the implementation of an operator. Throws std::logic_error if the operator is not implemented.
 const OnnxOperator& onnx_operator(const std::string& name);
 
-// Each function adds the operators of one file to the table.
+// Each of these functions adds the operators that are implemented in one file to the table.
 void add_onnx_attention(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_elementwise(std::vector<std::pair<std::string, OnnxOperator>>& table);
 void add_onnx_products(std::vector<std::pair<std::string, OnnxOperator>>& table);

@@ -10,12 +10,13 @@ namespace dtrain {
 
 namespace {
 
-/// Multiplies [..., k] by [k, n], or [..., m, k] by [..., k, n] with the same further axes.
+/// Multiplies [..., k] by [k, n], or [..., m, k] by [..., k, n]. In the second case, all other axes must have
+/// the same sizes.
 OnnxArray matmul(const OnnxCall& call) {
   const OnnxArray &a = call.input(0), &b = call.input(1);
   const size_t rank = b.shape.rank();
   const int64_t inner = b.shape[rank - 2], columns = b.shape[rank - 1], rows = a.shape.positions();
-  // Number of rows of `a` that are multiplied by the same matrix of `b`.
+  // number of rows of `a` that are multiplied by the same matrix of `b`
   const int64_t rows_of_matrix = rank == 2 ? rows : a.shape[rank - 2];
   Shape shape = a.shape;
   shape[shape.rank() - 1] = columns;
@@ -32,7 +33,7 @@ OnnxArray matmul(const OnnxCall& call) {
   return result;
 }
 
-/// Computes Gemm with the default attributes.
+/// Computes Gemm with the default values of its attributes.
 OnnxArray gemm(const OnnxCall& call) {
   OnnxArray result = matmul(call);
   if (!call.has_input(2)) return result;
@@ -119,12 +120,13 @@ OnnxArray instance_normalization(const OnnxCall& call) {
   return result;
 }
 
-/// Returns an operator that applies `function` to each row along the last axis, which remains with extent 1.
-/// `function` receives pointers to the first and the past-the-end element of a row.
+/// Returns an operator that reduces each row along the last axis to one number. The last axis has extent 1 in
+/// the result. `function` computes the number from pointers to the first and the past-the-end element of a
+/// row.
 OnnxOperator row_reduction(float (*function)(const float* begin, const float* end)) {
   return [function](const OnnxCall& call) {
     const OnnxArray& array = call.input(0);
-    // Older operator sets have the axes as an attribute.
+    // In older operator sets, the axes are an attribute instead of an input.
     const std::vector<int64_t> axes = call.has_input(1) ? call.input(1).integers : call.integers("axes");
     if (axes != std::vector<int64_t>{-1} || call.integer("keepdims", 1) != 1)
       throw std::logic_error(
@@ -146,7 +148,7 @@ float sum_of(const float* begin, const float* end) {
   return static_cast<float>(std::accumulate(begin, end, 0.0));
 }
 
-/// Returns the largest element, or NaN if an element is NaN.
+/// Returns the maximum of the elements, or NaN if one of them is NaN.
 float maximum_of(const float* begin, const float* end) {
   return std::accumulate(begin, end, *begin,
                          [](float most, float x) { return most > x || std::isnan(most) ? most : x; });

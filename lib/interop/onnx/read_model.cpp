@@ -19,7 +19,7 @@ namespace dtrain {
 
 namespace {
 
-/// A TensorProto.DataType with the bytes per element; 0 for types without a fixed element size.
+/// An element type of TensorProto.DataType. `bytes` is 0 if the elements have no fixed size.
 struct ElementType {
   std::string_view name;
   int64_t bytes;
@@ -34,8 +34,8 @@ std::string type_name(uint64_t type) {
   return type < std::size(kTypes) ? std::string(kTypes[type].name) : fmt::format("type {}", type);
 }
 
-/// A field of a message. The value is in `number` for varints and fixed-width fields, in `bytes` for the
-/// others.
+/// A field of a protocol buffer message. The value of a varint is in `number`. The values of all other types
+/// are in `bytes`.
 struct Field {
   uint64_t number = 0;
   std::string_view bytes;
@@ -58,7 +58,7 @@ class Reader {
                      if (id == 8) read_opset(field.bytes, result.opset);
                      if (id == 14) result.metadata.push_back(read_entry(field.bytes));
                    });
-    if (!has_graph || result.opset == 0) fail("an ONNX model", "a file without a graph or its opset");
+    if (!has_graph || result.opset == 0) fail("an ONNX model", "a file without a graph or without an opset");
     return result;
   }
 
@@ -143,7 +143,7 @@ class Reader {
     return result;
   }
 
-  /// Reads the ValueInfoProto of a tensor.
+  /// Reads the ValueInfoProto of an input or output.
   OnnxEnd read_end(std::string_view message) const {
     OnnxEnd result;
     std::string_view type, tensor, shape;
@@ -170,7 +170,7 @@ class Reader {
     return result;
   }
 
-  /// The fields of an initializer's message.
+  /// The fields of an initializer.
   struct Tensor {
     uint64_t type = 0;
     std::string_view name, raw;
@@ -194,7 +194,7 @@ class Reader {
 
   void read_field(uint64_t id, const Field& field, Tensor& tensor) const {
     std::string_view packed = field.bytes;
-    // The field holds one number, or several packed numbers.
+    // The field contains one number, or several packed numbers.
     const auto add_integers = [&](auto& numbers) {
       using Number = typename std::remove_reference_t<decltype(numbers)>::value_type;
       if (packed.empty()) numbers.push_back(static_cast<Number>(field.number));
@@ -296,7 +296,7 @@ class Reader {
     const std::filesystem::path beside(name);
     if (name.empty() || beside.has_parent_path() || name == ".." || name == "." ||
         name.find('\0') != std::string::npos)
-      fail(fmt::format("external data for '{}' in a file of the same folder", tensor.name),
+      fail(fmt::format("external data for '{}' in a file in the same folder", tensor.name),
            fmt::format("'{}'", name));
     auto file = external_.find(name);
     if (file == external_.end())
@@ -310,7 +310,7 @@ class Reader {
       size_t value = 0;
       const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), value);
       if (error != std::errc() || end != written.data() + written.size() || value > all.size())
-        fail(fmt::format("the {} of '{}' within {}", key, tensor.name, name), written);
+        fail(fmt::format("the {} of '{}' to be within the file {}", key, tensor.name, name), written);
       return value;
     };
     const size_t offset = number("offset", 0), length = number("length", all.size() - offset);
@@ -322,7 +322,7 @@ class Reader {
 
   std::string path_;
   Bytes file_;
-  std::map<std::string, Bytes> external_;  ///< external data files, by name
+  std::map<std::string, Bytes> external_;  ///< external data files that were already read, by name
 };
 
 }  // namespace

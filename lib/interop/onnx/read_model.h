@@ -11,25 +11,25 @@
 
 namespace dtrain {
 
-/// An initializer of a file.
+/// An initializer (a stored tensor) of an ONNX file.
 struct OnnxInitializer {
   std::string name;
-  std::string type;  ///< "float32", "int64", ...; "type 99" for an unknown one
+  std::string type;  ///< "float32", "int64" and so on; such as "type 99" if unknown
   Shape shape;
   /// The values as float32, if the type is float32, float16, bfloat16 or float64; nullopt for other types.
   std::optional<std::vector<float>> values;
 };
 
-/// An operator of a file.
+/// A node (an operator) of an ONNX file.
 struct OnnxFileNode {
   std::string name, op, domain;  ///< domain: "" for ONNX's own operators
   std::vector<std::string> inputs, outputs;
 };
 
-/// An input or output of the graph.
+/// An input or output of the graph of an ONNX file.
 struct OnnxEnd {
   std::string name, type;
-  std::vector<std::string> extents;  ///< a number; the name ("batch") or "?" for a dynamic extent
+  std::vector<std::string> extents;  ///< sizes of the axes; for a dynamic axis, its name ("batch") or "?"
 };
 
 struct OnnxFile {
@@ -41,12 +41,12 @@ struct OnnxFile {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-/// Returns whether a file has the name extension of ONNX files.
+/// Returns true if a file name has the extension of ONNX files.
 bool is_onnx_file(const std::string& path);
 
-/// Reads a file, including external data from files in the same folder. If the file is damaged, is not an
-/// ONNX file, or refers to external data in another folder, throws UserError with the path, the expected
-/// content and the content found.
+/// Reads an ONNX file. Also reads its external data, which must be in files in the same folder. Throws
+/// UserError with the path, the expected content and the content found if the file is damaged, is not an ONNX
+/// file or refers to external data in another folder.
 OnnxFile read_onnx(const std::string& path);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Operators of recurrent layers with default activations and one direction.
+// Operators for recurrent layers. Only default activations and one direction are supported.
 #include <cmath>
 
 #include "interop/onnx/operators.h"
@@ -11,7 +11,8 @@ double logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-/// Computes the gates' pre-activations for one sequence at one step: matrix products plus biases.
+/// Computes the pre-activations of the gates for one sequence and one step: two matrix products and the
+/// biases.
 class GateSums {
  public:
   explicit GateSums(const OnnxCall& call)
@@ -24,8 +25,8 @@ class GateSums {
         units_(static_cast<size_t>(recurrent_.shape[2])) {}
 
   size_t units() const { return units_; }
-  /// Returns the contribution of the inputs to one column, with its bias. `row` is the index of the sequence
-  /// and step in the rows of X.
+  /// Returns the product of the inputs and one column of the weights, plus the bias. `row` is the row of X
+  /// for the sequence and step.
   double of_inputs(size_t row, size_t column) const {
     double sum = bias_ ? static_cast<double>(bias_->values[column]) : 0;
     for (size_t i = 0; i < inputs_; ++i)
@@ -33,7 +34,7 @@ class GateSums {
              static_cast<double>(kernel_.values[column * inputs_ + i]);
     return sum;
   }
-  /// Returns the contribution of the state to one column, with its bias.
+  /// Returns the product of the state and one column of the recurrent weights, plus the bias.
   double of_state(const std::vector<double>& state, size_t column) const {
     double sum = bias_ ? static_cast<double>(bias_->values[columns_ + column]) : 0;
     for (size_t i = 0; i < units_; ++i)
@@ -47,8 +48,8 @@ class GateSums {
   size_t columns_, inputs_, units_;
 };
 
-/// Calls step(sums, row, state, cell), which updates `state` and `cell`, for all steps of all sequences.
-/// Returns Y, [steps, 1, batch, units].
+/// Calls step(sums, row, state, cell) for every step of every sequence. `step` must update `state` and
+/// `cell`. Returns the operator's output Y, [steps, 1, batch, units].
 template <class Step>
 OnnxArray over_steps(const OnnxCall& call, Step&& step) {
   const GateSums sums(call);

@@ -1,4 +1,4 @@
-// The operator Resize, which repeats elements or interpolates linearly.
+// The operator Resize, with repetition of elements or with linear interpolation.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -9,7 +9,8 @@ namespace dtrain {
 
 namespace {
 
-/// The two elements of an axis that a result is interpolated from, and the weight of the second.
+/// The two elements of an axis between which a result is interpolated. `part` is the weight of the second
+/// element.
 struct Neighbours {
   int64_t first = 0, second = 0;
   float part = 0;
@@ -20,8 +21,8 @@ Neighbours nearest(int64_t at, float factor, int64_t /*extent*/) {
   return {from, from, 0};
 }
 
-/// Returns the neighbours of position `at` of the result in ONNX's half_pixel mode. A neighbour outside the
-/// array is replaced by the nearest element.
+/// Returns the neighbours of position `at` of the result, in ONNX's half_pixel mode. If a neighbour is
+/// outside the array, it is replaced by the nearest element.
 Neighbours linear(int64_t at, float factor, int64_t extent) {
   const float place = (static_cast<float>(at) + 0.5f) / factor - 0.5f;
   const auto before = static_cast<int64_t>(std::floor(place));

@@ -1,4 +1,4 @@
-// Operators that only move elements.
+// Operators that move elements without any computation.
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
@@ -19,7 +19,8 @@ OnnxArray transpose(const OnnxCall& call) {
   return result;
 }
 
-/// Reshapes an array. An extent of 0 keeps the array's extent; -1 follows from the number of elements.
+/// Reshapes an array. In the new shape, 0 stands for the array's extent of the same axis. -1 stands for the
+/// extent that follows from the number of elements.
 OnnxArray reshape(const OnnxCall& call) {
   OnnxArray result = call.input(0);
   std::vector<int64_t> extents = call.input(1).integers;
@@ -60,8 +61,8 @@ OnnxArray concatenate(const OnnxCall& call) {
   return result;
 }
 
-/// Copies the elements of `small` to the region of `large` that begins at `starts`, or in the opposite
-/// direction if `to_large` is false.
+/// Copies the elements of `small` into the region of `large` that begins at `starts`. If `to_large` is false,
+/// copies the elements of this region into `small` instead.
 template <class Large, class Small>
 void for_each_inside(Large& large, Small& small, const std::vector<int64_t>& starts, bool to_large) {
   std::vector<int64_t> at(small.shape.rank(), 0);
@@ -92,7 +93,7 @@ OnnxArray pad(const OnnxCall& call) {
   return result;
 }
 
-/// Slices with steps of 1.
+/// Computes Slice for a step of 1 along each axis.
 OnnxArray slice(const OnnxCall& call) {
   OnnxArray array = call.input(0);
   const std::vector<int64_t>& axes = call.input(3).integers;
@@ -108,8 +109,8 @@ OnnxArray slice(const OnnxCall& call) {
   return result;
 }
 
-/// Returns an array of shape `shape`. Its index i along an axis corresponds to index from(axis, i) of
-/// `array`.
+/// Returns an array of shape `shape`. Along each axis, index i of the result is read from index from(axis, i)
+/// of `array`.
 template <class From>
 OnnxArray gathered(const OnnxArray& array, const Shape& shape, const From& from) {
   OnnxArray result(shape);
@@ -134,7 +135,7 @@ OnnxArray tile(const OnnxCall& call) {
   return gathered(array, shape, [&](size_t axis, int64_t at) { return at % array.shape[axis]; });
 }
 
-/// Selects slices of an axis by number.
+/// Selects elements of an axis by their indices.
 OnnxArray gather(const OnnxCall& call) {
   const OnnxArray &array = call.input(0), &numbers = call.input(1);
   const auto axis = static_cast<ptrdiff_t>(call.integer("axis", 0));

@@ -13,16 +13,16 @@ namespace {
 struct Axis {
   int64_t in = 1, out = 1, size = 1, stride = 1, dilation = 1, before = 0;
 
-  /// Returns the position in the image that element k of the window reads for position `at` of the output; -1
-  /// if it is outside the image.
+  /// Returns the position in the image that element k of the window reads to compute position `at` of the
+  /// output. Returns -1 if this position is outside the image.
   int64_t source(int64_t at, int64_t k) const {
     const int64_t place = at * stride - before + k * dilation;
     return place < 0 || place >= in ? -1 : place;
   }
 };
 
-/// The axes of an image: planes, rows and columns. A 2-D image has one plane; a sequence has one plane and
-/// one row.
+/// The axes along which a window moves. A 2-D image is treated as one plane. A sequence is treated as one
+/// plane with one row.
 struct Axes {
   Axis planes, rows, columns;
   int64_t in() const { return planes.in * rows.in * columns.in; }
@@ -35,8 +35,8 @@ int64_t attribute_or(const std::vector<int64_t>& values, size_t at, int64_t othe
   return at < values.size() ? values[at] : otherwise;
 }
 
-/// Returns the window over the call's input, from the node's attributes. Without kernel_shape, the window has
-/// the size of `kernel`.
+/// Returns the axes of a window that moves over the call's input, as the node's attributes describe it. If
+/// the attribute kernel_shape is missing, the window has the size of `kernel`.
 Axes window_axes(const OnnxCall& call, const Shape& kernel, bool is_transposed) {
   const Shape& image = call.input(0).shape;
   const size_t rank = image.rank() - 2;
@@ -72,8 +72,8 @@ Shape shape_with(const OnnxCall& call, const Axes& axes, int64_t channels) {
   return Shape(extents);
 }
 
-/// Calls add(to, from) for every pair of pixels that element `k` of the window connects: `to` is the index in
-/// the output, `from` the index in the input.
+/// Calls add(to, from) for every output pixel `to` for which element `k` of the window is inside the input.
+/// `from` is the index of the input pixel that this element reads.
 template <class Add>
 void for_each_pixel(const Axes& axes, int64_t k, Add&& add) {
   const auto& [planes, rows, columns] = axes;
@@ -120,7 +120,8 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
   const Axes axes = window_axes(call, kernel.shape, true);
   const int64_t channels = kernel.shape[0], filters = kernel.shape[1];
   OnnxArray result(shape_with(call, axes, filters));
-  // A transposed convolution is the gradient of this convolution, whose input has the shape of the output.
+  // A transposed convolution is the gradient of a convolution in the opposite direction. The input of this
+  // convolution has the shape of the output here.
   Axes back = axes;
   std::swap(back.planes.in, back.planes.out);
   std::swap(back.rows.in, back.rows.out);
@@ -139,7 +140,7 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
   return result;
 }
 
-/// Computes the maximum or the mean of the pixels under each window, without padding.
+/// Computes the maximum or the mean of the pixels under each window. Padding is not included.
 OnnxArray pooling(const OnnxCall& call, bool is_max) {
   const OnnxArray& image = call.input(0);
   const Axes axes = window_axes(call, {}, false);

@@ -17,7 +17,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the keywords of Python and attributes of nn.Module, which cannot be names of modules.
+/// Returns the Python keywords and the attributes of nn.Module, which cannot be used as names of modules.
 const std::set<std::string>& taken_names() {
   static const std::set<std::string> names = {
       "False",     "None",         "True",         "and",         "as",
@@ -126,7 +126,7 @@ void TorchLayer::set_module(const std::string& constructor) {
 
 void TorchLayer::weight(const std::string& name, std::string_view parameter, const std::vector<int64_t>& axes,
                         const Shape& shape) {
-  if (node_->shared_with >= 0) return;  // already added for the layer that owns the parameters
+  if (node_->shared_with >= 0) return;  // the layer that owns the parameters has already added the module
   for (size_t i = 0; i < node_->parameters.size(); ++i) {
     if (node_->parameters[i].name != parameter) continue;
     Shape stored = axes.empty() ? node_->parameters[i].shape : permuted(node_->parameters[i].shape, axes);
@@ -179,7 +179,8 @@ TorchBuilder::TorchBuilder(const Graph& graph) : graph_(graph) {
     formats.torch(layer);
     if (reads_masks(node) && !layer.has_read_mask())
       throw UserError(
-          fmt::format("{} '{}' cannot be exported to PyTorch: it reads a mask", node.kind, node.name));
+          fmt::format("{} '{}' cannot be exported to PyTorch together with the mask that it reads", node.kind,
+                      node.name));
   }
 }
 

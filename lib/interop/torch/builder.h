@@ -15,13 +15,13 @@
 
 namespace dtrain {
 
-/// One weight of a module: a parameter of a layer, permuted and then reshaped.
+/// A weight of a module: a parameter of a layer that is permuted by `axes` and then reshaped to `shape`.
 struct TorchWeight {
   std::string module, name;  ///< "conv2d", "weight"
   int node = -1;             ///< node that owns the parameter
-  int parameter = -1;  ///< index of the parameter; -1: the module needs the weight, but the layer has none
-  float value = 0;     ///< value of all elements if there is no parameter
-  std::vector<int64_t> axes;  ///< permutation of the parameter's axes; empty: unchanged
+  int parameter = -1;        ///< index of the parameter; -1 if only the module has this weight, not the layer
+  float value = 0;           ///< value of all elements if `parameter` is -1
+  std::vector<int64_t> axes;  ///< permutation of the parameter's axes; empty if it is not permuted
   Shape shape;                ///< shape of the weight
 
   std::string key() const { return module + "." + name; }
@@ -29,12 +29,13 @@ struct TorchWeight {
 
 class TorchBuilder;
 
-/// The interface that a conversion in lib/interop/layers uses for one layer.
+/// The interface through which a conversion in lib/interop/layers exports one layer to PyTorch.
 class TorchLayer {
  public:
   TorchLayer(TorchBuilder& builder, int node);
-  /// Represents a layer that is an option of `outer` and has its parameters and module. `variable` holds its
-  /// input, channels last. take_output() returns its output.
+  /// Represents a layer that is given as an option of `outer`. The layer has the parameters and the module of
+  /// `outer`. `variable`: the variable that holds the layer's input, channels last. Call take_output() to get
+  /// its output.
   TorchLayer(const TorchLayer& outer, InnerNode inner, std::string variable);
 
   const GraphNode& node() const { return *node_; }
@@ -46,13 +47,15 @@ class TorchLayer {
 
   /// Returns the layout in which an input is available without a permute.
   ExportLayout layout(size_t input = 0) const;
-  /// Returns the variable that holds an input in this layout; adds a permute if needed.
+  /// Returns the variable that holds an input in this layout. Adds a permute() if the input is not available
+  /// in this layout yet.
   std::string input(size_t input, ExportLayout layout);
 
-  /// Returns the variable of an input's mask, bool [batch, positions], true for valid positions; "" if the
-  /// input has none. A layer must get the masks that it reads from this function.
+  /// Returns the variable that holds the mask of an input: a bool tensor [batch, positions] that is true for
+  /// valid positions. Returns "" if the input has no mask. A layer that reads masks must get them from this
+  /// function.
   std::string mask(size_t input = 0);
-  /// States that the layer's predictions do not depend on the masks of its inputs.
+  /// Declares that the layer's predictions do not depend on the masks of its inputs.
   void ignore_masks() { has_read_mask_ = true; }
   /// Returns whether mask() or ignore_masks() was called.
   bool has_read_mask() const { return has_read_mask_; }
@@ -60,29 +63,30 @@ class TorchLayer {
   bool needs_mask() const;
 
   bool has_parameter(std::string_view name) const;
-  /// Sets the module that computes the layer: "nn.Linear(4, 3)". Layers that share parameters share the
-  /// module.
+  /// Sets the module that computes the layer, for example "nn.Linear(4, 3)". Layers that share parameters
+  /// also share the module.
   void set_module(const std::string& constructor);
-  /// Stores a parameter of the layer as the module's weight `name`, permuted by `axes` and then reshaped to
-  /// `shape`. Empty `axes` leave the axes unchanged, and an empty `shape` leaves the shape unchanged.
+  /// Stores a parameter of the layer as the weight `name` of the module. The parameter is permuted by `axes`
+  /// and then reshaped to `shape`. If `axes` or `shape` is empty, it is not permuted or not reshaped.
   void weight(const std::string& name, std::string_view parameter, const std::vector<int64_t>& axes = {},
               const Shape& shape = {});
-  /// Like weight(), but fills the weight with `value` if the layer has no such parameter.
+  /// Like weight(), but if the layer does not have this parameter, fills the weight with `value`.
   void weight_or(const std::string& name, std::string_view parameter, const Shape& shape, float value);
   /// Returns the expression that refers to the module, such as "self.dense".
   std::string module() const;
 
-  /// Adds a line to forward(). Returns the variable that holds the expression's value.
+  /// Adds a line to forward() that assigns the expression to a new variable. Returns the variable.
   std::string add(const std::string& expression);
   /// Sets the variable that holds the layer's output.
   void set_output(const std::string& variable, ExportLayout layout);
-  /// Sets the variable of the mask that this layer creates, in the form that mask() returns.
+  /// Sets the variable that holds the mask that this layer creates. The mask must have the format that mask()
+  /// returns.
   void set_mask(const std::string& variable);
-  /// Returns the variable that holds the output of an inner layer, channels last; adds a permute if needed.
+  /// Returns the variable that holds the output of an inner layer, channels last. Adds a permute() if needed.
   std::string take_output();
 
  private:
-  /// The values of an inner layer, which the graph does not have.
+  /// An inner layer, which is not a node of the graph, with the variables of its input and output.
   struct Inner {
     InnerNode node;
     std::string input, output;
@@ -91,30 +95,30 @@ class TorchLayer {
 
   TorchBuilder& builder_;
   int number_;
-  std::shared_ptr<Inner> inner_;  // null for a node of the graph
+  std::shared_ptr<Inner> inner_;  // null if the layer is a node of the graph
   const GraphNode* node_;
   Json options_;
   bool has_read_mask_ = false;
 };
 
-/// Builds the class. Keeps a reference to the graph.
+/// Builds the PyTorch class for a graph, which must outlive this object.
 class TorchBuilder {
  public:
-  /// Converts all layers. Throws UserError for a layer without a conversion to PyTorch.
+  /// Converts all layers. Throws UserError if a layer cannot be converted to PyTorch.
   explicit TorchBuilder(const Graph& graph);
 
   const std::vector<std::string>& constructors() const { return constructors_; }  ///< lines of __init__()
   const std::vector<std::string>& lines() const { return lines_; }                ///< lines of forward()
   const std::vector<TorchWeight>& weights() const { return weights_; }
-  /// Returns the variable of the graph's input, a parameter of forward().
+  /// Returns the variable that holds an input of the graph. It is an argument of forward().
   const std::string& input(size_t index) const { return inputs_[index]; }
   /// Returns the variable that holds an output of the graph, channels last.
   std::string output(size_t index) { return read(graph_.outputs[index], ExportLayout::channels_last); }
-  /// Appends a line to forward(). Returns its variable.
+  /// Adds a line to forward() that assigns the expression to a new variable. Returns the variable.
   std::string add(const std::string& expression);
-  /// Returns the layers' names, by module name.
+  /// Returns the names of the layers, indexed by the names of their modules.
   const std::map<std::string, std::string>& layers() const { return layers_; }
-  /// Returns a name that is not reserved by Python or nn.Module and not used in this class.
+  /// Returns a name that is neither reserved by Python or nn.Module nor already used in this class.
   std::string unique(const std::string& wanted);
 
  private:
@@ -126,19 +130,19 @@ class TorchBuilder {
   const Graph& graph_;
   std::vector<std::string> constructors_, lines_, inputs_;
   std::vector<TorchWeight> weights_;
-  std::map<int, std::string> modules_;  // indexed by the node that owns the parameters
+  std::map<int, std::string> modules_;  // names of modules, indexed by the node that owns the parameters
   std::map<std::string, std::string> layers_;
   std::set<std::string> names_;
   struct Variables {
-    // Name of the output's variable in each layout (channels last, first); "": none yet.
+    // The variables that hold the output with channels last and with channels first; "" if there is none yet.
     std::string last, first;
   };
   std::map<ValueRef, Variables> values_;
   int variables_ = 0;
 };
 
-/// Returns the weights of a graph in the form of PyTorch's modules, for reading files. The modules have the
-/// names of the layers. Throws UserError for a layer without a conversion to PyTorch.
+/// Returns the weights of a graph as weights of PyTorch modules, for reading files. The modules have the
+/// names of the layers. Throws UserError if a layer cannot be converted to PyTorch.
 std::vector<TorchWeight> torch_weights(const Graph& graph);
 
 }  // namespace dtrain

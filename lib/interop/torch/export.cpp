@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The arrays of a file, and the memory of converted arrays.
+/// The arrays of a file. `floats` owns the memory of arrays that were converted.
 struct Arrays {
   std::vector<ArrayRef> all;
   std::deque<std::vector<float>> floats;
@@ -104,20 +104,22 @@ Arrays probe_arrays(const ExportedModel& model) {
   return arrays;
 }
 
-/// Converts a file's base name to a Python module name: characters that are not allowed become '_'.
+/// Converts a file's base name to a valid Python module name: replaces invalid characters by '_'.
 std::string python_name(std::string name) {
   for (char& c : name)
     if (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) != 0 ? "_" + name : name;
 }
 
-/// Throws UserError if `path` exists and is not a script that dtrain wrote.
+/// Throws UserError if `path` exists but is not a script that dtrain wrote.
 void check_script(const std::string& path) {
   if (fs::exists(fs::symlink_status(path)) && first_bytes(path, kScriptHead.size()) != kScriptHead)
-    throw UserError(fmt::format("{}: exists and was not written by dtrain; give another --output", path));
+    throw UserError(fmt::format(
+        "{}: the file exists and was not written by dtrain; choose another path with --output", path));
 }
 
-/// Throws UserError if two outputs have the same name: the file would have two arrays of one name.
+/// Throws UserError if two outputs have the same name, because the file cannot contain two arrays with the
+/// same name.
 void check_names(const ExportedModel& model) {
   std::set<std::string> names;
   for (const ExportedOutput& output : model.outputs)

@@ -51,7 +51,7 @@ if __name__ == "__main__":
     check()
 )";
 
-/// Returns text as a Python string literal.
+/// Returns the text as a Python string literal.
 std::string quoted(const std::string& text) {
   return Json(text).dump();
 }
@@ -62,19 +62,19 @@ std::string names_in_python(const std::vector<std::string>& names) {
   return fmt::format("({})", all.substr(0, names.size() > 1 ? all.size() - 2 : all.size() - 1));
 }
 
-/// The buffers of a script and the lines that use them.
+/// Collects the buffers of the script's module.
 struct Buffers {
   TorchBuilder& builder;
   std::vector<ScriptBuffer> all;
 
-  /// Adds a buffer. Returns the expression that refers to it: "self.x_scale".
+  /// Adds a buffer. Returns the expression by which forward() refers to it: "self.x_scale".
   std::string add(const std::string& name, const std::vector<double>& values, const Shape& sample) {
     all.push_back({builder.unique(name), shape_of_numbers(values, sample), narrowed(values)});
     return "self." + all.back().name;
   }
 };
 
-/// Returns the lines of forward() before the layers, which compute the model's inputs.
+/// Returns the first lines of forward(). They compute the model's inputs from the arguments.
 std::vector<std::string> input_lines(const ExportedModel& model, Buffers& buffers) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < model.inputs.size(); ++i) {
@@ -92,7 +92,7 @@ std::vector<std::string> input_lines(const ExportedModel& model, Buffers& buffer
   return lines;
 }
 
-/// Returns the expressions that forward() returns, indexed by output.
+/// Returns the expressions that forward() returns, one for each output.
 std::vector<std::string> output_expressions(const ExportedModel& model, Buffers& buffers) {
   std::vector<std::string> expressions;
   for (size_t i = 0; i < model.outputs.size(); ++i) {
@@ -127,11 +127,12 @@ TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, cons
   }
   for (const ExportedOutput& output : model.outputs) outputs.push_back(output.name);
   const std::vector<std::string> before = input_lines(model, buffers);
-  const std::vector<std::string> results =
-      output_expressions(model, buffers);  // this call may add lines to builder
+  const std::vector<std::string> results = output_expressions(model, buffers);  // may add lines to `builder`
 
   std::string text = fmt::format("{}\n", kScriptHead);
-  text += "# load() creates the model; running this file with `python` compares its outputs with dtrain's.\n";
+  text +=
+      "# load() creates the model. Running this file with `python` compares its outputs with dtrain's "
+      "outputs.\n";
   text += kImports;
   text += fmt::format("WEIGHTS, PROBES = {}, {}\nINPUTS, OUTPUTS = {}, {}\n", quoted(weights), quoted(probes),
                       names_in_python(inputs), names_in_python(outputs));

@@ -12,7 +12,7 @@ namespace dtrain {
 /// The first line of every script that `dtrain export` writes.
 inline constexpr std::string_view kScriptHead = "# Written by dtrain export.";
 
-/// An array of the file that is not a weight of a layer.
+/// An array that the file contains in addition to the weights of the layers.
 struct ScriptBuffer {
   std::string name;
   Shape shape;
@@ -21,10 +21,11 @@ struct ScriptBuffer {
 
 struct TorchScript {
   std::string text;
-  std::vector<ScriptBuffer> buffers;  ///< scales and offsets of inputs and outputs
+  std::vector<ScriptBuffer> buffers;  ///< the scales and offsets of the inputs and outputs
 };
 
-/// Returns the script. `weights` and `probes` are names of files in the script's folder.
+/// Returns the script. `weights` and `probes`: names of the two safetensors files, which must be in the
+/// folder of the script.
 TorchScript torch_script(const ExportedModel& model, TorchBuilder& builder, const std::string& weights,
                          const std::string& probes);
 

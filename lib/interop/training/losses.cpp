@@ -57,7 +57,8 @@ const std::vector<LossFormats>& all_loss_formats() {
   return rows;
 }
 
-/// Returns the value of an option. Numbers are rounded to float32, because the loss computes with float32.
+/// Returns the value of a loss option. Numbers are rounded to float32, because dtrain computes the loss in
+/// float32.
 Json loss_option(const KindSettings& settings, const std::string& option) {
   const Json value = settings.value(option);
   return value.is_number() ? Json(static_cast<double>(static_cast<float>(value.as_double()))) : value;
@@ -82,7 +83,7 @@ Json keras_loss(const ConfigNode& resolved) {
   for (const std::string& option : row.unless_zero)
     if (!is_zero(option)) config.set(option, loss_option(settings, option));
   for (const std::string& option : row.further_options) config.set(option, loss_option(settings, option));
-  // With this reduction, Keras's class computes the mean over the whole batch.
+  // With this reduction, the loss classes of Keras return the mean over the whole batch.
   config.set("reduction", "sum_over_batch_size").set("name", row.keras_name);
   return Json::object().set("class_name", row.keras_class).set("config", std::move(config));
 }

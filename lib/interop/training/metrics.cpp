@@ -19,17 +19,18 @@ bool has_class_numbers(const MetricInUse& in) {
   return in.target.dtype == DType::int32;
 }
 
-/// Returns null: Keras has no such metric.
+/// Returns null, for metrics that Keras lacks.
 Json no_metric(const MetricInUse&) {
   return {};
 }
 
-/// Returns the conversion of a metric that has no options in Keras.
+/// Returns a conversion to a Keras metric without options.
 ToKeras plain_metric(const char* class_name) {
   return [class_name](const MetricInUse&) { return in_keras_class(class_name); };
 }
 
-/// Returns the conversion of a cross-entropy. If `from_logits` is not given, the output's loss determines it.
+/// Returns a conversion to a cross-entropy metric of Keras. If the option `from_logits` is missing, it is
+/// derived from the output's loss.
 ToKeras cross_entropy_metric(const char* class_name, bool has_smoothing = true) {
   return [=](const MetricInUse& in) -> Json {
     const auto smoothing = static_cast<double>(static_cast<float>(in.settings.number("label_smoothing")));
@@ -50,8 +51,8 @@ Json binary_accuracy(const MetricInUse& in, double threshold) {
                         Json::object().set("threshold", static_cast<double>(static_cast<float>(threshold))));
 }
 
-/// Converts the frequency with which the class is among the k best scores; k is 1 for a metric without the
-/// option `k`.
+/// Converts a metric that counts how often the correct class is among the k classes with the best scores. If
+/// the metric has no option `k`, k is 1.
 Json categorical_accuracy(const MetricInUse& in, bool is_sparse) {
   const Json k = in.settings.value("k");
   const std::string sparse = is_sparse ? "Sparse" : "";
@@ -64,8 +65,9 @@ Json accuracy(const MetricInUse& in) {
   return categorical_accuracy(in, has_class_numbers(in));
 }
 
-/// Returns whether Keras can compute the counts of a class metric: Keras expects targets of 0 and 1 for each
-/// class and, if a threshold applies, probabilities.
+/// Returns true if Keras can compute the counts of a class metric. Keras expects targets of 0 and 1 for each
+/// class. If the metric compares outputs with a threshold, Keras also expects probabilities instead of
+/// logits.
 bool can_count_classes(const MetricInUse& in, bool by_threshold) {
   return !has_class_numbers(in) && !(by_threshold && reading_of(in).is_logits(in.output.shape.columns()));
 }
@@ -78,7 +80,7 @@ ToKeras precision_metric(const char* class_name) {
   return [class_name](const MetricInUse& in) -> Json {
     if (!can_count_classes(in, true)) return {};
     const bool is_micro = in.settings.value("average").as_string() == "micro";
-    if (!is_micro && in.output.shape.columns() > 1) return {};  // Keras only has micro averages
+    if (!is_micro && in.output.shape.columns() > 1) return {};  // Keras supports only micro averages
     return in_keras_class(
         class_name, Json::object().set("thresholds", threshold_or_half(in.settings.value("thresholds"))));
   };
@@ -97,15 +99,15 @@ Json f1_score(const MetricInUse& in) {
 
 Json mean_iou(const MetricInUse& in) {
   const int64_t columns = in.output.shape.columns();
-  if (columns == 1) return {};  // Keras would interpret the output as a class number
+  if (columns == 1) return {};  // Keras would treat the output as a class index
   return in_keras_class("MeanIoU", Json::object()
                                        .set("num_classes", columns)
                                        .set("sparse_y_true", has_class_numbers(in))
                                        .set("sparse_y_pred", false));
 }
 
-/// Number of thresholds for Keras if the configuration has the default. Keras spaces them evenly in the
-/// probability, so dtrain's default, which is for logarithmic buckets, would not suit Keras.
+/// Number of thresholds in Keras if the configuration does not set it. dtrain's default is meant for
+/// logarithmic buckets, so it does not suit Keras, which spaces its thresholds evenly over the probabilities.
 constexpr int64_t kKerasThresholds = 4096;
 
 Json auc(const MetricInUse& in) {
@@ -116,7 +118,7 @@ Json auc(const MetricInUse& in) {
              thresholds = in.settings.value("num_thresholds");
   const bool logits = from_logits.is_null() ? reading.is_logits(columns) : from_logits.as_bool();
   if (logits && reading.counted(columns) == CountSpec::Scores::softmax_logits)
-    return {};  // Keras only supports logits of a sigmoid
+    return {};  // Keras only supports logits for a sigmoid, not for a softmax
   const bool has_labels = !multi_label.is_null() && multi_label.as_bool();
   Json config = Json::object()
                     .set("num_thresholds", thresholds.is_null() ? kKerasThresholds : thresholds.as_int())

@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns Nadam's variable _u_product.
+/// Returns the value of Nadam's variable _u_product after `steps` steps.
 double product_of_momenta(const KindSettings& settings, int64_t steps) {
   return math::Nadam{.beta_1 = settings.number("beta_1"), .beta_2 = 0, .epsilon = 0}.product_of_momenta(
       static_cast<double>(steps));
@@ -22,10 +22,10 @@ const std::vector<OptimizerFormats>& all_optimizer_formats() {
        .keras_class = "Adam",
        .common_class = "Adam",
        .is_by_weight = true,
-       .slots_with_unread = 3},  // Keras 2 also stores vhat
+       .slots_with_unread = 3},  // Keras 2 also stores vhat, which it does not use
       {.kind = "adamw", .keras_class = "AdamW", .common_class = "Adam", .is_by_weight = true},
       {.kind = "adamax", .keras_class = "Adamax", .common_class = "Adamax", .is_by_weight = true},
-      // Nadam of Keras 2.10 has another schedule of the momentum.
+      // In Nadam of Keras 2.10, the momentum follows a different schedule.
       {.kind = "nadam",
        .keras_class = "Nadam",
        .is_by_weight = true,
@@ -57,10 +57,10 @@ Configured<Schedule> schedule_of(const Configured<Optimizer>& optimizer) {
   return schedule;
 }
 
-/// Returns null for an optimizer with a weight decay, which Keras 2 and 3 cannot load from the same config.
-/// In an .h5 file Keras 2 looks up an optimizer by class name among TensorFlow 2.10's classes, which have no
-/// weight decay. Keras 2 finds the newer classes only under names such as "Custom>AdamW" and with an option
-/// (is_legacy_optimizer) that Keras 3 rejects.
+/// Returns null for an optimizer with weight decay, because no config of such an optimizer can be loaded by
+/// both Keras 2 and Keras 3. In an .h5 file, Keras 2 looks up the class of an optimizer among the classes of
+/// TensorFlow 2.10, which have no weight decay. It finds newer classes only under names such as
+/// "Custom>AdamW" and with the option is_legacy_optimizer, which Keras 3 rejects.
 Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& run, const Json& state) {
   const OptimizerFormats& row = optimizer_formats(optimizer.name);
   if (optimizer->weight_decay() != 0 || row.common_class.empty()) return {};
@@ -70,7 +70,8 @@ Json keras_optimizer(const Configured<Optimizer>& optimizer, const RunLength& ru
   const Json options = to_json(KindSettings(optimizer.resolved).options());
   for (const auto& [key, value] : options.entries())
     if (key != "learning_rate" && key != "weight_decay")
-      // All numbers are written as floating point, because Keras 3 rejects the integer 0 as a momentum.
+      // All numbers are written as floating-point numbers, because Keras 3 rejects the integer 0 as a
+      // momentum.
       config.set(key, value.is_number() ? Json(value.as_double()) : value);
   config.set("learning_rate", rate);
   return Json::object().set("class_name", row.common_class).set("config", std::move(config));

@@ -24,12 +24,12 @@ T option_as(const KindSettings& settings, std::string_view option) {
   return value;
 }
 
-/// Returns the current rate, for schedules that Keras lacks.
+/// Returns the current learning rate, because Keras has no equivalent schedule.
 Json rate_now(const ScheduleInRun& in) {
   return in.schedule.at(0, in.run, in.state);
 }
 
-/// Returns the conversion to ExponentialDecay or InverseTimeDecay, which have the same options.
+/// Returns a conversion to ExponentialDecay or InverseTimeDecay. These two classes have the same options.
 std::function<Json(const ScheduleInRun&)> time_decay(const char* class_name) {
   return [class_name](const ScheduleInRun& in) {
     const auto steps = option_as<StepCount>(in.settings, "decay_steps");
@@ -51,8 +51,8 @@ Json polynomial_decay(const ScheduleInRun& in) {
                                          .set("cycle", in.settings.flag("cycle")));
 }
 
-/// Returns the conversion to CosineDecay. Keras's initial_learning_rate is the rate of step 0, with or
-/// without a warm-up.
+/// Converts a schedule to CosineDecay. In Keras, initial_learning_rate is always the rate of step 0, even if
+/// the schedule begins with a warm-up.
 Json cosine_decay(const ScheduleInRun& in) {
   const int64_t warmup_steps =
       option_as<StepCount>(in.settings, "warmup_steps").steps(in.run.steps_per_epoch);
@@ -76,13 +76,15 @@ Json piecewise_constant(const ScheduleInRun& in) {
                   Json::object().set("boundaries", std::move(boundaries)).set("values", std::move(values)));
 }
 
-/// Returns the lowest rate, with which training continues in Keras.
+/// Returns the final (lowest) learning rate. Training in Keras continues with this rate, because Keras has no
+/// equivalent schedule.
 Json one_cycle(const ScheduleInRun& in) {
   return in.settings.number("max") / in.settings.number("div_factor") /
          in.settings.number("final_div_factor");
 }
 
-/// Returns the schedule after the warm-up: Keras has a warm-up only before a cosine.
+/// Converts only the schedule that follows the warm-up, because Keras supports a warm-up only for
+/// CosineDecay.
 Json linear_warmup(const ScheduleInRun& in) {
   const auto then = option_as<Configured<Schedule>>(in.settings, "then");
   return keras_learning_rate(then, run_after(option_as<StepCount>(in.settings, "steps"), in.run), in.state);
@@ -114,7 +116,7 @@ const std::vector<ScheduleFormats>& all_schedule_formats() {
        .to_keras = polynomial_decay},
       {.kind = "one_cycle", .to_keras = one_cycle},
       {.kind = "linear_warmup", .to_keras = linear_warmup},
-      {.kind = "reduce_on_plateau", .to_keras = rate_now},  // Keras has a callback instead
+      {.kind = "reduce_on_plateau", .to_keras = rate_now},  // in Keras, this is a callback
   };
   return rows;
 }

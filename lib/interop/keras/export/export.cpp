@@ -25,7 +25,8 @@ namespace {
 /// The Keras version whose file format is written.
 constexpr const char* kKerasVersion = "3.8.0";
 
-/// Returns an activation that Keras lacks, named by keras_activation(), as a configuration has it.
+/// Returns an activation that Keras lacks in the notation of the configuration file, for example "gelu:
+/// {approximate: true}" for "gelu_tanh". `name`: the name that keras_activation() returned.
 std::string in_configuration(const std::string& name) {
   constexpr std::string_view kHardSigmoid = "hard_sigmoid_";
   if (name == "gelu_tanh") return "gelu: {approximate: true}";
@@ -33,29 +34,29 @@ std::string in_configuration(const std::string& name) {
   return fmt::format("hard_sigmoid: {{slope: {}}}", name.substr(kHardSigmoid.size()));
 }
 
-/// Throws UserError for activations that Keras lacks: Keras could not load the file. `config`: Keras's config
-/// of the node's layer, or of a layer in its options.
+/// Throws UserError for activations that Keras lacks, because Keras could not load the file. `config`:
+/// Keras's config of the node's layer, or of a layer that is an option of the node's layer.
 void check_activations(const GraphNode& node, const Json& config) {
   for (const char* option : {"activation", "recurrent_activation"}) {
     const Json* const activation = value_at(config, option);
     if (!activation || !activation->is_string()) continue;
     const std::string& name = activation->as_string();
     if (name == "gelu_tanh" || name.find_first_of("0123456789") != std::string::npos)
-      throw UserError(fmt::format("{} '{}': its {} `{}` does not exist in Keras 3", node.kind, node.name,
-                                  option, in_configuration(name)));
+      throw UserError(fmt::format("{} '{}' cannot be exported to Keras, because Keras 3 has no {} `{}`",
+                                  node.kind, node.name, option, in_configuration(name)));
   }
   for (const char* option : {"layer", "backward_layer"})  // layers inside Bidirectional and TimeDistributed
     if (const Json* const layer = value_at(config, option))
       if (const Json* const inner = value_at(*layer, "config")) check_activations(node, *inner);
 }
 
-/// Throws UserError for features of layers that Keras lacks.
+/// Throws UserError if a layer uses a feature that Keras lacks.
 void check_features(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.layer) continue;
     const KerasLayerConfig keras = keras_config_of(node.layer);
     if (!keras.missing.empty())
-      throw UserError(fmt::format("{} '{}' cannot be exported to Keras, which has no {}", node.kind,
+      throw UserError(fmt::format("{} '{}' cannot be exported to Keras, because Keras has no {}", node.kind,
                                   node.name, keras.missing));
     check_activations(node, keras.config);
   }
@@ -68,14 +69,15 @@ bool is_softmax_of_positions(const GraphNode& node) {
          text_at(keras.config.at("layer"), "class_name") == "Softmax";
 }
 
-/// Finds layers that read the results of attention at padding, which Keras computes in another way: in Keras,
-/// a padded query gets the mean of all values; in dtrain, it gets the weighted mean of the values that are
-/// not padding.
+/// Finds layers that read the outputs of attention at padded positions. These outputs differ between Keras
+/// and dtrain: for a padded query, Keras returns the mean of all values, while dtrain returns the weighted
+/// mean of the values that are not padding.
 class PaddingOfAttention {
  public:
   explicit PaddingOfAttention(const Graph& graph) : graph_(graph) {}
 
-  /// Throws UserError if the node uses such a result at padding. Nodes must be given in their order.
+  /// Throws UserError if the node uses an output of attention at padded positions. Must be called for all
+  /// nodes in their order in the graph.
   void visit(int number) {
     const GraphNode& node = graph_.nodes[static_cast<size_t>(number)];
     if (!node.layer) return;
@@ -95,29 +97,34 @@ class PaddingOfAttention {
  private:
   void refuse(int attention, const GraphNode& reader) const {
     const GraphNode& its = graph_.nodes[static_cast<size_t>(attention)];
-    throw UserError(fmt::format(
-        "{} '{}' cannot be exported to Keras: at padded positions, Keras's attention has other outputs than "
-        "dtrain's, and {} '{}' reads these outputs as data",
-        its.kind, its.name, reader.kind, reader.name));
+    throw UserError(
+        fmt::format("{} '{}' cannot be exported to Keras: at padded positions, the outputs of Keras's "
+                    "attention differ from dtrain's, and {} '{}' would read these outputs as data",
+                    its.kind, its.name, reader.kind, reader.name));
   }
 
   const Graph& graph_;
-  std::map<ValueRef, int> attentions_;  // masked values, and the attention that they depend on
+  // maps each masked value that depends on an attention to the node of that attention
+  std::map<ValueRef, int> attentions_;
 };
 
-/// Throws UserError for layers whose Keras classes treat the masks of their inputs in another way.
+/// Throws UserError for layers that treat the masks of their inputs differently in Keras than in dtrain.
 void check_masks(const Graph& graph) {
   for (const GraphNode& node : graph.nodes) {
     if (!node.layer || node.layer->creates_mask() || !has_masked_input(graph, node)) continue;
     const std::string name = keras_config_of(node.layer).class_name;
     const bool is_lost = keras_mask_rule(name) == KerasMaskRule::lost;
     const auto refuse = [&](const std::string& why) {
-      throw UserError(fmt::format("{} '{}' cannot be exported to Keras, {}", node.kind, node.name, why));
+      throw UserError(
+          fmt::format("{} '{}' cannot be exported to Keras, because {}", node.kind, node.name, why));
     };
     if (name == "Softmax" || is_softmax_of_positions(node))
-      refuse("whose Softmax applies the mask of its input to the last axis; use `activation: softmax`");
-    if (is_lost && !node.ignores_mask) refuse(fmt::format("whose {} loses the mask of its input", name));
-    if (!is_lost && node.ignores_mask) refuse(fmt::format("whose {} does not ignore masks", name));
+      refuse("Keras's Softmax applies the mask of its input to the last axis; use `activation: softmax`");
+    if (is_lost && !node.ignores_mask)
+      refuse(fmt::format("Keras's {} does not pass on the mask of its input", name));
+    if (!is_lost && node.ignores_mask)
+      refuse(
+          fmt::format("Keras's {} uses the mask of its input, but the layer has `ignore_mask: true`", name));
   }
   PaddingOfAttention attention(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) attention.visit(static_cast<int>(i));
@@ -205,7 +212,7 @@ std::vector<std::string> export_keras(const ExportedModel& model,
       Json::object().set("keras_version", kKerasVersion).set("date_saved", "1980-01-01@00:00:00").dump());
   archive.add("config.json", config.dump());
   archive.add("model.weights.h5", weights.parts());
-  // Keras ignores unknown entries.
+  // Keras ignores additional entries of the archive.
   if (!model.metadata.entries().empty()) archive.add("dtrain.json", model.metadata.dump());
   archive.finish();
   return {path};

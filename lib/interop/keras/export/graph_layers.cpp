@@ -12,10 +12,12 @@ namespace dtrain {
 
 namespace {
 
-/// The result of Keras's depth-first search from the outputs, which visits inputs in the order of the call.
+/// The result of a depth-first search from the outputs in Keras's order, which visits the inputs of a call in
+/// the order of its arguments.
 struct Search {
-  std::vector<int> visits;  // position of each layer's first visit, indexed by its first node; -1: never
-  std::vector<int> done;    // nodes in topological order, each after its inputs
+  // position of each layer's first visit, indexed by the layer's first node; -1 if it is never visited
+  std::vector<int> visits;
+  std::vector<int> done;  // nodes in topological order, each after its inputs
 };
 
 Search search(const Graph& graph) {
@@ -50,9 +52,9 @@ Search search(const Graph& graph) {
   return found;
 }
 
-/// Returns each layer's depth as Keras counts it, indexed by the layer's first node: the number of layers on
-/// the longest path to an output. A call is at least as deep as the calls of its layer that were visited
-/// before it.
+/// Returns the depth of each layer in Keras's sense, indexed by the layer's first node. The depth is the
+/// number of layers on the longest path from the layer to an output. If a layer is called several times, a
+/// call is at least as deep as the calls of the same layer that were visited before it.
 std::vector<int> depths_of(const Graph& graph, const std::vector<int>& done) {
   std::vector<int> of_layers(graph.nodes.size(), 0), of_calls(graph.nodes.size(), 0);
   for (size_t i = done.size(); i-- > 0;) {  // nodes come before their inputs
@@ -68,7 +70,7 @@ std::vector<int> depths_of(const Graph& graph, const std::vector<int>& done) {
   return of_layers;
 }
 
-/// Returns a valid Keras name for a layer; it may not be unique.
+/// Returns a valid Keras name for a layer. Another layer may have the same name.
 std::string spelled(std::string name) {
   constexpr std::string_view kTaken = "top_level_model_weights";  // a group with a special meaning in Keras
   std::replace(name.begin(), name.end(), '/', '.');
@@ -81,7 +83,7 @@ bool concatenates_masks(const GraphNode& node) {
   return node.kind == "concatenate" && !node.output_masks.empty();
 }
 
-/// Returns unique Keras names, indexed by node. Only layers without a valid name are renamed.
+/// Returns unique Keras names, indexed by node. Names that are already valid in Keras do not change.
 std::vector<std::string> names_of_layers(const Graph& graph) {
   const bool reserves_concatenate = std::any_of(graph.nodes.begin(), graph.nodes.end(), concatenates_masks);
   std::vector<std::string> names;
@@ -106,7 +108,8 @@ std::vector<std::string> names_of_layers(const Graph& graph) {
 
 bool is_keras_layer(const Graph& graph, int node) {
   const GraphNode& its = graph.nodes[static_cast<size_t>(node)];
-  // A reversed call of an embedding has no activation option, so a separate layer computes the activation.
+  // The reversed call of a tied embedding has no activation option in Keras, so a separate layer computes the
+  // activation.
   return !its.is_activation_of_previous || keras_config_of(its.layer).class_name != "Activation" ||
          graph.is_tied(node - 1);
 }

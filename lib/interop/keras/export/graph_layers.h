@@ -10,19 +10,21 @@
 
 namespace dtrain {
 
-/// A layer of the Keras model. An activation option of another layer is not a layer, unless Keras has it only
-/// as a layer. A node that shares another node's parameters is a further call of that node's layer.
+/// A layer of the Keras model. An activation option of another layer does not count as a layer, unless Keras
+/// has this activation only as a layer. A node that shares the parameters of another node is not a new layer,
+/// but a further call of that node's layer.
 struct KerasLayer {
   int node = 0;      ///< the layer's first node
   std::string name;  ///< unique, without '/'
 };
 
-/// Returns all layers of a graph, including inputs, in the order of Keras's `model.layers`: by depth from the
-/// outputs, deepest first; layers of equal depth in the order in which a depth-first search from the outputs
-/// visits them. To write a file, pass the graph that with_mask_copies() returns.
+/// Returns all layers of a graph, including inputs, in the order of Keras's `model.layers`: sorted by depth
+/// (the distance from the outputs), deepest first. Layers of equal depth have the order in which a
+/// depth-first search from the outputs visits them. To write a file, pass the graph that with_mask_copies()
+/// returns.
 std::vector<KerasLayer> keras_layers(const Graph& graph);
 
-/// Returns whether Keras has a layer for the node.
+/// Returns true if the Keras model has a layer for the node.
 bool is_keras_layer(const Graph& graph, int node);
 
 /// Returns the Keras class of a layer. `node` is the node that owns the layer's parameters, or a model input.

@@ -20,7 +20,7 @@ Configured<Layer> identity_layer() {
   return registry<Layer>().parse(ConfigNode::mapping({ConfigNode::entry("rescaling", options)}), mistakes);
 }
 
-/// Returns the number of layers that read each value. A model output counts as a reader.
+/// Returns the number of layers that read each value. A model output counts as one more reader.
 std::map<ValueRef, int> readers_of_values(const Graph& graph) {
   std::map<ValueRef, int> readers;
   for (const GraphNode& node : graph.nodes)
@@ -29,7 +29,7 @@ std::map<ValueRef, int> readers_of_values(const Graph& graph) {
   return readers;
 }
 
-/// Returns whether Keras's layer for the node removes masks that its inputs have.
+/// Returns true if the node has masked inputs and its Keras layer drops their masks.
 bool removes_masks(const Graph& graph, const GraphNode& node) {
   return node.layer && has_masked_input(graph, node) &&
          keras_config_of(node.layer).class_name == "MultiHeadAttention";

@@ -28,8 +28,8 @@ Json input_config(const GraphNode& node, const std::string& name, KerasForm form
       .set("name", name);
 }
 
-/// Returns the config of a layer. Its dtype is always float32, the type of weights and checkpoints,
-/// independently of the run's precision and of Keras's default.
+/// Returns the config of a layer. Its dtype is always float32, whatever the run's precision and Keras's
+/// default are, because weights and checkpoints are float32.
 Json layer_config(const Graph& graph, int number, const std::string& name) {
   const GraphNode& node = graph.nodes[static_cast<size_t>(number)];
   const KerasLayerConfig keras = keras_config_of(node.layer);
@@ -92,9 +92,9 @@ class ModelWriter {
     return Json::array().push(names_[layer]).push(static_cast<int64_t>(call)).push(value.output);
   }
 
-  /// Returns the model's inputs or outputs. Keras 3 distinguishes a single tensor from a list of one tensor:
-  /// models with one input or output use a single tensor. If a model within the model computes an output,
-  /// Keras counts the calls of that model from 1 here, but from 0 in the inputs of layers.
+  /// Returns the model's inputs or outputs. Keras 3 distinguishes a single tensor from a list with one
+  /// tensor: models with one input or one output use a single tensor. In these lists, Keras counts the calls
+  /// of a model within the model from 1. In the inputs of layers, it counts them from 0.
   Json ends(const std::vector<ValueRef>& values) const {
     Json references = Json::array();
     for (const ValueRef& value : values) {
@@ -109,8 +109,8 @@ class ModelWriter {
     return references;
   }
 
-  /// Returns Keras 3's form of a call's inputs: one tensor, or a list of several. All inputs except the first
-  /// may be a keyword argument.
+  /// Returns the inputs of a call in the Keras 3 format: one tensor, or a list of several tensors. For some
+  /// layers, all inputs except the first are passed as a keyword argument.
   Json call_of_keras_3(int number) const {
     const GraphNode& call = node(number);
     const std::vector<ValueRef>& inputs = call.inputs;
@@ -170,7 +170,7 @@ class ModelWriter {
   const std::vector<KerasLayer>& layers_;
   const KerasForm form_;
   std::vector<std::string> names_;       // indexed by node
-  std::vector<std::vector<int>> calls_;  // indexed by node: all calls of its layer
+  std::vector<std::vector<int>> calls_;  // for each node, all nodes that call its layer
 };
 
 }  // namespace

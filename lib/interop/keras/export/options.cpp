@@ -12,12 +12,13 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the name in `name` or `{name: options}`.
+/// Returns the name of an object that is written as `name` or `{name: options}`.
 const std::string& name_of_kind(const ConfigNode& kind) {
   return kind.is_scalar() ? kind.text() : kind.entries().front().first.text();
 }
 
-/// Returns the options in `{name: options}`; null for a bare name.
+/// Returns the options of an object that is written as `{name: options}`; null if it is written as a bare
+/// name.
 ConfigNode options_of_kind(const ConfigNode& kind) {
   return kind.is_scalar() ? ConfigNode() : kind.entries().front().second;
 }
@@ -47,8 +48,8 @@ Json keras_object(const ConfigNode& kind) {
       .set("config", options.is_null() ? Json::object() : to_json(options));
 }
 
-/// Returns the value of a Keras layer's `activation` option. It is "linear" for a function that Keras has
-/// only as a layer; that layer follows separately.
+/// Returns the value of a Keras layer's `activation` option. If Keras has the function only as a layer,
+/// returns "linear", because the function is then written as a separate layer.
 std::string keras_function(const ConfigNode& activation) {
   const KerasActivation keras = keras_activation(activation);
   return keras.layer.empty() ? keras.function : "linear";
@@ -110,8 +111,8 @@ KerasActivation keras_activation(const ConfigNode& activation) {
                                .set("negative_slope", negative_slope)
                                .set("threshold", threshold)};
   };
-  // In Keras's files, functions have no options, so functions with other than default options become layers.
-  // Both Keras 2 and 3 read the option `alpha` of LeakyReLU.
+  // Keras's files cannot store options of activation functions, so a function with options other than the
+  // defaults is written as a layer. Both Keras 2 and Keras 3 read the option `alpha` of LeakyReLU.
   if (name == "relu6") return relu(6.0, 0, 0);
   if (name == "relu")
     return relu(optional_number("max_value"), number("negative_slope"), number("threshold"));
@@ -119,8 +120,9 @@ KerasActivation keras_activation(const ConfigNode& activation) {
     return {name, "LeakyReLU", Json::object().set("alpha", number("negative_slope"))};
   if (name == "elu" && number("alpha") != 1)
     return {name, "ELU", Json::object().set("alpha", number("alpha"))};
-  // Keras has neither this gelu nor this hard_sigmoid. It cannot load the model unless custom_objects has a
-  // function of this name, which is better than loading a different model.
+  // Keras has no function for the approximated gelu or for a hard_sigmoid with this slope. The name below is
+  // unknown to Keras, so loading the model fails unless custom_objects contains a function of this name. This
+  // failure is better than silently loading a different model.
   if (name == "gelu" && to_json(*options.find("approximate")).as_bool()) return {"gelu_tanh", ""};
   if (name == "hard_sigmoid") return {fmt::format("hard_sigmoid_{}", number("slope")), ""};
   return {name, ""};

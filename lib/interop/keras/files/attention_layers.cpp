@@ -10,7 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the index of the input from which an attention with `inputs` inputs computes the values.
+/// Returns the index of the input from which an attention layer computes its values. `inputs`: the number of
+/// inputs of the layer.
 size_t value_input(size_t inputs) {
   return inputs == 1 ? 0 : 1;
 }
@@ -30,10 +31,11 @@ Json rescaling(Json scale, Json offset) {
   return Json::object().set("scale", std::move(scale)).set("offset", std::move(offset));
 }
 
-/// Writes the layers of the model that computes an attention.
+/// Writes the layers of a Keras model that computes multi_head_attention.
 class AttentionWriter {
  public:
-  /// `products`: the options that all products have. Keeps references to both arguments.
+  /// `products`: the options that the layers of all four products (queries, keys, values and output) share.
+  /// Both arguments must outlive this object.
   AttentionWriter(const KerasAttention& attention, const Json& products)
       : its_(attention), products_(products) {}
 
@@ -111,9 +113,9 @@ class AttentionWriter {
                  {kAttentionInputs[input], its_.inputs[input]}, heads);
   }
 
-  /// Adds the layers of `of`_rotated, which rotates pairs of elements: x * cosines + y * sines, where y is x
-  /// with its halves exchanged and one half negated. The angles are float64, because angles of late positions
-  /// are large.
+  /// Adds the layers that rotate pairs of elements (rotary embedding). The last of them is named
+  /// `of`_rotated. It computes x * cosines + y * sines, where y is x with its two halves exchanged and one
+  /// half negated. The angles are float64, because the angles of late positions are large.
   Tensor rotated(const std::string& of, const Tensor& x) {
     if (!its_.rotary_base) return x;
     const int64_t half = its_.key_dim / 2;
@@ -147,7 +149,8 @@ class AttentionWriter {
     return merge("Add", of + "_rotated", part, exchanged_part);
   }
 
-  /// Adds `of`_repeated, which repeats each head of keys or values for each head of queries that reads it.
+  /// Adds the layer `of`_repeated. With grouped queries, several query heads read the same key head and value
+  /// head, so this layer repeats each key or value head once for each of these query heads.
   Tensor repeated(const std::string& of, const Tensor& x) {
     if (its_.kv_heads == its_.heads) return x;
     return layer("UpSampling2D", of + "_repeated",
@@ -158,9 +161,9 @@ class AttentionWriter {
                  x, {x.shape[0], its_.heads, x.shape[2]});
   }
 
-  /// Adds softmax(query * key / sqrt(key_dim)) * value. `result`: its shape. The path from the product of
-  /// queries is at least as long as the path from the product of keys: Keras numbers the layers by these
-  /// lengths.
+  /// Adds the layers that compute softmax(query * key / sqrt(key_dim)) * value, whose shape is `result`. The
+  /// path from the product of the queries to the output is at least as long as the path from the product of
+  /// the keys. Keras orders and numbers layers by the lengths of these paths.
   Tensor weighted_sum(const Tensor& query, const Tensor& key, const Tensor& value, const Shape& result) {
     const Shape shape{its_.heads, query.shape[0], key.shape[0]};
     const double scale = 1 / std::sqrt(static_cast<double>(its_.key_dim));
@@ -173,7 +176,8 @@ class AttentionWriter {
     return einsum("attended", "adbc,acde->abde", shares, repeated("value", value), result);
   }
 
-  /// Adds the scores, reduced by kMuch for each position by which a key is later than its query.
+  /// Adds the causal mask to the scores: the score of a key that is n positions after its query is reduced by
+  /// n * kMuch.
   Tensor without_later(const Tensor& scores) {
     constexpr double kMuch = 1e9;
     Json keys = Json::array(), queries = Json::array();

@@ -36,8 +36,8 @@ double rounded_to(double number, int digits) {
   return rounded;
 }
 
-/// Returns the base of which the frequencies are powers; nullopt if there is no such base. With one
-/// frequency, the base has no effect.
+/// Returns the base from which rotary_frequencies() computes these frequencies, or nullopt if there is none.
+/// With only one frequency, every base gives the same frequency, so the usual base is returned.
 std::optional<double> base_of(const Json& frequencies) {
   constexpr double kUsual = 10000;
   constexpr int kMostDigits = 17;
@@ -52,7 +52,7 @@ std::optional<double> base_of(const Json& frequencies) {
   if (has_base(kUsual)) return kUsual;
   if (dim < 4 || !frequencies.items()[1].is_number()) return std::nullopt;
   const double base = std::pow(frequencies.items()[1].as_double(), -static_cast<double>(dim / 2));
-  // Of all numbers that give these frequencies, the user probably wrote the shortest one.
+  // Several numbers can give the same frequencies. The user probably wrote the one with the fewest digits.
   for (int digits = 1; std::isfinite(base) && digits <= kMostDigits; ++digits)
     if (const double rounded = rounded_to(base, digits); has_base(rounded)) return rounded;
   return std::nullopt;
@@ -69,8 +69,8 @@ std::optional<Shape> shape_of(const Json* list, size_t rank) {
   return Shape(std::move(extents));
 }
 
-/// Returns the class and the options of an initializer, regularizer or constraint as text, without the number
-/// that Keras gives to each object; "" for null.
+/// Returns the class and the options of an initializer, regularizer or constraint as text; "" for null. The
+/// text leaves out the number that Keras assigns to each object, so the texts of equal objects are equal.
 std::string object_in(const Json* written) {
   if (!written) return "";
   const Json* const options = value_at(*written, "config");
@@ -78,7 +78,7 @@ std::string object_in(const Json* written) {
                               : written->dump();
 }
 
-/// Finds the sizes and options of an attention in the Keras model that computes it.
+/// Recognizes a Keras model that computes an attention, and finds the sizes and options of the attention.
 class AttentionReader {
  public:
   explicit AttentionReader(const KerasModel& model) : model_(model) {}
@@ -136,8 +136,8 @@ class AttentionReader {
     return shape_of(option(product, "output_shape"), 3);
   }
 
-  /// Returns true if the model has exactly the layers and calls that the writer makes for an attention with
-  /// these sizes and options.
+  /// Returns true if the model has exactly the layers and calls that keras_attention_layers() returns for an
+  /// attention with these sizes and options.
   bool is_written_for(const KerasAttention& attention) const {
     if (attention.heads % attention.kv_heads != 0 || !ends_are_written() || !has_lists_for(attention))
       return false;
@@ -148,8 +148,9 @@ class AttentionReader {
            has_equal_products();
   }
 
-  /// Returns true if the file's lists of numbers have the lengths that the sizes require. Then the writer,
-  /// which is called for comparison, makes no longer lists than the file has.
+  /// Returns true if the lists of numbers in the file have the lengths that the sizes in `attention` require.
+  /// This limits the memory for the comparison, because keras_attention_layers() makes lists of these
+  /// lengths.
   bool has_lists_for(const KerasAttention& attention) const {
     const int64_t queries = attention.inputs[0][0],
                   keys = attention.inputs[attention_key_input(attention.inputs.size())][0];
@@ -190,7 +191,7 @@ class AttentionReader {
     return expected == given;
   }
 
-  /// Adds the names of the layers that the arguments of a call come from.
+  /// Adds the names of the layers whose outputs are arguments of a call.
   static void add_inputs(const Json& arguments, std::vector<std::string>& names) {
     for (const Json& argument : arguments.items())
       if (argument.is_array())
@@ -199,7 +200,8 @@ class AttentionReader {
         names.push_back(argument.at("config").at("keras_history").items()[0].as_string());
   }
 
-  /// Returns whether the products of queries, keys, values and outputs all have the options of the attention.
+  /// Returns true if the layers of the products of queries, keys, values and outputs all have the same
+  /// options, which are then the options of the attention.
   bool has_equal_products() const {
     const KerasModelLayer& first = *find(kAttentionProducts[0]);
     return std::all_of(kAttentionProducts.begin(), kAttentionProducts.end(), [&](const char* name) {

@@ -1,5 +1,5 @@
-// The form of an attention that no layer of Keras computes: a model that consists of Keras's layers and
-// operations.
+// Conversion of attention layers that have no equivalent in Keras. They are exported as a Keras model that
+// consists of Keras's layers and operations, and restored from it.
 #pragma once
 
 #include "base/json.h"
@@ -9,22 +9,24 @@
 
 namespace dtrain {
 
-/// The class of a restored attention. Keras has no class of this name.
+/// Class name of an attention layer that was restored from its Keras model. Keras has no class of this name.
 inline constexpr const char* kKerasModelOfAttention = "ModelOfAttention";
 
-/// The groups with the weights of an attention that Keras has as a model, within the group of that model.
+/// Groups that contain the weights of an attention that is stored as a Keras model. The paths are relative to
+/// the group of this model.
 inline constexpr KerasLayerPart kKerasAttentionParts[] = {
     {"layers/einsum_dense", "query/", "dense"},
     {"layers/einsum_dense_1", "key/", "dense"},
     {"layers/einsum_dense_2", "value/", "dense"},
     {"layers/einsum_dense_3", "attention_output/", "dense"}};
 
-/// Returns the config of the model. `outer`: the config of a layer, with the keys `name` and `trainable`.
-/// `weights`: initializers, regularizers and constraints of the kernels and biases, in Keras's form.
+/// Returns the config of the Keras model for an attention. `outer`: the config of a layer, with the keys
+/// `name` and `trainable`. `weights`: initializers, regularizers and constraints of the kernels and biases,
+/// in Keras's serialized form.
 Json keras_attention_model(const KerasAttention& attention, const Json& outer, const Json& weights);
 
-/// Replaces the Keras model of an attention, which dtrain wrote or Keras saved after loading it, by one layer
-/// with dtrain's options. Other layers are unchanged.
+/// If `layer` is a Keras model that computes an attention, replaces it by a single layer with dtrain's
+/// options. dtrain wrote this model; Keras may have loaded it and saved it again. Other layers do not change.
 void restore_attention(KerasModelLayer& layer);
 
 }  // namespace dtrain

@@ -7,7 +7,8 @@
 namespace dtrain {
 
 std::string keras_snake_case(std::string_view name) {
-  // Keras exports this class by a shorter name than the name in files.
+  // Keras exports the class GroupedQueryAttention under this shorter name, but weight files contain the
+  // full name.
   if (name == "GroupQueryAttention") name = "GroupedQueryAttention";
   std::string snake;
   for (size_t i = 0; i < name.size(); ++i) {
@@ -19,7 +20,7 @@ std::string keras_snake_case(std::string_view name) {
     const bool before_lower = i > 0 && is(i + 1, [](int c) { return std::islower(c); }) &&
                               is(i - 1, [](int c) { return std::isupper(c); });
     const bool after_digit = i > 0 && is(i - 1, [](int c) { return std::isdigit(c); });
-    // "2D" and "3D" are not split.
+    // The suffixes "2D" and "3D" are not separated by underscores.
     const bool is_dimension = after_digit && name[i] == 'D';
     if (upper && !is_dimension && (after_lower || before_lower)) snake += '_';
     snake += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));

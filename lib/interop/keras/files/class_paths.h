@@ -1,4 +1,5 @@
-// Names of layer groups in Keras 3's weight files, which derive from classes: "dense", "dense_1", "conv2d".
+// Names of layer groups in Keras 3's weight files. Keras derives them from the layers' classes: "dense",
+// "dense_1", "conv2d".
 #pragma once
 
 #include <map>
@@ -7,29 +8,33 @@
 
 namespace dtrain {
 
-/// Returns Keras's to_snake_case of a class: "Conv2DTranspose" gives "conv2d_transpose".
+/// Returns the class name in snake case as Keras's to_snake_case() does: "Conv2DTranspose" gives
+/// "conv2d_transpose".
 std::string keras_snake_case(std::string_view class_name);
 
 /// Numbers the layers of one model by class, in Keras's order.
 class KerasClassNumbers {
  public:
-  /// Returns the name of the next layer of a class. `count`: how many numbers of its class the layer takes.
+  /// Returns the name for the next layer of a class. `count`: the number of consecutive numbers that the
+  /// layer takes; the name contains the first of them.
   std::string next(const std::string& class_name, int count = 1);
 
  private:
   std::map<std::string, int> numbers_;
 };
 
-/// A part of a layer with its own weights in files of the layout `vars`.
+/// A part of a layer, with its own group of weights in files of the layout `vars` (KerasLayout).
 struct KerasLayerPart {
-  std::string_view group;       ///< "query_dense"
-  std::string_view prefix;      ///< prefix of the names of its weights, such as "query/"
-  std::string_view class_name;  ///< Keras class of the part in snake case; "": its weights have the names of
-                                ///< the layer's weights
+  std::string_view group;   ///< "query_dense"
+  std::string_view prefix;  ///< prefix of the names of its weights, such as "query/"
+  /// Keras class of the part in snake case. If it is "", the weights of the part have the names of the
+  /// layer's weights.
+  std::string_view class_name;
 };
 
-/// The parts of all layers: the cells of recurrent layers, the products of attention. The parts of one layer
-/// are in the order of its weights. A group whose name is the end of another group's path comes after it.
+/// Parts of all layers that have parts: the cells of recurrent layers and the products of attention. The
+/// parts of one layer are in the order of the layer's weights. The table is searched for the end of a path
+/// from first to last, so an entry whose group is the end of another entry's group comes after that entry.
 inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "forward_", ""},
                                                       {"backward_layer/cell", "backward_", ""},
                                                       {"cell", "", ""},
@@ -42,7 +47,7 @@ inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "fo
                                                       {"_value_dense", "value/", "dense"},
                                                       {"_output_dense", "attention_output/", "dense"}};
 
-/// The end of the path of the layer that a TimeDistributed wraps. That layer may have parts.
+/// End of the path of the group for the inner layer of a TimeDistributed. The inner layer may have parts.
 inline constexpr std::string_view kKerasWrappedLayer = "/layer";
 
 }  // namespace dtrain

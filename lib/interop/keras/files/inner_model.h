@@ -1,4 +1,5 @@
-// Writes a Keras model within the exported model. Such an inner model computes a layer that Keras lacks.
+// Writes a Keras model within the exported model. Such an inner model stands for a dtrain layer that Keras
+// lacks.
 #pragma once
 
 #include <string>
@@ -24,8 +25,8 @@ Json keras_inner_layer_entry(const std::string& class_name, const std::string& n
 Json keras_inner_operation(const std::string& module, const std::string& class_name, const std::string& name,
                            Json config, std::vector<Json> arguments);
 
-/// Returns the config of the inner model. `outer`: a config with the keys `name` and `trainable`. `inputs`,
-/// `output`: names of layers.
+/// Returns the config of the inner model. `outer`: a config with the keys `name` and `trainable`. `inputs`
+/// and `output`: names of layers of the inner model.
 Json keras_inner_model(const Json& outer, Json layers, const std::vector<std::string>& inputs,
                        const std::string& output);
 

@@ -21,9 +21,9 @@ struct KerasTensor {
   auto operator<=>(const KerasTensor&) const = default;
 };
 
-/// A mask that is an argument of a call.
+/// A mask that is passed as an argument of a call.
 struct KerasMaskArgument {
-  size_t input = 0;  ///< the input to which it belongs
+  size_t input = 0;  ///< index of the input to which the mask belongs
   KerasTensor tensor;
 };
 
@@ -32,7 +32,7 @@ struct KerasCall {
   std::vector<KerasTensor> inputs;  ///< including tensors in keyword arguments: `value`, `initial_state`
   Json arguments;                   ///< other keyword arguments that are not null; usually an empty object
   std::vector<KerasMaskArgument> masks = {};
-  std::vector<Json> constants = {};  ///< positional arguments without tensors that are not null
+  std::vector<Json> constants = {};  ///< positional arguments that are neither null nor contain tensors
 };
 
 struct KerasModel;
@@ -42,7 +42,7 @@ struct KerasModelLayer {
   Json config;
   bool trainable = true;
   std::shared_ptr<const KerasModel> model;  ///< the model, if the layer is a model; else null
-  bool is_restored_model = false;  ///< whether the file has a model instead (files/restored_layers.h)
+  bool is_restored_model = false;  ///< true if the layer is a model in the file (files/restored_layers.h)
   std::vector<KerasCall> calls;    ///< empty for an InputLayer
 
   bool is_input() const { return class_name == "InputLayer"; }

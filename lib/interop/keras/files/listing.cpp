@@ -55,7 +55,8 @@ class ArrayLister {
   }
 
  private:
-  // Hard links may form cycles, or lead to one group along very many paths.
+  // Limits for malicious files, in which hard links may form cycles or lead to the same group along a huge
+  // number of paths.
   static constexpr int kMostDepth = 32;
   static constexpr int64_t kMostLinks = 1'000'000;
 
@@ -64,9 +65,9 @@ class ArrayLister {
     checked(H5Gget_info(group, &info), "list the arrays of " + path_);
     links_ += static_cast<int64_t>(std::min<hsize_t>(info.nlinks, kMostLinks));
     if (depth > kMostDepth || links_ > kMostLinks)
-      throw UserError(
-          fmt::format("{}: expected at most {} groups and arrays, in at most {} levels, found more", path_,
-                      kMostLinks, kMostDepth));
+      throw UserError(fmt::format(
+          "{}: expected at most {} groups and arrays and at most {} levels of groups, but the file has more",
+          path_, kMostLinks, kMostDepth));
     for (hsize_t i = 0; i < info.nlinks; ++i) {
       const std::string name = name_of_link(group, i);
       reject_links(group, path_, name);
@@ -123,7 +124,7 @@ class KerasFileReader {
   }
 
  private:
-  /// Adds the layers' names and classes from the model's configuration.
+  /// Adds the names and classes of the layers from the model's configuration.
   static void take_model(const Json& model, KerasContent& result) {
     result.model_class = text_at(model, "class_name");
     const Json* config = model.is_object() ? model.find("config") : nullptr;
@@ -140,7 +141,7 @@ class KerasFileReader {
     }
   }
 
-  /// Returns the entry with this name; adds it if it is missing.
+  /// Returns the entry with this name. Adds an entry if there is none.
   static KerasLayerEntry& entry(const std::string& name, KerasContent& result) {
     const auto found = std::find_if(result.layers.begin(), result.layers.end(),
                                     [&](const KerasLayerEntry& layer) { return layer.name == name; });
@@ -152,13 +153,14 @@ class KerasFileReader {
     reject_links(root, path_, layer);
     const Hdf5Handle group(H5Gopen2(root, layer.c_str(), H5P_DEFAULT));
     if (!group)
-      throw UserError(fmt::format("{}: expected the layer '{}', found no such group", path_, layer));
+      throw UserError(
+          fmt::format("{}: expected a group for the layer '{}', but the file has none", path_, layer));
     std::vector<KerasArray> arrays;
     for (const std::string& name : NamesAttribute(group, path_, heap_).read("weight_names")) {
       reject_links(group, path_, name);
       const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
       if (!dataset)
-        throw UserError(fmt::format("{}: expected the array '{}', found none that can be read", path_, name));
+        throw UserError(fmt::format("{}: the array '{}' is missing or cannot be read", path_, name));
       arrays.push_back(array_of(dataset, name));
     }
     return arrays;

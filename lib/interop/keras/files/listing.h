@@ -11,9 +11,9 @@
 namespace dtrain {
 
 struct KerasArray {
-  std::string name;  ///< name in the file, below its layer: "dense/kernel:0", "vars/0"
+  std::string name;  ///< name in the file without the path of the layer: "dense/kernel:0", "vars/0"
   Shape shape;
-  std::string dtype;  ///< "float32", "int64", "string", ...; "other"
+  std::string dtype;  ///< "float32", "int64", "string" and so on; "other" for other types
 };
 
 struct KerasLayerEntry {
@@ -26,11 +26,12 @@ struct KerasContent {
   std::string path;
   size_t file_bytes = 0;
   KerasLayout layout = KerasLayout::none;
-  std::string keras_version, backend;   ///< "" if not in the file
+  std::string keras_version, backend;   ///< "" if the file does not contain it
   std::string model_class, model_name;  ///< "" if the file has no model configuration
   bool is_compiled = false;             ///< whether the file has a training_config
-  std::vector<KerasLayerEntry> layers;  ///< in the model's order if known, else in the file's
-  std::vector<KerasArray> optimizer;    ///< arrays of the optimizer
+  /// in the model's order if the file contains the model's configuration, else in the file's order
+  std::vector<KerasLayerEntry> layers;
+  std::vector<KerasArray> optimizer;  ///< arrays of the optimizer
 };
 
 /// Reads an .h5, .weights.h5 or .keras file. If Keras did not write the file, throws UserError with the path,

@@ -6,13 +6,13 @@
 namespace dtrain {
 
 enum class KerasMaskRule {
-  lost,    ///< treats padding as data; the output has no mask. Keras warns of it
+  lost,    ///< treats padding as data; the output has no mask. Keras prints a warning in this case
   passed,  ///< the output has the mask of the input
   merged,  ///< the output has a mask if all inputs have one
-  read,    ///< takes padding into account; whether the output has the mask depends on the layer
+  read,    ///< takes padding into account; it depends on the layer whether the output has the mask
 };
 
-/// Returns the rule of a Keras class that creates no mask itself.
+/// Returns the rule of a Keras class. The class must not be one that creates masks itself.
 KerasMaskRule keras_mask_rule(const std::string& class_name);
 
 }  // namespace dtrain

@@ -21,7 +21,7 @@ bool is_model_class(std::string_view name) {
   return std::find(kModels.begin(), kModels.end(), name) != kModels.end();
 }
 
-/// Parses the layers and calls of one model, without the layers and calls of models within it.
+/// Parses the layers and calls of one model. Models within this model are parsed separately.
 class ModelParser {
  public:
   explicit ModelParser(std::string where) : where_(std::move(where)) {}
@@ -32,8 +32,8 @@ class ModelParser {
     if (!config) refuse("a model's class_name and config", "something else");
     if (!is_model_class(class_name) && !value_at(*config, "layers"))
       throw UserError(
-          fmt::format("{}: the model is of the class '{}', which computes in Python code and lists no "
-                      "layers; expected a Sequential or functional model",
+          fmt::format("{}: expected a Sequential or functional model, but the model's class is '{}', which "
+                      "is implemented in Python; the file does not contain its layers",
                       where_, class_name));
     result_.name = text_at(*config, "name");
     const Json* layers = config->is_array() ? config : value_at(*config, "layers");
@@ -78,7 +78,8 @@ class ModelParser {
     result_.layers.push_back(std::move(layer));
   }
 
-  /// Adds one call to each layer of a Sequential, and an InputLayer at the front unless there is one.
+  /// Adds one call to each layer of a Sequential. If the first layer is not an InputLayer, inserts one before
+  /// it.
   void chain(const Json& config) {
     if (result_.layers.empty()) refuse("at least one layer", "none");
     if (!result_.layers.front().is_input()) {
@@ -167,7 +168,8 @@ class ModelParser {
   /// Adds the keyword arguments of a call that are not null.
   void add_arguments(const Json& written, KerasCall& call) const {
     if (!written.is_object()) return;
-    // The arguments that are inputs, in the order of the positional arguments of all layers.
+    // The keyword arguments that are inputs. Their order is the order of the positional arguments of every
+    // layer.
     constexpr std::array kInputs{"inputs", "sequences", "query", "value", "key", "initial_state"};
     for (const char* key : kInputs)
       if (const Json* const value = value_at(written, key)) add_tensors(*value, call.inputs);
@@ -203,7 +205,7 @@ class ModelParser {
       } else {
         add_tensors(node, call.inputs);
         const bool is_list = node.is_array() && !node.items().empty() && !node.items()[0].is_string();
-        // Each tensor of the list has the arguments of the call.
+        // Every tensor of the list repeats the keyword arguments of the call.
         const Json& tensor = is_list ? node.items()[0] : node;
         if (tensor.is_array() && tensor.items().size() > 3) add_arguments(tensor.items()[3], call);
       }
@@ -216,8 +218,9 @@ class ModelParser {
     return layer.file_class() == kKerasModel || (layer.model && layer.class_name != "Sequential");
   }
 
-  /// Renumbers calls from 0. Keras 2 may count a model's calls from 1, because creating the model counts as a
-  /// call. Keras 3 counts from 1 in the lists of inputs and outputs only.
+  /// Renumbers calls from 0. Keras 2 may count the calls of a model within the model from 1, because the
+  /// creation of that model counts as a call. Keras 3 counts from 1 only in the lists of the outer model's
+  /// inputs and outputs.
   void number_calls_from_zero() {
     if (is_keras_3_)
       for (KerasTensor& output : result_.outputs)

@@ -21,7 +21,8 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kMetadata = "metadata.json";
 constexpr const char* kWeightsEntry = "model.weights.h5";
 
-// libhdf5's callbacks for copying a file image. They return the image itself, because it is only read.
+// Callbacks by which libhdf5 allocates and copies a file image. They return the image itself instead of a
+// copy, because libhdf5 only reads the file.
 
 void* give_image(size_t, H5FD_file_image_op_t, void* image) {
   return image;
@@ -52,7 +53,8 @@ Hdf5Handle open_image(const Bytes& image, const std::string& path) {
                                         same_image, keep_image,    image.data.get()};
   checked(H5Pset_file_image_callbacks(access, &callbacks), doing);
   checked(H5Pset_file_image(access, image.data.get(), image.size), doing);
-  // libhdf5 cannot open an image under the name of an existing file. A path below a file never exists.
+  // libhdf5 cannot open an image under the name of an existing file. A path below a file, as here, never
+  // exists.
   return Hdf5Handle(H5Fopen(fmt::format("{}/{}", path, kWeightsEntry).c_str(), H5F_ACC_RDONLY, access));
 }
 
@@ -92,7 +94,7 @@ void OpenKerasFile::open() {
     heap_.emplace(heap_of(file_, path));
   }
   layout_ = keras_layout(file_, path);
-  // A model without weights has an empty weight file.
+  // The weight file of a model without weights is empty, so its layout cannot be recognized.
   if (layout_ == KerasLayout::none && !facts_.model_config.is_null()) layout_ = KerasLayout::vars;
   if (layout_ == KerasLayout::none)
     throw UserError(fmt::format(

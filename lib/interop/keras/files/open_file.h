@@ -23,14 +23,14 @@ struct KerasFileFacts {
 /// An open file. It holds the process's Hdf5Session, so a thread can have only one at a time.
 class OpenKerasFile {
  public:
-  /// If Keras did not write the file, throws UserError with the path, the expected content and the content
-  /// found.
+  /// Throws UserError if Keras did not write the file. The error contains the path, the expected content and
+  /// the content found.
   explicit OpenKerasFile(const std::string& path);
 
   const std::string& path() const { return path_; }
   hid_t file() const { return file_; }
   const Hdf5Heap& heap() const { return *heap_; }
-  /// Returns the HDF5 file inside an archive; without data if the file is not an archive.
+  /// Returns the HDF5 file inside an archive. The block has no data if the file is not an archive.
   const Bytes& image() const { return image_; }
   KerasLayout layout() const { return layout_; }
   const KerasFileFacts& facts() const { return facts_; }
@@ -44,7 +44,7 @@ class OpenKerasFile {
 
   std::string path_;
   Hdf5Session session_;
-  Bytes image_;  ///< the HDF5 file inside an archive
+  Bytes image_;  ///< the HDF5 file inside an archive; without data if the file is not an archive
   Hdf5Handle file_;
   std::optional<Hdf5References> references_;
   std::optional<Hdf5Heap> heap_;

@@ -37,8 +37,9 @@ bool is_encoding(const Json& table, double wavelength) {
   return true;
 }
 
-/// Returns the wavelength of an encoding; 0 if the table is no encoding. For position 1, the last even column
-/// has the value sin(wavelength^(-column / columns)), from which the wavelength follows.
+/// Returns the wavelength of a sinusoidal position encoding, or 0 if the table is not such an encoding. The
+/// wavelength is computed from position 1, where the last even column has the value sin(wavelength^(-column /
+/// columns)).
 double wavelength_of(const Json& table) {
   const std::vector<Json>& first = table.items()[0].items();
   const size_t column = (first.size() - 1) / 2 * 2;
@@ -46,7 +47,7 @@ double wavelength_of(const Json& table) {
   if (column > 0 && table.items().size() > 1) {
     const double angle = std::asin(table.items()[1].items()[column].as_double());
     wavelength = std::pow(angle, -static_cast<double>(first.size()) / static_cast<double>(column));
-    constexpr double kWritten = 1e-4;  // maximum relative rounding error of a wavelength
+    constexpr double kWritten = 1e-4;  // maximum relative rounding error of the computed wavelength
     const double whole = std::round(wavelength);
     if (std::abs(whole - wavelength) < kWritten * wavelength && is_encoding(table, whole)) return whole;
   }

@@ -1,5 +1,5 @@
-// Keras's forms of dtrain's layers that add positions. Keras has no such layers, but its other layers can
-// compute the same.
+// Conversion of dtrain's layers that add positions. Keras has no such layers, so they are exported as
+// combinations of other Keras layers and restored from them.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,18 @@
 
 namespace dtrain {
 
-/// The path of a position_embedding's weights within the group of its model in .keras files.
+/// Path of the weights of a position_embedding in .keras files, relative to the group of the model that
+/// stands for the layer.
 inline constexpr std::string_view kKerasPositionWeights = "layers/embedding";
-/// The class of a restored sinusoidal_position_encoding. Keras has no class of this name.
+/// Class name of a restored sinusoidal_position_encoding. Keras has no class of this name.
 inline constexpr const char* kKerasSinusoids = "AddSinePositionEncoding";
 
-/// Returns the encoding of all positions, [positions][columns], rounded to nine decimal places.
+/// Returns the sinusoidal encoding as a table [positions][columns] of numbers rounded to nine decimal places.
 Json keras_sinusoids(int64_t positions, int64_t columns, double max_wavelength);
 
-/// Replaces Keras's form of a position_embedding (a model) or of a sinusoidal_position_encoding (a Rescaling)
-/// by one layer with dtrain's options. Other layers are unchanged.
+/// If `layer` is the Keras model that stands for a position_embedding, or the Rescaling that stands for a
+/// sinusoidal_position_encoding, replaces it by the dtrain layer with its options. Other layers do not
+/// change.
 void restore_positions(KerasModelLayer& layer);
 
 }  // namespace dtrain

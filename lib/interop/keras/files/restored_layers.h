@@ -1,4 +1,5 @@
-// Layers of dtrain that Keras lacks. Keras's files have models or other layers in their place.
+// Restores dtrain layers that Keras lacks. Keras's files contain models or other layers in place of these
+// layers.
 #pragma once
 
 #include <span>
@@ -8,13 +9,13 @@
 
 namespace dtrain {
 
-/// If a Keras file has this model or layer in place of a layer of dtrain, replaces it by dtrain's layer, with
-/// dtrain's options. Does nothing to other layers.
+/// If `layer` is a Keras model or layer that stands for a dtrain layer that Keras lacks, replaces it by that
+/// layer, with dtrain's options. Other layers do not change.
 void restore_layer(KerasModelLayer& layer);
 
-/// For a layer that restore_layer() made from a model, returns the parts that have weights, in the order of
-/// the layer's weights; empty for other layers. In the file, the groups of the parts are in the group of the
-/// model.
+/// Returns the parts with weights of a layer that restore_layer() made from a model, in the order of the
+/// layer's weights. Returns an empty span for other layers. In the file, the groups of the parts are below
+/// the group of the model.
 std::span<const KerasLayerPart> parts_of_restored(const KerasModelLayer& layer);
 
 }  // namespace dtrain

@@ -18,12 +18,13 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// The weights of a class, in Keras's order, and the option that each depends on.
+/// The weights of a layer class in Keras's order. Each weight may depend on an option of the layer.
 struct ClassWeights {
   std::string_view class_name;  // in snake case
   struct Weight {
     const char* name;
-    const char* option;  // the weight exists unless this option is false; null: it always exists
+    // bool option without which the weight does not exist (it exists by default); null: it always exists
+    const char* option;
   };
   std::vector<Weight> weights;
 };
@@ -55,7 +56,8 @@ const std::vector<ClassWeights>& classes() {
   return all;
 }
 
-/// Returns names for `count` weights of a layer. `config` is null if the file has none.
+/// Returns the names of the `count` weights of a layer. If the class is unknown or the count does not fit the
+/// class, returns their numbers as names. `config` is null if the file does not contain it.
 Names weight_names_of(std::string_view class_name, const Json& config, size_t count) {
   Names numbers, names;
   for (size_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
@@ -105,7 +107,8 @@ std::string without_number(const std::string& name) {
   return is_numbered ? name.substr(0, number) : name;
 }
 
-/// Returns the layer of a group in a file without the model's configuration.
+/// Returns the layer of a group of weights, derived from the path of the group. Used for groups that the
+/// model's configuration does not describe.
 NamedLayer layer_of_path(const KerasWeightGroup& group) {
   Names parts;
   for (size_t begin = 0; begin <= group.name.size();) {
@@ -122,7 +125,8 @@ NamedLayer layer_of_path(const KerasWeightGroup& group) {
   return layer;
 }
 
-/// Removes the part of a layer that has the weights from the end of a group's name, and returns it.
+/// If a group's name ends with the path of a part of a layer (such as "/cell"), removes this path from the
+/// name and returns the part. Otherwise, returns an empty part.
 KerasLayerPart take_part(std::string& group) {
   for (const KerasLayerPart& part : kKerasLayerParts) {
     const std::string end = fmt::format("/{}", part.group);
@@ -133,9 +137,9 @@ KerasLayerPart take_part(std::string& group) {
   return {};
 }
 
-/// Replaces the class and the config of a TimeDistributed by the class and the config of its inner layer,
-/// which has the weights. Without the model's configuration, the class follows from `wrapped`, the default
-/// name of such a layer in Keras.
+/// Replaces the class and the config of a TimeDistributed by those of its inner layer, which has the weights.
+/// Without the model's configuration, the class is derived from `wrapped`, the name of the inner layer, which
+/// usually is Keras's default name for the class.
 void unwrap(NamedLayer& layer, const std::string& wrapped) {
   if (const Json* const inner = value_at(layer.config, "layer")) {
     layer.class_name = keras_snake_case(text_at(*inner, "class_name"));

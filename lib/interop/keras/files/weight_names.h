@@ -1,4 +1,4 @@
-// Names for the weights in Keras 3's files, which only number them: "layers/dense_1/vars/0".
+// Names for the weights in Keras 3's files. These files only number the weights: "layers/dense_1/vars/0".
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace dtrain {
 
-/// Returns the names of each group's weights, such as "dense_1/kernel". The layer's name comes from the
-/// model's configuration; in files without one, it is the name that the file stores for the group, or the
-/// group's own name. Layers of models within the model have names such as "base/conv". Weights are named by
-/// their numbers if their class is unknown, or if their count does not determine which weights they are.
+/// Returns the names of each group's weights, such as "dense_1/kernel". The name of the layer comes from the
+/// model's configuration. In files without a configuration, it is the name that the file stores for the
+/// group, or else the name of the group itself. Layers of models within the model have names such as
+/// "base/conv". If the class of the layer is unknown, or if the number of weights does not tell which weights
+/// they are, the weights are named by their numbers.
 std::vector<std::vector<std::string>> names_of_vars(const std::vector<KerasWeightGroup>& groups,
                                                     const Json& model_config);
 

@@ -26,24 +26,26 @@ void reject_twice(const std::vector<std::string>& names, const std::string& wher
   std::set<std::string> seen;
   for (const std::string& name : names)
     if (!seen.insert(name).second)
-      throw UserError(fmt::format("{}: expected each name once, found '{}' twice", where, name));
+      throw UserError(fmt::format("{}: expected different names, but '{}' occurs twice", where, name));
 }
 
-/// Throws UserError if the file does not contain an array's data: an uncompressed array needs all of its
-/// bytes, and no filter compresses by more than a factor of 1032 (the limit of DEFLATE).
+/// Throws UserError if the file is too short to contain the data of an array. An uncompressed array needs all
+/// of its bytes, and no filter compresses by more than a factor of 1032 (the limit of DEFLATE).
 void check_is_stored(hid_t dataset, double bytes, const std::string& where) {
   const Hdf5Handle properties(H5Dget_create_plist(dataset), "read " + where);
   const bool is_packed = H5Pget_nfilters(properties) > 0;
   constexpr double kMostTimes = 1032, kSmall = 65536;
   const auto stored = static_cast<double>(H5Dget_storage_size(dataset));
   if (bytes > stored * (is_packed ? kMostTimes : 1) + (is_packed ? kSmall : 0))
-    throw UserError(fmt::format(
-        "{}: expected {:.0f} bytes of numbers, found only {:.0f} stored bytes, which cannot hold the numbers",
-        where, bytes, stored));
+    throw UserError(
+        fmt::format("{}: expected {:.0f} bytes of numbers, but the file stores only {:.0f} bytes, which "
+                    "cannot contain these numbers",
+                    where, bytes, stored));
   check_chunk_index(dataset, where);
 }
 
-/// An open file and, if available, its bytes in memory: the weights of an archive, or a mapped file.
+/// An open file. If its bytes are in memory (because they were unpacked from an archive, or the file is
+/// mapped), also refers to these bytes.
 struct Source {
   const OpenKerasFile& file;
   std::shared_ptr<const void> owner;  ///< owner of `bytes`
@@ -60,7 +62,8 @@ struct Source {
   }
 };
 
-/// Returns a pointer to a float32 array within the source's bytes; null if the array must be read.
+/// Returns a pointer to a float32 array within the source's bytes. Returns null if the array is not available
+/// there, for example because it is compressed; it must then be read by libhdf5.
 std::shared_ptr<const float[]> in_memory(const Source& source, hid_t dataset, hid_t type, size_t bytes) {
   const Hdf5Handle properties(H5Dget_create_plist(dataset));
   if (!source.owner || bytes == 0 || H5Pget_layout(properties) != H5D_CONTIGUOUS ||
@@ -77,7 +80,7 @@ std::shared_ptr<const float[]> in_memory(const Source& source, hid_t dataset, hi
 KerasWeight read_array(const Source& source, hid_t group, const std::string& name, const std::string& where) {
   reject_links(group, where, name);
   const Hdf5Handle dataset(H5Dopen2(group, name.c_str(), H5P_DEFAULT));
-  if (!dataset) throw UserError(fmt::format("{}: expected an array that can be read, found none", where));
+  if (!dataset) throw UserError(fmt::format("{}: the array is missing or cannot be read", where));
   const std::string doing = "read " + where;
   const Hdf5Handle type(H5Dget_type(dataset), doing), space(H5Dget_space(dataset), doing);
   reject_foreign_storage(dataset, where);
@@ -146,7 +149,9 @@ KerasWeights read_layers(const Source& source) {
   for (const std::string& name : names) {
     reject_links(root, path, name);
     const Hdf5Handle group(H5Gopen2(root, name.c_str(), H5P_DEFAULT));
-    if (!group) throw UserError(fmt::format("{}: expected the layer '{}', found no such group", path, name));
+    if (!group)
+      throw UserError(
+          fmt::format("{}: expected a group for the layer '{}', but the file has none", path, name));
     result.groups.push_back({name, name, read_listed(source, group, name)});
   }
   constexpr const char* kOptimizer = "optimizer_weights";
@@ -169,9 +174,9 @@ class VarsReader {
   }
 
  private:
-  /// Sets `layer` and `wrapped` of a group whose weights belong to a part of a layer: the cell of a recurrent
-  /// layer, a product of attention, or the layer in a TimeDistributed. The name of such a group in the file
-  /// ends with the part's name.
+  /// Sets `layer` and `wrapped` of a group if its weights belong to a part of a layer: the cell of a
+  /// recurrent layer, a product of attention, or the inner layer of a TimeDistributed. The path of such a
+  /// group ends with the path of the part.
   void find_owner(KerasWeightGroup& group) {
     std::string path = group.name;
     for (const KerasLayerPart& part : kKerasLayerParts)
@@ -186,7 +191,8 @@ class VarsReader {
     if (path != group.name) group.layer = names_[path];
   }
 
-  // Hard links may form cycles, or lead to one group along very many paths.
+  // Limits for malicious files, in which hard links may form cycles or lead to the same group along a huge
+  // number of paths.
   static constexpr int kMostDepth = 64;
   static constexpr size_t kMostLinks = 1'000'000;
 
@@ -194,9 +200,9 @@ class VarsReader {
     const std::vector<std::string> names = names_of_links(group, file_.path());
     links_ += names.size();
     if (depth > kMostDepth || links_ > kMostLinks)
-      throw UserError(
-          fmt::format("{}: expected at most {} groups and arrays, in at most {} levels, found more",
-                      file_.path(), kMostLinks, kMostDepth));
+      throw UserError(fmt::format(
+          "{}: expected at most {} groups and arrays and at most {} levels of groups, but the file has more",
+          file_.path(), kMostLinks, kMostDepth));
     for (const std::string& name : names) {
       reject_links(group, file_.path(), name);
       const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), "open " + path + name);
@@ -237,7 +243,7 @@ class VarsReader {
   const Source& source_;
   const OpenKerasFile& file_;
   KerasWeights result_;
-  std::map<std::string, std::string> names_;  // names of layers, by path
+  std::map<std::string, std::string> names_;  // names of layers by the paths of their groups
   size_t links_ = 0;
 };
 

@@ -17,10 +17,10 @@ class OpenKerasFile;
 struct KerasWeight {
   std::string name;  ///< as in the file: "dense/kernel:0", or "0", "1", ... in the layout `vars`
   Shape shape;
-  /// shape.elements() values; null if they are not floating point numbers. May share the memory of the whole
-  /// file.
+  /// Contains shape.elements() values; null if the array does not contain floating-point numbers. The pointer
+  /// may keep the memory of the whole file alive.
   std::shared_ptr<const float[]> values;
-  std::optional<int64_t> integer;  ///< value of an array with a single integer
+  std::optional<int64_t> integer;  ///< value of an array that consists of a single integer
 };
 
 /// The weights of one layer.
@@ -28,8 +28,8 @@ struct KerasWeightGroup {
   std::string name;   ///< the layer's name; in the layout `vars`, the path of its group: "layers/dense_1"
   std::string layer;  ///< in the layout `vars`, the layer's name; "" in files of early versions of Keras 3
   std::vector<KerasWeight> weights;  ///< in the file's order
-  /// In the layout `vars`, the name of the layer in a TimeDistributed, which has the weights; "" for other
-  /// layers.
+  /// In the layout `vars`, the name of the inner layer of a TimeDistributed, whose weights these are; "" for
+  /// other layers.
   std::string wrapped = {};
 };
 
@@ -38,17 +38,17 @@ struct KerasWeights {
   std::vector<KerasWeight> optimizer;
 };
 
-/// Returns the transposed array: axis i of the result is axis `axes[i]` of `weight`, whose values must not be
-/// null.
+/// Returns the transposed array: axis i of the result is axis `axes[i]` of `weight`. The values of `weight`
+/// must not be null.
 KerasWeight with_axes(const KerasWeight& weight, const std::vector<int64_t>& axes);
 
 /// Converts an array from [channels, height, width] to [height, width, channels].
 KerasWeight with_channels_last(const KerasWeight& weight);
 
-/// Reads all arrays. If `mapped` is given, arrays that an .h5 file stores as aligned float32 are not copied
-/// but refer to the mapped memory; call MappedFile::check() after reading them. For damaged files and for
-/// files that would need more memory than their data justify, throws UserError with the path, the expected
-/// content and the content found.
+/// Reads all arrays. If `mapped` is given, the aligned float32 arrays of an .h5 file are not copied but refer
+/// to the mapped memory. The caller must then call MappedFile::check() after reading the values. Throws
+/// UserError with the path, the expected content and the content found if the file is damaged, or if its
+/// arrays would need much more memory than the data in the file can fill.
 KerasWeights read_keras_weights(const OpenKerasFile& file,
                                 const std::shared_ptr<const MappedFile>& mapped = nullptr);
 

@@ -6,7 +6,7 @@
 
 namespace dtrain {
 
-/// Returns true if the layer works on images or volumes with channels first.
+/// Returns true if the layer processes images or volumes with channels first.
 bool has_channels_first(const KerasModelLayer& layer);
 
 /// Returns true if the layer works along axis 1, which is the channel axis of images with channels first.
@@ -15,7 +15,7 @@ bool is_along_first_axis(const KerasModelLayer& layer);
 /// Returns true if the layer computes each element independently, so that the order of axes does not matter.
 bool is_elementwise(const KerasModelLayer& layer);
 
-/// Returns true if the output of a layer that reads images with channels last is an image with channels last.
+/// Returns true if the layer returns an image with channels last when it reads an image with channels last.
 bool gives_image(const KerasModelLayer& layer);
 
 /// Converts a PReLU's options from channels first to channels last.

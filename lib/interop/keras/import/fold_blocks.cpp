@@ -71,16 +71,16 @@ class BlockFolder {
     return all;
   }
 
-  /// Returns a higher number for a run that makes a more natural block. Most important is whether the names
-  /// of the layers can be kept; then, whether the first layer has weights, because an activation is more
-  /// natural at the end of a block.
+  /// Returns a rank for a run of equal blocks. A run with a higher rank makes more natural blocks. The most
+  /// important criterion is that the names of the layers can be kept. The second criterion is that the first
+  /// layer has weights, because an activation is more natural at the end of a block.
   int rank_of(size_t first, const BlockRun& run) const {
     return (kept_names({first, run.size}, run.copies).empty() ? 0 : 2) +
            (kind_has_weights(layer(first).kind) ? 1 : 0);
   }
 
-  /// Returns whether a better run starts within the first copy: a run of the same size, with at least as many
-  /// copies and a higher rank.
+  /// Returns true if a better run starts at a later layer of the first copy. A better run has the same size,
+  /// at least as many copies and a higher rank.
   bool begins_better_later(size_t first, const BlockRun& run) const {
     if (run.block) return false;
     const int rank = rank_of(first, run);
@@ -108,8 +108,8 @@ class BlockFolder {
     return up_to_separator(prefix);
   }
 
-  /// Returns the names of a body's layers without their common prefix, or nothing if these names differ
-  /// between copies.
+  /// Returns the names of a body's layers without their common prefix. Returns an empty list if these names
+  /// differ between copies, or if they are empty or not unique.
   std::vector<std::string> kept_names(const BlockBody& body, size_t copies) const {
     std::vector<std::string> kept;
     std::set<std::string> different{"input"};
@@ -141,7 +141,7 @@ class BlockFolder {
       name.pop_back();
     std::replace(name.begin(), name.end(), '/', '_');
     if (name.empty() || registry<Layer>().canonical(name) != "") name = "block";
-    // No other block or layer may have the name.
+    // The name must differ from the names of all other blocks and layers.
     return {body, unique_name(name), names_within(body, copies)};
   }
 
@@ -172,7 +172,8 @@ class BlockFolder {
     return model_.find("inputs")->entries()[static_cast<size_t>(-number - 1)].first.text();
   }
 
-  /// Returns the options with `name`, and with `inputs` unless the layer reads the layer above it.
+  /// Adds `name` to the options. Also adds `inputs`, unless the layer reads only the layer directly above it,
+  /// which is the default.
   ConfigNode with_inputs(ConfigNode options, const FlatLayer& layer, const std::string& name) const {
     std::vector<std::string> inputs;
     for (size_t i = 0; i < layer.inputs.size(); ++i)
@@ -195,7 +196,8 @@ class BlockFolder {
     above_ = name;
   }
 
-  /// Returns the layers of a block in configuration form, without automatic names.
+  /// Returns the layers of a block as they are written in a configuration. Names that the layers would get
+  /// automatically are left out.
   std::vector<ConfigNode> body_of(const FoldedBlock& block) const {
     std::vector<ConfigNode> written;
     std::map<std::string, int> counts;
@@ -219,8 +221,8 @@ class BlockFolder {
     return written;
   }
 
-  /// Returns the folded model with the new names; nullopt unless its graph equals the graph of the flat
-  /// model.
+  /// Returns the folded model with the new names of its layers. Returns nullopt if the graph of the folded
+  /// model differs from the graph of the flat model.
   std::optional<FoldedModel> checked(ConfigNode model) const {
     Diagnostics diagnostics;
     std::optional<Graph> graph = parse_model(model, diagnostics);
@@ -243,8 +245,9 @@ class BlockFolder {
   const Graph& graph_;
   RepeatedLayers layers_;
   std::vector<FoldedBlock> blocks_;
-  std::vector<ConfigNode> written_;       // layers and uses of blocks
-  std::vector<std::string> value_names_;  // names of the layers' outputs in the folded model
+  std::vector<ConfigNode> written_;  // the layers of the folded model, including uses of blocks
+  // for each layer of the flat model, the name of its output in the folded model
+  std::vector<std::string> value_names_;
   std::vector<std::string> uses_;
   std::set<std::string> taken_;
   std::string above_;  // name of the last element of `written_`

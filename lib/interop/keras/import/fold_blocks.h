@@ -1,4 +1,4 @@
-// Rewrites repeated structure of an imported model as blocks, as a person would write it.
+// Shortens an imported model: rewrites repeated groups of layers as blocks.
 #pragma once
 
 #include <map>
@@ -11,18 +11,20 @@
 namespace dtrain {
 
 struct FoldedModel {
-  ConfigNode model;  ///< the model with `blocks:`; the original model if nothing repeats
-  Graph graph;       ///< graph of `model`; its nodes are those of the original graph, in the same order
-  /// New names of the layers in blocks, by old name: "conv2d_4": "block_1/conv2d".
+  /// the model with `blocks:`; equals the original model if no group of layers is repeated
+  ConfigNode model;
+  Graph graph;  ///< graph of `model`; it has the nodes of the original graph in the same order
+  /// Maps the old names of layers in blocks to their new names: "conv2d_4" to "block_1/conv2d".
   std::map<std::string, std::string> names;
   /// One line for each use of a block: "block: conv2d_2 to activation_9, 3 times 7 layers".
   std::vector<std::string> uses;
 };
 
 /// Folds consecutive groups of layers with equal kinds, options and connections into blocks with `repeat`.
-/// `model` is an imported model with the graph `graph`; each of its layers must have an explicit name. Layers
-/// in blocks either keep the part of their names after the prefix that all layers of a copy share
-/// ("conv2_block1_1_conv" becomes "conv2_block/1_conv"), or get automatic names.
+/// `model` is an imported model, and `graph` is its graph. Each layer of `model` must have an explicit name.
+/// If the layers of each copy have a common prefix in their names, the layers in the block keep the rest of
+/// their names: "conv2_block1_1_conv" becomes "conv2_block/1_conv". Otherwise, the layers get automatic
+/// names.
 FoldedModel fold_blocks(const ConfigNode& model, const Graph& graph);
 
 }  // namespace dtrain

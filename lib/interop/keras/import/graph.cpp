@@ -17,7 +17,7 @@
 namespace dtrain {
 namespace {
 
-/// Returns true if the shape, or one of its extents, is missing.
+/// Returns true if the shape is missing or if one of its dimensions is unspecified.
 bool is_open(const ConfigNode& shape) {
   if (shape.is_mapping()) {
     const ConfigNode* inner = shape.find("shape");
@@ -39,32 +39,37 @@ void check_inputs(const ConfigNode& model) {
         shown.push_back(extent.is_null() ? "?" : extent.text());
     std::string example = fmt::format("{}", fmt::join(shown, ","));
     problems += fmt::format(
-        "\n  input '{0}' {1}: add --set 'model.inputs.{0}=[{2}]'", name.text(),
-        shown.empty() ? "has no shape" : fmt::format("is [{}]", example), shown.empty() ? "64" : [&] {
+        "\n  input '{0}' {1}; give its full shape, for example with --set 'model.inputs.{0}=[{2}]'",
+        name.text(), shown.empty() ? "has no shape" : fmt::format("has the shape [{}]", example),
+        shown.empty() ? "64" : [&] {
           for (std::string& one : shown)
             if (one == "?") one = "224";
           return fmt::format("{}", fmt::join(shown, ","));
         }());
   }
   if (!problems.empty())
-    throw UserError("the file does not specify all extents of the inputs, which dtrain needs:" + problems);
+    throw UserError("the file leaves some input dimensions unspecified, but dtrain needs all of them:" +
+                    problems);
 }
 
-/// Returns a difference between dtrain's layer, `node`, and the Keras layer of `reader` for inputs of these
-/// shapes; "" if there is none. `channels_moved`: whether the file has channels first.
+/// Compares the dtrain layer `node` with the Keras layer of `reader` for the shapes of the node's inputs.
+/// Returns a description of a difference that dtrain cannot express; "" if there is none. `channels_moved`:
+/// whether the layer has channels first in the file but channels last in dtrain.
 std::string shape_problem(const KerasLayerReader& reader, const Graph& graph, const GraphNode& node,
                           bool channels_moved) {
   if (reader.last_axis() && !channels_moved) {
     const int64_t rank = graph.spec(node.inputs[0]).shape.rank();
     if (*reader.last_axis() != rank)
-      return fmt::format("works along axis {}, which is not the last; channels must be last",
+      return fmt::format("works along axis {}, but dtrain supports only the last axis (channels last)",
                          *reader.last_axis());
   }
   if (reader.output_width()) {
     const int64_t width = node.outputs[0].shape.back();
     if (*reader.output_width() != width)
-      return fmt::format("has an output_shape of width {}, but dtrain's layer has the width of its input, {}",
-                         *reader.output_width(), width);
+      return fmt::format(
+          "has an output_shape of width {}, but the output of dtrain's layer always has the width of its "
+          "input, which is {}",
+          *reader.output_width(), width);
   }
   return "";
 }

@@ -21,16 +21,16 @@ bool has_convolution(const Graph& graph) {
                      [](const GraphNode& node) { return node.kind.starts_with("conv"); });
 }
 
-/// Returns the major version of the Keras that wrote a file. `version`: the version in the file; empty if the
-/// file has none, like .h5 files of the first versions of Keras 1.
+/// Returns the major version of the Keras that wrote a file. `version` is the version in the file. It is
+/// empty if the file does not contain a version, as in .h5 files of the first versions of Keras 1.
 int major_version(const std::string& version, KerasLayout layout) {
   int major = layout == KerasLayout::layers ? 1 : 3;
   std::from_chars(version.data(), version.data() + version.size(), major);
   return major;
 }
 
-/// Returns the path "<layer>/<weight>" with the new name of the layer, if it has one. Names of layers and
-/// weights may have slashes: "block/attention/query/kernel".
+/// Replaces the name of the layer in the path "<layer>/<weight>" by its new name, if it has one. The names of
+/// layers and weights may contain slashes: "block/attention/query/kernel".
 std::string renamed_path(const std::string& path, const std::map<std::string, std::string>& names) {
   for (size_t end = path.size(); end > 0 && (end = path.rfind('/', end - 1)) != std::string::npos;)
     if (const auto name = names.find(path.substr(0, end)); name != names.end())
@@ -38,7 +38,7 @@ std::string renamed_path(const std::string& path, const std::map<std::string, st
   return path;
 }
 
-/// Replaces the key "<layer>/<weight>" of each layer that has a new name.
+/// Replaces the names of renamed layers in the keys "<layer>/<weight>".
 template <class Value>
 void rename_layers(std::map<std::string, Value>& by_path, const std::map<std::string, std::string>& names) {
   std::map<std::string, Value> renamed;
@@ -46,7 +46,7 @@ void rename_layers(std::map<std::string, Value>& by_path, const std::map<std::st
   by_path = std::move(renamed);
 }
 
-/// Folds repeated layers into blocks, and removes names that layers would get automatically.
+/// Folds repeated groups of layers into blocks. Also removes the names that layers would get automatically.
 void use_blocks(const ConfigNode& flat_model, KerasImport& result) {
   FoldedModel folded = fold_blocks(flat_model, result.graph);
   rename_layers(result.parameters, folded.names);
@@ -72,10 +72,10 @@ KerasImport import_keras(const std::string& path, bool with_training,
     result.training_config = file.facts().training_config;
     result.keras_version = file.facts().keras_version;
     if (model_config.is_null())
-      throw UserError(
-          fmt::format("{0}: expected a whole model, found only weights; write the model in a configuration "
-                      "that loads these weights by `model: {{weights: {{from: {0}}}}}`",
-                      path));
+      throw UserError(fmt::format(
+          "{0}: expected a whole model, but the file contains only weights; write a configuration for the "
+          "model, and load the weights into it with `model: {{weights: {{from: {0}}}}}`",
+          path));
     if (!file.image().data) result.mapped = std::make_shared<MappedFile>(path);
     result.weights = read_keras_weights(file, result.mapped);
     kernels.is_flipped = file.facts().backend == "theano";
@@ -101,8 +101,8 @@ KerasImport import_keras(const std::string& path, bool with_training,
     result.left_out = std::move(imported.left_out);
     if (kernels.is_keras_1 && has_convolution(result.graph))
       result.left_out.push_back(
-          "the backend: Keras 1 does not record it, and dtrain expects TensorFlow's kernels; those of Theano "
-          "are reversed along height and width");
+          "the backend: Keras 1 does not store it, and dtrain assumes TensorFlow. If it was Theano, the "
+          "convolution kernels are reversed along height and width");
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }

@@ -18,25 +18,27 @@ namespace dtrain {
 
 /// The result of importing a model file.
 struct KerasImport {
-  std::string name;           ///< the model's name; "" if the file has none
-  std::string keras_version;  ///< "" if the file has none
-  ConfigNode model;           ///< the `model:` part of a configuration, with the user's changes
+  std::string name;           ///< the model's name; "" if the file does not contain it
+  std::string keras_version;  ///< "" if the file does not contain it
+  ConfigNode model;           ///< the `model:` section of a configuration, including the user's changes
   Graph graph;
   std::map<std::string, KerasWeight> parameters;  ///< indexed by "<layer>/<weight>", in Keras 3's layout
   KerasWeights weights;
   std::vector<std::string> blocks;  ///< see FoldedModel::uses
-  /// The mapped .h5 file that arrays refer to; call check() after reading them. Null for other files.
+  /// The mapped .h5 file whose memory the arrays refer to. Call check() after reading the arrays. Null for
+  /// other files.
   std::shared_ptr<const MappedFile> mapped;
-  std::vector<int> towers;                   ///< numbers of towers of the removed wrappers (towers.h)
+  std::vector<int> towers;  ///< number of towers in each removed wrapper for several GPUs (towers.h)
   std::vector<std::string> left_out;         ///< see ImportedModel
   Json training_config;                      ///< see KerasFileFacts
   std::optional<ImportedTraining> training;  ///< nullopt unless `with_training`
 };
 
-/// Reads and converts a file; also its training if `with_training`. `change` receives the imported model and
-/// returns it with the user's changes. Throws UserError with the path for files of other programs, for files
-/// that have only weights, and for models that dtrain cannot express; it lists everything that cannot be
-/// expressed.
+/// Reads a model file and converts it. Also converts the training settings and the optimizer's state if
+/// `with_training` is true. `change` is called with the imported model and returns the model with the user's
+/// changes. Throws UserError with the path if the file is from another program, if it contains only weights,
+/// or if dtrain cannot express the model. In the last case, the message lists everything that dtrain cannot
+/// express.
 KerasImport import_keras(const std::string& path, bool with_training,
                          const std::function<ConfigNode(const ConfigNode&)>& change);
 

@@ -33,7 +33,7 @@ std::string keras_2_class(const std::string& name) {
   return renamed(kClasses, name);
 }
 
-/// Returns Keras 2's layer for a Merge of this mode; "" if there is none.
+/// Returns the Keras 2 class that replaces a Merge layer with this mode; "" if there is none.
 std::string class_of_merge(const std::string& mode) {
   static const NewNames kModes{
       {"ave", "Average"}, {"concat", "Concatenate"}, {"max", "Maximum"}, {"mul", "Multiply"}, {"sum", "Add"}};
@@ -86,7 +86,7 @@ Json keras_2_value(const std::string& class_name, const std::string& key, const 
   return value;
 }
 
-/// Returns whether an option is redundant in Keras 2.
+/// Returns true for options that Keras 2 does not need, so that they can be left out.
 bool is_dropped(const std::string& class_name, const std::string& key, const Json& value) {
   const bool is_zero = value.is_number() && value.as_double() == 0;
   if (class_name == "BatchNormalization") return key == "mode" && is_zero;
@@ -95,7 +95,7 @@ bool is_dropped(const std::string& class_name, const std::string& key, const Jso
   return key == "input_dim" || key == "input_length" || key == "nb_row" || key == "nb_col";
 }
 
-/// Renames the layers of one model and of the models within it.
+/// Converts the layers of one model, and of the models within it, to Keras 2's names.
 class Renamer {
  public:
   explicit Renamer(const Json& model) : data_format_(find_data_format(model)) {}
@@ -114,8 +114,8 @@ class Renamer {
   }
 
  private:
-  /// Returns the data format of the first layer that specifies it; "" if no layer specifies it. Padding,
-  /// cropping and upsampling layers do not specify it.
+  /// Returns the data format of the first layer that specifies one; "" if no layer does. In Keras 1, padding,
+  /// cropping and upsampling layers need not specify their data format, so they get this one.
   static std::string find_data_format(const Json& model) {
     const Json* config = value_at(model, "config");
     const Json* list = config && config->is_array() ? config : config ? value_at(*config, "layers") : nullptr;
@@ -172,7 +172,7 @@ class Renamer {
   std::string data_format_;
 };
 
-/// Reverses an array along its first `axes` axes.
+/// Reverses the order of an array's elements along its first `axes` axes.
 KerasWeight flipped(const KerasWeight& kernel, size_t axes) {
   int64_t windows = 1;
   for (size_t i = 0; i < axes; ++i) windows *= kernel.shape[i];

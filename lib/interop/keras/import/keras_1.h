@@ -1,4 +1,5 @@
-// Conversion of Keras 1 model files, which have other names of layers and options and other kernel shapes.
+// Conversion of Keras 1 model files. Keras 1 has different names for layers and options, and different shapes
+// of kernels.
 #pragma once
 
 #include "base/json.h"
@@ -7,18 +8,18 @@
 
 namespace dtrain {
 
-/// Returns a model's configuration, {class_name, config}, with Keras 2's names of layers and options. Layers
-/// and options that Keras 2 lacks keep their names.
+/// Converts the names of layers and options in a model's configuration, {class_name, config}, to Keras 2's
+/// names. Layers and options that Keras 2 lacks keep their names.
 Json with_keras_2_names(const Json& model_config);
 
 /// Describes how convolution kernels in a file differ from the kernels that Keras 3 writes.
 struct KernelLayout {
   bool is_keras_1 = false;  ///< the axes have Keras 1's order
-  bool is_flipped = false;  ///< reversed along the axes of the window, as in Theano
+  bool is_flipped = false;  ///< the kernel is reversed along the axes of the window, as in Theano
 };
 
-/// Converts the kernel of a convolution to the form that Keras 3 writes. Kernels of other layers are returned
-/// unchanged.
+/// Converts the kernel of a convolution to the layout that Keras 3 writes. Returns the kernels of other
+/// layers unchanged.
 KerasWeight restored_kernel(const KerasModelLayer& layer, const KerasWeight& kernel,
                             const KernelLayout& layout);
 

@@ -59,7 +59,8 @@ Serialized read_serialized(const Json& written) {
   return object;
 }
 
-/// Returns the number in a nested list of equal numbers, or the number itself; nullptr for other JSON.
+/// Returns the number if `json` is a number or a (nested) list of equal numbers. Returns nullptr for other
+/// JSON.
 const Json* single_number(const Json& json) {
   if (json.is_number()) return &json;
   if (!json.is_array() || json.items().empty()) return nullptr;
@@ -80,8 +81,8 @@ ConfigNode number_node(double value) {
   return config_of_json(Json(value));
 }
 
-/// Returns the initializer (such as "he_normal") that Keras 1 and 2 wrote as a VarianceScaling; "" if there
-/// is none.
+/// Keras 1 and 2 write initializers such as "he_normal" as a VarianceScaling with options. Returns the name
+/// of the initializer with these options; "" if there is none.
 std::string name_of_variance_scaling(const Json& options) {
   const Json* scale = value_at(options, "scale");
   const std::string mode = text_at(options, "mode"), distribution = text_at(options, "distribution");
@@ -281,7 +282,7 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   KerasLayerReader inner(object.name, object.options, keras_major_);
   inner.skip(skipped);
   const ConfigNode options = row->from_keras(inner);
-  // The inner layer has one axis less than this layer: it lacks the axis of positions.
+  // The inner layer has no axis of positions, so its axis n is axis n + 1 of this layer.
   if (const auto axis = inner.last_axis()) last_axis_ = *axis < 0 ? *axis : *axis + 1;
   if (inner.output_width()) output_width_ = inner.output_width();
   if (!inner.activity_regularizer().is_null())

@@ -18,7 +18,7 @@ MaskMeaning with_features(MaskMeaning mask, bool has_features) {
   return mask;
 }
 
-/// Returns the meaning of the logical or of two masks.
+/// Returns the meaning of the logical OR of two masks.
 MaskMeaning either(const MaskMeaning& a, const MaskMeaning& b) {
   if (a == b || b.kind == MaskMeaning::Kind::none) return a;
   if (a.kind == MaskMeaning::Kind::none) return b;
@@ -27,7 +27,7 @@ MaskMeaning either(const MaskMeaning& a, const MaskMeaning& b) {
              : MaskMeaning();
 }
 
-/// Returns the meaning of any() of a mask along the axis of features.
+/// Returns the meaning of the mask after Keras applied any() to it along the feature axis.
 MaskMeaning of_any_feature(MaskMeaning mask) {
   if (mask.has_features || mask.kind == MaskMeaning::Kind::all) return with_features(mask, false);
   if (mask.kind != MaskMeaning::Kind::unequal) return {};
@@ -49,7 +49,8 @@ MaskMeaning MaskMeanings::of_creator(const KerasLayerCall& creator) {
           is_masking && padding ? padding->as_double() : 0};
 }
 
-/// Returns the value before a conversion to another dtype; returns other values unchanged.
+/// If the value is the output of a cast to another dtype, returns the input of the cast. Otherwise, returns
+/// the value itself.
 KerasValue MaskMeanings::before_cast(const KerasValue& value) const {
   if (value.call < 0) return value;
   const KerasLayerCall& call = calls_.calls[static_cast<size_t>(value.call)];
@@ -73,8 +74,8 @@ MaskMeaning MaskMeanings::meaning_of(const KerasLayerCall& call) const {
   return {};
 }
 
-/// Returns the meaning of masks that are concatenated along the axis of features. Keras only uses any() of
-/// the result.
+/// Returns the meaning of masks that are concatenated along the feature axis. Keras applies any() to the
+/// concatenated mask, so it is the logical OR of the masks.
 MaskMeaning MaskMeanings::concatenated(const KerasLayerCall& call) const {
   MaskMeaning result{MaskMeaning::Kind::none};
   for (const KerasValue& input : call.inputs) {

@@ -1,4 +1,4 @@
-// The meaning of masks that operations in a Keras file compute.
+// Interprets the masks that are computed by operations in a Keras file.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,26 @@ namespace dtrain {
 struct MaskMeaning {
   enum class Kind : uint8_t {
     unknown,
-    all,          // every position is valid
-    none,         // no position is valid; Keras combines another mask with such a mask to change its shape
-    unequal,      // positions whose index is not the padding are valid
-    any_unequal,  // positions with a feature that is not the padding are valid
+    all,  // every position is valid
+    // no position is valid; Keras uses this mask to broadcast another mask, by the logical OR of both masks
+    none,
+    unequal,      // a position is valid if its index differs from the padding value
+    any_unequal,  // a position is valid if at least one of its features differs from the padding value
   };
   Kind kind = Kind::unknown;
-  KerasValue of = {};  // the value that is compared with the padding
+  KerasValue of = {};  // the value that is compared with the padding value
   double padding = 0;
-  bool has_features = false;  // true if the last axis is the features, false if it is the positions
+  // true if the last axis is the feature axis, false if it is the axis of positions
+  bool has_features = false;
 
   bool operator==(const MaskMeaning&) const = default;
 };
 
-/// Finds which positions each call's output marks as valid if the output is used as a mask. Keras 3 files
-/// contain the operations that compute masks as calls, whose outputs are arguments of other calls.
+/// Finds which positions are valid if the output of a call is used as a mask. Keras 3 files contain the
+/// operations that compute masks as calls. The outputs of these calls are arguments of other calls.
 class MaskMeanings {
  public:
-  /// Keeps a reference to the calls.
+  /// `calls` must outlive this object.
   explicit MaskMeanings(const KerasCalls& calls);
 
   MaskMeaning of(const KerasValue& value) const {

@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether a layer, or the layer in a Bidirectional, returns the states of all steps.
+/// Returns true if a recurrent layer, or the inner layer of a Bidirectional, returns the states of all steps.
 bool returns_sequences(const KerasModelLayer& layer) {
   const Json* const inner = value_at(layer.config, "layer");
   const Json* const config = inner ? value_at(*inner, "config") : &layer.config;
@@ -26,7 +26,7 @@ class MaskFlow {
  public:
   using RuleOf = std::function<MaskRule(const KerasLayerCall&)>;
 
-  /// `creators`: the layers whose masks this object follows.
+  /// `creators`: the layers that create the masks that this object follows.
   MaskFlow(const KerasCalls& calls, const std::set<const KerasModelLayer*>& creators, int keras_major,
            const RuleOf& rule_of)
       : calls_(calls),
@@ -57,31 +57,32 @@ class MaskFlow {
     return std::move(found_);
   }
 
-  /// Returns the problems that do not depend on which masks are left out: layers that read padding where
-  /// dtrain and Keras compute different values, layers that Keras may compute before or after attention
-  /// removes their mask, and calls whose mask argument is not the mask of the input. Call it after follow().
+  /// Returns the problems that do not depend on which masks are left out. There are three kinds: a layer
+  /// reads padded positions where dtrain and Keras compute different values; Keras may compute a layer either
+  /// before or after attention removes its mask; the mask argument of a call is not the mask of its input.
+  /// Call this function after follow().
   std::vector<std::string> other_problems() const {
     const MaskMeanings meanings(calls_);
     std::vector<std::string> problems = padding_problems_;
     add_unordered_reads(problems);
     for (const KerasGivenMask& given : calls_.given_masks) {
       const int mask = mask_of(given.value);
-      if (is_beyond(mask)) continue;  // a problem only if a layer reads it
+      if (is_beyond(mask)) continue;  // reported by read() if a layer reads this mask
       const MaskMeaning expected = mask == kNone ? MaskMeaning{MaskMeaning::Kind::all}
                                                  : MaskMeanings::of_creator(call(static_cast<size_t>(mask)));
       const MaskMeaning found = meanings.of(given.mask);
       if (found == expected && found.kind != MaskMeaning::Kind::unknown) continue;
       problems.push_back(fmt::format(
-          "{}: is called with a mask that {}; layers of dtrain read the mask that an Embedding "
-          "with mask_zero, or Masking, gives to their input",
+          "{}: is called with a mask that {}; a layer of dtrain can only read the mask that its input got "
+          "from an Embedding with mask_zero or from a Masking layer",
           given.path, mask == kNone ? "its input does not have" : "is not the mask of its input"));
     }
     return problems;
   }
 
  private:
-  // A mask's number is the index of the call that creates it. The number is beyond(mask) for a value that has
-  // the mask in Keras but cannot have it in dtrain.
+  // A mask is represented by the index of the call that creates it. beyond(mask) represents a mask that a
+  // value has in Keras, but cannot have in dtrain.
   static constexpr int kNone = -1;
   static int beyond(int mask) { return mask >= 0 ? -2 - mask : mask; }
   static bool is_beyond(int mask) { return mask < kNone; }
@@ -90,7 +91,7 @@ class MaskFlow {
   int mask_of(const KerasValue& value) const {
     return value.call < 0 || is_state(value) ? kNone : masks_[static_cast<size_t>(value.call)];
   }
-  /// Returns whether a value is a state of a recurrent layer, which has no mask.
+  /// Returns true if a value is a state that a recurrent layer returns. States have no mask.
   bool is_state(const KerasValue& value) const {
     const KerasModelLayer& layer = *call(static_cast<size_t>(value.call)).layer;
     const bool has_two = layer.class_name == "Bidirectional" && !value_at(layer.config, "merge_mode");
@@ -99,26 +100,27 @@ class MaskFlow {
   void set_gone(const KerasValue& value, bool is_gone) {
     if (value.call >= 0) is_gone_[static_cast<size_t>(value.call)] = is_gone;
   }
-  /// Returns whether the mask of an input is an argument of the call.
+  /// Returns true if the call passes the mask of this input as an argument.
   bool is_given(size_t i, const KerasValue& input) const {
     const auto [begin, end] = given_.equal_range(i);
     return std::any_of(begin, end, [&](const auto& given) {
       return !given.second->of_model && given.second->value == input;
     });
   }
-  /// Returns whether a call finds no mask at an input, because attention has removed it. A mask that is an
-  /// argument of the call replaces the mask of the input.
+  /// Returns true if attention has already removed the mask of an input when the call is computed. Returns
+  /// false if the mask is passed as an argument of the call, because the argument replaces the mask of the
+  /// input.
   bool is_gone(size_t i, size_t input) const {
     const KerasValue& value = call(i).inputs[input];
     return value.call >= 0 && is_gone_[static_cast<size_t>(value.call)] && !is_given(i, value);
   }
-  /// Returns whether a call removes the masks of its inputs, also for all later calls that read the same
-  /// inputs.
+  /// Returns true if a call removes the masks of its inputs. All later calls that read the same inputs then
+  /// find no mask.
   bool removes_masks(size_t i) const {
     return keras_major_ >= 3 && call(i).layer->class_name == "MultiHeadAttention";
   }
-  /// Returns the number of calls on the longest path from each call to an output. Keras computes calls in
-  /// descending order of these numbers.
+  /// For each call, returns the number of calls on the longest path from this call to an output. Keras
+  /// computes the calls in descending order of these numbers.
   std::vector<int> depths() const {
     std::vector<int> depths(masks_.size(), 0);
     const auto set_below = [&](const KerasValue& value, int depth) {
@@ -132,11 +134,11 @@ class MaskFlow {
     }
     return depths;
   }
-  /// Adds a problem for each call that reads a mask which attention of the same depth removes: the file does
-  /// not say whether Keras computes the call or the attention first.
+  /// Adds a problem for each call that reads a mask if an attention of the same depth removes this mask. The
+  /// order of the two calls then matters, but the file does not determine it.
   void add_unordered_reads(std::vector<std::string>& problems) const {
     const std::vector<int> depth = depths();
-    std::map<int, std::vector<size_t>> readers;  // calls that read the output of a call, indexed by that call
+    std::map<int, std::vector<size_t>> readers;  // for each call, the calls that read its output
     for (size_t i = 0; i < masks_.size(); ++i)
       for (const KerasValue& input : call(i).inputs)
         if (mask_of(input) != kNone && keras_mask_rule(call(i).layer->class_name) == KerasMaskRule::read) {
@@ -151,8 +153,8 @@ class MaskFlow {
         const auto other = std::find_if(calls.begin(), calls.end(), removes);
         if (other == calls.end() || is_given(i, {value, -1, 0})) continue;
         problems.push_back(
-            fmt::format("{}: reads a mask that '{}' removes, and Keras may compute either of them first; "
-                        "give one of the two calls another, identical Embedding or Masking",
+            fmt::format("{}: reads a mask that '{}' removes, but Keras may compute either of the two calls "
+                        "first; let one of them read a separate, identical Embedding or Masking layer",
                         call(i).path, call(*other).path));
       }
   }
@@ -171,7 +173,7 @@ class MaskFlow {
         ignore(i, given);
         return kNone;
       case KerasMaskRule::passed:
-        // Batch normalization also reads the mask.
+        // For BatchNormalization, dtrain's layer also reads the mask.
         if (given[0] >= 0 && rule_of_(call(i)) == MaskRule::read) use(given[0]);
         is_gone_[i] = is_gone(i, 0);
         return given[0];
@@ -183,8 +185,9 @@ class MaskFlow {
     return kNone;
   }
 
-  /// Returns whether the output of a call differs from Keras's at positions of padding: in Keras, padding
-  /// attends to all positions. Adds a problem if the call treats such positions as data.
+  /// Returns true if the output of a call differs between Keras and dtrain at padded positions. The reason is
+  /// that in Keras, a padded query attends to all positions. Adds a problem if the call treats such positions
+  /// as data.
   bool follow_padding(size_t i) {
     const KerasLayerCall& reader = call(i);
     const std::vector<KerasValue>& inputs = reader.inputs;
@@ -213,12 +216,13 @@ class MaskFlow {
 
   void add_padding_problem(const KerasLayerCall& reader) {
     padding_problems_.push_back(
-        fmt::format("{} ({}): reads the output of attention at padding, where Keras attends to all positions "
-                    "and dtrain does not; GlobalAveragePooling1D leaves padding out",
+        fmt::format("{} ({}): reads the output of attention at padded positions, where Keras and dtrain "
+                    "differ: in Keras, padded positions attend to all positions. GlobalAveragePooling1D "
+                    "would leave padded positions out",
                     reader.path, reader.layer->class_name));
   }
 
-  /// Returns the first mask, or kNone if there is no mask.
+  /// Returns the first mask that is not kNone. Returns kNone if there is no mask.
   static int first_of(const std::vector<int>& given) {
     const auto mask = std::find_if(given.begin(), given.end(), [](int one) { return one != kNone; });
     return mask == given.end() ? kNone : *mask;
@@ -234,7 +238,8 @@ class MaskFlow {
     const bool along_steps = axis && axis->is_int() && axis->as_int() != -1 && axis->as_int() != 2;
     if (along_steps) return ignore(i, given);
     if (std::find(given.begin(), given.end(), kNone) != given.end())
-      // Keras 2 keeps the masks of the other inputs.
+      // If some inputs have no mask, the output has the masks of the other inputs in Keras 2, but no mask in
+      // Keras 3.
       return keras_major_ < 3 ? beyond(first_of(given)) : kNone;
     bool any_gone = false;
     for (size_t k = 0; k < given.size(); ++k) any_gone = any_gone || is_gone(i, k);
@@ -254,7 +259,8 @@ class MaskFlow {
     const std::string& name = reader.layer->class_name;
     const bool is_attention = name.ends_with("Attention");
     const bool keeps = is_attention || returns_sequences(*reader.layer);
-    // Attention reads the masks of values and keys; other layers read the mask of the first input.
+    // Attention with several inputs reads the masks of its values and keys. Other layers read the mask of the
+    // first input.
     const bool reads_others = is_attention && given.size() > 1;
     std::set<int> wanted, gone;
     for (size_t k = reads_others ? 1 : 0; k < (reads_others ? given.size() : 1); ++k)
@@ -267,7 +273,7 @@ class MaskFlow {
     wanted.insert(gone.begin(), gone.end());
     is_gone_[i] = is_gone(i, 0);
     if (std::any_of(wanted.begin(), wanted.end(), is_beyond))
-      problem(reader, "reads a mask that a layer before it cannot pass on in dtrain");
+      problem(reader, "reads a mask that dtrain cannot pass on through an earlier layer");
     else if (wanted.size() > 1)
       problem(reader, "reads values and keys with different masks");
     else if (!wanted.empty() && rule_of_(reader) == MaskRule::refused)
@@ -284,8 +290,8 @@ class MaskFlow {
   const int keras_major_;
   const RuleOf& rule_of_;
   std::vector<int> masks_;  // mask of each call's output
-  // Indexed by call: whether the output has a mask in dtrain, but no longer has a mask in Keras at the
-  // current call.
+  // indexed by call; true if the output has a mask in dtrain, but its mask was removed in Keras before the
+  // current call
   std::vector<bool> is_gone_;
   std::vector<bool> differs_at_padding_;  // indexed by call
   std::vector<std::string> padding_problems_;

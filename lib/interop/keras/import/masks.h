@@ -10,19 +10,21 @@
 
 namespace dtrain {
 
-/// The masks of a model's calls. The vectors are indexed by call.
+/// Results of follow_masks(). The vectors are indexed by call.
 struct KerasMasks {
-  /// Whether the call creates a mask that another call reads, or that an output of the model has.
+  /// True if the call creates a mask that another call reads, or a mask that belongs to an output of the
+  /// model.
   std::vector<bool> is_used;
-  /// Whether dtrain's layer needs `ignore_mask`, because Keras's layer loses the mask of an input, or because
-  /// dtrain's layer cannot pass it on.
+  /// True if the dtrain layer needs `ignore_mask`. The reason is either that the Keras layer loses the mask
+  /// of an input, or that the dtrain layer cannot pass the mask on.
   std::vector<bool> ignores;
-  std::vector<std::string> problems;  ///< reads that dtrain cannot express
+  /// descriptions of calls that read masks in a way that dtrain cannot express
+  std::vector<std::string> problems;
 };
 
-/// Follows the masks through the calls. Masks of embeddings that are not used are left out. `is_needed`:
-/// whether each call is needed; other calls are ignored. `keras_major`: the major version of the Keras that
-/// wrote the file. `rule_of`: returns the rule of the dtrain layer for a call.
+/// Follows the masks from call to call. Masks of embeddings that are not used are left out. `is_needed`: for
+/// each call, whether it is needed; all other calls are ignored. `keras_major`: the major version of the
+/// Keras that wrote the file. `rule_of`: returns the mask rule of the dtrain layer for a call.
 KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_needed, int keras_major,
                         const std::function<MaskRule(const KerasLayerCall&)>& rule_of);
 

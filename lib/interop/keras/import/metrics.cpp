@@ -33,7 +33,7 @@ bool is_equal(const Json& a, const Json& b) {
   return a.dump() == b.dump();
 }
 
-/// Returns an option of a keras_metric(); null (the pointer) if there is none.
+/// Returns an option in the result of keras_metric(); nullptr if the option is missing.
 const Json* option_in(const Json& keras_config, const std::string& key) {
   return keras_config.is_object() ? keras_config.at("config").find(key) : nullptr;
 }
@@ -50,7 +50,7 @@ class MetricReader {
     if (output.loss) target_ = output.loss->target(output.spec, [](const std::string&) {});
   }
 
-  /// Items of nested lists are read like items of the outer list.
+  /// Reads one metric or a list of metrics. Lists may be nested.
   void read(const Json& written) {
     if (written.is_array())
       for (const Json& one : written.items()) read(one);
@@ -69,8 +69,9 @@ class MetricReader {
     if (kind.empty()) return leave_out(object, "dtrain has no metric of this name");
     if (!target_) return leave_out(object, "the output has no loss");
     if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
-      kind = "binary_accuracy";  // with this loss, Keras 1 to 2.3 uses this metric for any number of columns
-    Diagnostics missing;         // errors about required options
+      // with this loss, Keras 1 to 2.3 computes this metric for any number of columns
+      kind = "binary_accuracy";
+    Diagnostics missing;  // errors about required options
     const Configured<Metric> usual = registry<Metric>().parse(ConfigNode::scalar(kind), missing);
     const bool has_defaults = !missing.has_errors();
     const Json usual_config = has_defaults ? in_keras(usual) : Json();
@@ -103,23 +104,25 @@ class MetricReader {
     if (!metric->check(output_.spec, *target_, [&](const std::string& message) { why = message; }))
       return leave_out(object, why);
     const Json in_keras_too = in_keras(metric);
-    if (in_keras_too.is_null()) return leave_out(object, "dtrain computes it differently for such an output");
+    if (in_keras_too.is_null())
+      return leave_out(object, "for this output, dtrain computes the metric differently than Keras");
     for (const auto& [key, value] : others)
       if (const Json* same = option_in(in_keras_too, key); !same || !is_equal(*same, value))
-        return leave_out(object, fmt::format("it has {}: {}", key, value.dump()));
+        return leave_out(object, fmt::format("dtrain has no equivalent of {}: {}", key, value.dump()));
     const ConfigNode* named = node.is_mapping() ? node.entries().front().second.find("name") : nullptr;
     if (!names_.insert(named ? named->text() : metric.name).second)
       return leave_out(object, "it occurs twice");
     metrics_.push_back(node);
   }
 
-  /// Returns Keras's config of the metric, adapted to the output's loss; null if Keras has no metric with the
+  /// Returns Keras's config of the metric for an output with this loss; null if Keras has no metric with the
   /// same result.
   Json in_keras(const Configured<Metric>& metric) const {
     return keras_metric(metric.resolved, output_.loss.value.get(), output_.spec, *target_);
   }
 
-  /// Returns the metric's name without the prefix for the output, which Keras 2 writes to .h5 files.
+  /// Returns the metric's name. Keras 2 writes it to .h5 files with the output's name as a prefix, which is
+  /// removed.
   std::string own_name(const KerasObject& object) const {
     const std::string name = text_at(object.options, "name"), prefix = output_.keras_name + "_";
     return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
@@ -138,7 +141,8 @@ bool is_serialized(const Json& written) {
   return written.is_object() && value_at(written, "class_name");
 }
 
-/// Returns true if the list has the metrics of every output, false if it has one item per output.
+/// Returns true if every item of the list applies to all outputs, and false if the list has one item per
+/// output.
 bool is_for_all(const Json& list, size_t outputs, const KerasWriter& writer) {
   const auto& items = list.items();
   const bool is_nested =
@@ -149,7 +153,8 @@ bool is_for_all(const Json& list, size_t outputs, const KerasWriter& writer) {
 }  // namespace
 
 KerasWriter KerasWriter::of(int major, const std::string& version) {
-  // TensorFlow 2.3 gives its Keras the version 2.4.0; earlier versions write 2.2.4-tf or similar.
+  // Versions 2.0 to 2.3 without the suffix "-tf" are the separate keras package. tf.keras has versions such
+  // as "2.2.4-tf"; in TensorFlow 2.3, its version is "2.4.0".
   constexpr std::array<std::string_view, 4> kAlone{"2.0.", "2.1.", "2.2.", "2.3."};
   const bool is_alone = std::any_of(kAlone.begin(), kAlone.end(),
                                     [&](std::string_view begin) { return version.starts_with(begin); });

@@ -22,7 +22,7 @@ namespace {
 using Value = KerasValue;
 using Call = KerasLayerCall;
 
-/// Returns a valid name for a dtrain layer: other characters become '_'.
+/// Converts a Keras name to a valid name of a dtrain layer: replaces invalid characters by '_'.
 std::string allowed_name(const std::string& name) {
   std::string allowed;
   for (const char c : name) {
@@ -37,7 +37,8 @@ std::string allowed_name(const std::string& name) {
   return allowed.empty() ? "layer" : allowed;
 }
 
-/// Returns the options of a layer that do not have default values, in the order of the reference.
+/// Returns the options of a layer without those that have default values. The order is the order in
+/// docs/reference.md.
 ConfigNode without_defaults(const std::string& kind, const ConfigNode& options) {
   const ConfigNode name = ConfigNode::scalar(kind);
   const auto resolved = [&](const ConfigNode& some) {
@@ -107,7 +108,7 @@ class Importer {
           if (input.call >= 0) is_read_[static_cast<size_t>(input.call)] = true;
   }
 
-  /// Converts each layer once.
+  /// Converts the options of each called layer once.
   void translate() {
     for (size_t i = 0; i < calls_.size(); ++i) {
       const Call& call = calls_[i];
@@ -118,15 +119,17 @@ class Importer {
       if (written_.contains(call.layer)) continue;
       written_[call.layer] = {};
       if (call.is_reverse)
-        problems_.push_back(
-            fmt::format("{}: is called with reverse=true before it is called without", call.path));
+        problems_.push_back(fmt::format(
+            "{}: its first call has reverse=true, but in dtrain, the first call must not be reversed",
+            call.path));
       const LayerFormats* row = formats_of_keras_class(call.layer->class_name);
       if (!row || !row->from_keras) {
         problems_.push_back(describe_unknown(call));
         continue;
       }
       Json config = call.layer->config;
-      if (call.is_causal) config.set("causal", true);  // dtrain has an option instead of an argument of calls
+      // in Keras, an argument of the call; in dtrain, an option of the layer
+      if (call.is_causal) config.set("causal", true);
       KerasLayerReader reader(call.layer->class_name, config, keras_major_);
       const ConfigNode options = row->from_keras(reader);
       const ConfigNode regularizer = reader.activity_regularizer();
@@ -150,7 +153,8 @@ class Importer {
     }
   }
 
-  /// Leaves out masks that no layer reads, and finds the layers that ignore masks.
+  /// Removes `mask_zero` from embeddings whose masks no layer reads. Also finds the layers that need
+  /// `ignore_mask`.
   void find_masks(const KerasCalls& listed) {
     KerasMasks masks = follow_masks(listed, is_read_, keras_major_, [this](const Call& call) {
       const auto& [kind, options] = written_[call.layer];
@@ -167,7 +171,7 @@ class Importer {
       if (used.contains(call.layer) || !options.is_mapping() || !options.find("mask_zero")) continue;
       const std::string_view keys[] = {"mask_zero"};
       options = options.without(keys);
-      result_.left_out.push_back(fmt::format("{}: mask_zero, because nothing reads the mask", call.path));
+      result_.left_out.push_back(fmt::format("{}: mask_zero, because no layer reads the mask", call.path));
     }
   }
 
@@ -177,14 +181,15 @@ class Importer {
     return fmt::format("{}: dtrain has no layer {}", call.path, call.layer->class_name);
   }
 
-  /// The order of a value's axes: the file's order, or, if the file has images with channels first, the order
-  /// with the channels moved to the end.
+  /// The order of a value's axes. `as_in_file` is the order in the Keras file. `channels_last` is used for
+  /// images that have channels first in the file: their channel axis is moved to the end.
   enum class Axes { as_in_file, channels_last };
 
-  /// The names of a value in both orders of axes; "" if the value does not exist in that order.
+  /// The names under which a value exists in each order of axes; "" if it does not exist in this order.
   struct ValueNames {
     std::string as_in_file, channels_last;
-    // Whether the image has three axes besides the channels; known only with channels last.
+    // True if the value is a volume, with three spatial axes. Only set if the value exists with channels
+    // last.
     bool is_volume = false;
   };
 
@@ -193,10 +198,11 @@ class Importer {
                           : call_values_[static_cast<size_t>(value.call)];
   }
 
-  /// Returns the name of a value in this order of axes. Adds a permute layer if there is none yet.
+  /// Returns the name of a value in this order of axes. If the value does not exist in this order yet, adds a
+  /// permute layer that converts it.
   std::string read(const Value& value, Axes axes) {
     ValueNames& names = names_of(value);
-    // Further outputs are states, which have no channels.
+    // Outputs after the first one are states, which have no channel axis.
     if (value.output > 0) return fmt::format("{}:{}", names.as_in_file, value.output);
     const bool wants_last = axes == Axes::channels_last;
     std::string& wanted = wants_last ? names.channels_last : names.as_in_file;
@@ -214,7 +220,7 @@ class Importer {
     return wanted = name;
   }
 
-  /// Returns true if the call, whose inputs have channels last, reads volumes.
+  /// Returns true if the call reads volumes. The inputs of the call must have channels last.
   bool reads_volumes(const Call& call) {
     const std::string& name = call.layer->class_name;
     return name.ends_with("3D") ||
@@ -227,7 +233,8 @@ class Importer {
     const KerasModelLayer& layer = *call.layer;
     if (has_channels_first(layer)) return Axes::channels_last;
     const bool is_prelu = layer.class_name == "PReLU";
-    // All calls of a layer share its weights, whose axes are determined by the first call.
+    // All calls of a layer share its weights. The first call determines the order of the axes of these
+    // weights.
     if (is_prelu && result_.names.contains(&layer))
       return result_.moved_channels.contains(&layer) ? Axes::channels_last : Axes::as_in_file;
     const bool has_last = std::any_of(call.inputs.begin(), call.inputs.end(), [&](const Value& input) {
@@ -253,7 +260,7 @@ class Importer {
   void write_call(size_t number) {
     const Call& call = calls_[number];
     const auto& [layer_kind, own_options] = written_[call.layer];
-    // Reversed embeddings are dense layers with the embedding's weights.
+    // The reversed call of an embedding is a dense layer that shares the embedding's weights.
     const std::string kind = call.is_reverse ? "dense" : layer_kind;
     const Axes axes = axes_of(call);
     const bool is_volume = axes == Axes::channels_last && reads_volumes(call);
@@ -261,8 +268,8 @@ class Importer {
       for (const Value& input : call.inputs) names_of(input).is_volume = is_volume;
     std::vector<std::string> inputs;
     for (const Value& input : call.inputs) inputs.push_back(read(input, axes));
-    // Keras calls attention with [query, value] or [query, value, key]. dtrain omits an input that equals the
-    // one before it.
+    // Keras calls attention with [query, value] or [query, value, key]. In dtrain, the last inputs are left
+    // out if they equal the input before them.
     if (kind == "multi_head_attention")
       while (inputs.size() > 1 && inputs[inputs.size() - 1] == inputs[inputs.size() - 2]) inputs.pop_back();
     const auto [first, is_first] = result_.names.emplace(call.layer, "");
@@ -308,7 +315,8 @@ class Importer {
     return ConfigNode::sequence(std::move(items));
   }
 
-  /// Returns true if all readers of an input take indices; Keras 2 allows float32 for indices.
+  /// Returns true if all layers that read this input expect indices. The input is then an integer input in
+  /// dtrain, although its dtype in Keras 2 may be float32.
   bool is_of_indices(int input) const {
     bool found = false;
     for (size_t i = 0; i < calls_.size(); ++i)
@@ -327,7 +335,7 @@ class Importer {
       const KerasModelLayer& layer = model_.layers[static_cast<size_t>(model_.inputs[i].layer)];
       const Json* shape = value_at(layer.config, "batch_shape");
       if (!shape) shape = value_at(layer.config, "batch_input_shape");
-      ConfigNode extents;  // extents of the input; null if the file does not have them
+      ConfigNode extents;  // shape of the input; null if the file does not contain it
       if (shape && shape->is_array() && !shape->items().empty()) {
         std::vector<ConfigNode> items;
         for (size_t axis = 1; axis < shape->items().size(); ++axis)
@@ -354,7 +362,7 @@ class Importer {
   std::vector<ConfigNode> layers_;  // layers of the written model
   std::string above_;               // name of the last layer in `layers_`
   std::set<std::string> taken_;
-  // Kind and options of the written layers.
+  // Kind and options of the converted layers.
   std::map<const KerasModelLayer*, std::pair<std::string, ConfigNode>> written_;
   std::map<const KerasModelLayer*, ConfigNode> activity_regularizers_;
   std::map<const KerasModelLayer*, bool> causal_;  // KerasLayerCall::is_causal

@@ -21,7 +21,7 @@ constexpr const char* kCausal = "use_causal_mask";
 constexpr const char* kReverse = "reverse";
 constexpr const char* kTraining = "training";
 
-/// Orders the calls of one model; a model within it is ordered separately.
+/// Sorts the calls of one model topologically. Each model within the model is sorted by a separate object.
 class ModelOrder {
  public:
   ModelOrder(const KerasModel& model, std::string prefix, KerasCalls& result)
@@ -33,7 +33,8 @@ class ModelOrder {
     }
   }
 
-  /// Adds the calls to the result. Returns the model's outputs.
+  /// Adds the calls to the result. `inputs`: the values of the model's inputs. Returns the values of the
+  /// model's outputs.
   std::vector<KerasValue> add(const std::vector<KerasValue>& inputs) {
     set_inputs(inputs);
     find_needed();
@@ -51,10 +52,10 @@ class ModelOrder {
   using Place = std::pair<int, int>;  // indices of a layer and of one of its calls
 
   struct Pending {
-    int waits_for = 0;           // number of calls whose outputs this call reads and that are not ordered yet
+    int waits_for = 0;  // number of calls that this call reads and that have not been added to the result yet
     std::vector<Place> readers;  // calls that read the outputs of this call
     bool is_needed = false;
-    bool is_of_mask = false;  // whether only masks depend on this call
+    bool is_of_mask = false;  // true if this call is needed only to compute masks
   };
 
   const KerasModelLayer& layer(int number) const { return model_.layers[static_cast<size_t>(number)]; }
@@ -69,8 +70,8 @@ class ModelOrder {
                                     ? "the model"
                                     : fmt::format("the model '{}'", prefix_.substr(0, prefix_.size() - 1));
       if (i >= inputs.size())
-        throw UserError(fmt::format("{} has {} inputs, but a call gives it {}", model, model_.inputs.size(),
-                                    inputs.size()));
+        throw UserError(fmt::format("{} has {} inputs, but a call passes {} inputs", model,
+                                    model_.inputs.size(), inputs.size()));
       if (!layer(input.layer).is_input())
         throw UserError(fmt::format("{} has inputs that are not input layers", model));
       values_[static_cast<size_t>(input.layer)][0] = {inputs[i]};
@@ -84,8 +85,8 @@ class ModelOrder {
     found.push_back(place);
   }
 
-  /// Finds the calls that the outputs and the masks depend on, and adds the calls that wait for no other call
-  /// to ready_.
+  /// Finds the calls on which the model's outputs and masks depend. Adds the calls that do not read any other
+  /// call to ready_.
   void find_needed() {
     std::vector<Place> found;
     for (const KerasTensor& output : model_.outputs) need(output, false, found);
@@ -138,7 +139,8 @@ class ModelOrder {
         called.class_name.ends_with("Attention") && is_true_at(call_at(place).arguments, kCausal);
     const bool is_reverse =
         called.class_name == kKerasReversibleEmbedding && is_true_at(call_at(place).arguments, kReverse);
-    // Keras 3 writes Resizing's default, training: true, which has no effect on this layer.
+    // Keras 3 writes the default argument `training: true` for calls of Resizing. This argument has no effect
+    // on the layer.
     const bool is_resizing = called.class_name == "Resizing";
     if (!pending(place).is_of_mask)
       check_arguments(call_at(place), path,
@@ -155,7 +157,7 @@ class ModelOrder {
       outputs = ModelOrder(*called.model, path + "/", result_).add(inputs);
     } else {
       if (result_.calls.size() >= kMostCalls)
-        throw UserError(fmt::format("{}: the model has more than {} calls of layers", path, kMostCalls));
+        throw UserError(fmt::format("{}: the model has more than {} layer calls", path, kMostCalls));
       for (int output = 0; output < count_outputs(called); ++output)
         outputs.push_back({static_cast<int>(result_.calls.size()), -1, output});
       result_.calls.push_back(
@@ -165,7 +167,7 @@ class ModelOrder {
       if (--pending(reader).waits_for == 0) ready_.push(reader);
   }
 
-  /// Returns the number of outputs of a call: recurrent layers with return_state have states, too.
+  /// Returns the number of outputs of a call. Recurrent layers with return_state also return their states.
   static int count_outputs(const KerasModelLayer& layer) {
     const auto states_of = [](const std::string& class_name, const Json& config) {
       if (!is_true_at(config, "return_state")) return 0;
@@ -179,7 +181,7 @@ class ModelOrder {
     return sequences + 2 * states_of(text_at(*inner, "class_name"), *inner_config);
   }
 
-  /// Returns the second operand of an operation, which Keras 2 writes as the argument `y`.
+  /// Returns the constant second operand of an operation. Keras 2 writes it as the argument `y`.
   static std::optional<double> constant_of(const KerasCall& call) {
     const Json* const value = call.constants.size() == 1 ? &call.constants[0] : call.arguments.find("y");
     if (!value || !value->is_number()) return std::nullopt;
@@ -195,8 +197,8 @@ class ModelOrder {
     return value.is_object() ? "an array" : value.dump();
   }
 
-  /// Reports call arguments except `known`. Only arguments with the value false (`training: false`) have no
-  /// effect on predictions.
+  /// Reports the arguments of a call as problems, except the argument `known`. Arguments with the value
+  /// false, such as `training: false`, are not reported, because they have no effect on predictions.
   void check_arguments(const KerasCall& call, const std::string& path, std::string_view known) {
     for (const auto& [key, value] : call.arguments.entries()) {
       if (value.is_bool() && !value.as_bool()) continue;

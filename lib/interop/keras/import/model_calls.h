@@ -13,7 +13,7 @@ namespace dtrain {
 struct KerasValue {
   int call = -1;   ///< index in KerasCalls::calls; -1 for an input
   int input = -1;  ///< index in the model's inputs; -1 for the output of a call
-  int output = 0;  ///< index of the call's output: states come after the first one
+  int output = 0;  ///< index of the call's output; the outputs after the first one are states
   bool operator==(const KerasValue&) const = default;
 };
 
@@ -22,25 +22,29 @@ struct KerasLayerCall {
   const KerasModelLayer* layer = nullptr;
   std::string path;  ///< path of the layer: "resnet50/conv1"
   std::vector<KerasValue> inputs;
-  bool is_causal = false;  ///< whether an attention is called with use_causal_mask
-  /// Whether an embedding is called with `reverse`, which projects onto its vectors.
+  bool is_causal = false;  ///< true if an attention is called with use_causal_mask
+  /// True if an embedding is called with `reverse`: the call multiplies its input by the transposed embedding
+  /// matrix.
   bool is_reverse = false;
-  std::optional<double> constant = std::nullopt;  ///< second operand of an operation, such as a comparison
+  /// constant second operand of an operation, such as a comparison
+  std::optional<double> constant = std::nullopt;
 };
 
-/// A mask that is an argument of a call of a layer or model.
+/// A mask that is passed as an argument to a layer or to a model within the model.
 struct KerasGivenMask {
   std::string path;  ///< path of the called layer or model
   KerasValue value;  ///< the input that the mask belongs to
   KerasValue mask;
-  size_t call = 0;        ///< index of the call; for a model, the index of the first call within it
-  bool of_model = false;  ///< whether a model is called; its layers then find this mask at the input
+  size_t call = 0;  ///< index of the call; for a model, the index of the first call of its layers
+  /// true if a model is called; the layers that read this input within the model then find this mask
+  bool of_model = false;
 };
 
 struct KerasCalls {
   std::vector<KerasLayerCall> calls;
   std::vector<KerasValue> outputs;
-  /// Calls with arguments that change predictions: "a: is called with b=1".
+  /// Arguments of calls that would change predictions and that dtrain cannot express: "a: is called with
+  /// b=1".
   std::vector<std::string> problems;
   std::vector<KerasGivenMask> given_masks;
 };

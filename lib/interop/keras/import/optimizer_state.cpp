@@ -31,14 +31,16 @@ void add_trained(const KerasModel& model, const ImportedModel& imported, const N
   }
 }
 
-/// Returns whether the number of arrays fits the number of weights and slots. Keras 2 also stores unused
-/// arrays: a momentum for SGD without momentum, and vhat for Adam without amsgrad (Keras 2.0 to 2.3).
+/// Returns true if the file has the expected number of optimizer arrays for this number of slots and weights.
+/// Keras 2 also stores arrays that it does not use: a momentum for SGD without momentum, and vhat for Adam
+/// without amsgrad (Keras 2.0 to 2.3).
 bool is_whole(size_t arrays, const OptimizerFormats& optimizer, size_t slots, size_t weights) {
   const size_t more = optimizer.slots_with_unread;
   return arrays == slots * weights || (more > slots && arrays == more * weights);
 }
 
-/// Returns the array of an optimizer slot for dtrain. `shape`: the shape of the slot's array for the weight.
+/// Converts an array in a Keras file to the array of an optimizer slot for one weight. `shape`: the shape
+/// that the slot's array must have.
 KerasWeight slot_array(const KerasWeight& array, const Optimizer::Slot& slot, const Shape& shape,
                        const TrainedWeight& weight, const KernelLayout& kernels) {
   const bool is_kernel = shape == weight.shape && weight.path.ends_with("/kernel") && array.values &&
@@ -52,8 +54,8 @@ KerasWeight slot_array(const KerasWeight& array, const Optimizer::Slot& slot, co
   return restored;
 }
 
-/// Returns the number of steps that the optimizer has made. Throws UserError if the array is not such a
-/// number.
+/// Returns the number of steps that the optimizer has made. Throws UserError if the array does not contain a
+/// number of steps.
 int64_t steps_in(const KerasWeight& array) {
   const auto refuse = [&](const std::string& found) {
     throw UserError(
@@ -87,13 +89,13 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
                                                    const Configured<Optimizer>& optimizer, bool is_since_2_11,
                                                    const std::vector<TrainedWeight>& trained,
                                                    const KernelLayout& kernels) {
-  // First come the number of steps and, in Keras 3, the learning rate. RMSprop and Adagrad of Keras 1 to 2.2
-  // have neither.
+  // The file begins with the number of steps. In Keras 3, the learning rate comes next. RMSprop and Adagrad
+  // of Keras 1 to 2.2 store neither of the two.
   const auto first_slot = std::find_if(arrays.begin(), arrays.end(),
                                        [](const KerasWeight& array) { return array.shape.rank() > 0; });
   const OptimizerFormats& formats = optimizer_formats(optimizer.name);
   const std::vector<Optimizer::Slot> slots = keras_slots(optimizer);
-  // The slots of a factored optimizer may begin with scalars.
+  // The slots of a factored optimizer may begin with scalars, so the first slot is found from the end.
   const size_t in_slots = slots.size() * trained.size();
   const size_t first = !formats.is_factored ? static_cast<size_t>(first_slot - arrays.begin())
                                             : arrays.size() - std::min(in_slots, arrays.size());

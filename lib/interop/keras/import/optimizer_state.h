@@ -27,14 +27,15 @@ std::vector<TrainedWeight> trained_weights(const KerasModel& file_model, const I
                                            const Graph& graph);
 
 struct OptimizerState {
-  std::optional<int64_t> iteration;  ///< number of steps so far; nullopt if not in the file
-  /// Arrays by name of the optimizer slot, then by "<layer>/<weight>". Kernels have Keras 3's layout.
+  std::optional<int64_t> iteration;  ///< number of steps so far; nullopt if the file does not contain it
+  /// Maps the name of an optimizer slot and the path of a weight ("<layer>/<weight>") to an array. Kernels
+  /// have Keras 3's layout.
   std::map<std::string, std::map<std::string, KerasWeight>> slots;
 };
 
-/// Reads the state. `is_since_2_11` tells whether Keras 2.11 or later wrote it; earlier versions order the
-/// arrays differently. Returns nullopt if the file has an unexpected number of arrays, or none. Throws
-/// UserError for arrays of wrong shapes.
+/// Reads the optimizer's state. `is_since_2_11`: whether Keras 2.11 or later wrote the file; earlier versions
+/// store the arrays in a different order. Returns nullopt if the file has no arrays or an unexpected number
+/// of arrays. Throws UserError if an array has the wrong shape.
 std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight>& arrays,
                                                    const Configured<Optimizer>& optimizer, bool is_since_2_11,
                                                    const std::vector<TrainedWeight>& trained,

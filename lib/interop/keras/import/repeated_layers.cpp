@@ -9,7 +9,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kLongestBody = 200;  // maximum number of layers in a block
-constexpr size_t kFewestSaved = 6;    // a block must save at least this many layers to be worth its own lines
+constexpr size_t kFewestSaved = 6;    // minimum number of layers that a block must save
 
 }  // namespace
 
@@ -88,8 +88,8 @@ bool RepeatedLayers::are_equal(const BlockBody& a, const BlockBody& b) const {
   return true;
 }
 
-/// Returns the number of consecutive copies of `body` from layer `first` on. Each copy reads the previous
-/// copy.
+/// Returns the number of consecutive copies of `body` that begin at layer `first`. Each copy must read the
+/// output of the previous copy.
 size_t RepeatedLayers::copies_of(const BlockBody& body, size_t first) const {
   size_t copies = 0;
   for (BlockBody next{first, body.size}; next.first + next.size <= layers_.size(); next.first += next.size) {
@@ -97,7 +97,7 @@ size_t RepeatedLayers::copies_of(const BlockBody& body, size_t first) const {
     const std::optional<int> input = input_of(next);
     const int before = static_cast<int>(next.first) - 1;
     if (!input || (copies > 0 && *input != before)) break;
-    // The value between two copies has no name, so only the next copy may read it.
+    // Within repeated copies, the output of a copy has no name, so only the next copy can read it.
     if (copies > 0 && at(next.first - 1).last_reader >= static_cast<int>(next.first + next.size)) break;
     ++copies;
   }

@@ -1,4 +1,4 @@
-// Finds consecutive equal groups of layers in an imported model.
+// Finds repeated groups of consecutive layers in an imported model.
 #pragma once
 
 #include <optional>
@@ -9,32 +9,34 @@
 
 namespace dtrain {
 
-/// One layer of the flat model. Layers are numbered in order; inputs of the model have negative numbers.
+/// One layer of the flat model. Layers are numbered from 0 in their order in the model. The model's inputs
+/// have negative numbers.
 struct FlatLayer {
   std::string kind, name;
-  ConfigNode options;                // options without name and inputs
-  std::string signature;             // kind and options as text
-  std::vector<int> inputs;           // numbers of layers
-  std::vector<std::string> outputs;  // which output each input reads: "" for the first, ":1" for the second
-  int last_reader = -1;              // number of the last layer that reads this layer
-  // Whether the layer cannot be in a block, because it is an output of the model, shares weights, has several
-  // outputs that are read, or reads one of several outputs.
+  ConfigNode options;       // options without name and inputs
+  std::string signature;    // kind and options as text
+  std::vector<int> inputs;  // numbers of layers
+  // for each input, the output that it reads: "" for a layer's first output, ":1" for its second
+  std::vector<std::string> outputs;
+  int last_reader = -1;  // number of the last layer that reads this layer
+  // True if the layer cannot be part of a block. This is the case if it is an output of the model, if it
+  // shares weights, if several of its outputs are read, or if it reads one of several outputs of a layer.
   bool is_fixed = false;
 };
 
-/// Layers [first, first + size) as the body of a block.
+/// The body of a block, which consists of the layers [first, first + size).
 struct BlockBody {
   size_t first = 0, size = 0;
 };
 
-/// A run of `copies` consecutive copies of a body of `size` layers. `block` is the index of the existing
-/// block with this body, if there is one.
+/// A run of `copies` consecutive copies of a body with `size` layers. If a block with this body already
+/// exists, `block` is its index.
 struct BlockRun {
   size_t size = 0, copies = 0;
   std::optional<size_t> block;
 };
 
-/// The layers of a flat model, and the runs among them that a block can replace.
+/// The layers of a flat model. Finds runs of equal groups of layers that can be replaced by blocks.
 class RepeatedLayers {
  public:
   /// Each layer of `model` must have an explicit name.
@@ -43,12 +45,12 @@ class RepeatedLayers {
   const std::vector<FlatLayer>& all() const { return layers_; }
   const FlatLayer& at(size_t number) const { return layers_[number]; }
 
-  /// Returns the number of the only layer before the body that the body reads. Returns nullopt if it reads
-  /// several, or if a layer after the body reads a layer of the body other than its last.
+  /// Returns the number of the layer that is the only input of the body. Returns nullopt if the body reads
+  /// several layers, or if a layer after the body reads a layer of the body other than its last one.
   std::optional<int> input_of(const BlockBody& body) const;
 
-  /// Returns the run starting at `first` that saves the most layers; a run without copies if no run is worth
-  /// a block. `known` holds the bodies of the existing blocks.
+  /// Returns the run that starts at layer `first` and saves the most layers. Returns a run with 0 copies if
+  /// no run saves enough layers for a block. `known`: the bodies of the existing blocks.
   BlockRun longest_run(size_t first, const std::vector<BlockBody>& known) const;
 
  private:

@@ -19,7 +19,8 @@ std::string KerasObject::kind_in(const RegistryBase& table) const {
 KerasObject read_keras_object(const Json& written) {
   if (written.is_string()) return {written.as_string()};
   KerasObject object{text_at(written, "class_name")};
-  // Keras 2.11 to 2.15 write "Custom>Adam", to distinguish it from the Adam of Keras 2.10.
+  // Keras 2.11 to 2.15 write the class name "Custom>Adam". The prefix distinguishes the class from the Adam
+  // of Keras 2.10.
   constexpr std::string_view kPackage = "Custom>";
   if (object.name.starts_with(kPackage)) object.name.erase(0, kPackage.size());
   const Json* config = value_at(written, "config");

@@ -20,8 +20,9 @@ int only_model(const KerasModel& model) {
   return found;
 }
 
-/// The part that a Lambda slices from its input. multi_gpu_model passes the arguments {i, parts},
-/// make_parallel {idx, parts}.
+/// The slice of a batch that a Lambda layer of a wrapper takes: slice `number` of `parts` equal slices.
+/// Models wrapped by multi_gpu_model store it as the arguments {i, parts}, models wrapped by make_parallel as
+/// {idx, parts}.
 struct Part {
   int64_t number = 0, parts = 0;
 };
@@ -45,7 +46,7 @@ bool joins_batches(const KerasModelLayer& layer) {
   return layer.class_name == "Concatenate" && is_zero("axis");
 }
 
-/// Checks whether a model is a wrapper, and finds its towers.
+/// Recognizes a model that is a wrapper for several GPUs, and finds its towers.
 class Wrapper {
  public:
   explicit Wrapper(const KerasModel& model) : model_(model), inner_(only_model(model)) {}
@@ -72,7 +73,8 @@ class Wrapper {
  private:
   const KerasModelLayer& layer(int number) const { return model_.layers[static_cast<size_t>(number)]; }
 
-  /// Returns whether a call's inputs are this tower's parts of the wrapper's inputs, in the same order.
+  /// Returns true if the inputs of a tower's call are this tower's slices of the wrapper's inputs, in the
+  /// same order.
   bool reads_its_part(const KerasCall& call, int tower, int towers) const {
     if (call.inputs.size() != model_.inputs.size()) return false;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -87,7 +89,8 @@ class Wrapper {
     return true;
   }
 
-  /// Returns whether a tensor concatenates this output of all towers in order.
+  /// Returns true if a tensor is the concatenation of all towers' outputs with this index, in the order of
+  /// the towers.
   bool joins_output(const KerasTensor& tensor, int output, int towers) const {
     const KerasModelLayer& join = layer(tensor.layer);
     if (!joins_batches(join) || static_cast<size_t>(tensor.call) >= join.calls.size()) return false;

@@ -1,4 +1,5 @@
-// Models that Keras's multi_gpu_model, or make_parallel before it, wrapped for several GPUs.
+// Removes the wrappers for several GPUs that Keras's multi_gpu_model (or its predecessor make_parallel) puts
+// around models.
 #pragma once
 
 #include <memory>
@@ -8,10 +9,11 @@
 
 namespace dtrain {
 
-/// Replaces the wrapper of a model by the model that it calls, repeatedly if wrappers are nested. Returns the
-/// number of towers of each wrapper, outermost first; empty if there is no wrapper.
-/// A wrapper calls one model N >= 2 times. Each call gets 1/N of every input, sliced by a Lambda layer; a
-/// Concatenate along the batch axis joins each output. The N calls are the towers.
+/// If a model is a wrapper for several GPUs, replaces it by the model that it calls. If wrappers are nested,
+/// removes all of them. Returns the number of towers of each wrapper, beginning with the outermost; the list
+/// is empty if there is no wrapper. A wrapper calls one model N >= 2 times. Each call gets 1/N of every
+/// input, sliced by a Lambda layer. For each output, a Concatenate along the batch axis joins the outputs of
+/// the N calls. These N calls are the towers.
 std::vector<int> remove_towers(std::shared_ptr<const KerasModel>& model);
 
 }  // namespace dtrain

@@ -23,8 +23,8 @@ bool has_value(const Json& value, double number) {
   return value.is_number() && value.as_double() == number;
 }
 
-/// Returns true if an option of a loss, except `axis`, has no effect. All of Keras's kinds of mean are the
-/// same in dtrain, which divides by the sum of the row weights.
+/// Returns true if an option of a loss, other than `axis`, has no effect in dtrain. Keras's different
+/// reductions to a mean are all the same in dtrain, which divides by the sum of the row weights.
 bool is_usual_of_loss(const std::string& key, const Json& value) {
   constexpr std::array<std::string_view, 5> kMeans{"sum_over_batch_size", "sum_over_batch", "auto", "mean",
                                                    "mean_with_sample_weight"};
@@ -33,10 +33,11 @@ bool is_usual_of_loss(const std::string& key, const Json& value) {
          std::find(kMeans.begin(), kMeans.end(), value.as_string()) != kMeans.end();
 }
 
-/// Returns true if an option of an optimizer has no effect.
+/// Returns true if an option of an optimizer has no effect in dtrain.
 bool is_usual_of_optimizer(const std::string& key, const Json& value) {
   if (value.is_null() || (value.is_bool() && !value.as_bool())) return true;
-  // Adafactor limits its steps in the same way with and without relative_step.
+  // dtrain's Adafactor has no option for `relative_step`, because it limits its steps in the same way with
+  // and without it.
   return key == "name" || key == "relative_step" || key == "is_legacy_optimizer" || key == "jit_compile" ||
          key == "ema_momentum" || key == "ema_overwrite_frequency" || (key == "decay" && has_value(value, 0));
 }
@@ -46,7 +47,7 @@ class TrainingReader {
   TrainingReader(const Json& config, const KerasWriter& writer, std::vector<KerasOutput> outputs)
       : config_(config), writer_(writer), outputs_(std::move(outputs)) {}
 
-  /// Returns the `train:` section. Throws UserError with everything that dtrain cannot express.
+  /// Returns the `train:` section. Throws UserError with a list of everything that dtrain cannot express.
   ConfigNode read() {
     const Json* optimizer = value_at(config_, "optimizer_config");  // the key in .h5 files
     if (!optimizer) optimizer = value_at(config_, "optimizer");
@@ -56,9 +57,10 @@ class TrainingReader {
     if (optimizer) add("optimizer", read_optimizer(read_keras_object(*optimizer)));
     if (!optimizer) add_problem("the file has no optimizer");
     if (!problems_.empty())
-      throw UserError(fmt::format(
-          "dtrain cannot express the file's training; import the model without --with-optimizer:\n  {}",
-          fmt::join(problems_, "\n  ")));
+      throw UserError(
+          fmt::format("dtrain cannot express the training settings in the file; import the model without "
+                      "--with-optimizer:\n  {}",
+                      fmt::join(problems_, "\n  ")));
     for (const char* key : {"metrics", "weighted_metrics"})
       if (const Json* written = value_at(config_, key))
         add(key, import_keras_metrics(*written, outputs_, writer_, left_out_));
@@ -74,13 +76,15 @@ class TrainingReader {
   void add(const char* key, ConfigNode value) {
     if (!value.is_null()) train_.push_back(ConfigNode::entry(key, std::move(value)));
   }
-  /// Adds each problem once: outputs with the same loss have the same problems.
+  /// Adds a problem, unless the same problem was added before. Outputs with the same loss have the same
+  /// problems.
   void add_problem(std::string problem) {
     if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end())
       problems_.push_back(std::move(problem));
   }
 
-  /// Returns one loss if all outputs have the same loss, else a mapping by output name.
+  /// Returns a single loss if all outputs have the same loss. Otherwise, returns a mapping from the names of
+  /// the outputs to their losses.
   ConfigNode read_losses(const Json& written) {
     std::vector<ConfigNode::Entry> losses;
     bool are_equal = true;
@@ -118,14 +122,15 @@ class TrainingReader {
       return {};
     }
     KindOptions options(registry<Loss>(), kind, registry<Loss>().make(kind).resolved);
-    const bool has_axis = options.has("axis");  // Dice and Tversky; the other losses use the last axis
+    // Dice and Tversky have this option; the other losses use the last axis
+    const bool has_axis = options.has("axis");
     for (const auto& [key, value] : object.options.entries()) {
       const bool is_axis = key == "axis";
       if (is_axis ? !has_axis && has_value(value, -1) : is_usual_of_loss(key, value)) continue;
       if (is_axis && has_axis && value.is_null())
         add_problem(
-            fmt::format("the loss {} has axis: null, a sum over the whole batch; dtrain computes it for "
-                        "each sample, as with axis: [1, 2, 3]",
+            fmt::format("the loss {} has axis: null, which means a sum over the whole batch; dtrain computes "
+                        "the loss for each sample, as with axis: [1, 2, 3]",
                         object.shown()));
       else if (options.has(key))
         options.add(key, value);
@@ -133,7 +138,8 @@ class TrainingReader {
         add_problem(fmt::format("the loss {} has {}: {}", object.shown(), key, value.dump()));
     }
     if (kind == "huber" && !object.options.entries().empty() && !object.options.find("delta"))
-      left_out_.emplace_back("the delta of Huber, which this version of Keras does not save: dtrain uses 1");
+      left_out_.emplace_back(
+          "the delta of Huber, because this version of Keras does not save it; dtrain uses 1");
     options.add("weight", weight);
     return options.node();
   }
@@ -144,14 +150,15 @@ class TrainingReader {
       add_problem(fmt::format("dtrain has no optimizer {}", object.name));
       return {};
     }
-    // An optimizer that was given by its name has no options. Since Keras 2.11, all other optimizers have
-    // `use_ema`.
+    // An optimizer that was passed to compile() by its name has no options. Since Keras 2.11, every other
+    // optimizer has the option `use_ema`.
     const bool is_name = object.options.entries().empty();
     is_since_2_11_ =
         writer_.major >= 3 || object.options.find("use_ema") || (is_name && writer_.is_since(2, 11));
     KindOptions options(registry<Optimizer>(), kind, registry<Optimizer>().make(kind).resolved);
     for (const auto& [key, value] : object.options.entries()) {
-      if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));  // adamw has another default
+      // null means 0 in Keras, but adamw's default is not 0
+      if (key == "weight_decay" && value.is_null()) options.add(key, Json(0));
       if (is_usual_of_optimizer(key, value) || key == "decay") continue;
       if (kind == "nadam" && key == "schedule_decay") continue;  // see check_nadam()
       if (key == "learning_rate" || key == "lr")
@@ -166,36 +173,39 @@ class TrainingReader {
       else
         add_problem(fmt::format("the optimizer {} has {}: {}{}", object.name, key, value.dump(),
                                 key == "clipnorm"
-                                    ? ", which clips the gradient of each weight by itself; dtrain "
-                                      "clips the whole gradient (global_clipnorm)"
+                                    ? ", which clips the gradient of each weight separately; dtrain can only "
+                                      "clip the whole gradient (global_clipnorm)"
                                     : ""));
     }
     if (!writer_.is_alone && value_at(object.options, "global_clipnorm") &&
         value_at(object.options, "clipvalue"))
-      add_problem(fmt::format(
-          "the optimizer {} has global_clipnorm and clipvalue; dtrain clips by the norm first", object.name));
+      add_problem(
+          fmt::format("the optimizer {} has both global_clipnorm and clipvalue; dtrain would apply them in a "
+                      "different order, with the norm first",
+                      object.name));
     if (kind == "nadam" && !is_since_2_11_) check_nadam(object);
-    // Keras 1 to 2.2 do not have this option and start with 0.
+    // Adagrad of Keras 1 to 2.2 does not have this option. Its accumulators start with 0.
     if (kind == "adagrad" && !value_at(object.options, "initial_accumulator_value"))
       options.add("initial_accumulator_value", Json(0));
     return options.node();
   }
 
-  /// Adds a problem unless Nadam's momentum is the same in Keras 3. In Keras 1 to 2.10, the momentum in step
-  /// t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2), and tf.keras saves schedule_decay as `decay`. Later
-  /// versions of Keras have no such option and use the value 1.
+  /// Adds a problem if Nadam's momentum differs from the momentum in Keras 3. In Keras 1 to 2.10, the
+  /// momentum in step t is beta_1 * (1 - 0.96^(t * schedule_decay) / 2). tf.keras saves schedule_decay as
+  /// `decay`. Later versions of Keras have no such option and use the value 1.
   void check_nadam(const KerasObject& object) {
     constexpr double kUsual = 0.004;
     const Json* decay = value_at(object.options, "schedule_decay");
     if (!decay) decay = value_at(object.options, "decay");
     if (decay && has_value(*decay, 1)) return;
-    add_problem(fmt::format(
-        "the optimizer {} has schedule_decay: {}, with which its momentum grows more slowly than in Keras 3",
-        object.name, decay ? decay->dump() : Json(kUsual).dump()));
+    add_problem(
+        fmt::format("the optimizer {} has schedule_decay: {}; with this value, its momentum grows more "
+                    "slowly than in Keras 3 and dtrain",
+                    object.name, decay ? decay->dump() : Json(kUsual).dump()));
   }
 
-  /// Adds an option. Keras 1 to 2.10 divide by root + epsilon, dtrain by the root of (square + epsilon).
-  /// Using epsilon squared gives nearly the same results.
+  /// Adds an option. Keras 1 to 2.10 add epsilon to the square root by which they divide. dtrain adds it
+  /// under the root, so epsilon is squared, which gives nearly the same results.
   void add_option(KindOptions& options, const std::string& key, const Json& value, const Json& all) {
     const Json* momentum = value_at(all, "momentum");
     const bool is_beside_root = key == "epsilon" && !is_since_2_11_ && value.is_number() &&
@@ -205,13 +215,13 @@ class TrainingReader {
     const double epsilon = value.as_double();
     options.add(key, Json(epsilon * epsilon));
     left_out_.push_back(
-        fmt::format("the position of {}'s epsilon: this version of Keras adds {:g} to the square root, "
-                    "dtrain adds {:g} under it",
+        fmt::format("the position of {}'s epsilon: this version of Keras adds {:g} to the square root, but "
+                    "dtrain adds {:g} under the square root",
                     options.kind(), epsilon, epsilon * epsilon));
   }
 
-  /// Returns the learning rate or its schedule. `decay`: an option of optimizers in Keras 1 to 2.10; null
-  /// (the pointer) if missing.
+  /// Returns the learning rate or its schedule. `decay`: the value of the option `decay`, which optimizers of
+  /// Keras 1 to 2.10 have; nullptr if the option is missing.
   ConfigNode read_rate(const Json& written, const Json* decay) {
     const bool decays = decay && !has_value(*decay, 0);
     if (written.is_number() && decays)
@@ -221,7 +231,9 @@ class TrainingReader {
                                ConfigNode::entry("decay_steps", ConfigNode::scalar("1")),
                                ConfigNode::entry("decay_rate", option_of_keras(*decay))}))});
     if (written.is_number()) return option_of_keras(written);
-    if (decays) add_problem(fmt::format("the optimizer has a schedule and decay: {}", decay->dump()));
+    if (decays)
+      add_problem(
+          fmt::format("the optimizer has both a learning rate schedule and decay: {}", decay->dump()));
     return read_schedule(read_keras_object(written), written);
   }
 
@@ -285,15 +297,14 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
   const std::vector<KerasWeight>& arrays = file.weights.optimizer;
   auto state = read_optimizer_state(arrays, optimizer, reader.is_since_2_11(), trained, file.kernels);
   if (!state)
-    result.left_out.push_back(
-        arrays.empty()
-            ? std::string("the optimizer's state, which the file does not have")
-            : fmt::format("the optimizer's state: the file has {} arrays, but {} needs another number for {} "
-                          "weights",
-                          arrays.size(), optimizer.name, trained.size()));
+    result.left_out.push_back(arrays.empty()
+                                  ? std::string("the optimizer's state, because the file does not contain it")
+                                  : fmt::format("the optimizer's state: the file has {} arrays, but {} needs "
+                                                "a different number of arrays for {} weights",
+                                                arrays.size(), optimizer.name, trained.size()));
   else if (!state->iteration)
     result.left_out.push_back(fmt::format(
-        "the number of steps, which this version of Keras does not save with {}", optimizer.name));
+        "the number of steps, because this version of Keras does not save it with {}", optimizer.name));
   if (state) result.state = std::move(*state);
   for (const KerasModelLayer* layer : imported.moved_channels) {
     const std::string path = imported.names.at(layer) + "/alpha";
@@ -307,8 +318,8 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
         has_means = by_weight.erase(path) > 0;
     }
     if (has_means)
-      result.left_out.push_back(
-          fmt::format("the optimizer's means of {}, whose axes have another order in the file", path));
+      result.left_out.push_back(fmt::format(
+          "the optimizer's means of {}, because their axes have a different order in the file", path));
   }
   return result;
 }

@@ -23,10 +23,10 @@ std::string last_part(std::string_view name) {
   return std::string(slash == std::string_view::npos ? name : name.substr(slash + 1));
 }
 
-/// The arrays of each layer in the file.
+/// The arrays of each layer of the file.
 using Found = std::map<const KerasModelLayer*, std::vector<const KerasWeight*>>;
 
-/// Finds the graph's node for each layer of the file.
+/// Finds the node of the graph that corresponds to a layer of the file.
 class Parameters {
  public:
   Parameters(const ImportedModel& imported, const Graph& graph) {
@@ -37,7 +37,7 @@ class Parameters {
       if (const auto node = nodes.find(name); node != nodes.end()) nodes_.emplace(layer, node->second);
   }
 
-  /// Returns null for layers that are not in the graph.
+  /// Returns null if the layer is not in the graph.
   const GraphNode* node(const KerasModelLayer& layer) const {
     const auto found = nodes_.find(&layer);
     return found == nodes_.end() ? nullptr : found->second;
@@ -47,7 +47,7 @@ class Parameters {
   std::map<const KerasModelLayer*, const GraphNode*> nodes_;
 };
 
-/// Calls `work` for the layers of a model and of nested models, in Keras's order.
+/// Calls `work` for each layer of a model, including the layers of nested models, in Keras's order.
 void for_each_layer(const KerasModel& model, const std::function<void(const KerasModelLayer&)>& work) {
   for (const KerasModelLayer& layer : model.layers) {
     if (layer.model) {
@@ -58,8 +58,8 @@ void for_each_layer(const KerasModel& model, const std::function<void(const Kera
   }
 }
 
-/// Assigns the weights of one group to the layers of a model: first the trained weights, layer by layer, then
-/// the other weights.
+/// Assigns the weights of one group to the layers of a model. The group contains first the trained weights of
+/// all layers, layer by layer, and then the other weights of all layers.
 void deal(const KerasModelLayer& outer, const KerasWeightGroup& group, const Parameters& parameters,
           Found& found) {
   if (!outer.model) {
@@ -94,8 +94,8 @@ Found find_in_layers(const KerasModel& model, const Parameters& parameters, cons
   std::map<std::string, const KerasWeightGroup*> groups;
   for (const KerasWeightGroup& group : weights.groups) groups.emplace(group.name, &group);
   Found found;
-  // Keras 1 does not write the names of models within a Sequential. Such models have the same order as the
-  // groups without a layer.
+  // For models within a Sequential, Keras 1 writes groups whose names are not in the configuration. These
+  // groups have the same order as the models.
   std::set<std::string_view> names;
   for (const KerasModelLayer& layer : model.layers) names.insert(layer.name);
   std::vector<const KerasWeightGroup*> unnamed;
@@ -112,8 +112,9 @@ Found find_in_layers(const KerasModel& model, const Parameters& parameters, cons
   return found;
 }
 
-/// The paths of the layers' groups in the layout `vars`: classes, numbered within each model. In functional
-/// models, tf.keras 2 listed layers with weights twice, which changes the numbers.
+/// Determines the paths of the layers' groups in the layout `vars`. The name of a group is the layer's class
+/// with a number, counted within each model. In functional models, tf.keras 2 counted layers with weights
+/// twice, which changes the numbers.
 class VarsPaths {
  public:
   VarsPaths(std::string container, bool counts_twice)
@@ -179,8 +180,8 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
   return best;
 }
 
-/// Orders a layer's weights by name if they have the names of its parameters; otherwise keeps the file's
-/// order.
+/// Sorts a layer's weights into the order of its parameters, by their names. If the names do not match, keeps
+/// the order of the file.
 std::vector<const KerasWeight*> in_order(const GraphNode& node, std::vector<const KerasWeight*> weights) {
   std::vector<const KerasWeight*> ordered;
   for (const ParameterSpec& parameter : node.parameters)
@@ -212,8 +213,9 @@ std::map<std::string, KerasWeight> match_weights(const KerasModel& file_model, c
     }
     for (size_t i = 0; i < arrays.size(); ++i) {
       const ParameterSpec& parameter = node->parameters[i];
-      // A kernel of the wrong size is reported below with its own shape. Empty arrays are excluded because
-      // their other extents may be anything.
+      // A kernel with a wrong number of elements is not converted, so that the message below reports its
+      // shape in the file. Empty arrays are not converted either, because their other dimensions may have any
+      // size.
       const Shape& shape = arrays[i]->shape;
       const bool is_kernel = parameter.name == "kernel" && std::count(shape.begin(), shape.end(), 0) == 0 &&
                              shape.elements() == parameter.shape.elements();
