@@ -1,4 +1,4 @@
-// Checkpoints: an HDF5 file with a model, its optimizer and all counters of a run.
+// Checkpoints: HDF5 files that contain a model, its optimizer state and all counters of a run.
 #pragma once
 
 #include <cstddef>
@@ -29,14 +29,16 @@ struct ArrayRef {
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * bytes_of(dtype); }
 };
 
-/// A layer's weights, trainable or not, with names such as "kernel" and in Keras's array layouts.
+/// A layer's weights, both trainable and non-trainable. Names (such as "kernel") and array layouts are
+/// Keras's.
 struct LayerWeights {
   std::string layer;
   std::vector<ArrayRef> weights;
   std::string keras_name = "";  ///< name of the layer in Keras; "" if it equals `layer`
 };
 
-/// A slot (state variable) of the optimizer: one array per trained weight, named "<layer>/<weight>".
+/// A slot (state variable) of the optimizer. It has one array per trained weight, which is named
+/// "<layer>/<weight>".
 struct OptimizerSlot {
   std::string name;
   std::vector<ArrayRef> arrays;
@@ -46,30 +48,30 @@ struct OptimizerSlot {
 struct CheckpointContent {
   std::vector<LayerWeights> layers;  ///< in Keras's order, including layers without weights
   Json model_config;                 ///< Keras's {class_name, config}
-  Json training_config;              ///< Keras's loss, metrics and optimizer; null if there are none
+  Json training_config;              ///< Keras's loss, metrics and optimizer; null if not available
   std::vector<OptimizerSlot> slots;
-  Json state;               ///< seed, step, position in the epoch, partial sums; doubles are stored exactly
+  Json state;  ///< seed, step, position in the epoch and partial sums; float64 values are stored exactly
   std::string history;      ///< content of metrics.jsonl
-  std::string tables;       ///< content of tables.jsonl; "" if there is none
+  std::string tables;       ///< content of tables.jsonl; "" if the run has no such file
   std::string config_yaml;  ///< the resolved configuration
 };
 
-/// Writes a checkpoint atomically: an existing file at `location` is replaced only once the new one is
-/// complete and on disk. The same content produces the same bytes. Removes temporary files that crashed
-/// writers left in the directory. Throws Error with the path and the reason if the file cannot be written;
-/// NoSpace (base/files/new_file.h) for lack of disk space.
+/// Writes a checkpoint atomically: an existing file at `location` is replaced only when the new file is
+/// complete and on disk. The same content always produces the same bytes. Also removes temporary files that
+/// crashed writers left in the directory. Throws NoSpace (base/files/new_file.h) if the disk is full, and
+/// Error with the path and the reason if the file cannot be written for another reason.
 void save_checkpoint(const Location& location, const CheckpointContent& content);
 
-/// A loaded checkpoint. Owns the bytes that the arrays of `content()` point to, so the arrays can be copied
-/// to a device or saved again while this object lives. The arrays are aligned to 8 bytes. Immutable: any
-/// thread may read it.
+/// A loaded checkpoint. The object owns the memory of the arrays in `content()`, so the arrays can be copied
+/// to a device or saved again while the object exists. The arrays are aligned to 8 bytes. The object is
+/// immutable, so several threads may read it.
 class Checkpoint {
  public:
-  /// Reads and verifies the whole file. Throws UserError with the path and the expected and found content if
-  /// the file is missing, damaged or not a dtrain checkpoint.
+  /// Reads and verifies the whole file. Throws UserError if the file is missing, damaged or not a dtrain
+  /// checkpoint. The error contains the path, the expected content and the content found.
   static Checkpoint load(const std::string& path);
-  /// Like load(), for the bytes of a file, which must be aligned like memory from operator new. `path`: the
-  /// file's name in messages.
+  /// Like load(), but takes the bytes of a file that is already in memory. The bytes must be aligned like
+  /// memory from operator new. `path`: the name of the file for messages.
   static Checkpoint from_bytes(const std::string& path, std::shared_ptr<const std::byte[]> bytes,
                                size_t size);
 
@@ -82,9 +84,9 @@ class Checkpoint {
   std::span<const std::byte> file() const { return {file_.get(), file_bytes_}; }
   const CheckpointContent& content() const { return content_; }
 
-  /// Returns the weight "<layer>/<weight>", or null.
+  /// Returns the weight with the name "<layer>/<weight>", or null if there is none.
   const ArrayRef* weight(std::string_view name) const;
-  /// Returns the slot's array for the weight "<layer>/<weight>", or null.
+  /// Returns the slot's array for the weight "<layer>/<weight>", or null if there is none.
   const ArrayRef* slot(std::string_view slot, std::string_view weight) const;
 
  private:
@@ -98,24 +100,26 @@ class Checkpoint {
   std::unordered_map<std::string, const ArrayRef*> slots_;  ///< keys: "<slot>/<layer>/<weight>"
 };
 
-/// Returns whether a file starts like a dtrain checkpoint; the rest of the file may be damaged.
+/// Returns true if the file begins like a dtrain checkpoint. The rest of the file is not checked and may be
+/// damaged.
 bool begins_as_checkpoint(const Location& file);
 
-/// Returns the file name of a step's checkpoint: "ckpt-00000782.h5" for step 782.
+/// Returns the file name of the checkpoint of a step: "ckpt-00000782.h5" for step 782.
 std::string checkpoint_name(int64_t step);
 
 /// Returns the step from a file name made by checkpoint_name(); nullopt for other names.
 std::optional<int64_t> checkpoint_step(const std::string& name);
 
-/// Returns the paths of the checkpoints in a directory, ordered by step; none if the directory does not
-/// exist.
+/// Returns the paths of the checkpoints in a directory, ordered by step. Returns an empty list if the
+/// directory does not exist.
 std::vector<std::string> list_checkpoints(const std::string& directory);
 
-/// Returns the steps of the checkpoints in a directory, ascending; none if the directory does not exist.
+/// Returns the steps of the checkpoints in a directory in ascending order. Returns an empty list if the
+/// directory does not exist.
 std::vector<int64_t> checkpoint_steps(const Location& directory);
 
-/// Returns the version of the HDF5 library at build time, such as "1.10.8", plus the version at run time if
-/// it differs.
+/// Returns the version of the HDF5 library at build time, such as "1.10.8". If the version at run time is
+/// different, the text contains it, too.
 std::string hdf5_version();
 
 }  // namespace dtrain

@@ -1,14 +1,14 @@
-// A lock between processes that read a directory's newest checkpoint and processes that remove checkpoints.
+// A lock that prevents a process from removing checkpoints while another process reads the newest checkpoint.
 #pragma once
 
 #include <string>
 
 namespace dtrain {
 
-/// A lock on a directory for the lifetime of the object, acquired without waiting. Readers hold a shared lock
-/// from before they list the checkpoints until they have read one; a process that removes checkpoints holds
-/// it exclusively. If the file system does not support locks, or the directory does not exist, nothing is
-/// locked and refused() is false.
+/// Tries to lock a directory for the lifetime of the object, without waiting. A process that reads a
+/// checkpoint holds a shared lock from the moment before it lists the checkpoints until it has read one of
+/// them. A process that removes checkpoints holds an exclusive lock. If the file system does not support
+/// locks, or if the directory does not exist, nothing is locked and refused() is false.
 class DirectoryLock {
  public:
   enum class Kind { shared, alone };
@@ -17,7 +17,7 @@ class DirectoryLock {
   DirectoryLock& operator=(const DirectoryLock&) = delete;
   ~DirectoryLock();
 
-  /// Returns whether another process held a conflicting lock, so that this lock was not acquired.
+  /// Returns true if the lock was not acquired because another process holds a conflicting lock.
   bool refused() const { return rejected_; }
 
  private:

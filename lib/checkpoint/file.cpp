@@ -46,7 +46,8 @@ Bytes allocate_block(size_t size) {
   const size_t whole = (size + kLargePage - 1) / kLargePage * kLargePage;
   void* const block = std::aligned_alloc(kLargePage, whole);
   if (!block) throw std::bad_alloc();
-  ::madvise(block, whole, MADV_HUGEPAGE);  // a hint: without large pages, small ones are used
+  // only a hint: if large pages are not available, small pages are used
+  ::madvise(block, whole, MADV_HUGEPAGE);
   return {std::shared_ptr<std::byte[]>(static_cast<std::byte*>(block), std::free), size};
 }
 
@@ -55,14 +56,14 @@ void write_file(const Location& location, Parts parts) {
   try {
     file.emplace(location);
   } catch (const UserError& error) {
-    throw Error(error.what());  // a failure during a run is not an error in the user's configuration
+    throw Error(error.what());  // an error during a run is not an error in the user's configuration
   }
   for (const auto part : parts) file->append(part.data(), part.size());
   file->finish();
 }
 
 Bytes read_file(const std::string& path) {
-  // O_NONBLOCK, because opening a pipe must not block.
+  // O_NONBLOCK is needed because opening a pipe would otherwise wait for a writer.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0)
@@ -76,7 +77,8 @@ Bytes read_file(const std::string& path) {
     const ssize_t got = ::read(file.get(), bytes.data.get() + bytes.size, size - bytes.size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw UserError(fmt::format("{}: could not be read: {}", path, reason()));
-    if (got == 0) break;  // the file shrank meanwhile; the length check of the caller reports it
+    // the file was shortened in the meantime; the caller notices this when it checks the length
+    if (got == 0) break;
     bytes.size += static_cast<size_t>(got);
   }
   return bytes;

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// A block of memory, shared by its copies.
+/// A block of memory. Copies of this object share the same memory.
 struct Bytes {
   std::shared_ptr<std::byte[]> data;
   size_t size = 0;
@@ -19,13 +19,13 @@ struct Bytes {
   std::span<const std::byte> span() const { return {data.get(), size}; }
 };
 
-/// Allocates an uninitialized block. For a large block, requests large pages, which the system provides much
-/// faster.
+/// Allocates an uninitialized block. For a large block, requests large pages, because the system allocates
+/// them much faster.
 Bytes allocate_block(size_t size);
 
-/// Writes the parts in order to a temporary file in the same directory, and renames it to `location` once it
-/// is on disk. If that fails, throws Error (NoSpace for lack of disk space), removes the temporary file and
-/// leaves an existing file at `location` unchanged.
+/// Writes the parts in order to a temporary file in the same directory, and renames the file to `location`
+/// when it is on disk. If writing fails, removes the temporary file and leaves an existing file at `location`
+/// unchanged. In this case, throws NoSpace if the disk is full, and otherwise Error.
 void write_file(const Location& location, Parts parts);
 
 /// Returns the bytes of a regular file. Throws UserError if it does not exist or cannot be read.

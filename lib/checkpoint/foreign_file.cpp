@@ -19,18 +19,18 @@ using namespace std::string_view_literals;
 constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n"sv;
 constexpr std::string_view kZip = "PK\x03\x04"sv;
 constexpr std::string_view kPickle = "\x80"sv;
-/// Files of PyTorch before 1.6 start with this pickled number.
+/// Before version 1.6, PyTorch wrote files that begin with this pickled number.
 constexpr std::string_view kOldTorch = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 
 constexpr const char* kFromTorch =
-    "; build the same model in Keras, copy the weights into its layers by set_weights (transpose "
-    "Linear.weight), and save it by model.save('model.h5')";
+    "; to use its weights, build the same model in Keras, copy the weights into its layers with set_weights "
+    "(transpose Linear.weight), and save the model with model.save('model.h5')";
 
 constexpr const char* kToBeImported =
-    "; `dtrain import FILE` converts it, and a new run may start with its weights by `model: {weights: "
-    "{from: FILE}}`";
+    "; use `dtrain import FILE` to convert it, or start a new run with its weights: `model: {weights: {from: "
+    "FILE}}`";
 
-/// Returns the last `count` bytes of a file. A zip archive lists its members there.
+/// Returns the last `count` bytes of a file. In a zip archive, they contain the list of its members.
 std::string last_bytes(const std::string& path, int64_t count) {
   std::ifstream file(path, std::ios::binary);
   file.seekg(0, std::ios::end);
@@ -44,9 +44,9 @@ std::string last_bytes(const std::string& path, int64_t count) {
   return bytes;
 }
 
-/// Returns the first 4 KiB of a zip archive, which contain the first member's name, and its last 64 KiB,
-/// which contain the list of members. If the list is longer, the first member's name still identifies the
-/// archive.
+/// Returns the first 4 KiB and the last 64 KiB of a zip archive. The first part contains the name of the
+/// first member, and the last part contains the list of members. If the list is longer than 64 KiB, the
+/// archive can still be identified by the name of the first member.
 std::string names_in_archive(const std::string& path) {
   constexpr size_t kEnd = 1 << 16;
   return first_bytes(path, 4096) + last_bytes(path, kEnd);
@@ -88,13 +88,14 @@ std::string describe_file(const std::string& path) {
   if (start == kOldTorch) return std::string("a PyTorch file, which dtrain cannot read") + kFromTorch;
   if (start.starts_with(kPickle)) return "a Python pickle";
   if (begins_as_safetensors(path))
-    return "a safetensors file; a new run may start with its weights by `model: {weights: {from: FILE}}`";
+    return "a safetensors file; to start a new run with its weights, use `model: {weights: {from: FILE}}`";
   if (!begins_as_hdf5(path)) return "something else";
   switch (keras_layout_of(path)) {
     case KerasLayout::layers:
-      return std::string("a Keras .h5 file, or a checkpoint that another program rewrote") + kToBeImported;
+      return std::string("a Keras .h5 file, or a checkpoint that another program has rewritten") +
+             kToBeImported;
     case KerasLayout::vars:
-      return "weights that Keras 3 saved as .weights.h5; a new run may start with them by `model: {weights: "
+      return "weights that Keras 3 saved as .weights.h5; to start a new run with them, use `model: {weights: "
              "{from: FILE}}`";
     case KerasLayout::none:
       break;

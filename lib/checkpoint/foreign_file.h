@@ -5,19 +5,19 @@
 
 namespace dtrain {
 
-/// Describes a file that is not a dtrain checkpoint by its content, with a workaround if there is one: "a
-/// model that Keras saved as .keras; `dtrain import FILE` converts ...". Returns "something else" for
-/// unrecognized files. Opens HDF5 files, so the caller must not hold an Hdf5Session.
+/// Describes the content of a file that is not a dtrain checkpoint and, if possible, how to use it: "a model
+/// that Keras saved as .keras; use `dtrain import FILE` to convert it ...". Returns "something else" if the
+/// content is not recognized. The function opens HDF5 files, so the caller must not hold an Hdf5Session.
 std::string describe_file(const std::string& path);
 
-/// Returns whether a regular file starts like HDF5; false for dtrain checkpoints, which start with their own
-/// header.
+/// Returns true if a regular file begins with the signature of HDF5. Returns false for dtrain checkpoints,
+/// because they begin with dtrain's header.
 bool begins_as_hdf5(const std::string& path);
 
-/// Returns whether a file is an archive written by Keras (.keras).
+/// Returns true if a file is an archive that Keras wrote (.keras).
 bool is_keras_archive(const std::string& path);
 
-/// Returns whether a file is recognized as a model of another program.
+/// Returns true if a file looks like a model file of another program.
 bool is_foreign_model(const std::string& path);
 
 }  // namespace dtrain

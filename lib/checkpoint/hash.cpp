@@ -9,19 +9,19 @@ namespace dtrain {
 
 namespace {
 constexpr size_t kLanes = 8, kBlock = kLanes * sizeof(uint64_t);
-constexpr uint64_t kOdd = 0x9e3779b97f4a7c15ull;  // 2^64 over the golden ratio
+constexpr uint64_t kOdd = 0x9e3779b97f4a7c15ull;  // 2^64 divided by the golden ratio
 
 using Lanes = std::array<uint64_t, kLanes>;
 
 uint64_t step(uint64_t lane, uint64_t word) {
   uint64_t x = lane ^ word;
-  x ^= x >> 32;  // without this shift, the next word could cancel a change of the top bit
+  x ^= x >> 32;  // without this shift, a change of the top bit could be cancelled by the next word
   return std::rotl(x * kOdd, 29);
 }
 
-/// Hashes bytes into the lanes. `blocks`: a multiple of kBlock bytes.
+/// Hashes bytes into the lanes. The length of `blocks` must be a multiple of kBlock.
 void add_blocks(Lanes& shared, std::span<const std::byte> blocks) {
-  Lanes lanes = shared;  // a local copy, which stays in registers
+  Lanes lanes = shared;  // a local copy that the compiler can keep in registers
   for (size_t at = 0; at < blocks.size(); at += kBlock) {
     std::array<uint64_t, kLanes> words;
     std::memcpy(words.data(), blocks.data() + at, sizeof words);
@@ -32,10 +32,12 @@ void add_blocks(Lanes& shared, std::span<const std::byte> blocks) {
 }  // namespace
 
 uint64_t checksum(Parts parts) {
-  static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
+  static_assert(std::endian::native == std::endian::little,
+                "words are read in the byte order of the memory, which must be little-endian");
   Lanes lanes;
   for (size_t i = 0; i < kLanes; ++i) lanes[i] = kOdd * (i + 1);
-  std::array<std::byte, kBlock> block{};  // a block with bytes of several parts, or with the last bytes
+  // collects a block that spans several parts, or the incomplete last block
+  std::array<std::byte, kBlock> block{};
   size_t filled = 0;
   uint64_t length = 0;
   for (std::span<const std::byte> part : parts) {
@@ -54,7 +56,8 @@ uint64_t checksum(Parts parts) {
       if (filled == 0) add_blocks(lanes, block);
     }
   }
-  if (filled > 0) {  // padded with zeros; the length below tells padding from data
+  // pads the last block with zeros; the hash also contains the length, so padding and data are distinguished
+  if (filled > 0) {
     std::fill(block.begin() + static_cast<ptrdiff_t>(filled), block.end(), std::byte{0});
     add_blocks(lanes, block);
   }

@@ -24,23 +24,25 @@ hid_t file_type(DType type) {
     case DType::float64:
       break;
   }
-  throw Error(fmt::format("a checkpoint cannot hold an array of {}", name_of(type)));
+  throw Error(fmt::format("checkpoints do not support arrays of {}", name_of(type)));
 }
 
 }  // namespace
 
 Hdf5Image::Hdf5Image(SparseFile& target) : target_(target) {
-  // Timestamps would make the bytes depend on more than the content.
+  // Without timestamps, the bytes depend only on the content.
   checked(H5Pset_obj_track_times(file_list_, false), "disable timestamps");
   checked(H5Pset_obj_track_times(group_list_, false), "disable timestamps");
   checked(H5Pset_obj_track_times(dataset_list_, false), "disable timestamps");
   checked(H5Pset_layout(dataset_list_, H5D_CONTIGUOUS), "set a layout");
-  checked(H5Pset_fill_time(dataset_list_, H5D_FILL_TIME_NEVER), "set a fill time");
-  // Assigns each dataset its file offset at creation; the array itself never goes through libhdf5.
+  checked(H5Pset_fill_time(dataset_list_, H5D_FILL_TIME_NEVER), "set when to fill arrays");
+  // With early allocation, each dataset gets its offset in the file when it is created. The array itself is
+  // never passed to libhdf5.
   checked(H5Pset_alloc_time(dataset_list_, H5D_ALLOC_TIME_EARLY), "set when to allocate");
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "create a property list");
   target.install(access);
-  // Attributes may exceed 64 KiB since format 1.8, and every later library version can read it.
+  // Since format 1.8, attributes may be larger than 64 KiB. All later versions of the library can read this
+  // format.
   checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18), "choose a format");
   checked(H5Pset_alignment(access, 1, kAlignment), "align arrays");
   file_ = Hdf5Handle(H5Fcreate("image", H5F_ACC_TRUNC, file_list_, access), "create a file in memory");
@@ -50,7 +52,8 @@ void Hdf5Image::close() {
   checked(H5Fclose(file_.release()), "close the file");
 }
 
-/// Creates parent groups one by one, since libhdf5's automatic creation of parents would store timestamps.
+/// Creates the parent groups one by one, because groups that libhdf5 creates automatically would have
+/// timestamps.
 Hdf5Handle Hdf5Image::make_group(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
@@ -100,12 +103,12 @@ void Hdf5Image::write_names(hid_t object, const std::string& name, const std::ve
   size_t width = 1;
   for (const std::string& item : names) width = std::max(width, item.size());
   if (width > kAttributeBytes)
-    throw Error(fmt::format("a name in {} is longer than {} bytes", name, kAttributeBytes));
+    throw Error(fmt::format("a name in {} is longer than the limit of {} bytes", name, kAttributeBytes));
   const size_t fitting = kAttributeBytes / width;
   const size_t parts = std::max<size_t>(1, (names.size() + fitting - 1) / fitting);
   auto first = names.begin();
   for (size_t part = 0; part < parts; ++part) {
-    // Like numpy.array_split: the first parts are longer by one if the division leaves a remainder.
+    // As in numpy.array_split, the first parts have one more name if the names cannot be divided evenly.
     const size_t count = names.size() / parts + (part < names.size() % parts ? 1 : 0);
     std::string block(count * width, '\0');
     for (size_t i = 0; i < count; ++i, ++first) first->copy(block.data() + i * width, width);

@@ -14,21 +14,22 @@
 
 namespace dtrain {
 
-/// Builds one HDF5 file in memory, so libhdf5 never sees a disk error. The same calls produce the same bytes.
-/// Holds the process's Hdf5Session. Every function throws Error if libhdf5 fails.
+/// Builds one HDF5 file in memory. libhdf5 therefore never has to handle a disk error. The same calls always
+/// produce the same bytes. The object holds the process's Hdf5Session. Every function throws Error if libhdf5
+/// fails.
 class Hdf5Image {
  public:
-  /// `target` receives the file and refers to the written arrays.
+  /// `target`: receives the file. It refers to the arrays instead of copying them.
   explicit Hdf5Image(SparseFile& target);
 
   hid_t file() const { return file_; }
-  /// Opens a group; creates it and its parents if missing.
+  /// Opens a group. Creates the group and its parents if they do not exist.
   Hdf5Handle make_group(const std::string& path);
-  /// Writes an array, which must outlive the target. Its group must exist.
+  /// Writes an array. Its memory must outlive the target, and its group must exist.
   void write_array(const std::string& path, const ArrayRef& array);
-  /// Writes text as an array of bytes; the text must outlive the target.
+  /// Writes text as an array of bytes. The text must outlive the target.
   void write_bytes(const std::string& path, const std::string& text);
-  /// Writes one number, which must outlive the target.
+  /// Writes one number. The variable must outlive the target.
   void write_number(const std::string& path, const int64_t& number);
   /// Writes an attribute with one string.
   void write_text(hid_t object, const std::string& name, const std::string& text);

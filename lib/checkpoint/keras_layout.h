@@ -5,13 +5,13 @@
 
 namespace dtrain {
 
-/// Ways in which a file stores weights. `layers`: a group for each layer, which the attribute layer_names
-/// lists, as in whole models and weights of Keras 2. `vars`: arrays named .../vars/0, .../vars/1 and so on,
-/// as in .weights.h5 files of Keras 3. `none`: the file is not from Keras.
+/// The two layouts in which Keras stores weights in HDF5 files. `layers`: whole models and weights of Keras
+/// 2. Each layer has a group, and the attribute layer_names lists the groups. `vars`: .weights.h5 files of
+/// Keras 3. The arrays are named .../vars/0, .../vars/1 and so on. `none`: the file is not from Keras.
 enum class KerasLayout { none, layers, vars };
 
-/// Returns the layout of a file; `none` also if libhdf5 cannot open it. The caller must not hold an
-/// Hdf5Session.
+/// Returns the layout of a file. Returns `none` also if libhdf5 cannot open the file. The caller must not
+/// hold an Hdf5Session.
 KerasLayout keras_layout_of(const std::string& path);
 
 }  // namespace dtrain

@@ -21,7 +21,7 @@ std::string header_of(uint64_t format, size_t bytes, uint64_t hash) {
   return text;
 }
 
-/// Returns the value of a header line such as "bytes 123"; 0 if there is no such line.
+/// Returns the value of a header line such as "bytes 123"; 0 if the line is missing.
 uint64_t field(std::string_view header, std::string_view name, int base) {
   const size_t at = header.find(fmt::format("\n{} ", name));
   uint64_t value = 0;
@@ -50,12 +50,12 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
   if (!header.starts_with(kMagic)) refuse("a checkpoint of dtrain", describe_file(path));
   if (header.size() < kHeaderBytes)
     refuse(fmt::format("a header of {} bytes", kHeaderBytes),
-           fmt::format("{} bytes; the file is cut short", header.size()));
+           fmt::format("{} bytes; the file is truncated", header.size()));
   const uint64_t format = field(header, "format", 10);
   if (format < 1 || format > kFormat)
     refuse(fmt::format("format 1 to {}", kFormat),
            fmt::format("format {}{}", format,
-                       format > kFormat ? "; a later version of dtrain wrote the file" : ""));
+                       format > kFormat ? "; the file was written by a later version of dtrain" : ""));
   const auto image = file.subspan(kHeaderBytes);
   if (const uint64_t bytes = field(header, "bytes", 10); bytes != image.size())
     refuse(fmt::format("{} bytes after the header", bytes),
@@ -65,7 +65,7 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
   if (const uint64_t expected = field(header, "checksum", 16); expected != hash)
     refuse(fmt::format("checksum {:016x}", expected), fmt::format("{:016x}; the file is damaged", hash));
   if (header != header_of(format, image.size(), hash))
-    refuse("a header that matches its content", "a damaged header");
+    refuse("a header that matches the content of the file", "a damaged header");
   return static_cast<int>(format);
 }
 

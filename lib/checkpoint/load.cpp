@@ -12,8 +12,9 @@
 namespace dtrain {
 
 namespace {
-/// Reads an untrusted HDF5 file with dtrain's own reader for the objects that dtrain writes: a malicious file
-/// can crash libhdf5, and a checksum does not prove who wrote the file.
+/// Reads an untrusted HDF5 file with a reader that supports only the objects that dtrain writes. libhdf5 is
+/// not used, because a malicious file can crash it. The checksum does not help, because it does not prove who
+/// wrote the file.
 class ImageReader {
  public:
   ImageReader(std::span<const std::byte> image, int format)
@@ -39,26 +40,26 @@ class ImageReader {
     const std::vector<std::string> own =
         format_ == 1 ? keras : read_names(open_group(kOwn), kOwn, kLayerNames);
     if (own.size() != keras.size())
-      refuse(kOwn, fmt::format("the names of {} layers", keras.size()), fmt::format("{}", own.size()));
+      refuse(kOwn, fmt::format("names for {} layers", keras.size()), fmt::format("{}", own.size()));
     for (size_t i = 0; i < own.size(); ++i)
       content.layers.push_back(
           {own[i], read_arrays(fmt::format("{}/{}", kWeights, keras[i]), keras[i] + "/"), keras[i]});
   }
 
-  /// Returns an attribute of the root group; null if it does not exist.
+  /// Returns the JSON text in an attribute of the root group; null if the attribute does not exist.
   Json read_json(const std::string& name) {
     const auto text = open_group("/").strings(name);
     if (!text) return {};
     return Json::parse(text->empty() ? std::string() : text->front());
   }
 
-  /// Returns the address of the object at this path, or nullopt.
+  /// Returns the address of the object at this path, or nullopt if there is no such object.
   std::optional<uint64_t> find(std::string_view path) {
     uint64_t address = root_;
     for (size_t begin = 0, end; begin < path.size(); begin = end + 1) {
       end = std::min(path.find('/', begin), path.size());
       const std::string_view name = path.substr(begin, end - begin);
-      if (name.empty()) continue;  // the empty name before the first slash
+      if (name.empty()) continue;  // the path begins with a slash, so the first name is empty
       const auto found = group_at(address, path.substr(0, begin)).find(name);
       if (!found) return std::nullopt;
       address = *found;
@@ -68,7 +69,7 @@ class ImageReader {
 
   uint64_t address_of(std::string_view path) {
     if (const auto found = find(path)) return *found;
-    throw UserError(fmt::format("could not open {}: there is no such object", path));
+    throw UserError(fmt::format("could not open {}: the file contains no such object", path));
   }
 
   const Group& open_group(std::string_view path) { return group_at(address_of(path), path); }
@@ -98,13 +99,14 @@ class ImageReader {
     return std::string(static_cast<const char*>(array.data), array.bytes());
   }
 
-  /// Returns a reference to the array inside the image.
+  /// Returns a reference to the array, whose data remain in the image.
   ArrayRef read_array(const std::string& path) {
     const ContiguousArray dataset = read_dataset(image_, address_of(path), path, kAlignment);
     return {path, dataset.shape, dataset.dtype, dataset.data.data()};
   }
 
-  /// Reads a list of names from one attribute, or from an attribute split into several.
+  /// Reads a list of names. The list is stored in one attribute or, if it is large, split into several
+  /// attributes.
   std::vector<std::string> read_names(const Group& group, const std::string& path, const std::string& name) {
     if (auto whole = group.strings(name)) return *whole;
     std::vector<std::string> names;
@@ -119,7 +121,7 @@ class ImageReader {
   Image image_;
   int format_;
   uint64_t root_;
-  std::unordered_map<uint64_t, Group> groups_;  ///< opened groups, by address
+  std::unordered_map<uint64_t, Group> groups_;  ///< groups that were already opened, by address
 };
 
 CheckpointContent read_image(const std::string& path, std::span<const std::byte> image, int format) {

@@ -39,12 +39,13 @@ void NamesAttribute::append(const std::string& name, std::vector<std::string>& n
   const size_t bytes = is_variable ? heap_.reference_bytes() : H5Tget_size(type);
   if (static_cast<uint64_t>(count) > static_cast<uint64_t>(heap_.file_bytes()) / bytes)
     throw UserError(fmt::format(
-        "{}: expected names that fit into the file in the attribute {}, found {} names", path_, name, count));
+        "{}: the attribute {} claims to contain {} names, which is more than the file can contain", path_,
+        name, count));
   if (is_variable) return append_variable(attribute, name, static_cast<size_t>(count), names);
   std::string text(bytes * static_cast<size_t>(count), '\0');
   checked(H5Aread(attribute, type, text.data()), doing);
   for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-    names.push_back(text.substr(i * bytes, bytes).c_str());  // the zero padding is removed
+    names.push_back(text.substr(i * bytes, bytes).c_str());  // c_str() ends the text at the zero padding
 }
 
 void NamesAttribute::append_variable(hid_t attribute, const std::string& name, size_t count,
@@ -53,13 +54,15 @@ void NamesAttribute::append_variable(hid_t attribute, const std::string& name, s
   const size_t bytes = heap_.reference_bytes();
   std::vector<std::byte> references(count * bytes);
   checked(H5Aread(attribute, heap_.reference_type(), references.data()), "read " + where);
-  // The total size of the names is limited, because many references may point to the same long text.
+  // The total size of the names is limited, because a malicious file may contain many references to the same
+  // long text.
   int64_t left = heap_.file_bytes();
   for (size_t i = 0; i < count; ++i) {
     const std::string text = heap_.text(std::span(references).subspan(i * bytes, bytes), where);
     left -= static_cast<int64_t>(text.size());
     if (left < 0)
-      throw UserError(fmt::format("{}: expected names that fit into the file, found longer ones", where));
+      throw UserError(fmt::format(
+          "{}: expected names that are not larger than the file in total, found larger ones", where));
     names.emplace_back(text.c_str());
   }
 }
@@ -85,11 +88,11 @@ Hdf5Heap heap_of(hid_t opened, const std::string& path) {
   const auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
   file->seekg(0, std::ios::end);
   const auto bytes = static_cast<int64_t>(file->tellg());
-  if (bytes < 0) throw Error(fmt::format("{}: the file cannot be read any more", path));
+  if (bytes < 0) throw Error(fmt::format("{}: the file can no longer be read", path));
   return Hdf5Heap(opened, path, bytes, [file, path](int64_t offset, void* dst, size_t count) {
     file->seekg(offset);
     file->read(static_cast<char*>(dst), static_cast<std::streamsize>(count));
-    if (!*file) throw Error(fmt::format("{}: reading at byte {} failed", path, offset));
+    if (!*file) throw Error(fmt::format("{}: the file could not be read at offset {}", path, offset));
   });
 }
 

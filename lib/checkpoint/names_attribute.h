@@ -1,4 +1,4 @@
-// Attributes of an HDF5 object that hold strings, as h5py writes them.
+// Reads attributes of HDF5 objects that contain strings, in the format of h5py.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace dtrain {
 
-/// Reads the attributes of one object that hold lists of names: strings of fixed or variable length. Keras
-/// splits the list `name`, if it is large, into the attributes name0, name1 and so on, which are read as one
-/// list. Keeps a reference to the heap. Requires an Hdf5Session and Hdf5References.
+/// Reads the attributes of one object that contain lists of names. The names are strings of fixed or variable
+/// length. Keras splits a large list `name` into the attributes name0, name1 and so on, which are read as one
+/// list. The heap must outlive this object. Requires an Hdf5Session and Hdf5References.
 class NamesAttribute {
  public:
   NamesAttribute(hid_t object, std::string path, const Hdf5Heap& heap)
       : object_(object), path_(std::move(path)), heap_(heap) {}
 
-  /// Returns whether the object has this list, whole or split.
+  /// Returns true if the object has this list, in one attribute or split into several.
   bool exists(const std::string& name) const;
-  /// Returns the names; none if the attribute does not exist. Throws UserError if it does not hold strings,
-  /// or if the strings together are larger than the file.
+  /// Returns the names in a list. Returns an empty list if the attribute does not exist. Throws UserError if
+  /// the attribute does not contain strings, or if the strings are larger than the file in total.
   std::vector<std::string> read(const std::string& name) const;
 
  private:
@@ -35,13 +35,15 @@ class NamesAttribute {
   const Hdf5Heap& heap_;
 };
 
-/// Group of the weights in a whole-model file; weights-only files have its content at their root.
+/// Name of the group that contains the weights in a file with a whole model. In a file with only weights, the
+/// root takes the place of this group.
 inline constexpr const char* kModelWeights = "model_weights";
-/// Returns the layout of an open file. Requires an Hdf5Session. Throws UserError if a link points outside the
+/// Returns the layout of an open file. Requires an Hdf5Session. Throws UserError if a link points to another
 /// file.
 KerasLayout keras_layout(hid_t file, const std::string& path);
 
-/// Returns the global heap of a file opened with libhdf5, which stores strings of variable length.
+/// Returns the global heap of a file that was opened with libhdf5. The global heap stores strings of variable
+/// length.
 Hdf5Heap heap_of(hid_t opened, const std::string& path);
 
 }  // namespace dtrain

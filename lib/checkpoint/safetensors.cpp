@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMostHeader = 100'000'000;  // limit of the safetensors library
 
-/// Returns the bytes per element; 0 if the format has no such type.
+/// Returns the number of bytes per element; 0 if safetensors has no such type.
 int64_t element_bytes(std::string_view type) {
   struct Type {
     std::string_view name;
@@ -41,7 +41,7 @@ class OpenFile {
  public:
   explicit OpenFile(const std::string& path) : path_(path) {
     std::error_code unknown;
-    if (std::filesystem::is_regular_file(path, unknown)) {  // opening a pipe would block
+    if (std::filesystem::is_regular_file(path, unknown)) {  // opening a pipe would wait for a writer
       stream_.open(path, std::ios::binary);
       size_ = std::filesystem::file_size(path, unknown);
     }
@@ -59,7 +59,7 @@ class OpenFile {
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
     throw UserError(fmt::format("{}: expected {}, found {}", path_, expected, found));
   }
-  /// `mistake`: a message without a place, such as "expected a string, found 5".
+  /// `mistake`: a message that does not say where the error is, such as "expected a string, found 5".
   [[noreturn]] void fail_in_header(std::string_view mistake) const {
     throw UserError(fmt::format("{}: {} in the header", path_, mistake));
   }
@@ -73,10 +73,11 @@ class OpenFile {
 struct Entry {
   std::string name, type;
   Shape shape;
-  uint64_t begin = 0, end = 0;  // byte offsets after the header
+  uint64_t begin = 0, end = 0;  // byte offsets, counted from the end of the header
 };
 
-/// Parses one entry of the header. Throws unless its size in bytes matches its shape and type.
+/// Parses one entry of the header. Throws UserError if the entry is invalid, for example if its size in bytes
+/// does not match its shape and type.
 Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) {
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     file.fail(fmt::format("'{}' to have {}", name, expected), found);
@@ -102,16 +103,16 @@ Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) 
   entry.end = static_cast<uint64_t>(offsets[1].as_int());
   if (entry.end > file.size())
     refuse("data within the file",
-           fmt::format("data up to byte {} after the header, in a file of {} bytes", entry.end, file.size()));
+           fmt::format("data up to byte {} after the header in a file of {} bytes", entry.end, file.size()));
   const auto most = static_cast<int64_t>(entry.end - entry.begin) / bytes;
   if (entry.shape.exceeds(most) ||
       static_cast<uint64_t>(entry.shape.elements() * bytes) != entry.end - entry.begin)
-    refuse(fmt::format("the bytes of shape {} and dtype {}", entry.shape.str(), entry.type),
+    refuse(fmt::format("as many bytes as the shape {} and the dtype {} need", entry.shape.str(), entry.type),
            fmt::format("{} bytes", entry.end - entry.begin));
   return entry;
 }
 
-/// Throws unless the arrays cover the file from the header to its end, each byte exactly once.
+/// Throws UserError unless the arrays together cover all bytes after the header exactly once.
 void check_places(std::vector<Entry> entries, uint64_t data_bytes, const OpenFile& file) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -124,7 +125,7 @@ void check_places(std::vector<Entry> entries, uint64_t data_bytes, const OpenFil
     at = entry.end;
   }
   if (at != data_bytes)
-    file.fail(fmt::format("arrays of {} bytes, up to the end of the file", data_bytes),
+    file.fail(fmt::format("{} bytes of array data, ending at the end of the file", data_bytes),
               fmt::format("{} bytes", at));
 }
 
@@ -155,7 +156,7 @@ std::optional<std::vector<float>> floats_of(const Entry& entry, const std::strin
 Json parse_header(OpenFile& file, uint64_t length) {
   const std::string text = file.read(kLengthBytes, length);
   try {
-    // Rejects duplicate names: readers may disagree on which of the two arrays counts.
+    // Duplicate names are an error, because readers may differ in which of the two arrays they use.
     return Json::parse(text, Json::RepeatedKeys::error);
   } catch (const UserError& error) {
     file.fail_in_header(error.what());
@@ -202,7 +203,7 @@ SafetensorsFile SafetensorsFile::load(const std::string& path) {
   if (length > kMostHeader)
     file.fail(fmt::format("a header of at most {} bytes", kMostHeader), fmt::format("{} bytes", length));
   const Json header = parse_header(file, length);
-  if (!header.is_object()) file.fail("a header with the arrays by name", "something else");
+  if (!header.is_object()) file.fail("a header that lists the arrays by name", "something else");
   SafetensorsFile result;
   std::vector<Entry> entries;
   try {

@@ -1,5 +1,5 @@
-// Reads and writes safetensors files: an eight-byte length, a JSON header of that length, and the arrays one
-// after another (github.com/huggingface/safetensors).
+// Reads and writes safetensors files. Such a file consists of an eight-byte length, a JSON header of this
+// length, and the data of all arrays (github.com/huggingface/safetensors).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace dtrain {
 struct SafetensorsArray {
   std::string name;
   Shape shape;
-  /// The values of an F64, F32, F16 or BF16 array, as float32; nullopt for other types.
+  /// The values as float32, if the type is F64, F32, F16 or BF16; nullopt for other types.
   std::optional<std::vector<float>> values;
 };
 
@@ -26,16 +26,17 @@ struct SafetensorsFile {
   std::vector<SafetensorsArray> arrays;  ///< in header order
   std::map<std::string, std::string> metadata;
 
-  /// Reads the whole file. Throws UserError with the path and the expected and found content if the header is
-  /// invalid, larger than 100 MB or has duplicate keys, or if arrays overlap, leave gaps or do not have the
-  /// size of their shape.
+  /// Reads the whole file. Throws UserError if the header is invalid, is larger than 100 MB or has duplicate
+  /// keys, or if arrays overlap, have gaps between them or do not have the size of their shape. The error
+  /// contains the path, the expected content and the content found.
   static SafetensorsFile load(const std::string& path);
 };
 
-/// Returns whether a regular file starts like a safetensors file.
+/// Returns true if a regular file begins like a safetensors file.
 bool begins_as_safetensors(const std::string& path);
 
-/// Writes the arrays (float32 or int32) in this order. The same arrays produce the same bytes. Throws Error.
+/// Writes float32 or int32 arrays in the given order. The same arrays always produce the same bytes. Throws
+/// Error if the file cannot be written.
 void write_safetensors(NewFile& file, const std::vector<ArrayRef>& arrays,
                        const std::vector<std::pair<std::string, std::string>>& metadata);
 

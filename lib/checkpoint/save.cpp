@@ -15,7 +15,8 @@ class CheckpointWriter {
  public:
   explicit CheckpointWriter(SparseFile& target) : image_(target) {}
 
-  /// Writes `content`, whose state is serialized as `state`. The target keeps references to both.
+  /// Writes `content`. `state` is content.state as text. Both must outlive the target, which refers to their
+  /// memory.
   void write(const CheckpointContent& content, const std::string& state) {
     write_model(content);
     write_own(content, state);
@@ -57,7 +58,7 @@ class CheckpointWriter {
       write_arrays(fmt::format("{}/{}", kOptimizer, slot.name), "", slot.arrays);
   }
 
-  /// Writes the version of Keras 2, whose names and paths the file follows.
+  /// Writes a version of Keras 2, because the file has the names and paths of Keras 2.
   void write_versions(hid_t object) {
     image_.write_text(object, "keras_version", "2.15.0");
     image_.write_text(object, "backend", "tensorflow");

@@ -16,7 +16,7 @@ namespace dtrain {
 /// Adapts a SparseFile to libhdf5's virtual file driver interface.
 struct SparseFileDriver {
   struct Open {
-    H5FD_t base{};  // libhdf5 requires it to be the first member
+    H5FD_t base{};  // must be the first member, because libhdf5 requires it
     SparseFile* file = nullptr;
     haddr_t end = 0;
   };
@@ -71,12 +71,12 @@ struct SparseFileDriver {
     H5FD_class_t driver{};
 #ifdef H5FD_CLASS_VERSION
     driver.version = H5FD_CLASS_VERSION;
-    driver.value = static_cast<H5FD_class_value_t>(512);  // first value that is not reserved for the library
+    driver.value = static_cast<H5FD_class_value_t>(512);  // the first value that libhdf5 does not reserve
 #endif
     driver.name = "dtrain_sparse";
     driver.maxaddr = std::numeric_limits<int64_t>::max();
     driver.fc_degree = H5F_CLOSE_STRONG;
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): an access list stores the pointer.
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the access list stores a pointer.
     driver.fapl_size = sizeof(SparseFile*);
     driver.open = open;
     driver.close = close;

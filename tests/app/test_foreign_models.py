@@ -54,7 +54,7 @@ class Safetensors(Case):
         self.assertEqual(self.json("inspect", "c.safetensors")["weights"], [{"name": "w", "shape": [1], "is_float": True}])
         self.assertRegex(self.dtrain("inspect", "c.safetensors").out, r"\nw +1 +1\n")
         error = self.dtrain("evaluate", "c.safetensors", expect=2).err
-        self.assertIn("a safetensors file; a new run may start with its weights", error)
+        self.assertIn("a safetensors file; to start a new run with its weights", error)
 
     def test_summary_lists_the_layers_found_in_the_names(self):
         sizes = {"features.0.weight": [2, 3], "features.0.bias": [2], "head/kernel": [2, 1], "scale": []}
@@ -109,9 +109,9 @@ class Safetensors(Case):
             "each key once": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
             "contiguous arrays": safetensors({"a": good, "b": good}, bytes(4)),
             "'b' at byte 8 after data that end at byte 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
-            "arrays of 8 bytes, up to the end of the file": safetensors({"a": good}, bytes(8)),
+            "8 bytes of array data, ending at the end of the file": safetensors({"a": good}, bytes(8)),
             "data within the file": safetensors({"a": {**good, "data_offsets": [0, 4000]}}, bytes(4)),
-            "the bytes of shape 3 and dtype F32": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),
+            "as many bytes as the shape 3 and the dtype F32 need": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),
             "a shape whose size fits into 64 bits": safetensors({"a": {**good, "shape": [2**62, 4]}}, bytes(4)),
             "non-negative extents": safetensors({"a": {**good, "shape": [-1]}}, bytes(4)),
             "a safetensors dtype": safetensors({"a": {**good, "dtype": "F31"}}, bytes(4)),
@@ -144,7 +144,7 @@ class Listed(Case):
         self.assertEqual(summary["parameters"]["total"], 259)
         self.assertRegex(self.dtrain("summary", "model.h5").out, r"dense_1 +Dense +16x3, 3 +51\n")
         self.assertRegex(self.dtrain("inspect", "model.h5").out, r"dense +dense/kernel:0 +12x16 +float32 +192\n")
-        self.assertIn("a new run may start with its weights", self.dtrain("evaluate", "model.h5", expect=2).err)
+        self.assertIn("start a new run with its weights", self.dtrain("evaluate", "model.h5", expect=2).err)
 
 
 if __name__ == "__main__":

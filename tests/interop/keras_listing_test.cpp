@@ -113,7 +113,7 @@ TEST_CASE("weights of Keras 3 are listed, and unusable ones are named") {
         "dense (): vars/0 2x3 float32 vars/1 3 float32\n"
         "functional/lstm/cell (): vars/0 4 float32\n"
         "optimizer: optimizer/vars/0\n");
-  const std::string named = "weights that Keras 3 saved as .weights.h5; a new run may start with them";
+  const std::string named = "weights that Keras 3 saved as .weights.h5; to start a new run with them";
   CHECK(describe_file(path).starts_with(named));
   CHECK_THROWS_WITH_AS(WeightFile::load(path),
                        doctest::Contains("expected 24 bytes of numbers, but the file stores only 0 bytes"),

@@ -7,8 +7,10 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kTreeHeaderBytes = 38;
-constexpr size_t kNodeFrame = 10;  // signature, version and type before a node's records, checksum after them
-constexpr size_t kMostLevels = 8;  // below the root; enough, since nodes have dozens of records
+// bytes before a node's records (signature, version and type) and after them (checksum)
+constexpr size_t kNodeFrame = 10;
+// maximum number of levels below the root; nodes have dozens of records, so this is enough
+constexpr size_t kMostLevels = 8;
 
 size_t record_bytes(RecordKind kind) {
   switch (kind) {
@@ -30,7 +32,7 @@ class Tree {
     header.expect(static_cast<uint8_t>(kind), "the kind");
     node_bytes_ = header.number(4);
     if (const uint64_t found = header.number(2); found != record_bytes(kind))
-      refuse("an HDF5 B-tree", fmt::format("records of {} bytes", record_bytes(kind)),
+      refuse("an HDF5 B-tree", fmt::format("records with {} bytes", record_bytes(kind)),
              fmt::format("{} bytes", found));
     const size_t levels = header.number(2);
     header.skip(2);  // split and merge percentages
@@ -43,11 +45,11 @@ class Tree {
   std::vector<std::span<const std::byte>> records;
 
  private:
-  /// Capacity of the nodes of one level (levels count from the leaves up), which determines the width of
-  /// pointers to such nodes.
+  /// Capacity of the nodes of one level, which determines the width of pointers to such nodes. Levels are
+  /// counted from the leaves to the root.
   struct Level {
     uint64_t most_records;
-    uint64_t most_below;  // capacity of the whole subtree, in records
+    uint64_t most_below;  // capacity of the whole subtree: the number of its records
     size_t pointer_bytes;
   };
 
@@ -95,7 +97,7 @@ class Tree {
   Image& image_;
   RecordKind kind_;
   uint64_t node_bytes_ = 0;
-  size_t count_bytes_ = 0;  // width of a node's record count
+  size_t count_bytes_ = 0;  // width in bytes of the record count of a node
   std::vector<Level> levels_;
 };
 

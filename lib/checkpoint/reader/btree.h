@@ -14,8 +14,8 @@ namespace dtrain {
 /// Record types of B-trees, with HDF5's numbers.
 enum class RecordKind : uint8_t { huge_objects = 1, link_names = 5, attribute_names = 8 };
 
-/// Returns all records of the tree whose header is at `address`, in no particular order. Throws UserError if
-/// there is no tree, or a tree of another type.
+/// Returns all records of the tree whose header is at `address`, in unspecified order. Throws UserError if
+/// there is no tree of this record type at `address`.
 std::vector<std::span<const std::byte>> read_records(Image& image, uint64_t address, RecordKind kind);
 
 }  // namespace dtrain

@@ -13,7 +13,8 @@ namespace dtrain {
 namespace {
 constexpr std::string_view kHeap = "an HDF5 heap";
 constexpr size_t kHeapHeaderBytes = 146;
-constexpr size_t kIndirectPrefix = 13;  // signature, version, heap address; the block's offset follows
+// signature, version and heap address; the offset of the block follows
+constexpr size_t kIndirectPrefix = 13;
 }  // namespace
 
 FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
@@ -21,7 +22,7 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
   header.expect(0, "version");
   id_bytes_ = header.number(2);
   if (header.number(2) != 0) refuse(kHeap, "objects without filters", "objects with filters");
-  header.skip(1);  // flags: whether blocks have checksums, whether identifiers wrapped around
+  header.skip(1);  // flags: whether blocks have checksums, and whether the identifiers wrapped around
   const uint64_t most_managed = header.number(4);
   header.skip(8);  // identifier of the next huge object
   huge_tree_ = header.address();
@@ -39,15 +40,15 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
     refuse(kHeap, "offsets of 1 to 64 bits and objects of at least 1 byte",
            fmt::format("offsets of {} bits and objects of at most {} bytes", offset_bits, most_managed));
   if (!std::has_single_bit(width_) || !is_size(start_) || !is_size(most_direct_))
-    refuse(kHeap, "rows of blocks of a valid size",
-           fmt::format("{} blocks per row, of {} to {} bytes", width_, start_, most_direct_));
+    refuse(kHeap, "rows of blocks with a valid size",
+           fmt::format("{} blocks per row with sizes from {} to {} bytes", width_, start_, most_direct_));
   offset_bytes_ = (offset_bits + 7) / 8;
   length_bytes_ = std::min(bytes_for(most_direct_), bytes_for(most_managed));
 }
 
 std::span<const std::byte> FractalHeap::object(std::span<const std::byte> id) {
-  Cursor cursor(id, "the identifier of a heap's object");
-  const unsigned kind = cursor.byte() & 0xF0u;  // the bits also hold the version, which is 0
+  Cursor cursor(id, "the identifier of an object in a heap");
+  const unsigned kind = cursor.byte() & 0xF0u;  // the byte also contains the version, which is 0
   if (kind == 0x00) {
     const uint64_t offset = cursor.number(offset_bytes_);
     return managed(offset, cursor.number(length_bytes_));
@@ -61,7 +62,7 @@ std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) 
   while (rows > 0) {
     const uint64_t row = row_of(offset);
     if (row >= rows)
-      refuse(kHeap, fmt::format("{} rows", rows), fmt::format("an object in row {}, counted from 0", row));
+      refuse(kHeap, fmt::format("{} rows", rows), fmt::format("an object in row {} (counted from 0)", row));
     bytes = block_bytes(row);
     offset -= start_of(row);
     const uint64_t entry = row * width_ + offset / bytes;
@@ -69,12 +70,12 @@ std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) 
     if (block > image_.size()) refuse(kHeap, "a block within the file", fmt::format("offset {}", block));
     block = Cursor(image_.read(block + kIndirectPrefix + offset_bytes_ + 8 * entry, 8), "a heap's block")
                 .address();
-    // The number of rows of an indirect block follows from its size.
+    // The size of an indirect block determines its number of rows.
     rows = bytes <= most_direct_ ? 0 : row_of(bytes);
   }
   if (offset > bytes || size > bytes - offset || block > image_.size())
-    refuse(kHeap, fmt::format("an object within its block of {} bytes", bytes),
-           fmt::format("{} bytes at byte {}", size, offset));
+    refuse(kHeap, fmt::format("an object within its block, which has {} bytes", bytes),
+           fmt::format("{} bytes at offset {}", size, offset));
   return image_.read(block + offset, size);
 }
 
@@ -85,7 +86,7 @@ uint64_t FractalHeap::row_of(uint64_t offset) const {
 std::span<const std::byte> FractalHeap::huge(uint64_t id) {
   if (huge_.empty() && huge_tree_ != kNoAddress)
     for (const auto record : read_records(image_, huge_tree_, RecordKind::huge_objects)) {
-      Cursor cursor(record, "a huge object's place");
+      Cursor cursor(record, "the location of a huge object");
       const uint64_t address = cursor.address(), size = cursor.number(8);
       huge_[cursor.number(8)] = {address, size};
     }

@@ -12,24 +12,24 @@
 namespace dtrain {
 
 /// A fractal heap of a file ("Fractal Heap" in the HDF5 file format specification). It consists of rows of
-/// `width` blocks. Blocks in the first two rows have the starting size; the size doubles with each further
-/// row. Small blocks (direct blocks) hold objects; larger ones are indirect and consist of rows of blocks
-/// again.
+/// `width` blocks each. The blocks of the first two rows have the starting size. In each further row, the
+/// size is twice the size in the row before. Small blocks (direct blocks) contain objects. Larger blocks
+/// (indirect blocks) consist of rows of blocks themselves.
 class FractalHeap {
  public:
-  /// Throws UserError if there is no heap at `address`, or a heap with features that dtrain's files do not
-  /// use.
+  /// Throws UserError if there is no heap at `address`, or if the heap has features that dtrain never writes.
   FractalHeap(Image& image, uint64_t address);
 
   /// Returns the size of an object's identifier in bytes.
   size_t id_bytes() const { return id_bytes_; }
-  /// Returns the object with this identifier. Throws UserError if it is not in the heap.
+  /// Returns the object with this identifier. Throws UserError if the heap does not contain it.
   std::span<const std::byte> object(std::span<const std::byte> id);
 
  private:
-  /// Returns an object within the heap's blocks.
+  /// Returns an object that is stored in the heap's blocks.
   std::span<const std::byte> managed(uint64_t offset, uint64_t size);
-  /// Returns an object outside the blocks, which a B-tree lists by identifier.
+  /// Returns an object that is stored outside the heap's blocks. A B-tree maps its identifier to its place in
+  /// the file.
   std::span<const std::byte> huge(uint64_t id);
   /// Returns the row that contains an offset in the heap.
   uint64_t row_of(uint64_t offset) const;
@@ -41,7 +41,7 @@ class FractalHeap {
   Image& image_;
   size_t id_bytes_ = 0, offset_bytes_ = 0, length_bytes_ = 0;
   uint64_t width_ = 0, start_ = 0, most_direct_ = 0;
-  uint64_t root_ = kNoAddress, rows_ = 0;  // the root is a direct block if rows_ is 0
+  uint64_t root_ = kNoAddress, rows_ = 0;  // if rows_ is 0, the root is a direct block
   uint64_t huge_tree_ = kNoAddress;
   struct Place {
     uint64_t address, size;

@@ -10,10 +10,10 @@ Image::Image(std::span<const std::byte> bytes) : bytes_(bytes), allowance_(4 * b
 
 std::span<const std::byte> Image::read(uint64_t address, uint64_t size) {
   if (address > bytes_.size() || size > bytes_.size() - address)
-    refuse("HDF5", fmt::format("{} bytes at offset {} of a file of {} bytes", size, address, bytes_.size()),
+    refuse("HDF5", fmt::format("{} bytes at offset {} in a file of {} bytes", size, address, bytes_.size()),
            "the file's end");
   if (size > allowance_)
-    refuse("HDF5", "a file that can be read in one pass", "parts that overlap or form a loop");
+    refuse("HDF5", "a file that can be read in one pass", "parts that overlap or are read in a loop");
   allowance_ -= size;
   return bytes_.subspan(address, size);
 }

@@ -16,8 +16,8 @@ using ByteSpan = std::span<const std::byte>;
 
 constexpr size_t kMostAxes = 32;  // HDF5's limit
 
-/// Location of links or attributes that did not fit into the object header: the addresses of their heap and
-/// of the B-tree that indexes them by name.
+/// Location of the links or attributes of an object that do not fit into the object header. They are stored
+/// in a heap, and a B-tree indexes them by name. Both members are addresses.
 struct Elsewhere {
   uint64_t heap, names;
 };
@@ -31,8 +31,8 @@ Elsewhere read_elsewhere(const Message* message, size_t order_bytes) {
   return {heap, cursor.address()};
 }
 
-/// Calls `add` with each message in the heap. The B-tree's records contain the messages' heap identifiers at
-/// byte `id_at`.
+/// Calls `add` with each message in the heap. Each record of the B-tree contains the heap identifier of a
+/// message, beginning at byte `id_at`.
 template <class Add>
 void read_from_heap(Image& image, const Elsewhere& elsewhere, RecordKind kind, size_t id_at, const Add& add) {
   if (elsewhere.heap == kNoAddress) return;
@@ -48,14 +48,14 @@ Shape read_shape(ByteSpan dataspace, uint64_t most_elements, const std::string& 
   Cursor cursor(dataspace, "a dataspace");
   cursor.expect(2, "version");
   const size_t rank = cursor.byte();
-  cursor.skip(1);  // flags: whether maximum extents follow
+  cursor.skip(1);  // flags: whether maximum extents are stored
   if (cursor.byte() > 1) refuse(path, "a shape", "a null dataspace");
   if (rank > kMostAxes) refuse(path, fmt::format("at most {} axes", kMostAxes), fmt::format("{} axes", rank));
   std::vector<int64_t> extents;
   uint64_t elements = 1;
   for (size_t axis = 0; axis < rank; ++axis) {
     const uint64_t extent = cursor.number(8);
-    // This also prevents overflow of the product.
+    // This check also prevents an overflow of the product below.
     if (extent > most_elements / std::max<uint64_t>(elements, 1))
       refuse(path, "a shape that fits into the file", fmt::format("an extent of {}", extent));
     elements *= extent;
@@ -64,15 +64,17 @@ Shape read_shape(ByteSpan dataspace, uint64_t most_elements, const std::string& 
   return Shape(std::move(extents));
 }
 
-/// HDF5's encoding of H5T_IEEE_F32LE, H5T_STD_I32LE and H5T_STD_U8LE after the byte with class and version:
-/// flags and size, then positions and sizes of a number's fields.
+/// HDF5's encoding of the types H5T_IEEE_F32LE, H5T_STD_I32LE and H5T_STD_U8LE. The first byte, which
+/// contains the class and the version, is left out. The encoding contains flags, the size of the type, and
+/// the positions and sizes of the fields of a number.
 constexpr auto kFloat32 =
     std::to_array<uint8_t>({0x20, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0});
 constexpr auto kInt32 = std::to_array<uint8_t>({0x08, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0});
 constexpr auto kUInt8 = std::to_array<uint8_t>({0x00, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0});
 constexpr unsigned kInteger = 0, kFloat = 1, kString = 3;  // classes of types
 
-/// Returns the class of a type. The version does not matter for the types that dtrain writes.
+/// Returns the class of a type. The version in the same byte is ignored, because it does not matter for the
+/// types that dtrain writes.
 unsigned class_of(Cursor& type) {
   return type.byte() & 0x0Fu;
 }
@@ -101,7 +103,7 @@ uint64_t root_address(Image& image) {
   cursor.expect(2, "version");
   cursor.expect(8, "an address size in bytes of");
   cursor.expect(8, "a length size in bytes of");
-  cursor.skip(1 + 3 * 8);  // flags; base, extension and end-of-file addresses
+  cursor.skip(1 + 3 * 8);  // flags; base address, extension address and end-of-file address
   return cursor.address();
 }
 
@@ -159,7 +161,7 @@ std::optional<std::vector<std::string>> Group::strings(std::string_view name) co
   const auto count = static_cast<uint64_t>(read_shape(space, data.size(), path_).elements());
   if (width == 0 || count > data.size() / width)
     refuse(path_, fmt::format("an attribute {} that fits into the file", name),
-           fmt::format("{} strings of {} bytes", count, width));
+           fmt::format("{} strings with {} bytes each", count, width));
   std::vector<std::string> strings;
   Cursor cursor(data, "an attribute");
   for (uint64_t i = 0; i < count; ++i) {
@@ -180,14 +182,16 @@ ContiguousArray read_dataset(Image& image, uint64_t address, const std::string& 
   constexpr uint8_t kContiguous = 1, kVirtual = 3;
   if (version < 3 || version > 4 || kind != kContiguous)
     refuse(path, "a contiguous dataset", kind == kVirtual ? "a virtual one" : "another layout");
-  if (header.find(MessageKind::external_files)) refuse(path, "data in this file", "external storage");
+  if (header.find(MessageKind::external_files))
+    refuse(path, "an array whose data are stored in this file", "external storage");
   if (header.find(MessageKind::filters)) refuse(path, "an array without filters", "an array with filters");
   ContiguousArray dataset{read_shape(space->data, image.size(), path), read_dtype(type->data, path), {}};
   const uint64_t bytes = static_cast<uint64_t>(dataset.shape.elements()) * bytes_of(dataset.dtype);
   if (bytes == 0) return dataset;
   const uint64_t offset = cursor.address();
   if (offset % alignment != 0 || offset > image.size() || bytes > image.size() - offset)
-    refuse(path, fmt::format("{} aligned bytes within the file", bytes), fmt::format("offset {}", offset));
+    refuse(path, fmt::format("{} aligned bytes that are within the file", bytes),
+           fmt::format("offset {}", offset));
   dataset.data = image.read(offset, bytes);
   return dataset;
 }

@@ -18,16 +18,17 @@ namespace dtrain {
 /// Returns the address of the root group's object header.
 uint64_t root_address(Image& image);
 
-/// The links and attributes of a group. `path`: the group's name in messages.
+/// The links and attributes of a group. `path`: the path of the group for messages.
 class Group {
  public:
-  /// Throws UserError if there is no group at `address`, or if it has links other than hard links.
+  /// Throws UserError if there is no group at `address`, or if the group contains links other than hard
+  /// links.
   Group(Image& image, uint64_t address, std::string path);
 
-  /// Returns the address of the object with this name, or nullopt.
+  /// Returns the address of the object with this name, or nullopt if there is none.
   std::optional<uint64_t> find(std::string_view name) const;
-  /// Returns the strings of an attribute, without padding; nullopt if the attribute does not exist. Throws
-  /// UserError if it does not hold fixed-length strings.
+  /// Returns the strings of an attribute without their padding; nullopt if the attribute does not exist.
+  /// Throws UserError if the attribute does not contain fixed-length strings.
   std::optional<std::vector<std::string>> strings(std::string_view name) const;
 
  private:
@@ -46,11 +47,11 @@ class Group {
 struct ContiguousArray {
   Shape shape;
   DType dtype;
-  std::span<const std::byte> data;  // aligned as in the file
+  std::span<const std::byte> data;  // has the same alignment as in the file
 };
 
-/// Reads the dataset at `address`. Throws UserError if there is none, or if it is not contiguous.
-/// `alignment`: required alignment of its data in the file.
+/// Reads the dataset at `address`. Throws UserError if there is no dataset, or if it is not contiguous.
+/// `alignment`: the alignment that the data must have in the file.
 ContiguousArray read_dataset(Image& image, uint64_t address, const std::string& path, size_t alignment);
 
 }  // namespace dtrain

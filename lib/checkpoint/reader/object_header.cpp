@@ -6,7 +6,8 @@ namespace dtrain {
 
 namespace {
 constexpr std::string_view kHead = "OHDR", kContinued = "OCHK";
-// Size of the checksum. It is not verified, because the checksum of the whole file is verified.
+// Size of the checksum of an object header. This checksum is not verified, because dtrain verifies the
+// checksum of the whole file.
 constexpr size_t kChecksum = 4;
 constexpr uint8_t kSizeWidth = 0x03, kCreationOrder = 0x04, kPhaseChange = 0x10, kTimes = 0x20;  // flags
 constexpr uint8_t kShared = 0x02;  // message flag: the message is stored elsewhere
@@ -28,7 +29,8 @@ ObjectHeader::ObjectHeader(Image& image, uint64_t address) {
     const auto [where, length] = continuations_[i];
     Cursor part(image.read_block(kContinued, where, length), "an object header's continuation");
     if (part.left() < kChecksum)
-      refuse("an HDF5 object header", fmt::format("a continuation with a checksum of {} bytes", kChecksum),
+      refuse("an HDF5 object header",
+             fmt::format("a continuation with a checksum, which has {} bytes", kChecksum),
              fmt::format("{} bytes", part.left()));
     read_messages(Cursor(part.take(part.left() - kChecksum), "an object header's continuation"));
   }
@@ -36,7 +38,7 @@ ObjectHeader::ObjectHeader(Image& image, uint64_t address) {
 
 void ObjectHeader::read_messages(Cursor part) {
   const size_t prefix = has_creation_order_ ? 6 : 4;
-  while (part.left() >= prefix) {  // fewer bytes at the end are a gap
+  while (part.left() >= prefix) {  // a rest that is too short for a message is a gap
     const auto kind = static_cast<MessageKind>(part.byte());
     const uint64_t size = part.number(2);
     const uint8_t flags = part.byte();

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// The message types used here, with HDF5's numbers.
+/// The message types that are used here, with HDF5's numbers.
 enum class MessageKind : uint8_t {
   nothing = 0x00,
   dataspace = 0x01,
@@ -31,19 +31,20 @@ struct Message {
   std::span<const std::byte> data;
 };
 
-/// The header of an object, with all its messages. The messages refer to the image.
+/// The header of an object, with all its messages. The image must outlive this object.
 class ObjectHeader {
  public:
-  /// Throws UserError if there is no object header of version 2 (the version that dtrain writes) at
-  /// `address`.
+  /// Reads the object header at `address`. Throws UserError if there is none, or if its version is not 2, the
+  /// version that dtrain writes.
   ObjectHeader(Image& image, uint64_t address);
 
   const std::vector<Message>& messages() const { return messages_; }
-  /// Returns the first message of this type, or null.
+  /// Returns the first message of this type, or null if there is none.
   const Message* find(MessageKind kind) const;
 
  private:
-  /// Adds the messages of one chunk of the header, and stores the continuations to which they refer.
+  /// Adds the messages of one part of the header. Also stores the locations of further parts to which these
+  /// messages refer.
   void read_messages(Cursor part);
 
   std::vector<Message> messages_;
