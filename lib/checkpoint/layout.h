@@ -6,9 +6,8 @@
 //     /                      attributes keras_version, backend, model_config and, optionally, training_config
 //     /model_weights         attributes layer_names, keras_version, backend; the layers in Keras's order
 //       /<layer>             attribute weight_names: "<layer>/<weight>:0", each a dataset in the group
-//     /dtrain                attributes format and layer_names: dtrain's names of the layers in
-//     /model_weights,
-//                            in the same order
+//     /dtrain                attributes format and layer_names: dtrain's names of the layers, in the order of
+//                            /model_weights
 //       /state               JSON text, a uint8 dataset
 //       /config              YAML text, a uint8 dataset
 //       /history             content of metrics.jsonl, a uint8 dataset; earlier versions stored it in

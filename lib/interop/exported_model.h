@@ -25,7 +25,7 @@ struct ExportedScale {
 
 /// An input of the exported file. The exported file computes the model's input from it as (value - center) *
 /// scale, reshaped to the shape of the model's input. `center` and `scale` have either one element or one
-/// element for each element of a sample. If both are empty, the value is passed to the model unchanged.
+/// element for each element of a sample. If both are empty, the value is only reshaped.
 struct ExportedInput {
   TensorSpec given;  ///< name, shape of one sample and dtype of the file's input
   std::vector<double> center, scale;
@@ -48,7 +48,7 @@ struct ExportedProbes {
   std::vector<std::vector<float>> outputs;  ///< expected outputs of the file, indexed by output
 };
 
-/// Returns the numbers as float32, the type that files store.
+/// Returns the numbers as float32, the type of all numbers in exported files.
 inline std::vector<float> narrowed(const std::vector<double>& values) {
   std::vector<float> floats;
   for (const double value : values) floats.push_back(static_cast<float>(value));
@@ -65,7 +65,7 @@ inline Shape shape_of_numbers(const std::vector<double>& numbers, const Shape& s
 /// represented as a node, so that the conversions for its kind can be applied to it.
 struct InnerNode {
   GraphNode node;    ///< a copy of the outer layer's node with the inner layer's kind, layer and output
-  Json options;      ///< with all defaults filled in
+  Json options;      ///< options of the inner layer, with all defaults filled in
   TensorSpec input;  ///< the only input of the inner layer
 };
 

@@ -11,7 +11,7 @@ Shape permuted(const Shape& shape, const std::vector<int64_t>& axes) {
 std::vector<float> permuted(std::span<const float> values, const Shape& shape,
                             const std::vector<int64_t>& axes) {
   const Shape to = permuted(shape, axes);
-  // strides of the array's axes; strides in the order of the result's axes
+  // strides of the array's axes, and the same strides in the order of the result's axes
   std::vector<int64_t> strides(shape.rank(), 1), steps;
   for (size_t i = shape.rank(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   for (const int64_t axis : axes) steps.push_back(strides[static_cast<size_t>(axis)]);

@@ -192,7 +192,7 @@ uint64_t ZipFile::data_offset(const ZipEntry& entry) const {
   const std::string text = bytes_at(entry.header, kLocalHeaderBytes, "the header of an entry");
   Cursor header(bytes_of(text), "header of an entry");
   if (header.number(4) != kLocalHeader)
-    refuse(fmt::format("the header of '{}' at byte {}", entry.name, entry.header), "something else");
+    refuse(fmt::format("the header of '{}' at offset {}", entry.name, entry.header), "something else");
   header.skip(22);
   const uint64_t name_bytes = header.number(2), extra_bytes = header.number(2);
   return entry.header + kLocalHeaderBytes + name_bytes + extra_bytes;

@@ -23,7 +23,7 @@ bool goes_backwards(const ConfigNode& layer) {
   return layer.entries().front().second.find("go_backwards")->text() == "true";
 }
 
-/// Returns the default backward layer of a bidirectional: `layer` in the opposite direction. `layer` is
+/// Returns the default backward layer of a bidirectional layer: `layer` in the opposite direction. `layer` is
 /// {kind: options} with all defaults.
 ConfigNode mirrored_layer(const ConfigNode& layer) {
   const auto& [kind, options] = layer.entries().front();

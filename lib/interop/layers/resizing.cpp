@@ -67,7 +67,7 @@ void resizing_to_torch(TorchLayer& layer) {
 void add_resizing_formats(std::vector<LayerFormats>& table) {
   table.push_back({
       .kind = "resizing",
-      .to_keras = keras_layer("Resizing"),  // the class of Keras 2 has no data_format
+      .to_keras = keras_layer("Resizing"),  // in Keras 2, Resizing has no data_format
       .from_keras = resizing_from_keras,
       .onnx = resizing_to_onnx,
       .torch = resizing_to_torch,

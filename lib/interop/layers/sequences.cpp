@@ -58,7 +58,7 @@ void conv1d_to_onnx(OnnxLayer& layer) {
   set_onnx_sequence(layer, "Conv", std::move(inputs), std::move(attributes));
 }
 
-/// Returns the cropping and padding of the output of a transposed convolution.
+/// Returns the padding of a transposed convolution of sequences as ONNX and PyTorch express it.
 TransposePadding sequence_transpose_padding(const Window& window, const TensorSpec& input,
                                             const TensorSpec& output) {
   return transpose_padding(window, Shape{1, input.shape[0], input.shape[1]},

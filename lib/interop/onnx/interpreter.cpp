@@ -24,8 +24,8 @@ void round_to_float16(std::vector<float>& values) {
   for (float& value : values) value = from_float16(to_float16(value));
 }
 
-/// Returns true if the result of a node is float16. `half`: the names of the values computed before that are
-/// float16.
+/// Returns true if the result of a node is float16. `half`: the names of the previously computed values that
+/// are float16.
 bool is_half(const OnnxNode& node, const std::set<std::string>& half) {
   if (node.op == "Cast")
     return std::get<int64_t>(node.attributes[0].second) == static_cast<int64_t>(OnnxType::float16);

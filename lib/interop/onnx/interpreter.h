@@ -1,4 +1,4 @@
-// A simple interpreter for ONNX models, which checks an exported model before its file is created.
+// A simple interpreter for ONNX models. It is used to check an exported model before its file is created.
 #pragma once
 
 #include <vector>

@@ -14,7 +14,8 @@ namespace dtrain {
 /// An initializer (a stored tensor) of an ONNX file.
 struct OnnxInitializer {
   std::string name;
-  std::string type;  ///< "float32", "int64" and so on; such as "type 99" if unknown
+  /// name of the type, such as "float32"; "type 99" for an unknown type with the number 99
+  std::string type;
   Shape shape;
   /// The values as float32, if the type is float32, float16, bfloat16 or float64; nullopt for other types.
   std::optional<std::vector<float>> values;

@@ -106,7 +106,7 @@ Json mean_iou(const MetricInUse& in) {
                                        .set("sparse_y_pred", false));
 }
 
-/// Number of thresholds in Keras if the configuration does not set it. dtrain's default is meant for
+/// Number of thresholds in Keras if the configuration does not set this number. dtrain's default is meant for
 /// logarithmic buckets, so it does not suit Keras, which spaces its thresholds evenly over the probabilities.
 constexpr int64_t kKerasThresholds = 4096;
 

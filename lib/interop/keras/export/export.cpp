@@ -25,8 +25,8 @@ namespace {
 /// The Keras version whose file format is written.
 constexpr const char* kKerasVersion = "3.8.0";
 
-/// Returns an activation that Keras lacks in the notation of the configuration file, for example "gelu:
-/// {approximate: true}" for "gelu_tanh". `name`: the name that keras_activation() returned.
+/// Converts the name of an activation that Keras lacks to the notation of configuration files: "gelu_tanh"
+/// gives "gelu: {approximate: true}". `name`: the name that keras_activation() returned.
 std::string in_configuration(const std::string& name) {
   constexpr std::string_view kHardSigmoid = "hard_sigmoid_";
   if (name == "gelu_tanh") return "gelu: {approximate: true}";
@@ -34,8 +34,9 @@ std::string in_configuration(const std::string& name) {
   return fmt::format("hard_sigmoid: {{slope: {}}}", name.substr(kHardSigmoid.size()));
 }
 
-/// Throws UserError for activations that Keras lacks, because Keras could not load the file. `config`:
-/// Keras's config of the node's layer, or of a layer that is an option of the node's layer.
+/// Throws UserError if a config contains an activation that Keras lacks, because Keras could not load the
+/// exported file. `config`: Keras's config of the node's layer, or of a layer that is an option of the node's
+/// layer.
 void check_activations(const GraphNode& node, const Json& config) {
   for (const char* option : {"activation", "recurrent_activation"}) {
     const Json* const activation = value_at(config, option);
@@ -62,7 +63,7 @@ void check_features(const Graph& graph) {
   }
 }
 
-/// Returns whether the layer is Keras's TimeDistributed of a Softmax.
+/// Returns true if the layer becomes a TimeDistributed with an inner Softmax in Keras.
 bool is_softmax_of_positions(const GraphNode& node) {
   const KerasLayerConfig keras = keras_config_of(node.layer);
   return keras.class_name == "TimeDistributed" &&

@@ -12,8 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// The result of a depth-first search from the outputs in Keras's order, which visits the inputs of a call in
-/// the order of its arguments.
+/// The result of search(), a depth-first search that starts at the outputs. Like Keras, it visits the inputs
+/// of a call in the order of the call's arguments.
 struct Search {
   // position of each layer's first visit, indexed by the layer's first node; -1 if it is never visited
   std::vector<int> visits;
@@ -77,8 +77,8 @@ std::string spelled(std::string name) {
   return name == kTaken ? name + "_1" : keras_name(name, "layer");
 }
 
-/// Returns whether a layer concatenates masks. Keras names the operation that does so "concatenate",
-/// "concatenate_1" and so on, and rejects a layer of the same name.
+/// Returns true if a layer also concatenates masks. Keras names this operation "concatenate", "concatenate_1"
+/// and so on, and rejects layers that have the same name as such an operation.
 bool concatenates_masks(const GraphNode& node) {
   return node.kind == "concatenate" && !node.output_masks.empty();
 }

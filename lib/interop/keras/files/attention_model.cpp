@@ -52,7 +52,7 @@ std::optional<double> base_of(const Json& frequencies) {
   if (has_base(kUsual)) return kUsual;
   if (dim < 4 || !frequencies.items()[1].is_number()) return std::nullopt;
   const double base = std::pow(frequencies.items()[1].as_double(), -static_cast<double>(dim / 2));
-  // Several numbers can give the same frequencies. The user probably wrote the one with the fewest digits.
+  // Several bases can give the same frequencies. The user probably wrote the base with the fewest digits.
   for (int digits = 1; std::isfinite(base) && digits <= kMostDigits; ++digits)
     if (const double rounded = rounded_to(base, digits); has_base(rounded)) return rounded;
   return std::nullopt;

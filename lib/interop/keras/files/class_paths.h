@@ -33,8 +33,9 @@ struct KerasLayerPart {
 };
 
 /// Parts of all layers that have parts: the cells of recurrent layers and the products of attention. The
-/// parts of one layer are in the order of the layer's weights. The table is searched for the end of a path
-/// from first to last, so an entry whose group is the end of another entry's group comes after that entry.
+/// parts of one layer are in the order of the layer's weights. For a given path, the first entry whose group
+/// is the end of the path is used. Therefore, an entry whose group is the end of another entry's group comes
+/// after that entry.
 inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "forward_", ""},
                                                       {"backward_layer/cell", "backward_", ""},
                                                       {"cell", "", ""},

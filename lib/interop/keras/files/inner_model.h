@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// Returns the shape of a batch: [null, 28, 28, 1].
+/// Returns the shape of a batch in Keras's notation, such as [null, 28, 28, 1].
 Json keras_batch_shape(const Shape& sample);
 
 /// Returns a reference to the output of a layer of the inner model.
@@ -21,7 +21,8 @@ Json keras_inner_tensor(const std::string& layer, const Shape& sample);
 Json keras_inner_layer_entry(const std::string& class_name, const std::string& name, Json config,
                              std::vector<Json> arguments, const char* dtype = "float32");
 
-/// Like keras_inner_layer_entry(), for one of Keras's operations; `module`: "keras.src.ops.numpy".
+/// Like keras_inner_layer_entry(), but for one of Keras's operations. `module`: the Python module of the
+/// operation, such as "keras.src.ops.numpy".
 Json keras_inner_operation(const std::string& module, const std::string& class_name, const std::string& name,
                            Json config, std::vector<Json> arguments);
 

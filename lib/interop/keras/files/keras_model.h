@@ -42,11 +42,11 @@ struct KerasModelLayer {
   Json config;
   bool trainable = true;
   std::shared_ptr<const KerasModel> model;  ///< the model, if the layer is a model; else null
-  bool is_restored_model = false;  ///< true if the layer is a model in the file (files/restored_layers.h)
+  bool is_restored_model = false;  ///< true if the file stores the layer as a model (files/restored_layers.h)
   std::vector<KerasCall> calls;    ///< empty for an InputLayer
 
   bool is_input() const { return class_name == "InputLayer"; }
-  /// Returns the class in the file.
+  /// Returns the class that the layer has in the file.
   std::string file_class() const { return is_restored_model ? kKerasModel : class_name; }
 };
 

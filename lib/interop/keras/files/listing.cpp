@@ -200,7 +200,7 @@ KerasContent read_keras_file(const std::string& path) {
     return result;
   } catch (const UserError&) {
     throw;
-  } catch (const Error& error) {  // an error of libhdf5 is caused by the file
+  } catch (const Error& error) {  // errors of libhdf5 are caused by the file
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }
 }

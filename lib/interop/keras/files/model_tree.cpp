@@ -181,7 +181,7 @@ class ModelParser {
     }
   }
 
-  /// Adds the positional arguments of a call in Keras 3's form.
+  /// Adds the positional arguments of a call in the Keras 3 format.
   void add_positional(const Json& written, KerasCall& call) const {
     if (!written.is_array()) return add_tensors(written, call.inputs);
     for (const Json& argument : written.items()) {
@@ -253,7 +253,7 @@ class ModelParser {
   std::string where_;
   KerasModel result_;
   std::map<std::string, int> numbers_;
-  bool is_keras_3_ = false;  // whether the calls have the form of Keras 3
+  bool is_keras_3_ = false;  // whether the calls are in the Keras 3 format
 };
 
 }  // namespace

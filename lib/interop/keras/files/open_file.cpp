@@ -79,7 +79,7 @@ OpenKerasFile::OpenKerasFile(const std::string& path) : path_(path) {
     open();
   } catch (const UserError&) {
     throw;
-  } catch (const Error& error) {  // an error of libhdf5 is caused by the file
+  } catch (const Error& error) {  // errors of libhdf5 are caused by the file
     throw UserError(fmt::format("{}: {}", path, error.what()));
   }
 }

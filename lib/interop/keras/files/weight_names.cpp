@@ -23,7 +23,7 @@ struct ClassWeights {
   std::string_view class_name;  // in snake case
   struct Weight {
     const char* name;
-    // bool option without which the weight does not exist (it exists by default); null: it always exists
+    // bool option that must be true (its default) for the weight to exist; null: the weight always exists
     const char* option;
   };
   std::vector<Weight> weights;

@@ -271,7 +271,7 @@ KerasWeights read_keras_weights(const OpenKerasFile& file, const std::shared_ptr
     return file.layout() == KerasLayout::layers ? read_layers(source) : VarsReader(source).read();
   } catch (const UserError&) {
     throw;
-  } catch (const Error& error) {  // an error of libhdf5 is caused by the file
+  } catch (const Error& error) {  // errors of libhdf5 are caused by the file
     throw UserError(fmt::format("{}: {}", file.path(), error.what()));
   }
 }

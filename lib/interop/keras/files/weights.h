@@ -28,8 +28,8 @@ struct KerasWeightGroup {
   std::string name;   ///< the layer's name; in the layout `vars`, the path of its group: "layers/dense_1"
   std::string layer;  ///< in the layout `vars`, the layer's name; "" in files of early versions of Keras 3
   std::vector<KerasWeight> weights;  ///< in the file's order
-  /// In the layout `vars`, the name of the inner layer of a TimeDistributed, whose weights these are; "" for
-  /// other layers.
+  /// In the layout `vars`, if the group contains the weights of the inner layer of a TimeDistributed: the
+  /// name of the inner layer. Otherwise "".
   std::string wrapped = {};
 };
 
@@ -47,8 +47,8 @@ KerasWeight with_channels_last(const KerasWeight& weight);
 
 /// Reads all arrays. If `mapped` is given, the aligned float32 arrays of an .h5 file are not copied but refer
 /// to the mapped memory. The caller must then call MappedFile::check() after reading the values. Throws
-/// UserError with the path, the expected content and the content found if the file is damaged, or if its
-/// arrays would need much more memory than the data in the file can fill.
+/// UserError with the path, the expected content and the content found if the file is damaged, or if it
+/// claims to contain arrays that are much larger than its data.
 KerasWeights read_keras_weights(const OpenKerasFile& file,
                                 const std::shared_ptr<const MappedFile>& mapped = nullptr);
 

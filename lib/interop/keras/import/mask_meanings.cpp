@@ -75,7 +75,7 @@ MaskMeaning MaskMeanings::meaning_of(const KerasLayerCall& call) const {
 }
 
 /// Returns the meaning of masks that are concatenated along the feature axis. Keras applies any() to the
-/// concatenated mask, so it is the logical OR of the masks.
+/// concatenated mask, so the result is the logical OR of the masks.
 MaskMeaning MaskMeanings::concatenated(const KerasLayerCall& call) const {
   MaskMeaning result{MaskMeaning::Kind::none};
   for (const KerasValue& input : call.inputs) {

@@ -185,9 +185,9 @@ class MaskFlow {
     return kNone;
   }
 
-  /// Returns true if the output of a call differs between Keras and dtrain at padded positions. The reason is
-  /// that in Keras, a padded query attends to all positions. Adds a problem if the call treats such positions
-  /// as data.
+  /// Returns true if the output of a call differs between Keras and dtrain at padded positions. The outputs
+  /// differ because in Keras, a padded query attends to all positions. Adds a problem if the call treats
+  /// padded positions as data.
   bool follow_padding(size_t i) {
     const KerasLayerCall& reader = call(i);
     const std::vector<KerasValue>& inputs = reader.inputs;

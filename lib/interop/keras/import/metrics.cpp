@@ -17,7 +17,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kKerassBuckets = 200;  // Keras's default number of buckets of an AUC
+constexpr int64_t kKerassBuckets = 200;  // Keras's default number of buckets for AUC
 
 /// Returns true for options that do not change the metric's result.
 bool has_no_effect(const std::string& key, const Json& value) {

@@ -128,7 +128,7 @@ class Importer {
         continue;
       }
       Json config = call.layer->config;
-      // in Keras, an argument of the call; in dtrain, an option of the layer
+      // use_causal_mask is an argument of the call in Keras, but an option of the layer in dtrain
       if (call.is_causal) config.set("causal", true);
       KerasLayerReader reader(call.layer->class_name, config, keras_major_);
       const ConfigNode options = row->from_keras(reader);

@@ -48,7 +48,7 @@ class KindOptions {
   void add(const std::string& option, const Json& value);
   void add(const std::string& option, ConfigNode value);
   bool empty() const { return options_.empty(); }
-  /// Returns {kind: options}; only the kind if there are no options.
+  /// Returns {kind: options}, or only the kind if there are no options.
   ConfigNode node() const;
 
  private:

@@ -36,8 +36,8 @@ bool is_usual_of_loss(const std::string& key, const Json& value) {
 /// Returns true if an option of an optimizer has no effect in dtrain.
 bool is_usual_of_optimizer(const std::string& key, const Json& value) {
   if (value.is_null() || (value.is_bool() && !value.as_bool())) return true;
-  // dtrain's Adafactor has no option for `relative_step`, because it limits its steps in the same way with
-  // and without it.
+  // In Keras, `relative_step` has no effect, because Adafactor limits its steps in the same way with and
+  // without it.
   return key == "name" || key == "relative_step" || key == "is_legacy_optimizer" || key == "jit_compile" ||
          key == "ema_momentum" || key == "ema_overwrite_frequency" || (key == "decay" && has_value(value, 0));
 }
@@ -233,7 +233,9 @@ class TrainingReader {
     if (written.is_number()) return option_of_keras(written);
     if (decays)
       add_problem(
-          fmt::format("the optimizer has both a learning rate schedule and decay: {}", decay->dump()));
+          fmt::format("the optimizer has both a learning rate schedule and decay: {}, but dtrain supports "
+                      "only one of them",
+                      decay->dump()));
     return read_schedule(read_keras_object(written), written);
   }
 
