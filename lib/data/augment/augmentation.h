@@ -12,42 +12,44 @@ namespace dtrain {
 
 class Mixing;  // mixing.h
 
-/// A target that is an image, which augmentations change like the input.
+/// A target that is an image. Augmentations that move pixels of the input change this target in the same way.
 struct AugmentedTarget {
   /// `target` and `input` are the shapes of the stored images; is_picture() is true for both.
   AugmentedTarget(TargetPicture pixels, const Shape& target, const Shape& input, bool is_training);
 
   TargetPicture pixels;
-  /// Pixels of the target per pixel of the input along each axis, if that is a whole number; else 0.
+  /// Size of the target divided by the size of the input, if the quotient is a whole number and the same for
+  /// both axes; else 0.
   int64_t scale = 0;
   bool has_same_aspect;  // whether input and target have the same ratio of height to width
-  bool is_training;      // false if the target is only changed as apply_in_evaluation() changes its input
+  bool is_training;      // if false, only the changes of apply_in_evaluation() are made
 };
 
 /// Holds an augmentation's options. Immutable.
 class Augmentation {
  public:
   virtual ~Augmentation() = default;
-  /// Adds its pass to the plan of a column of images (is_picture()). `stream` separates its random draws from
-  /// those of other augmentations. Throws UserError if the images do not fit.
+  /// Adds the pass of this augmentation to the plan of a column of images (is_picture()). `stream` is the
+  /// augmentation's own stream of random numbers. Throws UserError if the augmentation cannot be applied to
+  /// images of this shape.
   virtual void apply(ColumnPlan& plan, uint32_t stream) const = 0;
-  /// Adds the pass for images that are not training images, which gives these images the shape of training
-  /// images.
+  /// Adds the pass for images that are not used for training. The pass gives these images the same shape as
+  /// the augmented training images. By default, no pass is added.
   virtual void apply_in_evaluation(ColumnPlan& /*plan*/) const {}
   /// Returns true if the augmentation moves pixels, so that target images must be changed, too.
   virtual bool moves_pixels() const { return false; }
-  /// Adds the pass that moves the pixels of a target image. It draws the same numbers as apply() and
-  /// apply_in_evaluation(), and so moves the pixels like those of the input. Class numbers are never blended.
-  /// Called if moves_pixels().
+  /// Adds the pass that moves the pixels of a target image. The pass draws the same random numbers as the
+  /// pass of the input (apply() or apply_in_evaluation()), so the pixels of target and input are moved alike.
+  /// Class numbers are moved, but never interpolated. Called only if moves_pixels() returns true.
   virtual void apply_to_target(ColumnPlan& /*plan*/, uint32_t /*stream*/,
                                const AugmentedTarget& /*target*/) const {}
-  /// Returns the class that apply_to_target() writes to mask pixels whose source is outside the image; 0 if
-  /// there are no such pixels.
+  /// Returns the class that apply_to_target() writes to mask pixels that are taken from outside the image.
+  /// Returns 0 if no mask pixel is taken from outside the image.
   virtual int64_t filled_class() const { return 0; }
   /// Returns true if the augmentation applies only to inputs that are images.
   virtual bool needs_pictures() const { return true; }
-  /// Returns how the augmentation blends samples after all other augmentations and the transforms; null if it
-  /// does not blend samples.
+  /// Returns how the augmentation blends samples. Blending is done after all other augmentations and after
+  /// the transforms. Returns null if the augmentation does not blend samples.
   virtual std::shared_ptr<const Mixing> mixing() const { return nullptr; }
 };
 

@@ -1,20 +1,21 @@
-// Color operations on images with values from 0 to 255, with the same results as Keras's layers. Each writes
-// to `dst`, which may be `src` only if the comment says "in place".
+// Color operations on images with values from 0 to 255. The results are the same as those of Keras's layers.
+// Each operation writes its result to `dst`. Operations that may run in place allow `dst` to be equal to
+// `src`.
 #pragma once
 
 #include "data/augment/picture_stage.h"
 
 namespace dtrain {
 
-/// Multiplies each value's distance from its channel's mean by `factor` and clips to [least, most]. May run
-/// in place.
+/// Changes the contrast of each channel: multiplies the difference between each value and the mean of the
+/// channel by `factor`. The results are clipped to [least, most]. May run in place.
 void change_contrast(const float* src, const PictureShape& shape, float factor, float least, float most,
                      float* dst);
-/// Moves each pixel towards gray by the fraction `part`. Copies images without exactly three channels
-/// unchanged. May run in place.
+/// Moves each pixel towards gray by the fraction `part`. Images that do not have exactly three channels are
+/// copied unchanged. May run in place.
 void degenerate_colour(const float* src, const PictureShape& shape, float part, float* dst);
-/// Blends with the smoothed image: smoothed (factor 0), unchanged (0.5), or sharpened (1). Cannot run in
-/// place.
+/// Smooths or sharpens the image: factor 0 gives the smoothed image, 0.5 the unchanged image, and 1 the
+/// sharpened image. Factors between these values interpolate. Cannot run in place.
 void sharpen(const float* src, const PictureShape& shape, float factor, float* dst);
 /// Keeps the highest `bits` bits of each 8-bit value. May run in place.
 void posterize(const float* src, const PictureShape& shape, int bits, float* dst);

@@ -58,8 +58,9 @@ class CutMixBlend final : public Mixing {
  public:
   explicit CutMixBlend(double factor) : factor_(factor) {}
 
-  /// Like Keras, draws a rectangle with the image's aspect ratio, whose area is the partner's share, centered
-  /// on a random pixel. Parts of the rectangle beyond the image's edges are cut off, and reduce this share.
+  /// Draws the rectangle in the same way as Keras: it has the aspect ratio of the image, its center is a
+  /// random pixel, and its share of the image's area is drawn from the beta distribution. Parts of the
+  /// rectangle beyond the image's edges are cut off, so the share of the partner becomes smaller.
   Blend draw(const PictureShape& shape, Draws& draws) const override {
     const double side = std::sqrt(1 - draw_beta(factor_, draws));
     const auto height = static_cast<int64_t>(side * static_cast<double>(shape.height));
@@ -95,7 +96,8 @@ class CutMix final : public Augmentation {
 double draw_beta(double a, Draws& draws) {
   const double x = draw_gamma(a, draws), y = draw_gamma(a, draws);
   if (x + y > 0) return x / (x + y);
-  // Both numbers underflowed, because nearly all probability is at 0 and 1.
+  // Both numbers underflowed to 0. This happens only if the parameter is so small that nearly all results are
+  // close to 0 or 1.
   return draws.uniform() < 0.5f ? 0 : 1;
 }
 
@@ -118,22 +120,22 @@ void add_mix_up(Registry<Augmentation>& table) {
       "Blends the inputs and targets of each sample with those of another training sample. All inputs and "
       "targets must be float32; the transform one_hot converts class numbers.");
   schema.example("{alpha: 0.2}");
-  schema.optional(
-      "alpha", &MixUpOptions::alpha,
-      "parameter of the beta distribution (alpha, alpha), from which the weight of the sample is drawn",
-      between<double>(1e-3, 1e3));
+  schema.optional("alpha", &MixUpOptions::alpha,
+                  "parameter of the beta distribution (alpha, alpha), from which the weight of the sample is "
+                  "drawn. The other sample gets the rest of the weight",
+                  between<double>(1e-3, 1e3));
   table.add<MixUp>("mix_up", schema);
 }
 
 void add_cut_mix(Registry<Augmentation>& table) {
   Schema<CutMixOptions> schema(
-      "Replaces a rectangle of each image by the same rectangle of another training image. Targets, and "
+      "Replaces a rectangle of each image with the same rectangle of another training image. Targets, and "
       "inputs that are not images, are blended in proportion to the area of the rectangle. All inputs and "
       "targets must be float32; the transform one_hot converts class numbers.");
   schema.example("{factor: 1.0}");
   schema.optional("factor", &CutMixOptions::factor,
-                  "parameter of the beta distribution (factor, factor), from which the share of the image "
-                  "that is kept is drawn",
+                  "parameter of the beta distribution (factor, factor). A number drawn from this "
+                  "distribution is the fraction of the image that is kept; the rest is replaced",
                   between<double>(1e-3, 1e3));
   table.add<CutMix>("cut_mix", schema);
 }

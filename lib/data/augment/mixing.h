@@ -8,9 +8,10 @@ namespace dtrain {
 /// Draws how a sample is blended with its partner. Immutable.
 class Mixing {
  public:
-  /// A blend of a sample and its partner: weight * sample + (1 - weight) * partner. If is_rectangle is true,
-  /// the partner's pixels instead replace those of the image within the rectangle, and `weight` (1 - the
-  /// rectangle's share of the area) applies to all other columns.
+  /// Describes how a sample is blended with its partner. If is_rectangle is false, the result is weight *
+  /// sample + (1 - weight) * partner. If is_rectangle is true, the pixels of the image within the rectangle
+  /// are replaced by the partner's pixels, and all other columns are blended with `weight`. In this case, 1 -
+  /// weight is the rectangle's share of the image's area.
   struct Blend {
     float weight = 1;
     bool is_rectangle = false;
@@ -24,8 +25,8 @@ class Mixing {
 /// Blends an image of this shape with its partner, in place.
 void blend_pictures(const Mixing::Blend& blend, const PictureShape& shape, const float* partner,
                     float* picture);
-/// Blends targets (class probabilities or other numbers) in place; a rectangle counts by its share of the
-/// area.
+/// Blends targets (class probabilities or other numbers) in place. If the blend is a rectangle, the partner's
+/// weight is the rectangle's share of the image's area.
 void blend_targets(const Mixing::Blend& blend, const float* partner, int64_t count, float* target);
 
 /// Draws a number from the beta distribution with parameters (a, a).

@@ -70,25 +70,28 @@ inline Check<ValueRange> two_ascending() {
           Json::object().set("minItems", 2).set("maxItems", 2)};
 }
 
-/// Checks a class number of a mask, whose pixels are bytes.
+/// Returns the check for the option fill_class. A class number of a mask must be from 0 to 255 because the
+/// pixels of masks are bytes.
 inline Check<int64_t> class_numbers_of_bytes() {
   return between<int64_t>(0, 255);
 }
 
-/// Adds the fields of WarpOptions, from which `Options` derives.
+/// Adds the options of WarpOptions to a schema. `Options` must derive from WarpOptions.
 template <class Options>
 void add_warp_options(Schema<Options>& schema) {
   schema
       .optional("fill_mode", static_cast<FillMode Options::*>(&Options::fill_mode),
-                "values of pixels from beyond the edges: reflect (the image is mirrored), wrap (the image is "
-                "repeated), constant (fill_value) or nearest (the pixel at the edge)")
+                "values of pixels that are taken from beyond the edges of the image: reflect (the image is "
+                "mirrored at its edge), wrap (the image is repeated), constant (fill_value) or nearest (the "
+                "nearest pixel at the edge)")
       .optional("interpolation", static_cast<Interpolation Options::*>(&Options::interpolation),
                 "interpolation between pixels")
       .optional("fill_value", static_cast<double Options::*>(&Options::fill_value),
-                "value of pixels from beyond the edges, for fill_mode constant")
-      .optional("fill_class", static_cast<int64_t Options::*>(&Options::fill_class),
-                "class of pixels from beyond the edges of a mask, for fill_mode constant",
-                class_numbers_of_bytes());
+                "value of pixels that are taken from beyond the edges; used only with `fill_mode: constant`")
+      .optional(
+          "fill_class", static_cast<int64_t Options::*>(&Options::fill_class),
+          "class of mask pixels that are taken from beyond the edges; used only with `fill_mode: constant`",
+          class_numbers_of_bytes());
 }
 
 }  // namespace dtrain

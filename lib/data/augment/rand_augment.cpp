@@ -17,7 +17,7 @@ struct RandAugmentOptions {
   Interpolation interpolation = Interpolation::bilinear;
 };
 
-// The number of operations; the first kMoves move pixels, the others change colors.
+// Number of operations. The first kMoves operations move pixels, and the others change colors.
 constexpr int64_t kOperations = 11, kMoves = 3;
 
 /// Applies the operation with this number to values from 0 to 255.
@@ -116,10 +116,10 @@ void add_rand_augment(Registry<Augmentation>& table) {
   schema
       .optional("value_range", &Options::value_range,
                 "the range [minimum, maximum] of the values of an image", two_ascending())
-      .optional("num_ops", &Options::num_ops, "number of operations, which are applied one after the other",
-                between<int64_t>(1, 100))
+      .optional("num_ops", &Options::num_ops,
+                "number of operations to apply to each image, one after the other", between<int64_t>(1, 100))
       .optional("factor", &Options::factor,
-                "maximum strength of an operation; the strength of each operation is drawn between 0 and "
+                "maximum strength of an operation. The strength of each operation is drawn between 0 and "
                 "this value",
                 between<double>(0, 1))
       .optional("interpolation", &Options::interpolation, "interpolation between pixels");

@@ -39,12 +39,13 @@ void add_random_brightness(Registry<Augmentation>& table) {
   schema.example("{factor: 0.2}");
   schema
       .required("factor", &Options::factor,
-                "range of the number, as a fraction of the difference between maximum and minimum of "
-                "value_range; a number f means [-f, f]",
+                "range from which the number is drawn, as a fraction of the difference between the maximum "
+                "and the minimum of value_range. A number f means [-f, f]",
                 range_within(-1, 1))
-      .optional("value_range", &Options::value_range,
-                "the range [minimum, maximum] of the values of an image; results are clipped to it",
-                two_ascending());
+      .optional(
+          "value_range", &Options::value_range,
+          "the range [minimum, maximum] of the values of an image. The results are clipped to this range",
+          two_ascending());
   table.add<RandomBrightness>("random_brightness", schema);
 }
 

@@ -37,7 +37,7 @@ class RandomCrop final : public Augmentation {
 
   void apply(ColumnPlan& plan, uint32_t stream) const override { add_pass(plan, stream, true, 1, 0); }
 
-  /// Crops images to their center.
+  /// Crops images to their central part.
   void apply_in_evaluation(ColumnPlan& plan) const override { evaluate(plan, 1, 0); }
 
   bool moves_pixels() const override { return true; }
@@ -45,8 +45,8 @@ class RandomCrop final : public Augmentation {
   void apply_to_target(ColumnPlan& plan, uint32_t stream, const AugmentedTarget& target) const override {
     if (target.scale == 0)
       throw UserError(
-          fmt::format("random_crop: expected target images of the inputs' size, or of a whole multiple of "
-                      "it, found {}",
+          fmt::format("random_crop: target images must have the size of the inputs or a whole multiple of "
+                      "this size, but found target images of {}",
                       plan.stored().shape.str()));
     const int fill = target.pixels == TargetPicture::classes ? static_cast<int>(options_.fill_class) : 0;
     if (target.is_training)
@@ -62,8 +62,9 @@ class RandomCrop final : public Augmentation {
       add_pass(plan, 0, false, scale, fill);
   }
 
-  /// `scale` is the size of these images divided by the size of the input. The crop is drawn in pixels of the
-  /// input.
+  /// Adds the pass that crops images. `scale` is the size of these images divided by the size of the input.
+  /// The position of the crop is drawn in pixels of the input and then multiplied by `scale`, so that input
+  /// and target show the same part.
   void add_pass(ColumnPlan& plan, uint32_t stream, bool is_random, int64_t scale, int fill) const {
     const PictureShape shape(plan.spec().shape);
     const auto [height, width, padding, fill_class] = options_;
@@ -71,8 +72,8 @@ class RandomCrop final : public Augmentation {
     const int64_t columns = shape.width / scale + 2 * padding - width;
     if (rows < 0 || columns < 0)
       throw UserError(
-          fmt::format("random_crop: expected images of at least {}x{} pixels after adding {} pixels on each "
-                      "side, found {}x{} pixels before",
+          fmt::format("random_crop: after padding, images must have at least {}x{} pixels; the padding is {} "
+                      "pixels on each side, but the images have only {}x{} pixels before padding",
                       height, width, padding, shape.height / scale, shape.width / scale));
     const size_t pixel_bytes = static_cast<size_t>(shape.channels) * bytes_of(plan.spec().dtype);
     const auto change = [=, height = height * scale, width = width * scale, padding = padding](
@@ -102,10 +103,11 @@ void add_random_crop(Registry<Augmentation>& table) {
       .required("width", &RandomCropOptions::width, "width of the crop",
                 between<int64_t>(1, Size2::kMostExtent))
       .optional("padding", &RandomCropOptions::padding,
-                "number of pixels with value 0 to add on each of the four sides before cropping",
+                "number of pixels with the value 0 that are added on each of the four sides before the image "
+                "is cropped",
                 between<int64_t>(0, 1 << 20))
-      .optional("fill_class", &RandomCropOptions::fill_class, "class of the added pixels in a mask",
-                class_numbers_of_bytes());
+      .optional("fill_class", &RandomCropOptions::fill_class,
+                "class of the added pixels, if the target is a mask", class_numbers_of_bytes());
   table.add<RandomCrop>("random_crop", schema);
 }
 

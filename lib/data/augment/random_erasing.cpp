@@ -24,14 +24,15 @@ class RandomErasing final : public Augmentation {
         plan, stream,
         [options = options_](const float* src, const PictureShape& shape, Draws& draws, float* dst) {
           std::copy_n(src, shape.elements(), dst);
-          // As in Keras, the probability itself is drawn, from 0 to the factor.
+          // As in Keras, the probability of erasing is itself random: it is drawn between 0 and the factor.
           const double probability = draws.uniform(0, options.factor);
           if (static_cast<double>(draws.uniform()) < probability) erase(options, shape, draws, dst);
         });
   }
 
  private:
-  /// Draws an interval of an axis of `extent` pixels: the pixels [first, second).
+  /// Draws the interval of pixels [first, second) that is erased along one axis. `extent` is the length of
+  /// the axis.
   static std::pair<int64_t, int64_t> stretch(const RandomErasingOptions& options, int64_t extent,
                                              Draws& draws) {
     const auto whole = static_cast<double>(extent);
@@ -66,20 +67,20 @@ void add_random_erasing(Registry<Augmentation>& table) {
       [](const auto& s) { return s.size() == 2 && s[0] > 0 && s[0] <= s[1] && s[1] <= 1; },
       Json::object().set("minItems", 2).set("maxItems", 2)};
   schema
-      .optional(
-          "factor", &Options::factor,
-          "maximum probability of erasing; the probability for an image is drawn between 0 and this value",
-          between<double>(0, 1))
+      .optional("factor", &Options::factor,
+                "maximum probability that a rectangle of an image is replaced. The probability for each "
+                "image is drawn between 0 and this value",
+                between<double>(0, 1))
       .optional("scale", &Options::scale,
                 "range [minimum, maximum] of the rectangle's area, as a fraction of the image's area. For "
-                "each axis, a fraction is drawn from this range, and its square root is the length of the "
-                "rectangle relative to the image",
+                "each axis, a fraction is drawn from this range. The length of the rectangle along this axis "
+                "is the square root of the fraction times the length of the image",
                 parts)
       .optional("fill_value", &Options::fill_value,
                 "value of the pixels in the rectangle; default: normally distributed noise")
       .optional("value_range", &Options::value_range,
-                "the range [minimum, maximum] of the values of an image, to which the noise or the value is "
-                "clipped",
+                "the range [minimum, maximum] of the values of an image. The noise or the value is clipped "
+                "to this range",
                 two_ascending());
   table.add<RandomErasing>("random_erasing", schema);
 }

@@ -26,7 +26,9 @@ void add_random_rotation(Registry<Augmentation>& table) {
   Schema<Options> schema("Rotates each image about its center.");
   schema.example("{factor: 0.05}");
   schema.required("factor", &Options::factor,
-                  "range of the angle, as a fraction of a full turn; a number f means [-f, f]", turns());
+                  "range from which the angle is drawn, as a fraction of a full turn. A number f means [-f, "
+                  "f]. Example: 0.042 means from -15 to 15 degrees",
+                  turns());
   add_warp_options(schema);
   table.add<WarpAugmentation<Options>>("random_rotation", schema);
 }

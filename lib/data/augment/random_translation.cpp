@@ -22,10 +22,12 @@ void add_random_translation(Registry<Augmentation>& table) {
   schema.example("{height_factor: 0.1, width_factor: 0.1}");
   schema
       .required("height_factor", &Options::height_factor,
-                "range of the shift down, as a fraction of the height; a number f means [-f, f]",
+                "range from which the vertical shift is drawn, as a fraction of the height; positive values "
+                "shift down. A number f means [-f, f]",
                 range_within(-1, 1))
       .required("width_factor", &Options::width_factor,
-                "range of the shift to the right, as a fraction of the width; a number f means [-f, f]",
+                "range from which the horizontal shift is drawn, as a fraction of the width; positive values "
+                "shift to the right. A number f means [-f, f]",
                 range_within(-1, 1));
   add_warp_options(schema);
   table.add<WarpAugmentation<Options>>("random_translation", schema);

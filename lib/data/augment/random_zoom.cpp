@@ -23,12 +23,12 @@ void add_random_zoom(Registry<Augmentation>& table) {
   schema.example("{height_factor: 0.2}");
   schema
       .required("height_factor", &Options::height_factor,
-                "range of the relative change in height: positive zooms out, negative zooms in; a number f "
-                "means [-f, f]",
+                "range from which the relative change of the height is drawn. Positive values zoom out, "
+                "negative values zoom in. A number f means [-f, f]",
                 range_within(-1, 1))
       .optional("width_factor", &Options::width_factor,
-                "range of the relative change in width; default: the width changes like the height, so that "
-                "proportions are kept",
+                "range from which the relative change of the width is drawn. Default: the width changes by "
+                "the same factor as the height, so the aspect ratio is kept",
                 range_within<std::optional<UniformRange>>(-1, 1));
   add_warp_options(schema);
   table.add<WarpAugmentation<Options>>("random_zoom", schema);

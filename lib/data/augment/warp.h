@@ -6,8 +6,9 @@
 
 namespace dtrain {
 
-/// Content beyond an image's edges: (d c b a | a b c d | d c b a) for reflect, (a b c d | a b c d | a b c d)
-/// for wrap, a number for constant, or the nearest pixel.
+/// Defines the values of pixels beyond the edges of an image. For a row a b c d, reflect gives (d c b a | a b
+/// c d | d c b a), wrap gives (a b c d | a b c d | a b c d), nearest repeats the pixel at the edge, and
+/// constant uses one number for all pixels.
 enum class FillMode { reflect, wrap, constant, nearest };
 enum class Interpolation { bilinear, nearest };
 

@@ -7,8 +7,9 @@
 
 namespace dtrain {
 
-/// Warps each image by the map that options.draw(shape, draws) returns. `Options` derives from WarpOptions.
-/// The draws must not depend on the shape.
+/// Warps each image with a random affine map. `Options` derives from WarpOptions, and options.draw(shape,
+/// draws) returns the map. The random draws must not depend on the shape because inputs and targets of
+/// different sizes must get the same map.
 template <class Options>
 class WarpAugmentation final : public Augmentation {
  public:
