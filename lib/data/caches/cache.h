@@ -1,4 +1,4 @@
-// Caches keep the samples of a split after the first time they are read.
+// Caches keep the samples of a split after they have been read for the first time.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,15 @@
 
 namespace dtrain {
 
-/// Identifies the data that a reader reads, so that splits can share samples and a stale cache file is
-/// detected.
+/// Identifies the data that a reader reads. With the key, splits can share the samples that they have in
+/// common, and a stale cache file can be detected.
 struct CacheKey {
-  std::string source;    // the reader's options, file paths and rows, and the columns that the model needs
-  std::string identity;  // `source` plus sizes and times of the files
+  // The reader's options, the paths and rows of its files, and the columns that the model needs.
+  std::string source;
+  std::string identity;  // `source`, and the sizes and modification times of the files
   std::string name;      // name of the first split that reads these samples
-  /// Range [from, to) that covers the rows of all splits that share this cache; unset for all rows of the
-  /// source.
+  /// Range [from, to) of rows that contains the rows of all splits that share this cache. If not set, all
+  /// rows of the source are cached.
   std::optional<std::vector<int64_t>> rows;
   SourceFacts facts;  // facts passed to the reader
 };
@@ -32,15 +33,15 @@ struct CachedColumns : SourceColumns {
   CachedColumns() = default;
   CachedColumns(SourceColumns source, int64_t first_row, int64_t rows)
       : SourceColumns(std::move(source)), first(first_row), total(rows) {}
-  /// Returns true if reading with the facts `wanted` would give these columns.
+  /// Returns true if reading the source with the facts `wanted` would give the same columns.
   bool was_read_by(const SourceFacts& wanted) const { return wanted == known || wanted == facts; }
-  /// Returns the columns, then the weights and the names if present.
+  /// Returns the columns, followed by the weights and the names if they exist.
   Columns all() const;
-  /// Replaces the columns that all() returns, in the same order.
+  /// Replaces all columns, weights and names. `all` must have the same order as the result of all().
   void replace(const Columns& all);
 
-  SourceFacts known;  // facts passed to the reader (`facts` holds the result)
-  int64_t first = 0;  // source row number of the columns' first row
+  SourceFacts known;  // facts that were passed to the reader; `facts` contains the facts after reading
+  int64_t first = 0;  // row number in the source of the first row of the columns
   int64_t total = 0;
   bool on_device = false;  // whether each device that uses the samples should keep a copy
 };
@@ -51,8 +52,8 @@ class Cache {
   using Open = std::function<SourceColumns()>;
 
   virtual ~Cache() = default;
-  /// Returns the samples of `key`. Calls `open` only if no caller holds them now; splits of the same file
-  /// share one copy.
+  /// Returns the samples of `key`. Splits of the same file share one copy. `open` is called only if the
+  /// samples are not held by another caller at present.
   std::shared_ptr<const CachedColumns> get(const CacheKey& key, const Open& open) const;
   /// Throws UserError if the cache could not store the samples of this split (CacheKey::name).
   virtual void check(const std::string& /*name*/) const {}
@@ -68,8 +69,8 @@ class Cache {
 template <>
 const Registry<Cache>& registry<Cache>();
 
-/// Returns the range [first, second) of rows to keep: the rows of the key, clipped to a source of `total`
-/// rows.
+/// Returns the range [first, second) of rows that the cache keeps: the rows of the key, limited to the
+/// `total` rows of the source.
 std::pair<int64_t, int64_t> rows_to_keep(const CacheKey& key, int64_t total);
 
 // Each cache registers itself; cache.cpp lists them.

@@ -24,7 +24,7 @@ namespace {
 /// First bytes of the file.
 struct Start {
   std::array<char, 8> magic;
-  uint32_t length, crc;  // length and CRC of the header
+  uint32_t length, crc;  // length and CRC-32 of the header
 };
 static_assert(sizeof(Start) == 16);
 
@@ -46,8 +46,9 @@ Json shape_json(const Shape& shape) {
   return extents;
 }
 
-/// Returns the start and the header, padded so that the first array begins at a multiple of the alignment.
-/// The arrays' offsets are relative to that point.
+/// Returns the first part of the file: the start and the header, padded with blanks to a multiple of
+/// kPageBytes. The first array begins at the end of this part, and the offsets of the arrays are relative to
+/// this position.
 std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_t to) {
   const int64_t from = cached.first;
   Json arrays = Json::array();
@@ -83,8 +84,8 @@ std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_
   return std::string(reinterpret_cast<const char*>(&start), sizeof start) + padded;
 }
 
-/// The functions from here on throw UserError (through InputFile and Json) for a file that is not a valid
-/// cache file.
+/// If the file is not a valid cache file, this function and the following ones throw UserError (through
+/// InputFile and Json).
 TensorSpec spec_from(const Json& json) {
   std::vector<int64_t> extents;
   for (const Json& extent : json.at("shape").items()) extents.push_back(extent.as_int());
@@ -99,7 +100,8 @@ class MappedColumn final : public MemoryColumn {
  public:
   MappedColumn(TensorSpec spec, int64_t size, std::shared_ptr<const MappedFile> file, int64_t offset)
       : MemoryColumn(std::move(spec), size, {file, file->data() + offset}), file_(std::move(file)) {}
-  bool in_memory() const override { return false; }  // parts of the file may not have been read from disk yet
+  // The file is mapped, so reading may still have to access the disk.
+  bool in_memory() const override { return false; }
   void check() const override { file_->check(); }
 
  private:
@@ -115,7 +117,7 @@ std::shared_ptr<const Column> take_last(Columns& columns) {
 
 struct Header {
   Json json;
-  int64_t end = 0;  // end of the file's last array, as an offset in the file
+  int64_t end = 0;  // end of the header, where the arrays begin, as an offset in the file
 };
 
 std::optional<Header> read_header(const InputFile& file) {
@@ -156,7 +158,7 @@ std::optional<CachedColumns> map_valid_file(const std::string& path, const Cache
   return cached;
 }
 
-/// Returns the first line in which two texts differ, as it is in `a` and as it is in `b`.
+/// Finds the first line in which two texts differ. Returns the line of `a` and the line of `b`.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
   const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   const auto line_at = [](const std::string& text, std::string::const_iterator at) {
@@ -168,7 +170,8 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
   return {line_at(a, x), line_at(b, y)};
 }
 
-/// Throws UserError if the file holds another data set than the key's and `is_rejected(file)` is true.
+/// Throws UserError if the file contains another data set than `key` describes and is_rejected(file) returns
+/// true.
 template <class IsRejected>
 void reject_other_data(const std::string& path, const CacheKey& key, IsRejected is_rejected) {
   std::string source = key.source;
@@ -182,12 +185,13 @@ void reject_other_data(const std::string& path, const CacheKey& key, IsRejected 
   if (source == key.source) return;
   const auto [theirs, ours] = first_difference(source, key.source);
   throw UserError(
-      fmt::format("{}: another run uses this cache file for a data set with '{}' instead of '{}'; give each "
-                  "data set its own path in dataset.cache",
+      fmt::format("{}: another run uses this cache file for another data set ('{}' instead of '{}'); give "
+                  "each data set its own path in dataset.cache",
                   path, theirs, ours));
 }
 
-/// Returns true if `path` does not exist, or is a cache file of this or another version.
+/// Returns true if `path` does not exist or is a cache file. Cache files of other versions may be replaced,
+/// too.
 bool may_be_replaced(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return errno == ENOENT;
@@ -195,7 +199,7 @@ bool may_be_replaced(const std::string& path) {
     std::array<char, kMagic.size()> magic{};
     InputFile(path).read(0, magic.data(), magic.size());
     return std::equal(magic.begin(), magic.end() - 1, kMagic.begin());
-  } catch (const Error&) {  // a folder, a dangling link, a file of a few bytes
+  } catch (const Error&) {  // `path` is a folder, a dangling link or a file of a few bytes
     return false;
   }
 }
@@ -205,7 +209,7 @@ bool may_be_replaced(const std::string& path) {
 std::optional<CachedColumns> map_cache_file(const std::string& path, const CacheKey& key) {
   try {
     return map_valid_file(path, key);
-  } catch (const Error&) {  // missing, too short, or not the expected JSON
+  } catch (const Error&) {  // the file is missing or too short, or its header is not the expected JSON
     return std::nullopt;
   }
 }
@@ -213,7 +217,7 @@ std::optional<CachedColumns> map_cache_file(const std::string& path, const Cache
 void check_cache_file(const std::string& path) {
   const auto refuse = [&](std::string_view reason) {
     throw UserError(
-        fmt::format("{}: the file cannot be used for the data set's cache, because {}", path, reason));
+        fmt::format("{}: this path cannot be used for the data set's cache, because {}", path, reason));
   };
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
@@ -224,7 +228,9 @@ void check_cache_file(const std::string& path) {
   if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     refuse(fmt::format("the folder {} is not writable: {}", folder, std::strerror(errno)));
   if (!may_be_replaced(path))
-    refuse("it exists and is not a cache of dtrain, which never overwrites other files; give another path");
+    refuse(
+        "a file with this name exists and is not a cache file of dtrain; give another path, because other "
+        "files are never overwritten");
 }
 
 void check_cache_file(const std::string& path, const CacheKey& key) {
@@ -235,7 +241,7 @@ void check_cache_file(const std::string& path, const CacheKey& key) {
 CachedColumns map_written_file(const std::string& path, const CacheKey& key) {
   if (auto cached = map_cache_file(path, key)) return *std::move(cached);
   reject_other_data(path, key, [](const InputFile&) { return true; });
-  throw Error(fmt::format("{}: the cache file was changed while it was written", path));
+  throw Error(fmt::format("{}: another process changed the cache file while it was written", path));
 }
 
 void write_cache_file(const std::string& path, const CacheKey& key, const CachedColumns& columns,

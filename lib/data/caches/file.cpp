@@ -9,7 +9,8 @@ struct FileCacheOptions {
   std::string path;
 };
 
-/// Keeps one file per source: PATH.train, PATH.test, ..., named after the first split that reads it.
+/// Keeps one cache file per source. The file is named after the first split that reads the source:
+/// PATH.train, PATH.test, ...
 class FileCache final : public Cache {
  public:
   explicit FileCache(const FileCacheOptions& options) : path_(options.path) {}
@@ -25,7 +26,7 @@ class FileCache final : public Cache {
       const int64_t total = source.columns.front()->size();
       const auto [from, to] = rows_to_keep(key, total);
       write_cache_file(path, key, {std::move(source), from, total}, to);
-    }  // frees the decoded data before the file is mapped
+    }  // the decoded data are freed here, before the file is mapped
     return map_written_file(path, key);
   }
 
@@ -39,12 +40,13 @@ class FileCache final : public Cache {
 
 void add_file_cache(Registry<Cache>& table) {
   Schema<FileCacheOptions> schema(
-      "Decodes all samples once and writes them to files, which later runs map into memory. The files are "
-      "written again when the data or their options change. Several runs of the same data can use the files "
-      "at the same time; each data set needs its own path.");
+      "Decodes all samples once and writes them to cache files. Later runs map these files into memory. If "
+      "the data or their options change, the files are written again. Several runs with the same data can "
+      "use the files at the same time. Each data set needs its own path.");
   schema.example("{path: /tmp/mnist-cache}");
   schema.required("path", &FileCacheOptions::path,
-                  "path of the files; the split's name is added to it: PATH.train, ...");
+                  "path of the cache files. The name of the split is appended to it: PATH.train, "
+                  "PATH.validation, PATH.test");
   table.add<FileCache>("file", schema);
 }
 

@@ -37,20 +37,21 @@ class MemoryCache : public Cache {
   }
 
  private:
-  /// Throws UserError if the rows do not fit into memory. Called before any memory is allocated, because a
-  /// system that overcommits memory would kill the process later.
+  /// Throws UserError if the rows do not fit into the free memory. The check is made before any memory is
+  /// allocated. Otherwise, a system that overcommits memory would kill the process later, without a message.
   static void check_room(const Columns& columns, int64_t rows) {
     size_t bytes = 0;
     for (const auto& column : columns) bytes += static_cast<size_t>(rows) * column->row_bytes();
     const HostMemory memory = host_memory();
     if (bytes > memory.left())
-      throw UserError(fmt::format(
-          "cache: the samples need {} of memory, but only {} is available, limited by {}; `cache: "
-          "none` reads samples when they are needed",
-          format_bytes(bytes), format_bytes(memory.left()), memory.whose));
+      throw UserError(
+          fmt::format("cache: the samples need {} of memory, but only {} is available (limited by {}); use "
+                      "`cache: none` to read samples when they are needed",
+                      format_bytes(bytes), format_bytes(memory.left()), memory.whose));
   }
 
-  /// Copies large columns on several threads, because most of the time is spent on clearing new pages.
+  /// Copies the rows [from, to) of a column to memory. Several threads copy a large column because most of
+  /// the time is spent on clearing newly allocated pages.
   static std::shared_ptr<const Column> copied(const Column& column, int64_t from, int64_t to) {
     const size_t row_bytes = column.row_bytes(), bytes = static_cast<size_t>(to - from) * row_bytes;
     const auto data = allocate_bytes(bytes);
@@ -71,7 +72,8 @@ class MemoryCache : public Cache {
   static constexpr size_t kBytesWorthAThread = size_t{16} << 20;
 };
 
-/// Keeps the samples in host memory. Each device copies them from there when it first needs them.
+/// Keeps the samples in host memory and marks them for copies on devices. Each device copies the samples from
+/// host memory when it needs them for the first time.
 class DeviceCache final : public MemoryCache {
  public:
   using MemoryCache::MemoryCache;
@@ -87,9 +89,10 @@ class DeviceCache final : public MemoryCache {
 }  // namespace
 
 void add_device_cache(Registry<Cache>& table) {
-  table.add<DeviceCache>("device",
-                         Schema<MemoryCacheOptions>("Like `memory`, with a copy in the memory of each GPU, "
-                                                    "so that no step copies samples from the host."));
+  table.add<DeviceCache>(
+      "device",
+      Schema<MemoryCacheOptions>("Like `memory`, but also keeps a copy of the samples in the memory of each "
+                                 "GPU, so that samples need not be copied from host memory in each step."));
 }
 
 void add_memory_cache(Registry<Cache>& table) {

@@ -21,7 +21,8 @@ class NoCache final : public Cache {
 }  // namespace
 
 void add_no_cache(Registry<Cache>& table) {
-  table.add<NoCache>("none", Schema<NoCacheOptions>("Reads samples when a batch needs them."));
+  table.add<NoCache>("none",
+                     Schema<NoCacheOptions>("Reads samples from their files whenever a batch needs them."));
 }
 
 }  // namespace dtrain
