@@ -13,9 +13,9 @@
 
 namespace dtrain {
 
-/// Reads rows by number, in the type in which they are stored, before any transform. A row is the same every
-/// time it is read, so caches may keep it; a ColumnStage (column_stage.h) does anything that depends on seed
-/// and epoch. Safe to read from several threads.
+/// Reads rows by number. The values have their stored type, and no transform is applied. A row has the same
+/// values every time it is read, so caches may keep it. Everything that depends on the seed and the epoch is
+/// done by a ColumnStage (column_stage.h). Safe to read from several threads.
 class Column {
  public:
   virtual ~Column() = default;
@@ -28,11 +28,11 @@ class Column {
   void read(std::span<const int64_t> rows, void* dst) const {
     checked([&] { read_rows(rows, dst); });
   }
-  /// Returns the address of row 0 if all rows are contiguous in memory, else null. Read this memory only
-  /// within checked().
+  /// Returns the address of row 0 if all rows are contiguous in memory, else null. The memory must be read
+  /// only within checked().
   virtual const std::byte* data() const { return nullptr; }
-  /// Throws Error if data read so far may differ from the column's content when it was opened: its file was
-  /// truncated, modified or cannot be read.
+  /// Throws Error if the file of the column was truncated or modified, or cannot be read. Data that were read
+  /// before may then be wrong.
   virtual void check() const {}
   /// Calls `read`, then check(). If both throw, rethrows the error of check().
   template <class Read>
@@ -45,9 +45,9 @@ class Column {
     }
     check();
   }
-  /// Returns the most bytes that one call of read() allocates besides the destination.
+  /// Returns the maximum number of bytes that one call of read() allocates in addition to the destination.
   virtual size_t working_bytes() const { return 0; }
-  /// Returns true if reading needs no file.
+  /// Returns true if reading does not access a file.
   virtual bool in_memory() const = 0;
 
   int64_t row_elements() const { return spec().shape.elements(); }
@@ -84,9 +84,9 @@ class MemoryColumn : public Column {
   std::shared_ptr<const std::byte> data_;
 };
 
-/// Splits the rows [from, to) into blocks of about 4 MiB at most, and calls `visit(first, count,
-/// byte_offset)` for each block in order: `count` rows starting at row `first`, `byte_offset` bytes after row
-/// `from`.
+/// Splits the rows [from, to) into blocks of at most about 4 MiB, and calls visit(first, count, byte_offset)
+/// for each block in order. A block consists of `count` rows and begins with row `first`. `byte_offset` is
+/// the distance in bytes between row `from` and row `first`.
 template <class Visit>
 void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit) {
   const auto row_bytes = static_cast<int64_t>(column.row_bytes());
@@ -98,8 +98,8 @@ void for_each_block(const Column& column, int64_t from, int64_t to, Visit visit)
 /// Returns first, first + 1, ..., first + count - 1, for Column::read.
 std::vector<int64_t> row_numbers(int64_t first, int64_t count);
 
-/// Calls `visit(first_row, place, count)` for each run of consecutive numbers in `rows`: `count` numbers
-/// starting with `first_row`, at index `place` of `rows`.
+/// Finds the runs of consecutive numbers in `rows`, and calls visit(first_row, place, count) for each run. A
+/// run consists of `count` numbers; the first one is `first_row` and has the index `place` in `rows`.
 template <class Visit>
 void for_each_run(std::span<const int64_t> rows, Visit visit) {
   for (size_t i = 0; i < rows.size();) {

@@ -9,8 +9,9 @@ namespace dtrain {
 
 namespace {
 
-/// Returns a stage into which the next affine map or conversion can be merged. Removes the last stage from
-/// `stages` and returns it if it is affine and open; otherwise returns a new stage.
+/// Returns a stage into which the next affine map or conversion can be merged. If the last stage is an affine
+/// map whose result is still float32, removes this stage from `stages` and returns it. Otherwise returns a
+/// new stage.
 std::shared_ptr<const AffineStage> take_open_stage(std::vector<std::shared_ptr<const ColumnStage>>& stages,
                                                    const TensorSpec& input) {
   if (!stages.empty())
@@ -63,7 +64,7 @@ bool ColumnPlan::is_costly() const {
 }
 
 size_t ColumnPlan::working_bytes() const {
-  size_t most = 0, previous = 0;  // two intermediate results exist at a time
+  size_t most = 0, previous = 0;  // the intermediate results of two consecutive stages exist at the same time
   for (size_t i = 0; i + 1 < stages_.size(); ++i) {
     const size_t next = stages_[i]->output_bytes();
     most = std::max(most, previous + next);

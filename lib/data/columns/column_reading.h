@@ -1,4 +1,4 @@
-// The conversion of a table column's texts to numbers, if they are not plain numbers or categories.
+// How the texts of a table column are converted to numbers, if they are not plain numbers or categories.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,8 @@ inline const EnumNames<DatePart> names_of<DatePart> = {
     {DatePart::hour, "hour"}, {DatePart::minute, "minute"},
     {DatePart::days, "days"}, {DatePart::day_of_year, "day_of_year"}};
 
-/// Unit of dates written as plain numbers; none: plain numbers are not dates.
+/// Meaning of plain numbers in a date column, for example seconds since 1970. `none`: plain numbers are not
+/// dates.
 enum class DateNumbers { seconds, milliseconds, yyyymmdd, year, none };
 template <>
 inline const EnumNames<DateNumbers> names_of<DateNumbers> = {{DateNumbers::seconds, "seconds"},
@@ -27,20 +28,23 @@ inline const EnumNames<DateNumbers> names_of<DateNumbers> = {{DateNumbers::secon
                                                              {DateNumbers::year, "year"},
                                                              {DateNumbers::none, "none"}};
 
-/// Properties of the format of a column's dates that a single text cannot determine.
+/// Properties of a date format that cannot be determined from a single date. Example: 02/01/2026 is January 2
+/// or February 1.
 struct DateForm {
-  bool day_first = false;  // 02/01/2026 is January 2
+  bool day_first = false;  // true if 02/01/2026 is January 2
   DateNumbers numbers = DateNumbers::seconds;
   bool operator==(const DateForm&) const = default;
 };
 
-/// Options for reading one column. The facts of the training file contain them for each column that is not
-/// read the default way.
+/// Options for reading one table column. They are stored in the facts of the training file for each column
+/// that is not read in the default way.
 struct ColumnReading {
-  bool amount = false;           // numbers with a currency, a percent sign or thousands separators
+  // Whether the texts are numbers with a currency, a percent sign or thousands separators.
+  bool amount = false;
   std::vector<DatePart> dates;   // features made from a date column; empty for other columns
-  std::optional<DateForm> form;  // unset if the file must determine it
-  /// Whether a 0/1 feature that marks missing values follows. Unset: only if the file has missing values.
+  std::optional<DateForm> form;  // if not set, it is determined from the file
+  /// Whether the column is followed by a 0/1 feature that marks missing values. If not set, this feature is
+  /// added only if the file has missing values.
   std::optional<bool> indicator = false;
 
   bool operator==(const ColumnReading&) const = default;

@@ -1,4 +1,5 @@
-// One pass over the rows of a column, between the file and the batch.
+// One step in the conversion of a column's rows. Stages run after the rows are read from the file and before
+// they are written to the batch.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +10,12 @@
 
 namespace dtrain {
 
-/// Input rows of a stage: result row i is made from the row at byte offset places[i] * (bytes per row) from
-/// base.
+/// Input rows of a stage. Row i of the result is computed from the input row at the address base + places[i]
+/// * (bytes per row).
 struct StageInput {
   const void* base = nullptr;
   std::span<const int64_t> places;
-  Samples samples;  // samples.key(i) is the key of row i's sample
+  Samples samples;  // samples.key(i) is the key of the sample to which row i belongs
 
   size_t size() const { return places.size(); }
 };
@@ -33,14 +34,14 @@ class ColumnStage {
     return static_cast<size_t>(output_.shape.elements()) * bytes_of(output_.dtype);
   }
 
-  /// Writes the result rows contiguously to `dst`. A row depends only on its input row and its sample's key.
-  /// Throws UserError if the stage cannot handle a value.
+  /// Writes the result rows contiguously to `dst`. A result row depends only on its input row and on the key
+  /// of its sample. Throws UserError if the stage cannot handle a value.
   virtual void run(const StageInput& rows, void* dst) const = 0;
-  /// Returns true if the result depends on the sample's key. Such rows are computed again in every epoch and
-  /// never cached.
+  /// Returns true if the result depends on the key of the sample. The rows are then computed again in every
+  /// epoch and are never cached.
   virtual bool is_random() const { return false; }
-  /// Returns true if the stage costs much more than copying the rows. Such stages should run on other threads
-  /// before the step that needs the batch.
+  /// Returns true if the stage takes much longer than copying the rows. Costly stages should run on other
+  /// threads, before the step that needs the batch.
   virtual bool is_costly() const { return true; }
 
  private:

@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kCommonKeys{"of"};
 
-/// Adds `of` to a transform's option fields.
+/// Adds the option `of` to the option fields of a transform.
 Json with_of(const Json& options) {
   Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
   return Json(options).set("of", of.set("description", "names of the inputs and targets to transform"));
 }
 
-/// Drops trailing extents of 1, which do not change a row.
+/// Removes trailing extents of 1 because they do not change the elements of a row.
 Shape without_ones_at_end(const Shape& shape) {
   std::vector<int64_t> extents = shape.extents();
   while (!extents.empty() && extents.back() == 1) extents.pop_back();
@@ -40,7 +40,8 @@ void at_mark(const Mark& mark, Apply apply) {
   }
 }
 
-/// Moves the pixels of a target image in the same way as those of its input. Class numbers keep their type.
+/// Moves the pixels of a target image in the same way as the pixels of its input. A mask of class numbers
+/// keeps its type.
 void augment_target(const AugmentPlan& augment, ColumnPlan& plan) {
   const DType stored = plan.spec().dtype;
   const AugmentedTarget target(augment.target->pixels, plan.spec().shape, augment.target->input,
@@ -51,8 +52,8 @@ void augment_target(const AugmentPlan& augment, ColumnPlan& plan) {
     at_mark(one.resolved.mark(), [&] {
       if (!target.has_same_aspect)
         throw UserError(
-            fmt::format("{}: expected target images with the inputs' ratio of height to width, "
-                        "found {} for inputs of {}",
+            fmt::format("{}: target images must have the same aspect ratio (height to width) as the inputs, "
+                        "but found targets of {} and inputs of {}",
                         one.name, plan.stored().shape.str(), augment.target->input.str()));
       one->apply_to_target(plan, augment_stream(i), target);
     });
@@ -60,7 +61,8 @@ void augment_target(const AugmentPlan& augment, ColumnPlan& plan) {
   }
 }
 
-/// Adds the augmentations to the plan. Returns false if the column is not an image yet.
+/// Adds the augmentations to the plan. Returns false, without a change, if the column does not have the shape
+/// of an image at this point of the plan.
 bool apply_augment(const AugmentPlan& augment, ColumnPlan& plan) {
   if (!is_picture(plan.spec().shape)) return false;
   if (augment.target) {
@@ -85,12 +87,13 @@ bool converts_losslessly(DType from, DType to) {
          ((from == DType::int32 || from == DType::float64) && to == DType::float32);
 }
 
-/// Returns a hint for the case that a target has one class index per sample but the output needs another
-/// form; "" if there is none.
+/// Returns a hint for messages if the target has one class index per sample but the model's output needs a
+/// target of another shape or type. Returns "" if there is no hint.
 std::string advice_for_target(const TensorSpec& wanted, const TensorSpec& found) {
   if (found.shape.elements() != 1) return "";
   if (wanted.dtype == DType::int32 && wanted.shape.elements() > 1)
-    return "; the output has one row per position: is a flatten or a global pooling layer missing before it?";
+    return "; the model predicts one class per position of a sample, but the target has one class per "
+           "sample: is a flatten or a global pooling layer missing before the output?";
   if (wanted.dtype == DType::float32 && wanted.shape.elements() > 1)
     return "; use the loss sparse_categorical_crossentropy for class indices, or the transform one_hot to "
            "convert them to vectors";
@@ -159,20 +162,19 @@ void check_transforms(const std::vector<TransformSpec>& transforms, const std::v
   for (const TransformSpec& spec : transforms) {
     for (size_t i = 0; i < spec.of.size(); ++i)
       if (std::count(names.begin(), names.end(), spec.of[i]) > 1)
-        diagnostics.error(
-            spec.written_of.items()[i],
-            fmt::format("{}: `of` is ambiguous, because both an input and the model's only target are called "
-                        "'{}'; give the input another name",
-                        spec.transform.name, spec.of[i]));
+        diagnostics.error(spec.written_of.items()[i],
+                          fmt::format("{}: `of` is ambiguous because both an input and the model's only "
+                                      "target are called '{}'; give the input another name",
+                                      spec.transform.name, spec.of[i]));
       else if (std::find(names.begin(), names.end(), spec.of[i]) == names.end())
         diagnostics.error(
             spec.written_of.items()[i],
-            fmt::format("{}: `of` names '{}', but the model has no such input or target{}",
+            fmt::format("{}: `of` contains '{}', but the model has no input or target with this name{}",
                         spec.transform.name, spec.of[i], suggestion_or_list(spec.of[i], names)));
     if (spec.of.empty() && !used.contains(&spec))
       diagnostics.error(spec.transform.resolved.mark(),
-                        fmt::format("{}: by default, the transform applies to none of the model's inputs and "
-                                    "targets; name the columns to transform, such as `of: [{}]`",
+                        fmt::format("{}: by default, this transform applies to none of the model's inputs "
+                                    "and targets; name the columns to transform, for example `of: [{}]`",
                                     spec.transform.name, names.front()));
   }
 }
@@ -188,7 +190,7 @@ TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool 
   const auto augment_pictures = [&] { is_augmented = is_augmented || apply_augment(augment, plan); };
   for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
     augment_pictures();
-    // Fitted transforms do not change the shape.
+    // Fitted transforms do not change the shape, so they are not needed here.
     if (!spec->transform->is_fitted())
       at_mark(spec->transform.resolved.mark(), [&] { spec->transform->apply(plan); });
   }
@@ -199,11 +201,11 @@ TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool 
 PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool target,
                           const std::vector<const TransformSpec*>& chosen, const AugmentPlan& augment,
                           Fitter& fitter, const Mark& place) {
-  // Transforms are fitted to samples as they are in evaluation.
+  // Transforms are fitted with the evaluation plan because it contains no random augmentation.
   ColumnPlan &plan = begun.plan, &evaluation = begun.evaluation;
   const TensorSpec stored = plan.stored();
   const AugmentPlan evaluation_augment{augment.augmentations, false, augment.target};
-  std::string options;  // options of the transforms since the last fitted one
+  std::string options;  // options of the transforms since the last fitted transform
   const auto augment_pictures = [&] {
     if ((target && !augment.target) || begun.is_augmented) return;
     begun.is_augmented = apply_augment(evaluation_augment, evaluation) && apply_augment(augment, plan);
@@ -230,12 +232,13 @@ PlannedColumn plan_column(PlannedColumn begun, const TensorSpec& wanted, bool ta
   };
   if (without_ones_at_end(found.shape) != without_ones_at_end(wanted.shape) ||
       !converts_losslessly(found.dtype, wanted.dtype))
-    throw UserError(located(
-        place, fmt::format("the {}{} needs {} per sample, found {} after the transforms ('{}' has {}){}",
-                           target ? "target" : "model's input",
-                           wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name), describe(wanted),
-                           describe(found), stored.name, describe(stored),
-                           target ? advice_for_target(wanted, found) : "")));
+    throw UserError(
+        located(place, fmt::format("the {}{} needs {} per sample, but the data have {} after the transforms "
+                                   "('{}' is stored as {}){}",
+                                   target ? "target" : "model's input",
+                                   wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name),
+                                   describe(wanted), describe(found), stored.name, describe(stored),
+                                   target ? advice_for_target(wanted, found) : "")));
   for (ColumnPlan* one : {&plan, &evaluation}) {
     one->cast(wanted.dtype);
     one->reshape(wanted.shape);

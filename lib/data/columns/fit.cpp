@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// Count, mean and sum of squared deviations of numbers; NaN is skipped.
+/// Count, mean and sum of squared deviations of some numbers. NaN values are skipped.
 struct Tally {
   double count = 0, mean = 0, squares = 0;  // squares: sum of squared differences from the mean
 
@@ -26,8 +26,8 @@ struct Tally {
   }
 };
 
-/// Returns the tally of values[0], values[step], ... Differences are taken from the first value, so that
-/// `squares` is exactly 0 if all values are equal.
+/// Returns the tally of values[0], values[step], values[2 * step], ... The first value is subtracted from all
+/// values, so that `squares` is exactly 0 if all values are equal.
 Tally tally(const double* values, size_t size, size_t step) {
   size_t begin = 0;
   while (begin < size && std::isnan(values[begin])) begin += step;
@@ -68,11 +68,11 @@ void for_row_blocks(const FitSamples& samples, Visit visit) {
   });
 }
 
-/// Returns one tally per channel; element i belongs to channel i % channels.
+/// Returns one tally per channel. Element i of a row belongs to channel i % channels.
 std::vector<Tally> tallies(const FitSamples& samples, size_t channels) {
   std::vector<Tally> all(channels);
-  // Blocks are merged in order as soon as all earlier blocks are done, because tallies of wide rows are
-  // large.
+  // Blocks are merged in order, so that the result does not depend on the threads. A block is merged and
+  // freed as soon as all earlier blocks are merged because the tallies of wide rows are large.
   std::map<int64_t, std::vector<Tally>> waiting;
   int64_t merged = 0;
   std::mutex mutex;
@@ -111,7 +111,8 @@ std::vector<double> means_of_elements(const FitSamples& samples) {
 }
 
 std::vector<double> medians_of_elements(const FitSamples& samples, const std::vector<size_t>& elements) {
-  // Number of medians computed at a time; each needs memory for a whole column.
+  // Maximum number of medians that are computed at the same time. Each one needs memory for all values of its
+  // element.
   constexpr size_t kAtATime = 8;
   const auto width = static_cast<size_t>(samples.spec.shape.elements());
   const auto rows = static_cast<size_t>(rows_of_block(samples.spec.shape.elements()));

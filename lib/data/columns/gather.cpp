@@ -35,7 +35,7 @@ DTRAIN_VECTOR_CLONES void affine_float32(const float* src, float* dst, int64_t c
   affine_loop(src, dst, count, affine);
 }
 
-/// Like affine_loop(), but subtracts the center first.
+/// Like affine_loop(), but subtracts `affine.center` from the values first.
 template <class T>
 [[gnu::always_inline]] inline void centered_loop(const T* __restrict src, float* __restrict dst,
                                                  int64_t count, const Affine& affine) {

@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// Checks the columns of a data set that one augmentation is going to blend.
+/// Checks the columns of a data set before an augmentation blends them.
 class MixCheck {
  public:
   MixCheck(std::span<const ColumnPlan> plans, size_t inputs, const Configured<Augmentation>& augmentation)
@@ -19,33 +19,38 @@ class MixCheck {
   void check_types() const {
     for (size_t column = 0; column < plans_.size(); ++column)
       if (const TensorSpec& found = spec(column); found.dtype != DType::float32)
-        fail(column < inputs_ ? fmt::format("expected float32 inputs to blend, found {} for '{}'",
-                                            name_of(found.dtype), found.name)
-                              : fmt::format("expected float32 targets to blend (for classes, use the "
-                                            "transform one_hot and a loss of class probabilities), found {}",
-                                            name_of(found.dtype)));
+        fail(column < inputs_
+                 ? fmt::format("only float32 inputs can be blended, but found {} for '{}'",
+                               name_of(found.dtype), found.name)
+                 : fmt::format("only float32 targets can be blended, but found {}; if the targets are "
+                               "classes, use the transform one_hot and a loss of class probabilities",
+                               name_of(found.dtype)));
   }
 
-  /// Checks that all images have the same height and width, because one rectangle is drawn for all of them.
+  /// Checks that all images have the same height and width. This is required because the same rectangle is
+  /// replaced in all of them.
   void check_pictures(const std::map<size_t, size_t>& input_targets) const {
     const TensorSpec* first = nullptr;
     for (size_t column = 0; column < inputs_; ++column) {
       if (!is_picture(spec(column).shape)) continue;
       if (!first) first = &spec(column);
       if (!is_of_size(spec(column), *first))
-        fail(fmt::format(
-            "expected images of one height and width after the transforms, found {} for '{}' and {} for '{}'",
-            first->shape.str(), first->name, spec(column).shape.str(), spec(column).name));
+        fail(
+            fmt::format("all images must have the same height and width after the transforms, but found {} "
+                        "for '{}' and {} for '{}'",
+                        first->shape.str(), first->name, spec(column).shape.str(), spec(column).name));
     }
     if (!first)
-      fail(fmt::format("expected images [height, width, channels] after the transforms, found {} for '{}'",
-                       spec(0).shape.str(), spec(0).name));
+      fail(
+          fmt::format("the inputs must contain an image [height, width, channels] after the transforms, but "
+                      "found {} for '{}'",
+                      spec(0).shape.str(), spec(0).name));
     for (const auto& [target, input] : input_targets)
       if (is_picture(spec(input).shape) && !is_of_size(spec(target), *first))
-        fail(fmt::format(
-            "expected the target of the input '{}' to be an image of the same size as the input, found {} "
-            "after the transforms",
-            spec(input).name, spec(target).shape.str()));
+        fail(
+            fmt::format("the target that belongs to the input '{}' must be an image of the same height and "
+                        "width as the input, but has the shape {} after the transforms",
+                        spec(input).name, spec(target).shape.str()));
   }
 
  private:

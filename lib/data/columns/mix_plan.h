@@ -1,4 +1,4 @@
-// Plans how columns are blended with those of other samples after the transforms.
+// Plans how samples are blended with other samples after the transforms.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,21 @@
 
 namespace dtrain {
 
-/// Ways to blend samples, each with the random stream that it draws from.
+/// The augmentations that blend samples, each with its stream of random numbers.
 struct MixPlan {
   std::vector<std::pair<std::shared_ptr<const Mixing>, uint32_t>> mixings;  // mixings in order
-  /// Indexed by column. True for images: a rectangle is replaced if the mixing draws one. The elements of all
-  /// other columns are blended with the ratio that the mixing draws.
+  /// For each column, whether it contains images. If a mixing draws a rectangle, the rectangle is replaced in
+  /// these columns. All elements of the other columns are blended with the weight that the mixing draws.
   std::vector<bool> is_picture;
-  Shape picture{1, 1};  // shape of the first image; mixings draw for its height and width
+  Shape picture{1, 1};  // shape of the first image column; rectangles are drawn for its height and width
 };
 
-/// Plans the blending of columns with these plans; the first `inputs` of them are the model's inputs. If a
-/// target is an input, or an image that belongs to an input, `input_targets` maps the target's column to the
-/// input's column; both columns are blended alike. Throws UserError with the augmentation's location if a
-/// column is not float32. Also throws if an augmentation needs images, and no input is an image after the
-/// transforms or the images differ in size.
+/// Plans the blending of the columns with the given plans. The first `inputs` columns are the model's inputs.
+/// `input_targets` contains the targets that are also inputs or are images that belong to an input: it maps
+/// the target's column to the input's column. Both columns are blended in the same way.
+/// Throws UserError with the augmentation's location if a column is not float32. If an augmentation needs
+/// images, also throws UserError if no input is an image after the transforms, or if the images differ in
+/// height or width.
 MixPlan plan_mixing(std::span<const ColumnPlan> plans, size_t inputs,
                     const std::map<size_t, size_t>& input_targets,
                     const std::vector<Configured<Augmentation>>& augment);

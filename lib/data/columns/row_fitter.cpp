@@ -19,8 +19,11 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
   };
   if (done_ < steps.size() && is_known(steps[done_])) return steps[done_++];
   if (!rows_.column)
-    throw UserError(fmt::format("{}: the run has no statistics of its training split for '{}'", kind, name_));
-  // Steps fitted for other transforms are no longer valid.
+    throw UserError(fmt::format(
+        "{}: this transform needs statistics of the training split for '{}', but the run has none", kind,
+        name_));
+  // The statistics of this step and all later steps were computed with other transforms, so they are no
+  // longer valid.
   steps.resize(done_++);
   steps.push_back(found(plan, fit));
   steps.back().chain = chain_;
@@ -30,7 +33,7 @@ FittedStep RowFitter::next(const ColumnPlan& plan, const std::string& kind, cons
 FittedStep RowFitter::found(const ColumnPlan& plan,
                             const std::function<FittedStep(const FitSamples&)>& fit) const {
   ColumnPlan until = plan;
-  // Data stored as float64 is fitted in float64, before the conversion to float32 loses digits.
+  // Statistics of float64 data are computed in float64 because the conversion to float32 would lose digits.
   const bool in_double = plan.stored().dtype == DType::float64;
   until.cast(in_double ? DType::float64 : DType::float32);
   const Column& column = *rows_.column;
@@ -52,10 +55,10 @@ FittedStep RowFitter::found(const ColumnPlan& plan,
 
 namespace {
 
-/// Computes the fill value of each element of a row.
+/// Computes the fill value of each element of a row (the mean or the median of the element).
 FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& samples) {
   if (static_cast<int64_t>(fills.size()) != samples.spec.shape.elements())
-    throw UserError(fmt::format("fill: expected {} elements per sample, found {}", fills.size(),
+    throw UserError(fmt::format("fill: each sample must have {} elements, but found {}", fills.size(),
                                 samples.spec.shape.elements()));
   std::vector<size_t> of_median;
   for (size_t i = 0; i < fills.size(); ++i)
@@ -67,15 +70,17 @@ FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& sam
   for (size_t i = 0; i < fills.size(); ++i) {
     const double value = fills[i] == "mean" ? means[i] : fills[i] == "median" ? medians[i] : 0.0;
     if (std::isnan(value))
-      throw UserError(fmt::format(
-          "fill: element {} (counted from 0) of '{}' has no value in the training split, so it has no {}", i,
-          samples.spec.name, fills[i]));
+      throw UserError(
+          fmt::format("fill: element {} (counted from 0) of '{}' has no value in the whole training split, "
+                      "so its {} cannot be computed",
+                      i, samples.spec.name, fills[i]));
     fitted.numbers["values"].push_back(value);
   }
   return fitted;
 }
 
-/// Returns the `fill` option as written. It is the same for all elements of an input that are filled.
+/// Returns the `fill` option as it was written in the configuration. All filled elements of an input have the
+/// same option.
 std::string options_of(const std::vector<std::string>& fills) {
   const auto some = std::find_if(fills.begin(), fills.end(), [](const auto& fill) { return !fill.empty(); });
   return fmt::format("fill: {}\n", some == fills.end() ? "" : *some);
@@ -90,12 +95,13 @@ void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& f
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });
   if (!step.chain.empty() && step.chain != options)
     throw UserError(
-        "fill: the run was trained with another 'fill'; resume the run with this 'fill', or train a new run, "
-        "first");
+        "fill: the run was trained with another 'fill'; set 'fill' to the value that the run was trained "
+        "with, or first resume the run or train a new one with the new value");
   const auto& values = step.numbers.at("values");
   if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())
-    throw UserError(fmt::format("fill: expected {} elements per sample, as in the training split, found {}",
-                                values.size(), plan.spec().shape.elements()));
+    throw UserError(
+        fmt::format("fill: each sample must have {} elements, as in the training split, but found {}",
+                    values.size(), plan.spec().shape.elements()));
   plan.add(std::make_shared<FillStage>(plan.spec(), values));
 }
 

@@ -12,23 +12,25 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the shape of samples with `rows` rows of this shape.
+/// Returns the shape of a sample. If the sample is a window, it consists of `rows` rows of the shape `row`.
 Shape of_rows(const Shape& row, const std::optional<int64_t>& rows) {
   return rows ? row.prepended(*rows) : row;
 }
 
-/// Throws UserError about an `auto` at `place`.
+/// Throws UserError about the value `auto` at `place` in the configuration.
 [[noreturn]] void fail_auto(const Mark& place, const std::string& message) {
   throw LocatedError(located(place, "auto: " + message));
 }
 
-/// Returns the column to request from the reader. Readers that take the shape from the model need it in the
-/// request.
+/// Returns the column to request from the reader. Image readers need the shape in the request, so their
+/// option `size` must be set if the shape is not known.
 TensorSpec asked_for(const WantedColumn& wanted, const Reader& reader, const Mark& place) {
   if (wanted.shape) return {wanted.name, *wanted.shape, wanted.dtype};
   if (const auto pictures = reader.picture_options()) {
     if (!pictures->size)
-      fail_auto(place, "images can have any size; give the reader `size: [height, width]`");
+      fail_auto(place,
+                "the images can have any size, so the shape is not known; set `size: [height, width]` in the "
+                "reader");
     return {wanted.name,
             {pictures->size->height, pictures->size->width, pictures->channels.value_or(3)},
             wanted.dtype};
@@ -50,15 +52,18 @@ int64_t greatest(const Column& column) {
   return most;
 }
 
-/// Returns the number of classes of a target of class indices. The classes may have names.
+/// Returns the number of classes of a target that consists of class indices: the number of class names if
+/// there are names, otherwise the greatest index plus 1.
 int64_t count_classes(const Column& column, const std::string& name, const SourceFacts& facts,
                       const Mark& place) {
   const auto names = facts.class_names.find(name);
   if (names != facts.class_names.end()) return static_cast<int64_t>(names->second.size());
   if (column.spec().dtype == DType::uint8) return greatest<uint8_t>(column) + 1;
   if (column.spec().dtype == DType::int32) return greatest<int32_t>(column) + 1;
-  fail_auto(place, fmt::format("expected integer class indices in '{}', found {}", column.spec().name,
-                               name_of(column.spec().dtype)));
+  fail_auto(
+      place,
+      fmt::format("the classes cannot be counted: '{}' must contain integer class indices, but contains {}",
+                  column.spec().name, name_of(column.spec().dtype)));
 }
 
 }  // namespace
@@ -70,7 +75,8 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
   ReadRequest request{spec.root, split.mark, {}, {}, spec.facts.source};
   const SourceColumns source = at_place(split.mark, [&] {
     if (!split.reader->has_shapes())
-      fail_auto(place, fmt::format("{} makes samples of the shape that the model needs; expected a number",
+      fail_auto(place, fmt::format("the reader {} generates samples of the shape that the model needs, so it "
+                                   "cannot determine this shape; replace `auto` by a number",
                                    split.reader.name));
     for (const WantedColumn& input : inputs) wanted_inputs.push_back(asked_for(input, *split.reader, place));
     for (const WantedColumn& target : targets)

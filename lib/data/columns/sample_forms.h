@@ -1,4 +1,5 @@
-// Determines the shapes and classes of the training samples before there is a model that requires them.
+// Determines the shapes and the numbers of classes from the training samples. This is used if the model's
+// configuration contains `auto`, so the model is not yet complete.
 #pragma once
 
 #include <optional>
@@ -17,17 +18,19 @@ struct WantedColumn {
   DType dtype = DType::float32;  // int32 for a target of class indices
 };
 
-/// Shapes after the transforms, one for each wanted column.
+/// The shapes that the wanted columns have after the transforms, in the same order.
 struct SampleForms {
   std::vector<Shape> inputs, targets;
-  std::vector<int64_t> classes;  // number of classes of each target; 0 if it has no class indices
+  // Number of classes of each target; 0 if the target does not consist of class indices.
+  std::vector<int64_t> classes;
 };
 
-/// Opens the reader of the training split, which `spec` must have. Unless the reader's options determine the
-/// classes, they are counted over all rows of the reader, so a split drawn from these rows has the same
-/// number. Throws UserError with the split's location if the files cannot be read, with a transform's
-/// location if it does not fit the files, and with `place`, the location of the first `auto`, if the files do
-/// not determine the shapes or classes.
+/// Opens the reader of the training split. `spec` must have a training split.
+/// The number of classes is taken from the reader's options if possible. Otherwise the classes of all rows of
+/// the reader are counted, so that a split drawn from these rows has the same number of classes.
+/// Throws UserError with the location of the split if the files cannot be read, and with the location of a
+/// transform if the transform cannot be applied to the data. If the files do not determine the shapes or
+/// classes, throws UserError with `place`, the location of the first `auto`.
 SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColumn>& inputs,
                            const std::vector<WantedColumn>& targets, const Mark& place);
 
