@@ -28,7 +28,9 @@ int64_t length_of(const T* sample, int64_t positions, int64_t elements, T paddin
   return length;
 }
 
-/// Raises lengths[i] to the length of sample first + i in a column.
+/// Measures the lengths of consecutive samples in a column, beginning with the sample `first`. Element i of
+/// `lengths` belongs to sample first + i. It is set to the length of this sample if this length is greater
+/// than its previous value.
 void measure(const Dataset& dataset, const PaddedColumn& column, int64_t first, std::span<int64_t> lengths) {
   const TensorSpec& spec = dataset.columns()[column.index];
   const int64_t positions = spec.shape[0], row = spec.shape.elements(), elements = row / positions;
@@ -47,20 +49,21 @@ void measure(const Dataset& dataset, const PaddedColumn& column, int64_t first, 
     each(reinterpret_cast<const float*>(rows.data()), column.padding);
 }
 
-/// The number of samples of one length, which is measured in units (round_lengths()).
+/// The number of samples that have the same length. The length is given in units (see round_lengths()).
 struct LengthGroup {
   int64_t units = 0, samples = 0;
 };
 
-/// Divides groups, sorted by length, into at most `most` runs. The lengths of a run are rounded up to that of
-/// its last group; the runs minimize the sum of samples times rounded length. Returns the index of each run's
-/// last group.
+/// Divides groups, which are sorted by length, into at most `most` runs of consecutive groups. All lengths of
+/// a run are rounded up to the length of its last group. The runs are chosen so that the sum over all samples
+/// of the rounded lengths is minimal. Returns the index of the last group of each run.
 std::vector<size_t> divide(const std::vector<LengthGroup>& groups, size_t most) {
   const size_t n = groups.size();
   std::vector<int64_t> before{0};  // number of samples before a group
   for (const LengthGroup& group : groups) before.push_back(before.back() + group.samples);
-  // sums[j]: smallest sum of the first j groups in the current number of runs; starts[r][j]: first group of
-  // the last of r + 1 runs.
+  // Dynamic programming over the number of runs. sums[j] is the smallest sum for the first j groups, divided
+  // into the present number of runs. starts[r][j] is the index of the first group in the last run, if the
+  // first j groups are divided into r + 1 runs.
   std::vector<int64_t> sums(n + 1, std::numeric_limits<int64_t>::max());
   sums[0] = 0;
   std::vector<std::vector<size_t>> starts;
@@ -95,8 +98,8 @@ std::set<int64_t> SampleLengths::cut() const {
 std::string SampleLengths::warning() const {
   if (!cut().empty()) return "";
   return fmt::format(
-      "dataset.batches: bucket_by_length has no effect, because all samples need all {} positions; padding "
-      "at the beginning of a sequence is not cut, only at its end",
+      "dataset.batches: bucket_by_length has no effect because every sample needs all {} positions; only "
+      "padding at the end of a sequence can be removed, not padding at its beginning",
       positions);
 }
 
@@ -124,10 +127,11 @@ std::vector<int64_t> exact_lengths(const Dataset& dataset, std::span<const Padde
 }
 
 SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions) {
-  constexpr int64_t kMostUnits = 512;  // limits the time of divide()
+  // An upper limit, because the time of divide() grows with the square of this number.
+  constexpr int64_t kMostUnits = 512;
   const auto quotient = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   const int64_t unit = SampleLengths::kUnit * quotient(quotient(positions, SampleLengths::kUnit), kMostUnits);
-  // A sample that is all padding has one position, too.
+  // A sample that consists only of padding also has one position.
   const auto units_of = [&](int64_t length) { return quotient(std::max<int64_t>(length, 1), unit); };
   std::vector<int64_t> samples(static_cast<size_t>(units_of(positions)) + 1, 0);
   for (const int64_t length : exact) ++samples[static_cast<size_t>(units_of(length))];
@@ -136,7 +140,7 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions) {
     if (samples[units] > 0) groups.push_back({static_cast<int64_t>(units), samples[units]});
 
   SampleLengths lengths{.distinct = {}, .which = {}, .positions = positions};
-  // Indexed by number of units: index of the rounded length in `distinct`.
+  // The index is a number of units. The value is the index of the rounded length in `distinct`.
   std::vector<uint8_t> which(samples.size(), 0);
   size_t first = 0;
   for (const size_t last : divide(groups, SampleLengths::kMost)) {

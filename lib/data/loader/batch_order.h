@@ -1,4 +1,5 @@
-// Batches of sequences of similar lengths: the lengths that batches are cut to, and the order of the samples.
+// Batches of sequences of similar lengths: the lengths to which batches are truncated, and the order of the
+// samples.
 #pragma once
 
 #include <cstdint>
@@ -11,48 +12,53 @@
 
 namespace dtrain {
 
-/// A column of sequences, [positions, ...], padded at their end. A position is padding if all its elements
-/// equal `padding`.
+/// A column of sequences of shape [positions, ...], which are padded at their end. A position is padding if
+/// all its elements are equal to `padding`.
 struct PaddedColumn {
   size_t index = 0;
   float padding = 0;
 };
 
-/// The number of positions of each sample without the padding at its end, rounded up to a few lengths.
+/// The lengths of all samples. The length of a sample is its number of positions without the padding at the
+/// end, rounded up to one of a few lengths.
 struct SampleLengths {
   static constexpr size_t kMost = 16;  // maximum number of different lengths; the model has a plan for each
-  static constexpr int64_t kUnit = 8;  // lengths are multiples of it, except `positions`
+  static constexpr int64_t kUnit = 8;  // all lengths except `positions` are multiples of this number
 
-  std::vector<int64_t> distinct;  // ascending; each is the length of some sample
-  std::vector<uint8_t> which;     // indexed by sample: index of its length in `distinct`
-  int64_t positions = 0;          // number of positions of a sample before it is cut
+  // The different lengths, in ascending order; at least one sample has each length.
+  std::vector<int64_t> distinct;
+  std::vector<uint8_t> which;  // for each sample, the index of its length in `distinct`
+  int64_t positions = 0;       // number of positions of a sample before it is truncated
 
-  /// Returns the lengths of batches that are cut: all but `positions`.
+  /// Returns the lengths of truncated batches: all lengths except `positions`.
   std::set<int64_t> cut() const;
-  /// Returns a warning if no batch can be cut, else "".
+  /// Returns a warning if no batch can be truncated, else "".
   std::string warning() const;
-  /// Returns the longest length of these samples. There must be at least one sample.
+  /// Returns the length of the longest of these samples. There must be at least one sample.
   int64_t longest(std::span<const int64_t> samples) const;
 };
 
-/// Returns the number of positions of each sample up to the last one that is not padding, in any of these
-/// columns; 0 if all are padding. Reads all samples, on several threads.
+/// Returns the exact length of each sample: the number of positions up to the last position that is not
+/// padding in at least one of the columns. The length is 0 if all positions are padding. Reads all samples,
+/// on several threads.
 std::vector<int64_t> exact_lengths(const Dataset& dataset, std::span<const PaddedColumn> columns);
 
-/// Rounds lengths up to at most SampleLengths::kMost different lengths, which are multiples of kUnit (of a
-/// larger unit if there are very many positions) or `positions`. Chooses these lengths such that the sum of
-/// all samples' rounded lengths is as small as possible.
+/// Rounds the exact lengths up to at most SampleLengths::kMost different lengths. Each of these lengths is
+/// either a multiple of a unit or equal to `positions`. The unit is kUnit, or a multiple of kUnit if there
+/// are very many positions. The lengths are chosen so that the sum of the rounded lengths of all samples is
+/// as small as possible.
 SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions);
 
-/// Returns the order of the samples of an epoch, in which each sample occurs once: shuffles the samples,
-/// sorts the samples of each window of 50 batches by their rounded lengths, and shuffles the batches. Samples
-/// of equal lengths stay in random order. A last, smaller batch remains last, with samples of any length. The
-/// result is a pure function of the arguments.
+/// Returns an order of the samples in which batches consist of samples of similar lengths. First, all samples
+/// are shuffled. Then, the samples of each window of 50 batches are sorted by their rounded lengths; samples
+/// of equal lengths stay in random order. Finally, the batches are shuffled. If the last batch is smaller
+/// than the others, it stays last, and its samples have any lengths. The result depends only on the
+/// arguments.
 std::vector<int64_t> order_by_length(const SampleLengths& lengths, int64_t batch_size, uint64_t seed,
                                      int64_t epoch);
 
-/// Returns the number of positions that are computed in an epoch with this order of the samples: the sum over
-/// all batches of the number of samples times the length to which the batch is cut.
+/// Returns the number of positions that the model computes in an epoch with this order. Each batch counts
+/// with its number of samples times the length to which it is truncated.
 int64_t computed_positions(const SampleLengths& lengths, std::span<const int64_t> order, int64_t batch_size);
 
 }  // namespace dtrain

@@ -17,7 +17,7 @@ namespace dtrain {
 
 namespace {
 
-/// A batch that gathers its samples from the data set when it is read.
+/// A batch whose samples are gathered from the data set when the batch is read.
 class DirectBatch final : public Batch {
  public:
   DirectBatch(const BatchSource& source, int64_t size)
@@ -34,7 +34,7 @@ class DirectBatch final : public Batch {
   Samples samples_;
 };
 
-/// A batch of which only the first positions are read.
+/// A batch that is truncated: only the first positions of each sample are returned.
 class CutBatch final : public Batch {
  public:
   CutBatch(std::shared_ptr<const Batch> whole, const std::vector<TensorSpec>& columns, int64_t length)
@@ -44,8 +44,8 @@ class CutBatch final : public Batch {
   int64_t length() const override { return length_; }
   BatchSource source() const override { return whole_->source(); }
 
-  /// Reads whole rows of columns that are cut to fewer positions: reads some rows at a time into a buffer,
-  /// and copies the first positions of each.
+  /// Reads the samples, and copies only the first positions of the columns that are truncated. The data set
+  /// can only read whole rows of these columns, so a few rows at a time are read into a buffer.
   void read(int64_t first, int64_t count, std::span<const View> dst) const override {
     if (count == 0) return;
     constexpr size_t kBufferBytes = size_t{256} << 10;
@@ -69,7 +69,7 @@ class CutBatch final : public Batch {
     return view.data && view.elements() < columns_[column].shape.elements() * view.shape[0];
   }
 
-  /// Reads `count` samples, starting with sample `first`, into the rows of `dst`, starting with row `at`.
+  /// Reads the samples [first, first + count) of the batch into the rows [at, at + count) of `dst`.
   void read_some(int64_t first, int64_t at, int64_t count, std::span<const View> dst,
                  std::vector<std::vector<std::byte>>& buffers) const {
     std::vector<View> views(dst.begin(), dst.end());
@@ -94,11 +94,11 @@ class CutBatch final : public Batch {
   }
 
   std::shared_ptr<const Batch> whole_;
-  const std::vector<TensorSpec>& columns_;  // columns of whole samples
+  const std::vector<TensorSpec>& columns_;  // specs of the columns before truncation
   int64_t length_;
 };
 
-/// A batch with the sums of its row weights.
+/// A batch together with the sums of its row weights.
 class WeighedBatch final : public Batch {
  public:
   WeighedBatch(std::shared_ptr<const Batch> batch, std::vector<double> sums)
@@ -137,7 +137,7 @@ class Loader::Impl {
  public:
   Impl(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
       : dataset_(std::move(dataset)), options_(options) {
-    if (options.batch_size < 1) throw std::logic_error("a batch holds at least one sample");
+    if (options.batch_size < 1) throw std::logic_error("the batch size must be at least 1");
     if (reads_ahead(*dataset_, options, dataset_->in_memory())) prefetcher_.emplace(dataset_, options);
   }
 
@@ -149,7 +149,7 @@ class Loader::Impl {
 
   void begin(int64_t epoch, int64_t first_step) {
     if (epoch != epoch_ && (options_.shuffle || rows_.empty())) {
-      if (prefetcher_) prefetcher_->begin({}, 0);  // stop reading in the old order
+      if (prefetcher_) prefetcher_->begin({}, 0);  // stop reading in the previous order
       rows_ = make_order(epoch);
     }
     epoch_ = epoch;
@@ -202,9 +202,9 @@ class Loader::Impl {
 
   std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
-  std::vector<int64_t> rows_;  // rows in the order of the epoch
+  std::vector<int64_t> rows_;  // samples in the order of the epoch
   int64_t epoch_ = -1, step_ = 0;
-  std::optional<Prefetcher> prefetcher_;  // the last member, because its threads use rows_
+  std::optional<Prefetcher> prefetcher_;  // must be the last member, because its threads use rows_
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)

@@ -6,9 +6,9 @@
 
 namespace dtrain {
 
-/// Calls work(0), work(1), ..., work(count - 1), started in this order, on several threads. The calls must
-/// not depend on each other. Waits for all started calls, then rethrows the error of the failed block with
-/// the lowest number.
+/// Calls work(0), work(1), ..., work(count - 1) on several threads. The calls are started in this order and
+/// must not depend on each other. Returns after all started calls have ended. If calls failed, rethrows the
+/// error of the failed call with the lowest number.
 void run_blocks(int64_t count, const std::function<void(int64_t block)>& work);
 
 }  // namespace dtrain

@@ -34,13 +34,15 @@ ReadSeconds timed(Work work) {
   return seconds;
 }
 
-/// Returns a block size so large that distributing blocks costs almost nothing compared to reading them.
+/// Returns the number of samples in a block. Blocks are large enough that the time for distributing them to
+/// threads is negligible compared to the time for reading them.
 int64_t samples_in_block(const Dataset& dataset) {
   constexpr size_t kBlockBytes = size_t{256} << 10;
   return static_cast<int64_t>(std::max<size_t>(1, kBlockBytes / std::max<size_t>(1, sample_bytes(dataset))));
 }
 
-/// Returns the number of threads: at most the number of blocks that can be read at the same time.
+/// Returns the number of threads. More threads than blocks that can be read at the same time would be
+/// useless.
 int64_t threads_of(const Dataset& dataset, const LoaderOptions& options) {
   const auto cores = static_cast<int64_t>(available_cores().size());
   const int64_t block = samples_in_block(dataset), batch = std::min(options.batch_size, dataset.size());
@@ -50,7 +52,7 @@ int64_t threads_of(const Dataset& dataset, const LoaderOptions& options) {
 
 }  // namespace
 
-/// Reusable memory for one batch.
+/// Memory for one batch, which is reused for later batches.
 class Prefetcher::Slot final : public Batch {
  public:
   Slot(const std::vector<TensorSpec>& columns, int64_t batch_size) {
@@ -62,19 +64,19 @@ class Prefetcher::Slot final : public Batch {
     }
   }
 
-  /// Prepares for a batch of `size` samples, of which only `read` are read.
+  /// Prepares the slot for a batch of `size` samples. Only `read` of these samples will be read.
   void begin(int64_t size, int64_t read) {
     size_ = size;
     unread_ = read;
     error_ = nullptr;
     for (View& view : views_) view.shape[0] = size;
   }
-  /// Reads `samples` into the rows from `first`. Called without the lock.
+  /// Reads `samples` into consecutive rows, beginning with row `first`. The caller does not hold the lock.
   void fill(const Dataset& dataset, int64_t first, const Samples& samples) const {
     dataset.read(samples, views_of(first, static_cast<int64_t>(samples.size())));
   }
-  /// Marks `count` rows from `first` as read, or as failed with `error`. Keeps only the error with the
-  /// smallest `first`.
+  /// Records that `count` rows, beginning with row `first`, have been read or have failed with `error`. If
+  /// several blocks fail, keeps only the error of the block with the smallest `first`.
   void finish(int64_t first, int64_t count, std::exception_ptr error) {
     unread_ -= count;
     if (!error || (error_ && error_at_ < first)) return;
@@ -129,8 +131,9 @@ ReadAheadMemory Prefetcher::memory(const Dataset& dataset, const LoaderOptions& 
 }
 
 void Prefetcher::begin(const Samples& order, int64_t first_step) {
-  pool_.cancel();  // stop reading the old order
-  // Allocates memory here and not earlier, because memory plans made before may count it as free.
+  pool_.cancel();  // stop reading in the previous order
+  // The memory is allocated here and not in the constructor because memory plans that are made in between
+  // count it as free.
   while (static_cast<int64_t>(slots_.size()) < depth_ + 2)
     slots_.push_back(std::make_shared<Slot>(dataset_->columns(), std::min(batch_size_, dataset_->size())));
   order_ = order;
@@ -156,7 +159,7 @@ ReadSeconds Prefetcher::read_seconds() {
   return spent_;
 }
 
-/// Submits the blocks of a batch, if the epoch has this step.
+/// Submits the blocks of batch `step` to the pool. Does nothing if the epoch has no such batch.
 void Prefetcher::read_ahead(int64_t step) {
   if (step >= steps_) return;
   const int64_t first = step * batch_size_;

@@ -13,28 +13,30 @@
 
 namespace dtrain {
 
-/// Reads batches before they are needed. Used by one thread; any thread may read the batches that it returns.
-/// The pool's tasks are blocks of samples in the order in which they are needed: several threads fill the
-/// next batch together, then the batch after it. Blocks do not depend on the number of threads, so the error
-/// that is reported does not either.
+/// Reads batches before they are needed. Must be used by one thread only, but any thread may read the
+/// returned batches. The tasks of the pool are blocks of samples, in the order in which the samples are
+/// needed: several threads first fill the next batch together, then the batch after it. The blocks do not
+/// depend on the number of threads. Therefore the reported error is the same for any number of threads.
 class Prefetcher {
  public:
-  /// Keeps up to `options.prefetch` (at least 1) batches ready. Starts the threads, or as many as the system
-  /// allows; throws Error if it allows none.
+  /// Keeps up to `options.prefetch` (at least 1) batches ready. If the system does not allow all threads,
+  /// only the allowed ones are started. Throws Error if no thread can be started.
   Prefetcher(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
-  /// Waits for the blocks that are being read; drops those that have not been started.
+  /// Waits for the blocks that are being read. Blocks that have not been started are dropped.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Returns the memory that a Prefetcher of this data set uses after begin().
+  /// Returns the memory that a Prefetcher of this data set uses. It is allocated by begin().
   static ReadAheadMemory memory(const Dataset& dataset, const LoaderOptions& options);
 
-  /// Starts over with batch `first_step` of this order. The caller keeps the order's rows alive and unchanged
-  /// until the next begin() or the destructor. Batches returned before become invalid.
+  /// Starts reading a new order, beginning with batch `first_step`. The caller must keep the rows of `order`
+  /// alive and unchanged until the next call of begin() or the destructor. Batches that were returned before
+  /// become invalid.
   void begin(const Samples& order, int64_t first_step);
-  /// Returns the next batch, or null after the last. If reading failed, rethrows the error of the batch's
-  /// first failed block, on each call. A batch stays valid until the second-next call.
+  /// Returns the next batch, or null after the last batch. If reading the batch failed, each call rethrows
+  /// the error of the first failed block of the batch. A batch stays valid until the second call of next()
+  /// after the call that returned it.
   std::shared_ptr<const Batch> next();
   /// Returns the time spent by all threads of the pool so far.
   ReadSeconds read_seconds();
@@ -48,15 +50,16 @@ class Prefetcher {
   const std::shared_ptr<const Dataset> dataset_;
   const int64_t batch_size_, depth_, block_size_;
   const RowsOfBatch rows_;
-  std::vector<std::shared_ptr<Slot>> slots_;  // depth_ batches that wait, and the two returned last
+  // Memory for depth_ batches that are read ahead, and for the last two returned batches.
+  std::vector<std::shared_ptr<Slot>> slots_;
 
   Samples order_;
   int64_t steps_ = 0;                 // number of steps in the epoch
   int64_t given_ = 0;                 // step that next() returns next
-  std::mutex mutex_;                  // protects spent_ and the progress of slots that are being read
+  std::mutex mutex_;                  // protects spent_ and the progress of the slots that are being read
   std::condition_variable was_read_;  // wakes the thread in next()
   ReadSeconds spent_;
-  ThreadPool pool_;  // the last member, because its tasks use all others
+  ThreadPool pool_;  // must be the last member, because its tasks use all other members
 };
 
 }  // namespace dtrain

@@ -3,7 +3,7 @@
 
 namespace dtrain {
 
-/// Seconds spent by one thread, or by several together.
+/// Seconds spent by one thread, or the sum over several threads.
 struct ReadSeconds {
   double files = 0;     // seconds for reading stored data
   double decoding = 0;  // seconds for decoding images
@@ -18,8 +18,9 @@ struct ReadSeconds {
   }
 };
 
-/// Returns the calling thread's times since it last reset them. Readers add to `files` and `decoding` with a
-/// Stopwatch, so the code between them and the caller need not pass the times on.
+/// Returns the times of the calling thread since it last reset them. Readers add their times to `files` and
+/// `decoding` directly, with a Stopwatch. The times therefore need not be passed through the functions
+/// between the readers and the Prefetcher.
 inline ReadSeconds& read_seconds_of_thread() {
   thread_local ReadSeconds seconds;
   return seconds;

@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-/// Reads a column of `count` samples from `first`.
+/// Reads one column of `count` samples, beginning with the sample `first`.
 std::vector<std::byte> read_rows(const Dataset& dataset, size_t column, int64_t first, int64_t count) {
   const TensorSpec& spec = dataset.columns()[column];
   std::vector<std::byte> rows(static_cast<size_t>(count * spec.shape.elements()) * bytes_of(spec.dtype));
@@ -18,7 +18,8 @@ std::vector<std::byte> read_rows(const Dataset& dataset, size_t column, int64_t 
   return rows;
 }
 
-/// Returns the masks of `count` samples from `first`: 1 for each element that is not masked, else 0.
+/// Returns the masks of `count` samples, beginning with the sample `first`. An element is 0 if it is masked,
+/// else 1.
 std::vector<float> read_mask(const Dataset& dataset, const WeightColumns::Mask& mask, int64_t first,
                              int64_t count) {
   const TensorSpec& spec = dataset.columns()[mask.column];
@@ -38,8 +39,9 @@ std::vector<float> read_mask(const Dataset& dataset, const WeightColumns::Mask& 
   return valid;
 }
 
-/// Returns the sum of the products of two arrays' elements. The size of one array is a multiple of the
-/// other's; an element of the shorter one counts for consecutive elements of the longer one.
+/// Returns the sum of the products of the elements of two arrays. The arrays may have different sizes if one
+/// size is a multiple of the other. Each element of the shorter array is then repeated for consecutive
+/// elements of the longer one.
 double sum_of_product(std::span<const float> a, std::span<const float> b) {
   const size_t n = std::max(a.size(), b.size());
   double sum = 0;
@@ -48,8 +50,8 @@ double sum_of_product(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-/// Writes the sums of one output's row weights in `count` samples from `first` to every `stride`-th element
-/// of `sums`.
+/// Computes the sum of the row weights of one output for each of `count` samples, beginning with the sample
+/// `first`. Writes the results to sums[0], sums[stride], sums[2 * stride], ...
 void weigh(const Dataset& dataset, const WeightColumns& output, int64_t first, int64_t count, double* sums,
            size_t stride) {
   const std::vector<float> mask = output.mask ? read_mask(dataset, *output.mask, first, count)

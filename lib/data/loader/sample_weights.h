@@ -1,4 +1,5 @@
-// The sums of the samples' row weights, for losses whose divisors must be known before a step.
+// The sums of the row weights of the samples. They are needed for losses that are divided by the sum of the
+// weights of the whole batch, because this sum must be known before the step.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +12,12 @@
 
 namespace dtrain {
 
-/// The columns from which the row weights of one output are made. Without a mask and without weights, each
-/// sample has one weight, 1.
+/// The columns from which the row weights of one output are computed. If there is neither a mask nor weights,
+/// each sample has the single weight 1.
 struct WeightColumns {
-  /// A mask with `elements` elements for each sample, each of which covers the same number of consecutive
-  /// elements of the column. An element of the mask is 0 if all elements that it covers equal `padding`.
+  /// A mask that is computed from a column. Each sample has `elements` mask elements. Each of them covers the
+  /// same number of consecutive elements of the column. A mask element is 0 if all elements that it covers
+  /// are equal to `padding`, else 1.
   struct Mask {
     size_t column = 0;
     float padding = 0;
@@ -25,13 +27,14 @@ struct WeightColumns {
   std::optional<size_t> weights = {};  // index of a float32 column
 };
 
-/// The sum of the row weights of each sample and output: weights times mask. If one of the two arrays is
-/// shorter, each of its elements counts for the same number of consecutive elements of the longer one.
+/// The sum of the row weights of each sample, for each output. A row weight is the product of a weight and a
+/// mask element. If one of the two arrays is shorter, each of its elements is used for the same number of
+/// consecutive elements of the longer one.
 struct SampleWeights {
   size_t outputs = 0;
   std::vector<double> sums;  // [samples, outputs], row-major
 
-  /// Returns the sum over samples, for each output.
+  /// Returns the sum of the row weights of these samples for each output.
   std::vector<double> sum(std::span<const int64_t> samples) const;
 };
 

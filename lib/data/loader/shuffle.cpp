@@ -19,7 +19,7 @@ std::vector<int64_t> shuffled_order(int64_t size, uint64_t seed, int64_t epoch, 
   for (int64_t i = size - 1; i > 0; --i) {
     const Philox::Block block = random(static_cast<uint64_t>(epoch), static_cast<uint64_t>(i));
     const uint64_t word = static_cast<uint64_t>(block.v[1]) << 32 | block.v[0];
-    // 64 bits scaled to [0, i]: the bias is below i / 2^64.
+    // Scales the 64 random bits to [0, i]. The bias of the result is below i / 2^64.
     const auto other = static_cast<size_t>((static_cast<Uint128>(word) * static_cast<uint64_t>(i + 1)) >> 64);
     std::swap(order[static_cast<size_t>(i)], order[other]);
   }
