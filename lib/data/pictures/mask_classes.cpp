@@ -20,7 +20,7 @@ bool is_grey_colour(uint32_t colour) {
   return colour == colour_of_grey(colour & 0xff);
 }
 
-/// Parses a gray level or a color; nullopt if the node is neither.
+/// Parses a gray level or a color. Returns nullopt if the node is neither.
 std::optional<uint32_t> colour_in(const ConfigNode& node) {
   if (!node.is_scalar()) return std::nullopt;
   const std::string& text = node.text();
@@ -41,7 +41,7 @@ bool MaskClasses::are_grey() const {
 }
 
 std::optional<size_t> MaskClasses::find(std::span<const uint8_t> rgb, uint8_t* classes) const {
-  size_t last = 0;  // class of the previous pixel, which is tried first
+  size_t last = 0;  // class of the previous pixel, which is compared first
   for (size_t i = 0; i < rgb.size() / 3; ++i) {
     const uint32_t colour = uint32_t{rgb[3 * i]} << 16 | uint32_t{rgb[3 * i + 1]} << 8 | rgb[3 * i + 2];
     if (colours[last] != colour) {
@@ -59,12 +59,11 @@ bool Codec<MaskClasses>::parse(const ConfigNode& node, const std::string& where,
   out.colours.clear();
   if (node.is_scalar() && node.text() == kNumbers) return true;
   if (!node.is_sequence() || node.items().empty() || node.items().size() > MaskClasses::kMost)
-    return report_unexpected(
-        node, where,
-        fmt::format("{} (pixel values are class numbers), or a list of 1 to {} gray levels and colors, one "
-                    "for each class",
-                    kNumbers, MaskClasses::kMost),
-        diagnostics);
+    return report_unexpected(node, where,
+                             fmt::format("{} (the values of the pixels are the class numbers) or a list of 1 "
+                                         "to {} gray levels and colors, one for each class",
+                                         kNumbers, MaskClasses::kMost),
+                             diagnostics);
   bool good = true;
   for (const ConfigNode& item : node.items()) {
     const auto colour = colour_in(item);
@@ -72,7 +71,10 @@ bool Codec<MaskClasses>::parse(const ConfigNode& node, const std::string& where,
       good = report_unexpected(item, where, "a gray level from 0 to 255 or a color such as \"#ff8000\"",
                                diagnostics);
     } else if (std::find(out.colours.begin(), out.colours.end(), *colour) != out.colours.end()) {
-      diagnostics.error(item, fmt::format("{}: {} is given to two classes", where, item.describe()));
+      diagnostics.error(
+          item,
+          fmt::format("{}: {} is listed for two classes; each class needs a different gray level or color",
+                      where, item.describe()));
       good = false;
     } else {
       out.colours.push_back(*colour);

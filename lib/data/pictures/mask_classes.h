@@ -1,4 +1,5 @@
-// Classes of the pixels of masks: images whose values or colors name classes.
+// Conversion of the pixels of masks to class numbers. A mask is an image whose gray levels or colors denote
+// classes.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +11,20 @@
 
 namespace dtrain {
 
-/// The classes that the pixels of a mask name. Written as `numbers`, or as a list of gray levels (0 to 255)
-/// and colors ("#rrggbb").
+/// The classes that the pixels of a mask denote. In the configuration, this is `numbers`, or a list of gray
+/// levels (0 to 255) and colors ("#rrggbb").
 struct MaskClasses {
-  static constexpr size_t kMost = 256;  // class numbers are bytes
+  static constexpr size_t kMost = 256;  // class numbers are stored as bytes
 
-  /// The color of each class, 0xrrggbb, in the order of the class numbers. Empty: the pixels' values are the
-  /// class numbers.
+  /// The color of each class as 0xrrggbb, in the order of the class numbers. If empty, the values of the
+  /// pixels are the class numbers.
   std::vector<uint32_t> colours;
 
   bool are_numbers() const { return colours.empty(); }
   bool are_grey() const;
-  /// Writes the class number of each of the `rgb` pixels (three bytes each) to `classes`. Returns the index
-  /// of the first pixel whose color belongs to no class; nullopt if there is none.
+  /// Converts the colors of the pixels to class numbers. `rgb` has three bytes for each pixel, and `classes`
+  /// gets one byte for each pixel. Returns the index of the first pixel whose color belongs to no class.
+  /// Returns nullopt if all colors belong to a class.
   std::optional<size_t> find(std::span<const uint8_t> rgb, uint8_t* classes) const;
   bool operator==(const MaskClasses&) const = default;
 };

@@ -22,14 +22,15 @@ std::shared_ptr<const Column> only(const std::shared_ptr<const Column>& column,
   return std::make_shared<MemoryColumn>(column->spec(), static_cast<int64_t>(rows.size()), data);
 }
 
-/// Keeps only these rows of all columns.
+/// Removes all rows of all columns except `rows`.
 void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
   for (auto& column : source.columns) column = only(column, rows);
   for (auto* column : {&source.weights, &source.names})
     if (*column) *column = only(*column, rows);
 }
 
-/// Reduces `images` and `targets` to the image numbers that are in both. Throws UserError if none is left.
+/// Removes the images that are not in both `images` and `targets`, which contain numbers of images. Throws
+/// UserError if no image remains.
 void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const PictureSet& set) {
   std::vector<int64_t> both;
   std::set_intersection(images.kept.begin(), images.kept.end(), targets.kept.begin(), targets.kept.end(),
@@ -37,13 +38,13 @@ void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const Picture
   if (images.first_skipped.empty()) images.first_skipped = targets.first_skipped;
   if (both.empty())
     throw UserError(
-        fmt::format("{}: expected images with targets, found none that can be read; the first error: {}",
+        fmt::format("{}: there is no image that can be read together with its target; the first error: {}",
                     set.where, images.first_skipped));
   images.skipped = set.pictures->size() - static_cast<int64_t>(both.size());
   images.kept = targets.kept = std::move(both);
 }
 
-/// Throws UserError for masks whose size differs from their image's.
+/// Throws UserError if the size of a mask differs from the size of its image, or if a mask is a JPEG.
 void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
   std::vector<std::string> problems(kept.size());
   const std::optional<MaskClasses>& classes = set.targets->row.classes;
@@ -55,12 +56,14 @@ void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
     std::string& problem = problems[static_cast<size_t>(i)];
     const std::string name = set.targets->pictures->name(number);
     if (!mask.exact)
-      problem =
-          fmt::format("{}: expected a mask as {}, found a JPEG, which changes pixel values", name, formats);
+      problem = fmt::format(
+          "{}: expected a mask as a {} file, but found a JPEG file; JPEG compression changes the values of "
+          "pixels",
+          name, formats);
     else if (image.height != mask.height || image.width != mask.width)
       problem =
-          fmt::format("{}: expected a mask of {} x {} pixels, the size of its image {}, found {} x {} pixels",
-                      name, image.width, image.height, set.pictures->name(number), mask.width, mask.height);
+          fmt::format("{}: the mask must have {} x {} pixels like its image {}, but has {} x {} pixels", name,
+                      image.width, image.height, set.pictures->name(number), mask.width, mask.height);
   });
   const auto is_problem = [](const std::string& text) { return !text.empty(); };
   const auto first = std::find_if(problems.begin(), problems.end(), is_problem);
@@ -69,8 +72,8 @@ void check_mask_sizes(const PictureSet& set, const std::vector<int64_t>& kept) {
                                              "cannot be used as masks", false));
 }
 
-/// Returns the column of the targets of a set. `images` are its checked images; with OnError::skip, images
-/// with an unreadable target are dropped from them.
+/// Returns the column of the targets of a set. `images` contains the checked images of the set. With
+/// OnError::skip, images whose target is unreadable are removed from `images`.
 std::shared_ptr<const Column> target_column(const PictureSet& set, OnError on_error,
                                             CheckedPictures& images) {
   const TargetPictures& targets = *set.targets;
@@ -102,7 +105,8 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
       shape.rank() == 2 || (shape.rank() == 3 && (shape[2] == 1 || shape[2] == 3 || shape[2] == 4));
   if (!is_picture && (!options.size || !options.channels))
     throw UserError(
-        fmt::format("images: give size and channels; they cannot be taken from the input '{}' of shape {}",
+        fmt::format("images: the size and the channels are not set and cannot be taken from the input '{}' "
+                    "of shape {}; set the options size and channels",
                     input.name, shape.str()));
   PictureForm form;
   form.height = options.size ? options.size->height : shape[0];
@@ -110,9 +114,9 @@ PictureForm picture_form(const PictureOptions& options, const TensorSpec& input)
   form.channels = static_cast<int>(options.channels ? *options.channels : shape.rank() == 2 ? 1 : shape[2]);
   form.resize = options.resize;
   if (form.height > kMostArrayElements / form.width / form.channels)
-    throw UserError(
-        fmt::format("images: expected at most {} bytes per image, found {} x {} pixels of {} bytes",
-                    kMostArrayElements, form.height, form.width, form.channels));
+    throw UserError(fmt::format(
+        "images: an image may have at most {} bytes, but the options give {} x {} pixels of {} bytes",
+        kMostArrayElements, form.height, form.width, form.channels));
   return form;
 }
 
@@ -129,7 +133,7 @@ SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const
   }
   if (checked.skipped > 0)
     source.warnings.push_back(fmt::format(
-        "{}: {} of {} files were left out, because they cannot be used; the first error: {}", set.where,
+        "{}: {} of {} files were left out because they cannot be used; the first error: {}", set.where,
         checked.skipped, static_cast<size_t>(checked.skipped) + checked.kept.size(), checked.first_skipped));
   if (targets) source.columns.insert(source.columns.begin(), targets);
   source.columns.insert(source.columns.begin(),

@@ -1,4 +1,5 @@
-// Makes columns from images and their known targets, for the readers and for `dtrain predict`.
+// Makes columns from images and from the targets that belong to them. Used by the readers and by `dtrain
+// predict`.
 #pragma once
 
 #include <memory>
@@ -14,21 +15,21 @@
 
 namespace dtrain {
 
-/// Targets that are images: image i is the target of image i of the set.
+/// Targets that are images. Image i is the target of image i of the PictureSet.
 struct TargetPictures {
-  std::string where;  // folder or file that contains or lists them
+  std::string where;  // folder or file in which the images are contained or listed
   std::shared_ptr<const PictureSource> pictures;
   PictureRow row;
 };
 
 /// The images of a data set.
 struct PictureSet {
-  std::string where;  // folder or file that contains or lists them
+  std::string where;  // folder or file in which the images are contained or listed
   std::shared_ptr<const PictureSource> pictures;
-  /// One row per image: columns of the targets, weights, and names. If the names are null, the images' own
-  /// names (paths) are used.
+  /// Columns that are known before the images are read, with one row per image: targets, weights, and names.
+  /// If the names are null, the paths of the images are used as names.
   SourceColumns known;
-  /// Whether messages may advise `on_error: skip`, an option of readers in the configuration.
+  /// Whether messages may recommend `on_error: skip`. This option exists only for readers in a configuration.
   bool can_skip = false;
   std::optional<TargetPictures> targets = {};
 };
@@ -37,17 +38,18 @@ PictureSet picture_set(FileListing files);
 /// Returns the set of these images, with their class indices (int32) as the target.
 PictureSet picture_set(PictureClasses classes);
 
-/// Returns the pixel format given by the options, and by the model's input for options that are not set.
-/// Throws UserError if neither determines it.
+/// Returns the size and the number of channels to which images are converted. They are taken from the options
+/// or, if an option is not set, from the shape of the model's input. Throws UserError if neither determines
+/// them.
 PictureForm picture_form(const PictureOptions& options, const TensorSpec& input);
 
 /// Returns a column of images for `input`, then a column of target images if the set has them, and then the
-/// known columns, all without the images that are left out. Checks the images as check_pictures() does.
-/// Throws UserError for a mask that has another size than its image.
+/// known columns. Images that are left out have no row in any column. The images are checked by
+/// check_pictures(). Throws UserError if a mask does not have the size of its image.
 SourceColumns open_pictures(PictureSet set, const PictureOptions& options, const TensorSpec& input);
 
-/// Like open_pictures(), for the path of a folder or an image, or for the paths of several images. The result
-/// has no targets.
+/// Like open_pictures(), for the path of a folder, the path of an image, or the paths of several images. The
+/// result has no targets.
 SourceColumns open_pictures_at(const std::vector<std::string>& paths, const PictureOptions& options,
                                const TensorSpec& input);
 

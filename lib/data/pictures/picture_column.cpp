@@ -17,11 +17,12 @@ namespace {
 
 constexpr int64_t kAllBytes = std::numeric_limits<int64_t>::max();
 
-/// Calls `work` with the first bytes of an image (at most `most`) and with its full size. Adds the image's
-/// name to a UserError from `work`.
+/// Reads at most `most` bytes of an image, and calls `work` with these bytes and with the full size of the
+/// image. If `work` throws a UserError, the name of the image is added to the message.
 template <class Work>
 void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work) {
-  constexpr size_t kKept = 16 << 20;  // a larger buffer is freed before the thread's next image
+  // A buffer larger than this is freed before the thread reads its next image.
+  constexpr size_t kKept = 16 << 20;
   thread_local std::vector<uint8_t> bytes;
   if (bytes.capacity() > kKept) std::vector<uint8_t>().swap(bytes);
   const int64_t length = source.read(i, most, bytes);
@@ -97,8 +98,8 @@ void PictureRow::decode(std::span<const uint8_t> file, uint8_t* dst) const {
   const uint8_t* rgb = pixels.data() + 3 * *unknown;
   const auto width = static_cast<size_t>(form.width);
   throw UserError(fmt::format(
-      "expected the color of one of the {} classes, found {} in row {}, column {} (counted from 0) of the "
-      "resized mask",
+      "each pixel must have the color of one of the {} classes, but found {} in row {}, column {} (counted "
+      "from 0) of the resized mask",
       classes->colours.size(),
       rgb[0] == rgb[1] && rgb[1] == rgb[2] ? fmt::format("the gray level {}", rgb[0])
                                            : fmt::format("#{:02x}{:02x}{:02x}", rgb[0], rgb[1], rgb[2]),
@@ -130,14 +131,15 @@ PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t*
   } catch (const UserError&) {
     if (is_whole) throw;
   }
-  with_bytes(source, i, kAllBytes, read);  // the header may be longer than kStart
+  // The whole file is read because the header may be longer than kStart.
+  with_bytes(source, i, kAllBytes, read);
   return header;
 }
 
 std::string describe_others(int64_t others, const std::string& how, bool can_skip) {
   std::string text;
   if (others > 0) text = fmt::format("; {} more {}", others, how);
-  if (can_skip) text += "; 'on_error: skip' leaves such images out";
+  if (can_skip) text += "; set 'on_error: skip' to leave out images that cannot be read";
   return text;
 }
 
@@ -176,8 +178,8 @@ CheckedPictures check_pictures(const PictureSource& source, const std::string& w
     throw UserError(checked.first_skipped + describe_others(checked.skipped - 1, "cannot be read",
                                                             can_skip && !checked.kept.empty()));
   if (on_error == OnError::skip && checked.kept.empty())
-    throw UserError(fmt::format("{}: expected images, found none among {} files; the first error: {}", where,
-                                checked.skipped, checked.first_skipped));
+    throw UserError(fmt::format("{}: none of the {} files is an image that can be read; the first error: {}",
+                                where, checked.skipped, checked.first_skipped));
   find_largest();
   return checked;
 }

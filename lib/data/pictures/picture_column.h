@@ -17,46 +17,50 @@ namespace dtrain {
 /// The conversion of an image to a row of a column.
 struct PictureRow {
   PictureForm form;
-  /// The classes of a mask, whose row has class numbers; nullopt for other images.
+  /// The classes of a mask. The row of a mask consists of class numbers. Nullopt for images that are not
+  /// masks.
   std::optional<MaskClasses> classes = {};
 
-  /// Returns [height, width] for a mask, whose row has class numbers, else [height, width, channels].
+  /// Returns the shape of the row: [height, width] for a mask, [height, width, channels] for any other image.
   Shape shape() const;
-  /// Decodes an image to a row of bytes. Throws UserError like decode_picture(), and for a mask's color that
-  /// belongs to no class.
+  /// Decodes an image to a row of bytes. Throws UserError in the same cases as decode_picture(), and if a
+  /// color of a mask belongs to no class.
   void decode(std::span<const uint8_t> file, uint8_t* dst) const;
-  /// Returns the bytes that decode() needs besides the row and the memory of decode_picture().
+  /// Returns the number of bytes that decode() allocates, in addition to the row and to the memory of
+  /// decode_picture().
   size_t working_bytes() const;
 };
 
-/// The images of a source that can be decoded, and facts about the images that were left out.
+/// The images of a source that can be decoded, and information about the images that were left out.
 struct CheckedPictures {
   std::vector<int64_t> kept;  // numbers of the images that can be decoded
   int64_t largest = 0;        // size of the largest encoded image, in bytes
   int64_t skipped = 0;
   std::string first_skipped;  // name and problem of the first image that was left out
-  std::string advice;  // appended to the error about an image that turns out to be damaged when it is read
+  // Text that is appended to the error message if an image turns out to be damaged when it is read.
+  std::string advice;
 };
 
-/// Returns a column with rows of bytes as `row` describes them, one for each kept image of the source.
-/// Reading throws UserError with the name of a damaged image, and Error for an image that has changed since
-/// the source was made.
+/// Returns a column with one row for each kept image of the source. `row` describes the rows. If an image is
+/// damaged, reading throws UserError with the name of the image. If an image has changed since the source was
+/// made, reading throws Error.
 std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<const PictureSource> source,
                                              CheckedPictures pictures, const PictureRow& row);
 
-/// Reads the header of an image. Throws UserError with the image's name, as decoding it would. Sets `*bytes`
-/// to the size of the encoded image.
+/// Reads the header of an image. Throws UserError with the name of the image if the header is invalid. Sets
+/// `*bytes` to the size of the encoded image.
 PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t* bytes = nullptr);
 
-/// Checks the images on several threads. OnError::error reads their headers, and throws UserError for the
-/// first image that is invalid or too large, with the number of further ones. OnError::skip decodes them
-/// completely, and leaves out images that cannot be decoded. Throws UserError if no image in `where` is left.
+/// Checks the images on several threads. With OnError::error, reads only the headers, and throws UserError if
+/// an image is invalid or too large. The message names the first of these images and the number of the other
+/// ones. With OnError::skip, decodes the images completely and leaves out those that cannot be decoded.
+/// Throws UserError if no image remains; `where` is the location of the images in this message.
 CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureRow& row,
                                OnError on_error, bool can_skip);
 
-/// Returns the end of a message about one image if `others` more images have the same problem: "; 3 more
-/// cannot be read", and, if `can_skip` is true, the option that leaves them out. Returns "" if there is
-/// nothing to append.
+/// Returns the end of a message about one image. If `others` more images have the same problem, it is "; 3
+/// more cannot be read" (if `how` is "cannot be read"). If `can_skip` is true, it also names the option that
+/// leaves these images out. Returns "" if there is nothing to append.
 std::string describe_others(int64_t others, const std::string& how, bool can_skip);
 
 }  // namespace dtrain

@@ -37,7 +37,8 @@ std::shared_ptr<const PictureSource> picture_files(FileListing listing) {
 int64_t picture_bytes_to_read(const std::string& name, int64_t length, int64_t most) {
   constexpr int64_t kMost = int64_t{1} << 30;
   if (length > kMost)
-    throw UserError(fmt::format("{}: expected an image of at most 1 GiB, found {} bytes", name, length));
+    throw UserError(
+        fmt::format("{}: an image may have at most 1 GiB, but this image has {} bytes", name, length));
   return std::min(length, most);
 }
 

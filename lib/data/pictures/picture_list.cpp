@@ -19,7 +19,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the first name that is in `known`, ignoring case; "" if none is.
+/// Returns the first of `names` that is in `known`, ignoring case. Returns "" if no name is in `known`.
 std::string find_called(const std::vector<std::string>& names, std::span<const std::string_view> known) {
   const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
     return std::find(known.begin(), known.end(), in_small_letters(name)) != known.end();
@@ -27,7 +27,8 @@ std::string find_called(const std::vector<std::string>& names, std::span<const s
   return found == names.end() ? "" : *found;
 }
 
-/// Returns true for a file next to the subfolders, such as README.txt, that has no image extension.
+/// Returns true for files such as README.txt that lie directly in a folder with subfolders and do not have
+/// the extension of an image.
 bool is_beside_folders(const ListedFile& file) {
   return file.path.find('/') == std::string::npos && !has_ending_of_picture(file.path);
 }
@@ -46,8 +47,8 @@ std::string warning_of_splits(const std::string& folder, const std::vector<std::
   if (other.empty()) other = find_called(names, kTestFolders);
   if (train.empty() || other.empty()) return "";
   return fmt::format(
-      "{}: its folders '{}' and '{}' are taken for classes, but are named like splits; if the directory is "
-      "one level too high, train on {}, and use '{}' for another split",
+      "{}: the folders '{}' and '{}' are used as classes, but have the names of splits; if they are splits, "
+      "train on the folder {} and use '{}' for another split",
       folder, train, other, path_in(folder, train), other);
 }
 
@@ -68,7 +69,7 @@ FileListing list_pictures(const std::string& folder) {
   if (!folders_in(folder).empty())
     std::erase_if(list.files, [](const ListedFile& file) { return is_beside_folders(file); });
   if (list.files.empty())
-    throw UserError(fmt::format("{}: expected images, found a folder without images", folder));
+    throw UserError(fmt::format("{}: this folder must contain images, but contains none", folder));
   return list;
 }
 
@@ -81,8 +82,9 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
   for (size_t i = 0; i < list.class_names.size(); ++i) numbers[list.class_names[i]] = static_cast<int32_t>(i);
   for (const std::string& name : folders)
     if (!numbers.contains(name))
-      throw UserError(fmt::format("{}: expected a folder for each of the classes {}, found the folder '{}'",
-                                  folder, list_some(list.class_names, 10), name));
+      throw UserError(fmt::format(
+          "{}: there must be one folder for each of the classes {}, but the folder '{}' is not one of them",
+          folder, list_some(list.class_names, 10), name));
   std::map<std::string, int64_t> counts;
   for (ListedFile& file : list_folder(folder)) {
     const size_t slash = file.path.find('/');
@@ -92,7 +94,7 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
     if (slash == std::string::npos && number == numbers.end()) {
       if (is_beside_folders(file)) continue;
       throw UserError(
-          fmt::format("{}: expected {} in one folder per class, found this file next to the folders",
+          fmt::format("{}: {} must be in one folder per class, but this file is not in any of these folders",
                       path_in(folder, file.path), what));
     }
     ++counts[name];
@@ -100,11 +102,12 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
     list.files.files.push_back(std::move(file));
   }
   if (folders.empty())
-    throw UserError(fmt::format("{}: expected one folder of {} per class, found none", folder, what));
+    throw UserError(
+        fmt::format("{}: expected one folder of {} per class, but found no folders", folder, what));
   for (const std::string& name : folders)
     if (counts[name] == 0)
       throw UserError(
-          fmt::format("{}: expected {}, found a folder without files", path_in(folder, name), what));
+          fmt::format("{}: expected {}, but this folder contains no files", path_in(folder, name), what));
   return list;
 }
 

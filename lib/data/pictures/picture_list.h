@@ -19,34 +19,36 @@ struct PictureClasses {
   std::vector<std::string> class_names;  // indexed by class index
 };
 
-/// Usual names of the folders of a data set's splits.
+/// Usual names of the folders that contain the splits of a data set.
 inline constexpr std::array<std::string_view, 2> kTrainFolders{"train", "training"};
 inline constexpr std::array<std::string_view, 2> kTestFolders{"test", "testing"};
 inline constexpr std::array<std::string_view, 3> kValidationFolders{"validation", "val", "valid"};
 
-/// Returns a warning if the subfolders `names` of `folder`, which are taken for classes, include one named
-/// like a training split and one named like a validation or test split (ignoring case). Otherwise returns "".
+/// Checks whether subfolders that are used as classes may be splits instead. Returns a warning if one of
+/// `names` is a usual name of a training split and another one is a usual name of a validation or test split
+/// (ignoring case). Otherwise returns "".
 std::string warning_of_splits(const std::string& folder, const std::vector<std::string>& names);
 
 /// Returns true if a path has the extension of an image: .jpg, .jpeg, .png or .bmp.
 bool has_ending_of_picture(const std::string& path);
 
-/// Returns the names of a folder's subfolders, sorted, without hidden ones. Empty if `folder` is not a
-/// folder.
+/// Returns the sorted names of the subfolders of a folder. Hidden subfolders are left out. The result is
+/// empty if `folder` is not a folder.
 std::vector<std::string> folders_in(const std::string& folder);
 
-/// Lists every file below the folder. If it has subfolders, skips files without an image extension that are
-/// next to the subfolders.
+/// Lists all files in a folder and its subfolders. If there are subfolders, files directly in the folder are
+/// skipped unless they have the extension of an image.
 FileListing list_pictures(const std::string& folder);
 
-/// Lists every file in the subfolders of a folder; each subfolder is a class. `class_names` gives the
-/// subfolders in the order of the class indices; if empty, they are sorted by name. Files next to the
-/// subfolders are skipped, but a file with an image extension there is an error. Throws UserError for a
-/// subfolder that is not in `class_names`, and for one without files. `what` names the files in messages.
+/// Lists all files in the subfolders of a folder. Each subfolder is a class. `class_names` contains the names
+/// of the subfolders in the order of the class indices; if it is empty, the subfolders are sorted by name.
+/// Files directly in the folder are skipped. If such a file has the extension of an image, throws UserError.
+/// Also throws UserError if a subfolder is not in `class_names`, or if a subfolder contains no files. `what`
+/// is the word for the files in messages.
 PictureClasses list_classes(const std::string& folder, const std::vector<std::string>& class_names,
                             const std::string& what = "images");
 
-/// Returns an int32 column of scalars with the class index of each file.
+/// Returns a column with the class index of each file (int32 scalars).
 std::shared_ptr<const Column> class_column(const PictureClasses& list);
 
 }  // namespace dtrain

@@ -8,10 +8,10 @@
 
 namespace dtrain {
 
-/// Reaction to an image that cannot be read.
+/// What to do with an image that cannot be read.
 enum class OnError {
-  error,  // the first such image ends the run, as early as possible
-  skip,   // the image is left out and counted
+  error,  // the run ends with an error at the first unreadable image, as early as possible
+  skip,   // unreadable images are left out and counted
 };
 
 template <>
@@ -20,10 +20,11 @@ inline const EnumNames<Resize> names_of<Resize> = {
 template <>
 inline const EnumNames<OnError> names_of<OnError> = {{OnError::error, "error"}, {OnError::skip, "skip"}};
 
-/// The meaning of a target image's pixels: colours, or the numbers of classes.
+/// Meaning of the pixels of a target image: colors, or class numbers.
 enum class TargetPicture { colours, classes };
 
-/// Options for reading images. The model's input determines the size and the channels if they are not set.
+/// Options for reading images. If the size or the channels are not set, they are taken from the model's
+/// input.
 struct PictureOptions {
   std::optional<Size2> size;
   Resize resize = Resize::stretch;

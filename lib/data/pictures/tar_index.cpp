@@ -16,7 +16,7 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kTarBlock = 512;
-// Maximum length of a name, and of the records of a pax header, in bytes.
+// Maximum length in bytes of a name, and of all records of a pax header together.
 constexpr int64_t kTarMostName = int64_t{1} << 20;
 
 /// Position of a field in a header.
@@ -35,7 +35,8 @@ std::string_view until_zero(std::string_view text) {
   return text.substr(0, text.find('\0'));
 }
 
-/// Parses octal digits surrounded by spaces, or GNU's form for large numbers: big-endian bytes after 0x80.
+/// Parses a number of a header. It consists either of octal digits surrounded by spaces or, in the format of
+/// GNU tar for large numbers, of the byte 0x80 and big-endian bytes.
 std::optional<int64_t> tar_number(std::string_view text) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max() >> 8;
   int64_t value = 0;
@@ -58,8 +59,9 @@ std::optional<int64_t> tar_number(std::string_view text) {
   return value;
 }
 
-/// Returns true if the header's checksum is the sum of its bytes, with the checksum itself taken as spaces.
-/// Some writers add signed bytes.
+/// Returns true if the checksum of the header is correct. It is the sum of all bytes of the header, with
+/// spaces in place of the checksum itself. Some programs add the bytes as signed numbers, so this sum is
+/// accepted, too.
 bool has_right_sum(std::string_view header) {
   int64_t sum = 0, of_signed = 0;
   for (size_t i = 0; i < header.size(); ++i) {
@@ -83,8 +85,8 @@ const char* packed_by(std::string_view start) {
   return nullptr;
 }
 
-/// Reads the headers of an archive one after the other. Reads a few blocks at once, because a text file with
-/// a label has only a header and one block.
+/// Reads the headers of an archive one after the other. Reads several blocks at a time because a small text
+/// file, such as a label, takes only a header and one block.
 class TarWalk {
  public:
   explicit TarWalk(const InputFile& file) : file_(file) {}
@@ -106,13 +108,13 @@ class TarWalk {
   void reject_packed() {
     if (const char* program = packed_by(bytes_at(0, std::min<int64_t>(file_.size(), 6))))
       throw UserError(
-          fmt::format("{}: expected an uncompressed tar archive, found one compressed with {}, whose samples "
-                      "cannot be read in any order; decompress it with `{} -d`",
+          fmt::format("{}: this tar archive is compressed with {}, so its samples cannot be read in any "
+                      "order; decompress it with `{} -d`",
                       file_.path(), program, program));
   }
 
-  /// Returns `count` bytes at `at`. They must be in the file, and at most kTarMostName. Valid until the next
-  /// call.
+  /// Returns the `count` bytes at offset `at`. All of them must be in the file, and `count` must be at most
+  /// kTarMostName. The result is valid until the next call.
   std::string_view bytes_at(int64_t at, int64_t count) {
     constexpr int64_t kAhead = 4 * kTarBlock;
     if (at < from_ || at + count > from_ + static_cast<int64_t>(window_.size())) {
@@ -126,27 +128,27 @@ class TarWalk {
   /// Reads the member whose header is at `at`. Returns the offset of the next header, or -1 at the end.
   int64_t step(int64_t at, std::vector<TarMember>& members) {
     if (file_.size() - at < kTarBlock)
-      fail(at, "another file of the tar archive or its end marker (blocks of zeros)",
+      fail(at, "the next file or the end marker (blocks of zeros) of the tar archive",
            "the end of a truncated archive");
     const std::string header(bytes_at(at, kTarBlock));
     if (header.find_first_not_of('\0') == std::string::npos) return -1;
     if (!has_right_sum(header))
       fail(at, "the header of a file in a tar archive",
-           at == 0 ? "something else" : "damage (a wrong checksum)");
+           at == 0 ? "something else" : "a header with a wrong checksum (the archive is damaged)");
     const char type = header[kTarType];
     const bool is_file = type == '0' || type == '\0' || type == '7';
     auto bytes = tar_number(field_of(header, kTarSize));
     if (is_file && size_) bytes = size_;
     if (!bytes) fail(at, "a file's size", "an invalid number");
-    // Links, folders and devices have no content, whatever size the header gives.
+    // Links, folders and devices have no content, even if the header contains a size.
     const int64_t content = type >= '1' && type <= '6' ? 0 : *bytes;
     if (content > file_.size() - at - kTarBlock)
       fail(at, fmt::format("a file of {} bytes", content),
-           fmt::format("the archive's end {} bytes after its header", file_.size() - at - kTarBlock));
+           fmt::format("only {} bytes before the end of the archive", file_.size() - at - kTarBlock));
     if (type == 'L' || type == 'x')
       read_extension(type, at + kTarBlock, content);
     else if (type == 'S')
-      fail(at, "a file without holes", "a sparse file of GNU tar; create the archive without --sparse");
+      fail(at, "a regular file", "a sparse file of GNU tar; create the archive without --sparse");
     else if (type != 'K' && type != 'g')
       add(header, {"", at, at + kTarBlock, content, is_file}, type, members);
     const int64_t next = at + kTarBlock + content;
@@ -167,7 +169,8 @@ class TarWalk {
     return is_posix && !prefix.empty() ? std::string(prefix) + "/" + name : name;
   }
 
-  /// Reads an extension header for the next file: its long name, or pax records, "LENGTH KEY=VALUE\n".
+  /// Reads an extension header, which contains properties of the next file: either its long name, or pax
+  /// records of the form "LENGTH KEY=VALUE\n".
   void read_extension(char type, int64_t at, int64_t bytes) {
     if (bytes > kTarMostName)
       fail(at - kTarBlock, fmt::format("an extension header of at most {} bytes", kTarMostName),
@@ -183,7 +186,7 @@ class TarWalk {
       const auto digits = static_cast<size_t>(end - rest.data());
       if (error != std::errc() || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
           rest[length - 1] != '\n')
-        fail(at, "a pax header's records", "damage");
+        fail(at, "the records of a pax header", "damage");
       const std::string_view record = rest.substr(digits + 1, length - digits - 2);
       take_record(at, record.substr(0, record.find('=')),
                   record.substr(std::min(record.find('='), record.size() - 1) + 1));
@@ -194,7 +197,7 @@ class TarWalk {
   void take_record(int64_t at, std::string_view key, std::string_view value) {
     if (key == "path") name_ = until_zero(value);
     if (key.starts_with("GNU.sparse."))
-      fail(at, "a file without holes", "a sparse file of GNU tar; create the archive without --sparse");
+      fail(at, "a regular file", "a sparse file of GNU tar; create the archive without --sparse");
     if (key != "size") return;
     int64_t size = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
@@ -205,7 +208,7 @@ class TarWalk {
 
   const InputFile& file_;
   std::string window_;
-  int64_t from_ = 0;             // offset of the window in the file
+  int64_t from_ = 0;             // offset in the file of the bytes in window_
   std::string name_;             // name of the next file, if an extension header gives it
   std::optional<int64_t> size_;  // size of the next file, if an extension header gives it
 };

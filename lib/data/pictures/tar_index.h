@@ -1,4 +1,4 @@
-// Lists the contents of a tar archive with their offsets, so that its files can be read in any order.
+// Lists the files of a tar archive with their offsets. With the offsets, the files can be read in any order.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ struct TarMember {
   bool is_file = true;            // false for a link
 };
 
-/// Lists the files and links of an archive (POSIX ustar and pax, GNU, and older formats) in order, without
-/// reading their content. Throws UserError, with the byte offset of the problem, for an incomplete or damaged
-/// archive, and for a compressed one.
+/// Lists the files and links of an archive in order, without reading the content of the files. Supports the
+/// formats POSIX ustar and pax, GNU tar, and older formats. Throws UserError if the archive is incomplete,
+/// damaged or compressed; if it is incomplete or damaged, the message contains the byte offset of the
+/// problem.
 std::vector<TarMember> list_tar(const InputFile& file);
 
 /// Returns true if a file that begins with `start` (512 bytes) is a tar archive.

@@ -49,9 +49,10 @@ class TarPictures final : public PictureSource {
   std::vector<TarPicture> pictures_;
 };
 
-/// A file's name up to the first dot of its last part, and the extension after that dot in lower case.
-/// sample_name() returns nullopt for files that are not part of a sample: hidden files, files without a dot,
-/// and "__meta__.json".
+/// The two parts of the name of an archive member. `key` is the name up to the first dot after the last
+/// slash, and `ending` is the rest after this dot, in lower case. Example: "cat/17" and "jpg". sample_name()
+/// returns nullopt for members that are not part of a sample: hidden files, names without a dot, and names
+/// that begin with two underscores, such as "__meta__.json".
 struct SampleName {
   std::string key, ending;
 };
@@ -73,7 +74,7 @@ struct ArchiveSamples {
   std::vector<std::string> targets;
 };
 
-/// Finds the samples of one archive. Keeps the archive open.
+/// Finds the samples of one archive. The archive remains open.
 class ArchiveListing {
  public:
   ArchiveListing(const ListedFile& archive, size_t number, std::string target)
@@ -103,23 +104,23 @@ class ArchiveListing {
     const bool is_picture =
         std::find(kPictureEndings.begin(), kPictureEndings.end(), name.ending) != kPictureEndings.end();
     if (!is_picture && (target_.empty() || name.ending != target_)) return;
-    if (!member.is_file) fail(member, "expected a file, found a link");
+    if (!member.is_file) fail(member, "this must be a file, but is a link");
     auto& place = is_picture ? picture_ : label_;
     if (place)
-      fail(member, fmt::format("expected one {} per sample, found a second one, {}",
+      fail(member, fmt::format("each sample must have one {}, but there is a second one: {}",
                                is_picture ? "image" : "target", place->name));
     place = member;
   }
 
-  /// Ends the current sample. Files without an image are no sample, but a target without an image is an
-  /// error.
+  /// Ends the current sample. If its files do not include an image, they are ignored, unless one of them is a
+  /// target. A target without an image is an error.
   void finish() {
     if (picture_) {
       samples_.pictures.push_back({picture_->name, picture_->offset, picture_->bytes, number_});
       if (!target_.empty()) samples_.targets.push_back(read_label());
     } else if (label_) {
-      fail(*label_, fmt::format("expected an image ({}) for this sample, found none; the files of a sample "
-                                "must follow one another, as `tar --sort=name` writes them",
+      fail(*label_, fmt::format("this sample has no image ({}); the files of a sample must follow each other "
+                                "in the archive, as in archives that were created with `tar --sort=name`",
                                 fmt::join(kPictureEndings, ", ")));
     }
     picture_.reset();
@@ -130,16 +131,17 @@ class ArchiveListing {
   std::string read_label() const {
     constexpr int64_t kMost = 4096;
     if (!label_)
-      fail(*picture_, fmt::format("expected a file {}.{} for this sample, found only the extensions {}; set "
-                                  "'target' to the extension of the targets' files",
+      fail(*picture_, fmt::format("this sample has no target file {}.{}, only files with the extensions {}; "
+                                  "set 'target' to the extension of the target files",
                                   key_, target_, fmt::join(endings_, ", ")));
     if (label_->bytes > kMost)
       fail(*label_,
-           fmt::format("expected a class of at most {} bytes, found {} bytes", kMost, label_->bytes));
+           fmt::format("the class in a target file may have at most {} bytes, but this file has {} bytes",
+                       kMost, label_->bytes));
     std::string text(static_cast<size_t>(label_->bytes), '\0');
     file_->read(label_->offset, text.data(), text.size());
     text = without_blanks(text);
-    if (text.empty()) fail(*label_, "expected a class, found nothing");
+    if (text.empty()) fail(*label_, "this file must contain a class, but is empty");
     return text;
   }
 
@@ -165,7 +167,7 @@ TarSamples list_tar_samples(const std::vector<std::string>& paths, const std::st
   std::vector<TarPicture> pictures;
   for (ArchiveSamples& part : parts) {
     if (part.pictures.empty())
-      throw UserError(fmt::format("{}: expected samples with images ({}), found none",
+      throw UserError(fmt::format("{}: no samples with images ({}) found in this archive",
                                   archives[static_cast<size_t>(&part - parts.data())].path,
                                   fmt::join(kPictureEndings, ", ")));
     std::move(part.pictures.begin(), part.pictures.end(), std::back_inserter(pictures));
