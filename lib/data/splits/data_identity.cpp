@@ -15,11 +15,11 @@ namespace dtrain {
 
 namespace {
 
-// Values that YAML writes for keys without content.
+// Ends of YAML lines that contain a key with an empty value.
 constexpr std::array<const char*, 4> kEmptyValues{": null", ": \"\"", ": []", ": {}"};
 
-/// Returns a digest of the whole file if it is small; otherwise of its first and last blocks and of blocks at
-/// equal distances between them.
+/// Returns a digest of the content of a file. For a small file, all bytes are included. For a large file,
+/// only the first block, the last block, and blocks at equal distances between them are included.
 std::string digest_of(const InputFile& file) {
   constexpr int64_t kWhole = int64_t{4} << 20, kBlock = int64_t{16} << 10, kBlocks = 64;
   const bool whole = file.size() <= kWhole;
@@ -42,8 +42,8 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// Returns the options that have a value. Options with an empty value are dropped, because versions of dtrain
-/// that do not have the option do not write it.
+/// Returns only the options that have a value. Options with an empty value are removed because older versions
+/// of dtrain, which do not have these options, do not write them.
 std::string options_that_are_set(const std::string& yaml) {
   std::string set;
   for (size_t at = 0; at < yaml.size();) {
@@ -107,7 +107,7 @@ DataIdentity::File identify_listing(std::string name, const FileListing& listing
   const size_t step = std::max<size_t>(1, files.size() / kMostRead);
   for (size_t i = 0; i < files.size(); ++i) {
     const std::string& path = files[i].path;
-    // A full path would differ if the same files were in another folder.
+    // Full paths are not included because the digest must stay the same if the files are in another folder.
     add(fmt::format("{}\n{}\n", listing.folder.empty() ? path.substr(path.rfind('/') + 1) : path,
                     files[i].bytes));
     identity.bytes += files[i].bytes;

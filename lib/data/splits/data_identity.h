@@ -1,4 +1,4 @@
-// Identifies the samples of a split, independently of where the files are.
+// Identifies the samples of a split. The identity does not depend on the folder of the files.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// Identity of a split's samples; lets a run detect that it continues with different data.
+/// Identity of the samples of a split. With it, a resumed run can detect that the data have changed.
 struct DataIdentity {
   struct File {
     std::string name;  // name of the file without its folder
@@ -20,22 +20,24 @@ struct DataIdentity {
   std::string reader;  // the reader's options as YAML, without file names
   std::vector<File> files;
   int64_t samples = 0;       // number of samples in the files
-  int64_t from = 0, to = 0;  // the split has the samples [from, to)
-  std::string drawn = {};    // how the split was drawn from [from, to); "" if it was not
+  int64_t from = 0, to = 0;  // the split has the rows [from, to) of the files
+  std::string drawn = {};    // how the split was drawn from these rows; "" if it was not drawn
 
   Json to_json() const;
   /// Throws UserError if a part is missing or malformed.
   static DataIdentity from_json(const Json& json);
 };
 
-/// Identifies the files at these paths, reading at most a few megabytes of each. Throws the errors of
+/// Identifies the files at these paths. Reads at most a few megabytes of each file. Throws the errors of
 /// InputFile.
 std::vector<DataIdentity::File> identify_files(const std::vector<std::string>& paths);
 
-/// Identifies a group of files as one: by their names, their sizes and the first bytes of some of them.
+/// Identifies a group of files, such as the images in a folder, as if they were one file. The identity
+/// consists of the names and sizes of all files, and of the first bytes of some of them.
 DataIdentity::File identify_listing(std::string name, const FileListing& listing);
 
-/// Returns a description of the changes; "" if there are none. A file that was only renamed is not a change.
+/// Returns a description of the differences. Returns "" if there are none. The name of a file does not count
+/// as a difference.
 std::string describe_change(const DataIdentity& before, const DataIdentity& now);
 
 }  // namespace dtrain

@@ -11,13 +11,13 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kDrawing = -1;  // used as an epoch, but different from every real epoch
+constexpr int64_t kDrawing = -1;  // used in place of an epoch number; different from all epoch numbers
 
 int64_t rounded(double value) {
   return static_cast<int64_t>(std::floor(value + 0.5));
 }
 
-/// Remaining rows in random order, grouped by label; a single group if there are no labels.
+/// The remaining rows in random order, grouped by label. Without labels, there is only one group.
 using Groups = std::map<double, std::vector<int64_t>>;
 
 Groups group(const std::vector<int64_t>& remaining, std::span<const double> labels) {
@@ -27,8 +27,10 @@ Groups group(const std::vector<int64_t>& remaining, std::span<const double> labe
   return groups;
 }
 
-/// Returns the number of rows to draw from each group: the integer part of its quota, plus one for the groups
-/// with the largest fractional parts until the sum is `wanted`. Leaves a row in each of several groups.
+/// Returns the number of rows to draw from each group. Each group has a quota, which is a fraction of its
+/// rows. Each group first gets the integer part of its quota. The groups with the largest fractional parts
+/// then get one more row each, until the sum is `wanted`. If there are several groups, at least one row is
+/// left in each group.
 std::vector<int64_t> shares(const Groups& groups, const std::map<double, int64_t>& sizes, double fraction,
                             int64_t wanted) {
   std::vector<int64_t> counts, most;

@@ -1,4 +1,4 @@
-// Takes splits from another split: at random, or from its end.
+// Takes splits from another split, either at random or from the end of the other split.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,23 @@
 
 namespace dtrain {
 
-/// One split to draw. With `labels` (one value per row) it takes its fraction of the rows of each label,
-/// rounded to whole rows, and leaves at least one row of each label.
+/// One split that is drawn from another one. If `labels` has one value per row, the split gets the given
+/// fraction of the rows of each label, rounded to whole rows. At least one row of each label is left in the
+/// other split.
 struct Draw {
   double fraction = 0;
   std::span<const double> labels;
 };
 
-/// Divides the rows [0, rows) into one part per draw, in order, and a last part with the rest. The rows of a
-/// part ascend. The result is a pure function of the arguments, and the part of a draw does not depend on
-/// later draws.
+/// Divides the rows [0, rows). Returns one part for each draw, in the order of the draws, and as the last
+/// part the remaining rows. The rows of each part are in ascending order. The result depends only on the
+/// arguments. The part of a draw does not depend on later draws.
 std::vector<std::vector<int64_t>> draw_splits(int64_t rows, std::span<const Draw> draws, uint64_t seed);
 
-/// Like draw_splits(), but without randomness, for rows that are consecutive parts of a whole: the parts of
-/// the draws are the last rows, in order, and the rest comes before them. Each row has values in common with
-/// the next `overlap` rows. So `overlap` rows before each part except the first belong to no part. Ignores
-/// Draw::labels.
+/// Like draw_splits(), but not random. It is used for rows that are consecutive parts of one text. The last
+/// rows are divided among the draws, in order, and the remaining rows are before them. Each row has values in
+/// common with the next `overlap` rows. Therefore `overlap` rows before each part, except the first part, are
+/// not used at all. Draw::labels is ignored.
 std::vector<std::vector<int64_t>> cut_splits(int64_t rows, std::span<const Draw> draws, int64_t overlap);
 
 }  // namespace dtrain

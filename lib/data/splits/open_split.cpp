@@ -1,4 +1,4 @@
-// Opens the splits of a checked `dataset:` section as samples with the model's columns.
+// Opens the splits of a `dataset:` section that has been checked. The samples have the columns of the model.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -27,13 +27,13 @@ SourceColumns open_reader(const Reader& reader, const ReadRequest& request) {
   for (const auto& column : source.columns)
     if (column->size() != first.size())
       request.fail(
-          fmt::format("expected the same number of samples in all arrays, found {} in {} and {} in {}",
+          fmt::format("all arrays must have the same number of samples, but found {} in {} and {} in {}",
                       first.size(), first.spec().name, column->size(), column->spec().name));
   return source;
 }
 
-/// Returns a text that changes if the file is replaced or written to. It includes the time of the last status
-/// change, which a writer cannot set.
+/// Returns a text that changes if the file is replaced or modified. The text includes the time of the last
+/// status change (ctime) because programs cannot set this time.
 std::string fingerprint(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0)
@@ -44,8 +44,8 @@ std::string fingerprint(const std::string& path) {
                      status.st_ctim.tv_nsec);
 }
 
-/// Returns the names of the splits that read the same files with the same options, possibly other rows of
-/// them. These splits share a cache, which is named after the first of them.
+/// Returns the names of the splits that read the same files with the same options. They may read different
+/// rows. These splits share a cache, which has the name of the first of them.
 std::vector<std::string> splits_like(const DatasetSpec& spec, const SplitSpec& split) {
   std::vector<std::string> names;
   for (const char* name : {"train", "validation", "test"})
@@ -83,7 +83,7 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
   return key;
 }
 
-/// Replaces the names of files in the tree with numbers.
+/// Replaces all file names in a configuration node with numbers.
 ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>& files) {
   if (node.is_scalar()) {
     const auto found = std::find(files.begin(), files.end(), node.text());
@@ -100,8 +100,8 @@ ConfigNode without_names(const ConfigNode& node, const std::vector<std::string>&
   return ConfigNode::mapping(std::move(entries));
 }
 
-/// Returns the options that a DataIdentity contains, because they determine the samples: the options of the
-/// reader, without file names, and of windows.
+/// Returns the options that determine the samples and are therefore part of a DataIdentity: the options of
+/// the reader, without file names, and the options of windows.
 std::string identifying_options(const SplitSpec& split) {
   const ConfigNode reader = without_names(split.reader.resolved, split.reader->files());
   if (!split.windows) return reader.to_yaml();
@@ -134,8 +134,8 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
   source.to = split.rows ? (*split.rows)[1] : held->total;
   if (source.to > held->total)
     throw UserError(located(
-        split.mark, fmt::format("rows: expected at most the {} samples of {}, found [{}, {})", held->total,
-                                held->columns.front()->spec().name, source.from, source.to)));
+        split.mark, fmt::format("rows: [{2}, {3}) is out of range because {1} has only {0} samples",
+                                held->total, held->columns.front()->spec().name, source.from, source.to)));
   if (split.windows) {
     source.windows = at_place(split.windows->mark,
                               [&] { return windows_of_split(spec, split, *held, source, inputs.size()); });

@@ -81,7 +81,7 @@ void SplitDataset::read_unmixed(size_t index, const Samples& samples, void* dst)
 }
 
 size_t SplitDataset::working_bytes(int64_t samples) const {
-  size_t most = 0;  // the maximum over columns, which are read one after the other
+  size_t most = 0;  // the maximum over all columns; columns are read one after the other
   for (size_t i = 0; i < plans_.size(); ++i) {
     const bool is_read_first = !columns_[i]->data() && !plans_[i].is_copy();
     const size_t of_a_row = plans_[i].working_bytes() + (is_read_first ? columns_[i]->row_bytes() : 0) +
@@ -171,7 +171,7 @@ std::optional<StoredForm> SplitDataset::stored_form(size_t index) const {
   const auto map = plans_[index].map();
   if (!map || !mix_.mixings.empty()) return std::nullopt;
   StoredForm form{columns_[index]->spec().dtype, {}, {}};
-  // A window repeats the scales and offsets for each of its rows.
+  // The scales and offsets are repeated for each row of a window.
   const int64_t copies = map->scale.size() > 1 ? rows_in(index) : 1;
   for (int64_t i = 0; i < copies; ++i) {
     form.scale.insert(form.scale.end(), map->scale.begin(), map->scale.end());

@@ -14,8 +14,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the seed of draws from split `of`: the `seed` of one of the drawn splits, else the facts' seed,
-/// else the run's.
+/// Returns the seed for splits that are drawn from the split `of`. This is the option `seed` of one of these
+/// splits if it is set, otherwise the seed in the facts of the training data, otherwise the seed of the run.
 uint64_t seed_of_draws(const DatasetSpec& spec, const std::string& of) {
   for (const char* name : kSplitNames)
     if (const SplitSpec* split = spec.find(name);
@@ -29,7 +29,7 @@ std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t t
   const Column* column = inputs < held.columns.size() ? held.columns[inputs].get() : nullptr;
   if (!column || column->row_elements() != 1)
     throw UserError(
-        fmt::format("stratify: expected a target with one class per sample, found {}",
+        fmt::format("stratify: the target must have one class per sample, but found {}",
                     column ? fmt::format("{} numbers per sample", column->row_elements()) : "no target"));
   std::vector<double> labels(static_cast<size_t>(to - from));
   std::set<double> distinct;
@@ -44,13 +44,14 @@ std::vector<double> labels_of(const CachedColumns& held, int64_t from, int64_t t
   });
   if (distinct.size() > labels.size() / 2)
     throw UserError(
-        fmt::format("stratify: expected classes, found {} different values in {} samples; leave stratify out "
-                    "if the target is a number",
+        fmt::format("stratify: the target must consist of classes, but has {} different values in {} "
+                    "samples; remove 'stratify' if the target is a number",
                     distinct.size(), labels.size()));
   return labels;
 }
 
-/// Returns the name of the split whose samples are divided.
+/// Returns the name of the split from which samples are drawn: the source of `split` if it is drawn, else
+/// `split` itself.
 std::string source_of(const DatasetSpec& spec, const SplitSpec& split) {
   return split.drawn ? split.drawn->of : spec.name_of(split);
 }

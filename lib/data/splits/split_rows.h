@@ -1,4 +1,4 @@
-// Determines the rows of splits that are taken from one another.
+// Determines the rows of splits that are drawn from other splits.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace dtrain {
 struct DrawnRows {
   std::vector<int64_t> rows;          // rows of the source, ascending
   std::string words;                  // description of how the rows were drawn
-  std::optional<uint64_t> seed = {};  // unset if nothing was random
+  std::optional<uint64_t> seed = {};  // seed of the draw; not set if the rows were not drawn at random
 };
 
-/// Returns the sum of the fractions of all splits that are drawn from `split` or, if `split` is drawn itself,
-/// from its source.
+/// Returns the sum of the fractions of all splits that are drawn from the same split as `split`. If `split`
+/// is not drawn, returns the sum of the fractions that are drawn from it.
 double held_out_fraction(const DatasetSpec& spec, const SplitSpec& split);
 
-/// Returns the rows of `split` if it is drawn from another split's rows [from, to), or if other splits are
-/// drawn from it and it keeps the rest. Returns nullopt if there are no such draws. The labels of the first
-/// target are at held.columns[inputs]. Throws UserError if stratify finds no labels, and if a split would
-/// have no samples.
+/// Returns the rows of `split` if it is drawn from another split, or the remaining rows if other splits are
+/// drawn from it. [from, to) are the rows of the split from which samples are drawn. Returns nullopt if no
+/// split is drawn. The labels of the first target are in held.columns[inputs]. Throws UserError if `stratify`
+/// is set but there are no labels, or if a split would have no samples.
 std::optional<DrawnRows> draw_rows(const DatasetSpec& spec, const SplitSpec& split, const CachedColumns& held,
                                    int64_t from, int64_t to, size_t inputs);
 

@@ -14,7 +14,7 @@ namespace dtrain {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSplitKeys{"rows", "windows"};
-constexpr const char* kInputTarget = "the target is the input NAME, after the transforms";
+constexpr const char* kInputTarget = "use the input NAME, after the transforms, as the target";
 constexpr std::array<std::string_view, 1> kTarget{"target"}, kTargets{"targets"};
 
 bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
@@ -26,7 +26,8 @@ bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics
   return true;
 }
 
-/// Reads `windows`, and reports a reader or targets that windows do not support.
+/// Parses `windows`. Reports an error if windows cannot be used with the reader or with the targets of the
+/// split.
 void parse_windows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics) {
   WindowsOptions windows;
   if (!WindowsOptions::schema().parse(node, "windows", windows, diagnostics)) return;
@@ -42,14 +43,15 @@ void parse_windows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnost
   out.windows = std::move(windows);
 }
 
-/// Returns the input named by `{input: NAME}`; null for anything else.
+/// Returns the node NAME if the target is written as `{input: NAME}`. Returns null for all other targets.
 const ConfigNode* named_input(const ConfigNode& target) {
   if (!target.is_mapping() || target.entries().size() != 1) return nullptr;
   const ConfigNode* input = target.find("input");
   return input && input->is_scalar() ? input : nullptr;
 }
 
-/// Returns the reader's options without targets that are inputs, which are added to `out`.
+/// Removes the targets that are inputs (`{input: NAME}`) from the options of a reader, adds them to `out`,
+/// and returns the remaining options.
 ConfigNode take_input_targets(ConfigNode options, SplitSpec& out) {
   if (const ConfigNode* target = options.find("target"))
     if (const ConfigNode* input = named_input(*target)) {
@@ -72,7 +74,8 @@ ConfigNode take_input_targets(ConfigNode options, SplitSpec& out) {
   return others.empty() ? options : options.with("targets", ConfigNode::mapping(std::move(others), mark));
 }
 
-/// Removes the input targets of all readers of a split {reader: options}.
+/// Returns the node {reader: options} of a split without the targets that are inputs. These targets are added
+/// to `out`.
 ConfigNode without_input_targets(const ConfigNode& node, SplitSpec& out) {
   if (!node.is_mapping()) return node;
   std::vector<ConfigNode::Entry> entries;
@@ -114,7 +117,7 @@ Json input_target_schema() {
   });
 }
 
-/// Returns a reader's fields, extended so that a target may be an input.
+/// Returns the JSON schema of a reader's fields, extended so that targets may be written as `{input: NAME}`.
 Json with_input_target(const Json& fields) {
   const Json input = input_target_schema();
   const Json* target = fields.find("target");
@@ -128,11 +131,14 @@ Json with_input_target(const Json& fields) {
   return more;
 }
 
-/// Adds the keys that all splits have: rows, windows, and targets that are inputs.
+/// Adds the keys that may be used with all readers to their JSON schema: rows, windows, and targets that are
+/// inputs.
 Json with_common_keys(const Json& readers) {
   Json rows = json_type("array").set("items", json_type("integer").set("minimum", 0)).set("minItems", 2);
   rows.set("maxItems", 2)
-      .set("description", "[from, to]: keeps only samples n with from <= n < to, counted from 0");
+      .set("description",
+           "[from, to]: use only the samples n with from <= n < to, counted from 0. Example: [0, 1000] uses "
+           "the first 1000 samples");
   const Json windows =
       SchemaDefinitions::define("windows", [] { return WindowsOptions::schema().json_schema(); });
   return with_fields(with_option_fields(readers, with_input_target), [&](const Json& reader) {
@@ -144,18 +150,21 @@ Json with_common_keys(const Json& readers) {
 
 const Schema<DrawnSplit>& DrawnSplit::schema() {
   static const auto all =
-      Schema<DrawnSplit>("Draws samples from another split by the seed; the other split keeps the rest.")
+      Schema<DrawnSplit>(
+          "Draws samples at random from another split. The other split keeps the remaining samples.")
           .required("of", &DrawnSplit::of, "the split to draw from: train, validation or test")
-          .required("fraction", &DrawnSplit::fraction, "the fraction of the samples of that split to take",
+          .required("fraction", &DrawnSplit::fraction,
+                    "the fraction of the other split's samples to draw, for example 0.15",
                     Check<double>{"a fraction between 0 and 1",
                                   [](const double& value) { return value > 0 && value < 1; },
                                   Json::object().set("exclusiveMinimum", 0).set("exclusiveMaximum", 1)})
-          .optional(
-              "stratify", &DrawnSplit::stratify,
-              "whether to take the same fraction of each class of the first target, rounded to whole samples")
+          .optional("stratify", &DrawnSplit::stratify,
+                    "whether to draw the same fraction of each class, so that both splits have the same "
+                    "class proportions. The classes are those of the first target. The numbers are rounded "
+                    "to whole samples")
           .optional("seed", &DrawnSplit::seed,
-                    "seed of the draw; default: the run's seed. Set it to keep the same split in runs with "
-                    "different seeds");
+                    "seed of the random draw. Default: the run's seed. Set it so that runs with different "
+                    "seeds have the same split");
   return all;
 }
 
@@ -182,10 +191,9 @@ bool Codec<SplitSpec>::parse(const ConfigNode& written, const std::string&, Spli
     const bool is_mixed = std::count_if(node.entries().begin(), node.entries().end(), is_own) > 1;
     for (const auto& [key, value] : node.entries())
       if (is_mixed && !key.inherited() && key.text() != "split")
-        diagnostics.error(key,
-                          fmt::format("expected no other key beside 'split', which draws samples of another "
-                                      "split, found '{}'",
-                                      key.text()));
+        diagnostics.error(key, fmt::format("'{}' cannot be used beside 'split', because 'split' draws "
+                                           "samples of another split; remove one of the two keys",
+                                           key.text()));
     DrawnSplit drawn;
     DrawnSplit::schema().parse(*split, "split", drawn, diagnostics);
     out.drawn = std::move(drawn);

@@ -13,18 +13,19 @@ namespace dtrain {
 
 class Reader;  // readers/reader.h
 
-/// `split: {of: train, fraction: 0.15, stratify: true, seed: 1}`: samples drawn at random from another split,
-/// which keeps the rest. Windows are not drawn at random: each split takes a part of every series in time.
+/// A split that is drawn at random from another split: `split: {of: train, fraction: 0.15, stratify: true,
+/// seed: 1}`. The other split keeps the remaining samples. Windows of time series are not drawn at random:
+/// instead, each split gets a part of the time range of every series.
 struct DrawnSplit {
   std::string of;
   double fraction = 0;
   bool stratify = false;
-  std::optional<int64_t> seed = {};  // unset for the run's seed
+  std::optional<int64_t> seed = {};  // if not set, the run's seed is used
 
   static const Schema<DrawnSplit>& schema();
 };
 
-/// `target: {input: image}`: a target that is the input in its form after the transforms.
+/// A target that is equal to an input after the transforms: `target: {input: image}`.
 struct InputTarget {
   std::string target;  // name of the target; "" for the model's only target
   std::string input;
@@ -32,18 +33,19 @@ struct InputTarget {
 };
 
 struct SplitSpec {
-  // The reader of the split; for a drawn split, the reader of its source, set after parsing.
+  // The reader of the split. A drawn split gets the reader of its source split after parsing.
   Configured<Reader> reader;
   std::optional<std::vector<int64_t>> rows;  // range [from, to) of rows
-  /// Unset if a sample is one row. A drawn split gets the windows of its source split after parsing.
+  /// Not set if each sample is one row. A drawn split gets the windows of its source split after parsing.
   std::optional<WindowsOptions> windows;
   Mark mark;
   std::optional<DrawnSplit> drawn;
   std::vector<InputTarget> input_targets;
 
-  /// Returns the entry of this target; null if the reader reads the target.
+  /// Returns the entry for this target if the target is an input. Returns null if the reader reads the
+  /// target.
   const InputTarget* find_input_target(const std::string& target) const;
-  /// Returns the targets that the reader reads, without those that are inputs.
+  /// Returns the targets that the reader must read. Targets that are inputs are left out.
   std::vector<TensorSpec> targets_to_read(const std::vector<TensorSpec>& targets) const;
 };
 

@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the columns that order rows, which readers add after all other columns of `held`.
+/// Returns the columns by which rows are ordered. Readers append them after all other columns of `held`.
 OrderColumns order_columns(const WindowsOptions& options, const CachedColumns& held,
                            const std::string& source) {
   OrderColumns columns{
@@ -58,9 +58,8 @@ std::shared_ptr<const Windows> windows_of_file(const WindowsOptions& options, co
                                                bool are_labelled) {
   if (held.columns.size() != inputs + targets + options.key_columns())
     throw UserError(fmt::format(
-        "{}: expected a file that also holds {}, which the run's windows need, found a format that holds "
-        "only "
-        "the inputs",
+        "{}: the file must also contain {}, which the run's windows need, but this file format can contain "
+        "only the inputs",
         path,
         options.by && options.time ? fmt::format("'{}' and '{}'", *options.by, *options.time)
                                    : fmt::format("'{}'", options.by ? *options.by : *options.time)));

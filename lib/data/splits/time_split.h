@@ -1,4 +1,4 @@
-// Splits of time series: each takes a part of every series in the order of time.
+// Splits of time series. Each split takes a part of every series. The parts follow each other in time.
 #pragma once
 
 #include <string>
@@ -11,21 +11,24 @@ namespace dtrain {
 
 struct TimeSplit {
   TimeParts parts;
-  std::string words = {};  // description of the division, for messages; "" if there is only one part
+  // Description of how the series are divided, for messages; "" if they are not divided.
+  std::string words = {};
 };
 
-/// Returns the part of `split` if it is drawn from another split, or if other splits are drawn from it. The
-/// parts follow each other in the order train, validation, test.
+/// Returns the part of every series that `split` takes. It takes a part only if it is drawn from another
+/// split or if other splits are drawn from it; otherwise the result is empty. The parts follow each other in
+/// the order train, validation, test.
 TimeSplit time_split(const DatasetSpec& spec, const SplitSpec& split);
 
-/// Returns the windows of `split` over the rows [source.from, source.to) of `held`, whose last columns are
-/// the series and times that its `windows` name. Sets `source.drawn`, the description of how the split was
-/// drawn.
+/// Returns the windows of `split` over the rows [source.from, source.to) of `held`. The last columns of
+/// `held` must be the columns `by` and `time` that the option `windows` names. Sets `source.drawn` to the
+/// description of how the split was drawn.
 std::shared_ptr<const Windows> windows_of_split(const DatasetSpec& spec, const SplitSpec& split,
                                                 const CachedColumns& held, DataSource& source, size_t inputs);
 
-/// Returns one window for each series of `held`, or all windows if `are_labelled`. Throws UserError if `held`
-/// lacks the columns of series and times.
+/// Returns windows over the rows of a file. If `are_labelled` is true, returns all windows; otherwise returns
+/// only the last window of each series, for a forecast. Throws UserError if `held` does not contain the
+/// columns of series and times.
 std::shared_ptr<const Windows> windows_of_file(const WindowsOptions& options, const CachedColumns& held,
                                                const std::string& path, size_t inputs, size_t targets,
                                                bool are_labelled);
