@@ -18,8 +18,8 @@ TensorSpec with_type(TensorSpec spec, DType type) {
   return spec;
 }
 
-/// Largest offset that is added in float32. The center is subtracted from the input before scaling if the
-/// offset is larger, because numbers of that size have rounding errors of more than 2^-16.
+/// Largest offset that is added in float32. Numbers above 256 have rounding errors of more than 2^-16 in
+/// float32. If the offset is larger, the center is subtracted from the input before scaling instead.
 constexpr double kMostOffset = 256;
 
 template <class T>
@@ -76,8 +76,9 @@ std::shared_ptr<const AffineStage> AffineStage::then(std::vector<double> scale,
   const auto fits = [](double value) { return std::isfinite(static_cast<float>(value)); };
   for (const auto* values : {&stage->scale_, &stage->offset_})
     if (const auto bad = std::find_if_not(values->begin(), values->end(), fits); bad != values->end())
-      throw UserError(fmt::format("expected a scale and an offset that fit float32, found the {} {}",
-                                  values == &stage->scale_ ? "scale" : "offset", *bad));
+      throw UserError(
+          fmt::format("the scale and the offset must be in the range of float32, but the {} is {}",
+                      values == &stage->scale_ ? "scale" : "offset", *bad));
   return stage;
 }
 
@@ -100,7 +101,8 @@ void AffineStage::run(const StageInput& rows, void* dst) const {
     return gather_affine(rows.base, input().dtype, rows.places, elements(), run_map(),
                          static_cast<float*>(dst));
   if (output().dtype == DType::float64) return run_in_double(rows, static_cast<double*>(dst));
-  // Converts integers without float32, which cannot represent all of them exactly.
+  // Values that are not scaled are converted directly to integers. A conversion through float32 would change
+  // integers that float32 cannot represent exactly.
   const bool exact =
       scale_.size() == 1 && scale_[0] == 1 && offset_[0] == 0 && input().dtype != DType::float32;
   if (output().dtype == DType::int32)

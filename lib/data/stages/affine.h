@@ -1,4 +1,4 @@
-// Affine maps and type conversions, done in the same pass as gathering the rows.
+// Affine maps and type conversions. They are computed in the same pass that gathers the rows.
 #pragma once
 
 #include <memory>
@@ -10,28 +10,28 @@
 
 namespace dtrain {
 
-/// Computes y = scale * x + offset as float32, optionally followed by a conversion to integers; or computes y
-/// as float64. Consecutive affine maps are merged into one. If the offset is large compared to the result, as
-/// for a table column of large numbers, y is computed as scale * (x - center) with the difference in double,
-/// so that no digits of x are lost.
+/// Computes y = scale * x + offset as float32, optionally followed by a conversion to integers. Can also
+/// compute y as float64. Consecutive affine maps are merged into one.
+/// If the offset is much larger than the result, y is computed as scale * (x - center), and the difference is
+/// computed in double. Otherwise, digits of x would be lost, for example in a table column of large numbers.
 class AffineStage final : public ColumnStage {
  public:
-  /// Makes the identity map, whose result is float32.
+  /// Creates the identity map with a float32 result.
   explicit AffineStage(const TensorSpec& input);
 
   /// Returns true if the result is float32, so that more steps can be merged into this stage.
   bool is_open() const { return output().dtype == DType::float32; }
-  /// Returns this stage followed by scale * y + offset. Both vectors have one element, or one per channel
-  /// (the last axis). Throws UserError if a number does not fit float32.
+  /// Returns this stage followed by scale * y + offset. Both vectors have either one element or one element
+  /// per channel (the last axis). Throws UserError if a number is out of the range of float32.
   std::shared_ptr<const AffineStage> then(std::vector<double> scale, std::vector<double> offset) const;
-  /// Returns this stage with another result type. Conversions to integers round toward zero; a value out of
-  /// range becomes the nearest value in range, and NaN becomes 0.
+  /// Returns this stage with another result type. Conversions to integers round toward zero. A value that is
+  /// out of range is replaced with the nearest value in range, and NaN is replaced with 0.
   std::shared_ptr<const AffineStage> cast(DType type) const;
-  /// Returns the map to float32; nullopt if it needs double precision or if the result is of another type.
-  /// Valid while the stage lives.
+  /// Returns the map to float32. Returns nullopt if the map needs double precision or if the result is not
+  /// float32. The returned spans are valid while this stage exists.
   std::optional<Affine> map() const;
-  /// Returns scale and offset, with one element each or one per element of a row; nullopt if the result is
-  /// not float32. Valid while the stage lives.
+  /// Returns the scale and the offset, which have either one element or one element per element of a row.
+  /// Returns nullopt if the result is not float32. The returned spans are valid while this stage exists.
   std::optional<ExactAffine> exact_map() const;
 
   void run(const StageInput& rows, void* dst) const override;

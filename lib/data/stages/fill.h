@@ -1,4 +1,4 @@
-// Replaces gaps with numbers.
+// Replaces missing values (NaN) with numbers.
 #pragma once
 
 #include <vector>

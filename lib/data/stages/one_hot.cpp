@@ -32,9 +32,9 @@ void OneHotStage::run(const StageInput& rows, void* dst) const {
     for (int64_t i = 0; i < elements; ++i, out += classes_) {
       const double label = number_at(rows.base, input().dtype, rows.places[row] * elements + i);
       if (!(label >= 0 && label < static_cast<double>(classes_)) || label != std::floor(label))
-        throw UserError(
-            fmt::format("one_hot: expected a class from 0 to {}, found {} in row {} (counted from 0)",
-                        classes_ - 1, label, rows.samples.rows[row]));
+        throw UserError(fmt::format(
+            "one_hot: class numbers must be from 0 to {}, but found {} in row {} (counted from 0)",
+            classes_ - 1, label, rows.samples.rows[row]));
       out[static_cast<int64_t>(label)] = 1.0f;
     }
   }

@@ -5,8 +5,9 @@
 
 namespace dtrain {
 
-/// Appends an axis with `classes` elements: 1 at the label's index, 0 elsewhere. Trailing extents of 1 in the
-/// labels' shape are dropped. run() throws UserError for a label that is not an integer in [0, classes).
+/// Appends an axis with `classes` elements: 1 at the index of the label, 0 at all other indices. Trailing
+/// extents of 1 are first removed from the shape of the labels. run() throws UserError if a label is not an
+/// integer in [0, classes).
 class OneHotStage final : public ColumnStage {
  public:
   OneHotStage(const TensorSpec& input, int64_t classes);

@@ -13,7 +13,8 @@ class Cast final : public Transform {
   explicit Cast(const CastOptions& options) : dtype_(options.dtype) {}
   void apply(ColumnPlan& plan) const override { plan.cast(dtype_); }
   TensorSpec before(const TensorSpec& after) const override {
-    return {after.name, after.shape, DType::float32};  // cast accepts all types; float32 is the most general
+    // This transform accepts all types. Readers supply float32 because it is the most general type.
+    return {after.name, after.shape, DType::float32};
   }
 
  private:
@@ -24,8 +25,8 @@ class Cast final : public Transform {
 
 void add_cast(Registry<Transform>& table) {
   Schema<CastOptions> schema(
-      "Converts the inputs to another type. Conversions to integers round toward zero, and replace values "
-      "out of range by the nearest value in range.");
+      "Converts the inputs to another type. Conversions to integers round toward zero. Values that are out "
+      "of range are replaced with the nearest value in range.");
   schema.example("{dtype: float32}");
   schema.required("dtype", &CastOptions::dtype, "the new type");
   table.add<Cast>("cast", schema);

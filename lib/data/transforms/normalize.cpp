@@ -30,8 +30,9 @@ class Normalize final : public Transform {
     const auto channels = static_cast<int64_t>(scale_.size());
     if (channels > 1 && (shape.rank() == 0 || shape.back() != channels))
       throw UserError(
-          fmt::format("normalize: expected {} channels (the last axis), found the shape {} of '{}'", channels,
-                      shape.str(), plan.spec().name));
+          fmt::format("normalize: 'mean' or 'std' has {} numbers, one per channel (the last axis), but the "
+                      "shape {} of '{}' has another number of channels",
+                      channels, shape.str(), plan.spec().name));
     plan.affine(scale_, offset_);
   }
   bool is_for(const TensorSpec& after, bool target) const override {
@@ -52,20 +53,22 @@ void add_normalize(Registry<Transform>& table) {
                                    },
                                    Json::object()};
   Schema<NormalizeOptions> schema(
-      "Subtracts a given mean from the values of the float inputs and divides by a given standard deviation; "
-      "the results are float32.");
+      "Subtracts a given mean from the values of the float inputs and divides the differences by a given "
+      "standard deviation. The results are float32.");
   schema.example("{mean: [0.49, 0.48, 0.45], std: [0.25, 0.24, 0.26]}");
-  schema.required("mean", &NormalizeOptions::mean, "the mean: one number, or one per channel (last axis)")
-      .required("std", &NormalizeOptions::std, "the standard deviation: one number, or one per channel",
+  schema
+      .required("mean", &NormalizeOptions::mean,
+                "the mean: one number for all values, or a list with one number per channel (the last axis)")
+      .required("std", &NormalizeOptions::std,
+                "the standard deviation: one number for all values, or a list with one number per channel "
+                "(the last axis)",
                 positive)
       .rule([](const NormalizeOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         const size_t mean = options.mean.values.size(), std = options.std.values.size();
         if (mean != std && mean != 1 && std != 1)
-          diagnostics.error(
-              node,
-              fmt::format(
-                  "normalize: expected the same number of means and standard deviations, found {} and {}",
-                  mean, std));
+          diagnostics.error(node, fmt::format("normalize: the lists of means and standard deviations must "
+                                              "have the same length, but have {} and {} numbers",
+                                              mean, std));
       });
   table.add<Normalize>("normalize", schema);
 }

@@ -31,9 +31,9 @@ class OneHot final : public Transform {
 
 void add_one_hot(Registry<Transform>& table) {
   Schema<OneHotOptions> schema(
-      "Converts targets that are class numbers from 0 to classes - 1 to one-hot vectors.");
+      "Converts targets to one-hot vectors. The targets must be class numbers from 0 to classes - 1.");
   schema.example("{classes: 10}");
-  schema.required("classes", &OneHotOptions::classes, "number of classes, the length of the vectors",
+  schema.required("classes", &OneHotOptions::classes, "number of classes. The vectors have this length",
                   at_least<int64_t>(1));
   table.add<OneHot>("one_hot", schema);
 }

@@ -24,10 +24,11 @@ class Rescale final : public Transform {
 
 void add_rescale(Registry<Transform>& table) {
   Schema<RescaleOptions> schema(
-      "Multiplies the values of the float inputs by `scale` and adds `offset`; the results are float32.");
+      "Multiplies the values of the float inputs by `scale` and then adds `offset`. The results are "
+      "float32.");
   schema.example("{scale: 1/255}");
   schema.required("scale", &RescaleOptions::scale, "the factor")
-      .optional("offset", &RescaleOptions::offset, "the number added after multiplying");
+      .optional("offset", &RescaleOptions::offset, "the number that is added after the multiplication");
   table.add<Rescale>("rescale", schema);
 }
 

@@ -18,9 +18,10 @@ class Reshape final : public Transform {
   void apply(ColumnPlan& plan) const override {
     const Shape& from = plan.spec().shape;
     if (from.elements() != shape_.elements())
-      throw UserError(fmt::format(
-          "reshape: expected {} elements per sample for the shape {}, found {} in the shape {} of '{}'",
-          shape_.elements(), shape_.str(), from.elements(), from.str(), plan.spec().name));
+      throw UserError(
+          fmt::format("reshape: a sample must have {} elements for the new shape {}, but has {} elements in "
+                      "the shape {} of '{}'",
+                      shape_.elements(), shape_.str(), from.elements(), from.str(), plan.spec().name));
     plan.reshape(shape_);
   }
 
@@ -31,9 +32,11 @@ class Reshape final : public Transform {
 }  // namespace
 
 void add_reshape(Registry<Transform>& table) {
-  Schema<ReshapeOptions> schema("Changes the shape of the inputs, but not the number of elements.");
+  Schema<ReshapeOptions> schema(
+      "Changes the shape of the inputs. The number of elements must stay the same.");
   schema.example("{shape: [28, 28, 1]}");
-  schema.required("shape", &ReshapeOptions::shape, "new shape of a sample, without the batch axis");
+  schema.required("shape", &ReshapeOptions::shape,
+                  "new shape of a sample, without the batch axis. Example: [28, 28, 1]");
   table.add<Reshape>("reshape", schema);
 }
 

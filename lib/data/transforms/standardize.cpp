@@ -28,9 +28,9 @@ class Standardize final : public Transform {
     const Shape& shape = plan.spec().shape;
     const auto channels = shape.rank() == 0 ? int64_t{1} : shape.back();
     if (static_cast<int64_t>(means.size()) != channels || means.size() != deviations.size())
-      throw UserError(
-          fmt::format("standardize: expected {} channels (the last axis), as in the training split, found {}",
-                      means.size(), channels));
+      throw UserError(fmt::format(
+          "standardize: there must be {} channels (the last axis), as in the training split, but found {}",
+          means.size(), channels));
     std::vector<double> scale, offset;
     for (size_t i = 0; i < means.size(); ++i) {
       scale.push_back(deviations[i] > 0 ? 1 / deviations[i] : 1.0);
@@ -44,11 +44,12 @@ class Standardize final : public Transform {
 
 void add_standardize(Registry<Transform>& table) {
   table.add<Standardize>(
-      "standardize", Schema<StandardizeOptions>(
-                         "Subtracts the mean of each channel from the float inputs and divides by the "
-                         "channel's standard deviation. The channels are along the last axis; in a table, "
-                         "they are the columns. Means and standard deviations are computed over the training "
-                         "split and kept in the checkpoint. Constant channels are only shifted."));
+      "standardize",
+      Schema<StandardizeOptions>(
+          "Subtracts the mean of each channel from the float inputs and divides the differences by the "
+          "standard deviation of the channel. The channels are the last axis; in a table, they are the "
+          "columns. The means and standard deviations are computed over the training split and stored in the "
+          "checkpoint. If all values of a channel are equal, only the mean is subtracted."));
 }
 
 }  // namespace dtrain

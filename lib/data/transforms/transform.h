@@ -1,4 +1,4 @@
-// Transforms: changes to samples between the file and the model.
+// Transforms change samples after they are read from the files and before they are passed to the model.
 #pragma once
 
 #include "config/registry.h"
@@ -7,23 +7,24 @@
 
 namespace dtrain {
 
-/// Holds a transform's options. Immutable.
+/// Holds the options of a transform. Immutable.
 class Transform {
  public:
   virtual ~Transform() = default;
-  /// Adds the transform's passes to a column's plan. Throws UserError if the transform does not fit the
-  /// column.
+  /// Adds the passes of the transform to the plan of a column. Throws UserError if the transform cannot be
+  /// applied to the column.
   virtual void apply(ColumnPlan& /*plan*/) const {}
   /// Returns true if the transform depends on statistics of the training split. If so, fit() computes them,
   /// and apply_fitted() is called instead of apply().
   virtual bool is_fitted() const { return false; }
   virtual FittedStep fit(const FitSamples& /*samples*/) const { return {}; }
   virtual void apply_fitted(ColumnPlan& /*plan*/, const FittedStep& /*step*/) const {}
-  /// Returns true if the transform applies to a column when it has no `of:`. `after` is the required form of
-  /// the column after the transform; `target` is true if the column is a target, not an input of the model.
+  /// Returns true if the transform is applied to a column by default, that is, if the configuration has no
+  /// `of:`. `after` is the type and shape that the column must have after the transform. `target` says
+  /// whether the column is a target or an input of the model.
   virtual bool is_for(const TensorSpec& /*after*/, bool target) const { return !target; }
-  /// Returns the form of the stored column from which the transform produces `after`. Used by readers whose
-  /// file format does not determine the form.
+  /// Returns the type and shape that a stored column must have so that the result of the transform is
+  /// `after`. Used by readers of file formats that do not contain the type and shape.
   virtual TensorSpec before(const TensorSpec& after) const { return after; }
 };
 

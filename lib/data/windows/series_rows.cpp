@@ -14,8 +14,9 @@ namespace dtrain {
 
 namespace {
 
-/// Calls visit(i, bytes) with the bytes of row from + i of the source, for each row in [from, to). Row 0 of
-/// `column` is row `first` of the source.
+/// Reads the rows [from, to) of the source, and calls visit(i, bytes) for each row. `i` is the number of the
+/// row counted from `from`. `bytes` is the content of the row in `column`. Row 0 of `column` is row `first`
+/// of the source.
 template <class Visit>
 void for_each_key(const Column& column, int64_t first, int64_t from, int64_t to, Visit visit) {
   for_each_block(column, from - first, to - first, [&](int64_t begin, int64_t count, size_t) {
@@ -30,11 +31,12 @@ void for_each_key(const Column& column, int64_t first, int64_t from, int64_t to,
 void check_key(const Column& column, const OrderColumns& columns, const std::string& name,
                const char* option) {
   if (column.row_elements() != 1)
-    throw UserError(fmt::format("{}: expected one value per row in '{}', the windows' `{}`, found {} values",
-                                columns.source, name, option, column.row_elements()));
+    throw UserError(fmt::format(
+        "{}: '{}' (the option `{}` of 'windows') must have one value per row, but has {} values per row",
+        columns.source, name, option, column.row_elements()));
 }
 
-/// Returns the name of the series in a row of the column; "" if it has none.
+/// Returns the name of the series that a row of the column contains. Returns "" if the row contains no name.
 std::string series_name(const Column& column, const std::byte* row) {
   const TensorSpec& spec = column.spec();
   if (spec.dtype != DType::uint8 || spec.shape.rank() == 0) {
@@ -45,7 +47,8 @@ std::string series_name(const Column& column, const std::byte* row) {
   return {text, std::find(text, text + column.row_bytes(), '\0')};
 }
 
-/// Returns the series of each row, and adds the names of the series in the order of their first rows.
+/// Returns the index of the series of each row. Adds the names of the series to `names`, in the order in
+/// which they first occur.
 std::vector<size_t> series_of_rows(const OrderColumns& columns, int64_t from, int64_t to,
                                    std::vector<std::string>& names) {
   std::vector<size_t> series(static_cast<size_t>(to - from));
@@ -57,8 +60,8 @@ std::vector<size_t> series_of_rows(const OrderColumns& columns, int64_t from, in
     std::string name = series_name(by, row);
     if (name.empty())
       throw UserError(
-          fmt::format("{}: expected the name of a series in '{}', the windows' `by`, found none in row {} "
-                      "(counted from 0)",
+          fmt::format("{}: '{}' (the option `by` of 'windows') must contain the name of a series in each "
+                      "row, but row {} (counted from 0) has none",
                       columns.source, columns.by_name, from + static_cast<int64_t>(i)));
     const auto [found, is_new] = known.try_emplace(std::move(name), names.size());
     if (is_new) names.push_back(found->first);
@@ -76,9 +79,10 @@ std::vector<double> times_of_rows(const OrderColumns& columns, int64_t from, int
   for_each_key(time, columns.first, from, to, [&](size_t i, const std::byte* row) {
     times[i] = number_at(row, time.spec().dtype, 0);
     if (!std::isfinite(times[i]))
-      throw UserError(fmt::format(
-          "{}: expected a time in '{}', the windows' `time`, found none in row {} (counted from 0)",
-          columns.source, columns.time_name, from + static_cast<int64_t>(i)));
+      throw UserError(
+          fmt::format("{}: '{}' (the option `time` of 'windows') must contain a time in each row, but row {} "
+                      "(counted from 0) has none",
+                      columns.source, columns.time_name, from + static_cast<int64_t>(i)));
   });
   return times;
 }
@@ -105,11 +109,12 @@ SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to) {
     if (is_first && i > 0) sorted.ends.push_back(static_cast<int64_t>(i));
     if (!is_first && !times.empty() && times[order[i]] == times[order[i - 1]])
       throw UserError(fmt::format(
-          "{}: windows: rows {} and {} (counted from 0) of {} have the same time; expected one row for each "
-          "time{}",
+          "{}: windows: rows {} and {} (counted from 0) of {} have the same time, but each row must have a "
+          "different time{}",
           columns.source, from + static_cast<int64_t>(order[i - 1]), from + static_cast<int64_t>(order[i]),
           sorted.called(series[order[i]]),
-          columns.by ? "" : "; name the column of the series in 'by' if the file has several series"));
+          columns.by ? ""
+                     : "; if the file has several series, set 'by' to the column that names the series"));
     sorted.rows.push_back(from + static_cast<int64_t>(order[i]));
   }
   sorted.ends.push_back(static_cast<int64_t>(order.size()));

@@ -12,11 +12,11 @@ namespace dtrain {
 
 namespace {
 
-/// Throws UserError if a series has fewer than `least` rows.
+/// Throws UserError if a series has fewer than `least` rows. `expected` explains this number in the message.
 void check_lengths(const SeriesRows& series, int64_t least, const char* expected) {
   for (size_t i = 0; i < series.size(); ++i)
     if (series.rows_of(i) < least)
-      throw UserError(fmt::format("{}: windows: expected at least {} rows, {}, in {}, found {}",
+      throw UserError(fmt::format("{0}: windows: {3} needs at least {1} rows ({2}), but has only {4}",
                                   series.source, least, expected, series.called(i), series.rows_of(i)));
 }
 
@@ -73,17 +73,17 @@ Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const 
   }
   if (windows.starts.empty()) {
     const auto [begin, end] = parts.part_of(series.rows_of(0));
-    throw UserError(fmt::format(
-        "{}: windows: no series has enough rows for a window in this split, which has {} of {}; "
-        "expected at least {} for length {} and horizon {}; change the fractions of the splits, or make the "
-        "windows shorter",
-        series.source, format_plural(end - begin, "row"), series.called(0),
-        std::max(options.horizon, extent - begin), options.length, options.horizon));
+    throw UserError(
+        fmt::format("{}: windows: no series has enough rows for a window in this split: the split has {} of "
+                    "{}, but at least {} are needed for length {} and horizon {}; change the fractions of "
+                    "the splits, or make the windows shorter",
+                    series.source, format_plural(end - begin, "row"), series.called(0),
+                    std::max(options.horizon, extent - begin), options.length, options.horizon));
   }
   if (without > 0)
-    windows.warnings.push_back(
-        fmt::format("{}: windows: {} of {} series have too few rows in this split for a window",
-                    series.source, without, series.size()));
+    windows.warnings.push_back(fmt::format(
+        "{}: windows: {} of {} series have too few rows in this split for a window and are not used",
+        series.source, without, series.size()));
   std::sort(windows.members.begin(), windows.members.end());
   windows.order = std::move(series.rows);
   return windows;

@@ -1,4 +1,4 @@
-// Windows of time series: the rows of each sample.
+// Windows of time series. Determines which rows belong to each sample.
 #pragma once
 
 #include <cstdint>
@@ -11,49 +11,53 @@
 
 namespace dtrain {
 
-/// The division of series by time, and the part that is wanted. Without fractions there is one part.
+/// Divides each series into parts by time, and selects one of these parts. If there are no fractions, there
+/// is only one part.
 struct TimeParts {
-  std::vector<double> fractions = {};  // fractions of the rows of a series, from the first part to the last
-  size_t rest = 0;                     // index of the part that takes the remaining rows
+  // The fraction of the rows of a series that each part gets, in the order of time.
+  std::vector<double> fractions = {};
+  size_t rest = 0;  // index of the part that gets the remaining rows
   size_t wanted = 0;
 
-  /// Returns the wanted part [first, second) of a series of `rows` rows.
+  /// Returns the range [first, second) of rows of the wanted part, for a series of `rows` rows.
   std::pair<int64_t, int64_t> part_of(int64_t rows) const;
 };
 
-/// Samples that consist of several rows of a series. Rows are row numbers of the source.
+/// Samples that consist of several rows of a time series. All rows are given as row numbers of the source.
 struct Windows {
   int64_t length = 0, horizon = 0;
-  size_t inputs = 0;             // number of columns that are inputs; further columns are targets
-  std::vector<int64_t> order;    // rows, sorted by series and time
-  std::vector<int64_t> starts;   // indexed by window: index in `order` of its first row
-  std::vector<int64_t> members;  // rows of the split, ascending, each once: transforms are fitted on them
-  /// Indexed by window: name of the series that ends with the window. Empty if are_forecasts is false, or if
-  /// there is only one series, which has no name.
+  size_t inputs = 0;            // number of input columns; all further columns are targets
+  std::vector<int64_t> order;   // rows, sorted by series and time
+  std::vector<int64_t> starts;  // for each window, the index in `order` of its first row
+  // All rows of the split in ascending order, each row once; transforms are fitted on these rows.
+  std::vector<int64_t> members;
+  /// For each window, the name of its series. Empty if are_forecasts is false. Also empty if there is only
+  /// one series because it has no name.
   std::vector<std::string> names = {};
-  std::string title = {};                  // title of the list `names`
+  std::string title = {};                  // title of `names`, such as the name of a column
   std::vector<std::string> warnings = {};  // one sentence each
-  bool are_forecasts = false;              // whether each window is the end of its series, without targets
+  // Whether each window consists of the last rows of its series and has no targets.
+  bool are_forecasts = false;
 
   int64_t size() const { return static_cast<int64_t>(starts.size()); }
-  /// Returns the number of rows that a sample has in a column.
+  /// Returns the number of rows of a column that belong to one sample.
   int64_t rows_in(size_t column) const { return column < inputs ? length : horizon; }
-  /// Returns the last row of a window's inputs, which identifies it.
+  /// Returns the number of the last input row of a window. This row identifies the window.
   int64_t row(int64_t window) const {
     return order[static_cast<size_t>(starts[static_cast<size_t>(window)] + length - 1)];
   }
-  /// Appends the rows of a window in a column.
+  /// Appends the numbers of the rows that a window has in a column.
   void append_rows(size_t column, int64_t window, std::vector<int64_t>& rows) const;
 };
 
-/// Returns the windows whose targets are in the wanted part of their series. Their inputs may begin before
-/// the part. `inputs` is the number of columns that are inputs. Throws UserError if a series is shorter than
-/// length + horizon, and if the part is too short for a window in every series.
+/// Returns all windows whose targets are in the wanted part of their series. The inputs of a window may begin
+/// before this part. `inputs` is the number of input columns. Throws UserError if a series is shorter than
+/// length + horizon, or if the part is too short for a window in every series.
 Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const TimeParts& parts,
                         size_t inputs);
 
-/// Returns one window for each series: its last `length` rows, without targets. Throws UserError if a series
-/// is shorter.
+/// Returns one window for each series. It consists of the last `length` rows of the series and has no
+/// targets. Throws UserError if a series has fewer rows.
 Windows windows_of_forecasts(SeriesRows series, const WindowsOptions& options, size_t inputs);
 
 }  // namespace dtrain

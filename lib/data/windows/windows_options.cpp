@@ -11,30 +11,34 @@ namespace {
 Schema<WindowsOptions> make_windows_schema() {
   constexpr int64_t kMost = int64_t{1} << 30;
   Schema<WindowsOptions> schema(
-      "Makes overlapping windows of a reader's rows (csv, npy, hdf5): a sample has `length` consecutive rows "
-      "of one series as inputs [length, features], and the targets of the next `horizon` rows.");
+      "Makes samples of time series from the rows of a reader (csv, npy or hdf5). Each sample is a window. "
+      "The inputs of a sample are `length` consecutive rows of one series, with the shape [length, "
+      "features]. The targets of a sample are the targets of the next `horizon` rows. Windows may overlap.");
   schema.example("{length: 96, horizon: 24, by: series_id, time: timestamp}");
   schema
       .required("length", &WindowsOptions::length,
                 "number of consecutive rows that are the inputs of a sample", between<int64_t>(1, kMost))
-      .optional("horizon", &WindowsOptions::horizon, "number of rows to predict after the inputs",
-                between<int64_t>(1, kMost))
+      .optional("horizon", &WindowsOptions::horizon,
+                "number of rows after the inputs whose targets are predicted", between<int64_t>(1, kMost))
       .optional("stride", &WindowsOptions::stride,
-                "number of rows from the start of one window to the start of the next",
+                "number of rows between the starts of two consecutive windows. Default: 1, so that windows "
+                "overlap as much as possible",
                 between<int64_t>(1, kMost))
       .optional("by", &WindowsOptions::by,
-                "the column (csv), file (npy) or dataset (hdf5) that names each row's series; windows do not "
-                "cross series. Default: all rows are one series")
+                "the column (csv), file (npy) or dataset (hdf5) that contains the name of the series of each "
+                "row. A window never contains rows of two series. Default: all rows are one series")
       .optional("time", &WindowsOptions::time,
-                "the column (csv), file (npy) or dataset (hdf5) with each row's time, a number or a date; "
-                "the rows of a series are sorted by time. Default: rows are in the file's order")
-      .optional("past_targets", &WindowsOptions::past_targets,
-                "csv: whether past values of the target columns are also inputs. Default: true")
+                "the column (csv), file (npy) or dataset (hdf5) that contains the time of each row, as a "
+                "number or a date. The rows of each series are sorted by time. Default: the rows are already "
+                "in the order of time")
+      .optional(
+          "past_targets", &WindowsOptions::past_targets,
+          "whether past values of the target columns are also used as inputs. Only for csv. Default: true")
       .rule([](const WindowsOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.by && options.by == options.time)
           diagnostics.error(node,
-                            fmt::format("windows: 'by' names the series and 'time' sorts their rows, but "
-                                        "both are '{}'; give two columns",
+                            fmt::format("windows: 'by' must name the column of the series and 'time' the "
+                                        "column of the times, but both are '{}'; give two different columns",
                                         *options.by));
       });
   return schema;
@@ -60,12 +64,12 @@ std::string why_no_windows_fit(const WindowsOptions& windows, const TensorSpec& 
   if (shape.rank() > 0 && shape[0] == rows && has_features) return "";
   const std::string name = wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name);
   return target ? fmt::format(
-                      "windows: expected the model's target{} to have the shape {} or {}x(targets), "
-                      "because the horizon is {}, found {}",
+                      "windows: the model's target{} must have the shape {} or {}x(targets), because the "
+                      "horizon is {}, but has the shape {}",
                       name, rows, rows, rows, shape.str())
                 : fmt::format(
-                      "windows: expected the model's input{} to have the shape {}x(features), because "
-                      "the length is {}, found {}",
+                      "windows: the model's input{} must have the shape {}x(features), because the length is "
+                      "{}, but has the shape {}",
                       name, rows, rows, shape.str());
 }
 
