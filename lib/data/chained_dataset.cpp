@@ -28,7 +28,8 @@ class ChainedDataset final : public Dataset {
     const size_t row_bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     for (size_t i = 0; i < samples.size();) {
       const size_t part = part_of(samples.rows[i]);
-      std::vector<int64_t> rows;  // consecutive samples of this part, as rows of the part
+      // Consecutive samples of `samples` that belong to this part, as row indices within the part.
+      std::vector<int64_t> rows;
       for (; i + rows.size() < samples.size() && part_of(samples.rows[i + rows.size()]) == part;)
         rows.push_back(samples.rows[i + rows.size()] - begin_of(part));
       parts_[part]->read_column(index, {rows, samples.seed, samples.epoch},
@@ -71,7 +72,7 @@ class ChainedDataset final : public Dataset {
   int64_t begin_of(size_t part) const { return part == 0 ? 0 : ends_[part - 1]; }
 
   std::vector<std::shared_ptr<const Dataset>> parts_;
-  std::vector<int64_t> ends_;  // end of each part's rows
+  std::vector<int64_t> ends_;  // for each part, the end of its range of rows in the whole data set
   bool has_ids_ = true;
 };
 

@@ -15,14 +15,16 @@ namespace dtrain {
 
 /// The columns of the training file that the model's inputs and targets come from.
 struct FieldNames {
-  /// Names of the columns that the inputs are read from, in order, and of the target columns that are not
-  /// also inputs. Empty for files without a header.
+  /// Names of the columns that the inputs are read from, in the order of the model's inputs, and names of the
+  /// target columns. A target column that is also an input is listed only in `inputs`. Both are empty for
+  /// files without a header.
   std::vector<std::string> inputs, targets;
   /// Indices of the columns that the inputs are read from, in order. Set for delimited text, with or without
   /// a header.
   std::vector<size_t> places;
-  size_t width = 0;                  // number of columns of delimited text; 0 if unknown
-  std::string id = {}, weight = {};  // column names; "" if there is no such column, or no header
+  size_t width = 0;  // number of columns of delimited text; 0 if unknown
+  // Names of the columns of ids and weights; "" if there is no such column or no header.
+  std::string id = {}, weight = {};
 
   bool has_names() const { return !inputs.empty() || !targets.empty(); }
   bool operator==(const FieldNames&) const = default;
@@ -36,22 +38,25 @@ struct SourceFacts {
   using Names = std::map<std::string, std::vector<std::string>>;
 
   FieldNames fields;
-  // Names of the classes, by class index; indexed by target ("target" for a model's only target).
+  // Names of the classes in the order of the class indices. The key is the name of the target, or "target" if
+  // the model has only one target.
   Names class_names;
   Names categories;  // sorted values of each text column, by its name
-  /// Indexed by input: how to fill gaps in each element of a row: "mean" or "median" (of the training split),
-  /// or "" if the element has no gaps to fill. A constant fill needs no entry: the reader has already put it
-  /// into the column.
+  /// How missing values are filled. The key is the name of an input. The entry for each element of a row is
+  /// "mean" or "median" (computed over the training split), or "" if the element needs no fill. Missing
+  /// values that are filled with a constant need no entry because the reader already replaces them.
   Names fills;
-  /// Indexed by table column: dates, amounts and missing-value indicators.
+  /// How columns with dates, amounts or missing-value indicators are read. The key is the name of a table
+  /// column.
   std::map<std::string, ColumnReading> readings = {};
-  /// Vocabularies of text, indexed by table column, or by input for the text reader.
+  /// Vocabularies of text. The key is the name of a table column, or the name of an input for the text
+  /// reader.
   std::map<std::string, LearnedTokens> tokens = {};
 
   bool empty() const;
   bool operator==(const SourceFacts&) const = default;
   Json to_json() const;
-  /// Leaves missing parts empty. Throws UserError if a part is malformed.
+  /// Parts that the JSON does not contain stay empty. Throws UserError if a part is malformed.
   static SourceFacts from_json(const Json& json);
 };
 
@@ -59,8 +64,8 @@ struct SourceFacts {
 struct FittedStep {
   std::string kind;                                    // name of the transform
   std::map<std::string, std::vector<double>> numbers;  // indexed by statistic: "mean", "deviation"
-  /// Options of this step and of the steps before it, for which the numbers were computed. Empty in
-  /// checkpoints of earlier versions, which do not store them.
+  /// The options of this step and of all earlier steps. The numbers are valid only for these options. Empty
+  /// in checkpoints of earlier versions, which do not store the options.
   std::string chain = {};
   bool operator==(const FittedStep&) const = default;
 };
@@ -68,15 +73,15 @@ struct FittedStep {
 /// All facts about the training data; stored in checkpoints.
 struct DataFacts {
   SourceFacts source;
-  /// Indexed by input or target ("target" for a model's only target): one step for each fitted transform, in
-  /// order.
+  /// The fitted transforms of each input or target, in the order in which they are applied. The key is the
+  /// name of the input or target, or "target" if the model has only one target.
   std::map<std::string, std::vector<FittedStep>> fitted;
   std::optional<uint64_t> split_seed;  // seed of the randomly drawn splits
 
   bool empty() const { return source.empty() && fitted.empty() && !split_seed; }
   bool operator==(const DataFacts&) const = default;
   Json to_json() const;
-  /// Throws UserError like SourceFacts::from_json().
+  /// Throws UserError if a part is malformed.
   static DataFacts from_json(const Json& json);
 };
 

@@ -17,8 +17,10 @@ namespace dtrain {
 
 namespace {
 
-/// Reports drawn splits whose source split is missing or is drawn itself, fractions that leave no samples,
-/// and different seeds for splits drawn from the same split.
+/// Checks the splits that are drawn from another split. Reports an error if the source split is missing or is
+/// itself drawn, if 'stratify' or 'seed' is set for samples that are parts of one text, if the drawn
+/// fractions leave no samples in the source split, or if splits drawn from the same source split have
+/// different seeds.
 void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
   std::map<std::string, double> fractions;
   std::map<std::string, int64_t> seeds;
@@ -28,28 +30,32 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
     const std::string& of = split->drawn->of;
     const SplitSpec* other = spec.find(of);
     if (!other || other->drawn)
-      diagnostics.error(split->mark,
-                        fmt::format("split: expected 'of' to name a split with a reader, found '{}'", of));
-    else if (other->reader->overlap() && (split->drawn->stratify || split->drawn->seed))
       diagnostics.error(
           split->mark,
-          fmt::format("split: the samples of '{}' are parts of one text, so '{}' is taken from its "
-                      "end; expected neither 'stratify' nor 'seed'",
-                      of, name));
+          fmt::format("split: 'of' must name a split that has a reader, but '{}' is missing or has no reader",
+                      of));
+    else if (other->reader->overlap() && (split->drawn->stratify || split->drawn->seed))
+      diagnostics.error(split->mark,
+                        fmt::format("split: the samples of '{0}' are parts of one text, so '{1}' consists of "
+                                    "the last samples; remove 'stratify' and 'seed'",
+                                    of, name));
     else if ((fractions[of] += split->drawn->fraction) >= 1)
       diagnostics.error(
           split->mark,
           fmt::format(
               "split: the fractions drawn from '{}' leave no samples in it; their sum must be below 1", of));
     if (const auto& seed = split->drawn->seed; seed && seeds.emplace(of, *seed).first->second != *seed)
-      diagnostics.error(split->mark,
-                        fmt::format("split: all splits drawn from '{}' need the same seed, found {} and {}",
-                                    of, seeds[of], *seed));
+      diagnostics.error(
+          split->mark,
+          fmt::format(
+              "split: all splits drawn from '{}' must have the same seed, but the seeds {} and {} are given",
+              of, seeds[of], *seed));
   }
 }
 
-/// Reports options of drawn splits that have no meaning for windows, which are split by time; splits whose
-/// windows have another length or horizon; and augmentations of windows.
+/// Checks the splits of time series. Windows are split by time, so 'stratify' and 'seed' are errors for
+/// splits drawn from a split with windows. Also reports splits whose windows differ in length or horizon from
+/// the windows of the first split, and augmentations of windows.
 void check_split_windows(const DatasetSpec& spec, Diagnostics& diagnostics) {
   const SplitSpec* first = nullptr;
   bool has_windows = false;
@@ -68,10 +74,9 @@ void check_split_windows(const DatasetSpec& spec, Diagnostics& diagnostics) {
                          : "no windows";
     };
     if (form(*first) != form(*split))
-      diagnostics.error(split->mark,
-                        fmt::format("windows: another split has {}, and this one has {}; give all splits "
-                                    "windows of the same length and horizon",
-                                    form(*first), form(*split)));
+      diagnostics.error(split->mark, fmt::format("windows: another split has {}, but this split has {}; give "
+                                                 "all splits windows of the same length and horizon",
+                                                 form(*first), form(*split)));
   }
   if (has_windows && !spec.augment.empty())
     diagnostics.error(spec.augment.front().resolved.mark(),
@@ -90,12 +95,13 @@ void complete_draws(DatasetSpec& spec) {
   }
 }
 
-/// Returns true if the splits share rows; a split without `rows` has all rows.
+/// Returns true if the two splits have rows in common. A split without the option `rows` contains all rows.
 bool have_rows_in_common(const SplitSpec& a, const SplitSpec& b) {
   return !a.rows || !b.rows || std::max((*a.rows)[0], (*b.rows)[0]) < std::min((*a.rows)[1], (*b.rows)[1]);
 }
 
-/// Warns if validation or test reads training samples although it is not drawn from train.
+/// Warns if the validation or the test split reads training samples although it is not drawn from the
+/// training split.
 void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
   for (const char* name : {"validation", "test"}) {
     const SplitSpec* split = spec.find(name);
@@ -105,9 +111,9 @@ void warn_of_same_samples(const DatasetSpec& spec, Diagnostics& diagnostics) {
       continue;
     diagnostics.warning(
         split->mark,
-        fmt::format("{0}: this split has samples in common with train, so its results say little about "
-                    "other samples; to hold out samples of train, write "
-                    "`{0}: {{split: {{of: train, fraction: 0.15}}}}`",
+        fmt::format("{0}: this split has samples in common with the training split, so its results do not "
+                    "show how well the model performs on unseen samples; to hold out a part of the training "
+                    "samples, write `{0}: {{split: {{of: train, fraction: 0.15}}}}`",
                     name));
   }
 }
@@ -117,30 +123,34 @@ Schema<DatasetSpec> make_schema() {
       "The samples of the training, validation and test splits, and the transforms of the samples.");
   schema
       .optional("root", &DatasetSpec::root,
-                "the folder of the data files; a relative path is searched in the folder of this file, then "
-                "in $DTRAIN_DATA. Default: the folder of this file")
+                "the folder of the data files. A relative path is searched first in the folder of this "
+                "configuration file, then in $DTRAIN_DATA. Default: the folder of this configuration file")
       .optional("train", &DatasetSpec::train,
-                "the samples to train on: a reader, with optional keys `rows: [0, 1000]` (only the first "
-                "1000 samples) and `windows: {length: 96, horizon: 24}` (time series); or `split: {of: test, "
-                "fraction: 0.5}`, which takes samples of another split")
-      .optional("validation", &DatasetSpec::validation, "the samples to evaluate after each epoch")
-      .optional("test", &DatasetSpec::test, "the samples that `evaluate` uses by default")
+                "the samples to train on. Give a reader, or `split: {of: test, fraction: 0.5}` to take a "
+                "part of another split's samples. Beside a reader, `rows: [0, 1000]` uses only the first "
+                "1000 samples, and `windows: {length: 96, horizon: 24}` makes windows of time series")
+      .optional("validation", &DatasetSpec::validation,
+                "the samples on which the model is evaluated after each epoch")
+      .optional("test", &DatasetSpec::test,
+                "the samples on which `dtrain evaluate` evaluates the model by default")
       .optional("transforms", &DatasetSpec::transforms,
-                "operations on the samples, applied in order. Each changes the inputs and targets that its "
-                "option `of` names; by default, rescale, normalize and standardize change the float inputs, "
-                "reshape and cast all inputs, and one_hot the targets")
+                "operations on the samples, applied in the given order. The option `of` of a transform names "
+                "the inputs and targets to change. By default, rescale, normalize and standardize are "
+                "applied to the float inputs, reshape and cast to all inputs, and one_hot to the targets")
       .optional("augment", &DatasetSpec::augment,
-                "random changes to the training images, applied in order before the transforms (mix_up and "
-                "cut_mix: after the transforms). They are drawn in every epoch from the seed, the epoch and "
-                "the sample's index")
+                "random changes to the training images, applied in the given order before the transforms. "
+                "Only mix_up and cut_mix are applied after the transforms. The random numbers depend on the "
+                "seed, the epoch and the sample's index, so the changes are different in each epoch")
       .optional("shuffle", &DatasetSpec::shuffle,
-                "whether to shuffle the training split: each epoch has a new random order of all samples, "
-                "drawn from the seed")
+                "whether to shuffle the training split. If true, each epoch has a new random order of all "
+                "samples, which depends on the seed")
       .optional("batches", &DatasetSpec::batches, "options for batches of padded sequences")
       .optional("cache", &DatasetSpec::cache,
-                "storage for samples that have been read: none, memory, {file: PATH}, or device (memory, and "
-                "also the memory of each GPU)")
-      .optional("prefetch", &DatasetSpec::prefetch, "maximum number of batches that are read in advance",
+                "where samples are kept for later epochs after they have been read. none: nowhere; memory: "
+                "in memory; {file: PATH}: in a file; device: in memory and also in the memory of each GPU")
+      .optional("prefetch", &DatasetSpec::prefetch,
+                "maximum number of batches that are read in advance while the model trains. With 0, each "
+                "batch is read when it is needed",
                 between<int64_t>(0, 1024))
       .rule([](const DatasetSpec& spec, const ConfigNode& node, Diagnostics& diagnostics) {
         if (!spec.train && !spec.validation && !spec.test)
@@ -166,8 +176,8 @@ std::string absolute_name(const std::filesystem::path& path) {
   return text;
 }
 
-/// Returns the folder of the file at `mark`; empty (the working directory) if the value comes from no file or
-/// from a --set, which has no line.
+/// Returns the folder of the configuration file at `mark`. Returns an empty path (the working directory) if
+/// the value does not come from a file or was set with --set. Values from --set have no line number.
 std::filesystem::path folder_of(const Mark& mark) {
   return mark.file && mark.line > 0 ? std::filesystem::path(*mark.file).parent_path()
                                     : std::filesystem::path();
@@ -185,8 +195,8 @@ ConfigNode with_absolute_cache(const ConfigNode& node) {
   return node.with("cache", cache->with("file", options));
 }
 
-/// Returns `data` with absolute paths instead of relative ones for `files` that come from a base
-/// configuration in another folder: their paths are relative to that folder.
+/// Makes relative paths in `files` absolute if they were written in a base configuration that is in another
+/// folder. Such a path is relative to the folder of the base configuration, not to the folder of `data`.
 ConfigNode with_files_of_others(const ConfigNode& data, const std::vector<std::string>& files) {
   const std::filesystem::path home = folder_of(data.mark());
   return data.with_scalars([&](const ConfigNode& scalar) {
@@ -205,8 +215,8 @@ std::vector<std::string> files_of(const DatasetSpec& spec) {
   return all;
 }
 
-/// Returns the absolute folder in which relative file names are searched first. It stays the same if the
-/// configuration is read from another file later.
+/// Returns the absolute path of the folder in which relative file names are searched first. The path is
+/// absolute so that it remains valid if the configuration is later read from a copy in another folder.
 std::string absolute_root(const std::string& root, const ConfigNode& node) {
   const ConfigNode* written = node.find("root");
   if (root.empty() || !written) return absolute_name(folder_of(node.mark()) / ".");
@@ -219,10 +229,10 @@ const Schema<BatchOptions>& BatchOptions::schema() {
   static const auto schema =
       Schema<BatchOptions>("Options for batches of padded sequences.")
           .example("{bucket_by_length: true}")
-          .optional(
-              "bucket_by_length", &BatchOptions::bucket_by_length,
-              "whether a training batch consists of sequences of similar lengths, and batches of training "
-              "and validation are cut to their longest sequence; the model needs a mask of the padding");
+          .optional("bucket_by_length", &BatchOptions::bucket_by_length,
+                    "whether each training batch consists of sequences of similar lengths. Training and "
+                    "validation batches are then truncated to the length of their longest sequence. The "
+                    "model needs a mask of the padding");
   return schema;
 }
 

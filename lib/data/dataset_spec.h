@@ -24,8 +24,8 @@ inline constexpr std::array<const char*, 3> kSplitNames{"train", "validation", "
 
 /// Options for the composition of batches.
 struct BatchOptions {
-  // Whether batches consist of sequences of similar lengths, and are cut to their longest sequence
-  // (batch_order.h).
+  // Whether batches consist of sequences of similar lengths and are truncated to the length of their longest
+  // sequence (batch_order.h).
   bool bucket_by_length = false;
 
   static const Schema<BatchOptions>& schema();
@@ -42,13 +42,13 @@ struct DatasetSpec {
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
   DataFacts facts;    // facts of the training split, set when it is opened; other splits are read with them
-  uint64_t seed = 0;  // the run's seed, with which splits are drawn unless the facts hold another seed
+  uint64_t seed = 0;  // the run's seed; used to draw splits unless `facts` contains the seed of earlier draws
   // The section as written to the run directory's config.yaml, with defaults and an absolute root.
   ConfigNode resolved;
 
   /// Returns the split named "train", "validation" or "test"; null if it is not configured.
   const SplitSpec* find(const std::string& split) const;
-  /// Returns the name of a split of this data set; "" for any other split.
+  /// Returns the name of `split` if it is a split of this data set; "" otherwise.
   std::string name_of(const SplitSpec& split) const;
 };
 
@@ -56,33 +56,35 @@ struct DatasetSpec {
 std::optional<DatasetSpec> parse_dataset(const ConfigNode& node, Diagnostics& diagnostics);
 Json dataset_json_schema();
 
-/// Opens a split for a model. Reads the files' headers (all data if the cache is memory) and checks that
-/// their content, after the transforms, fits `inputs` (the model's inputs, in order) and `targets` (shape and
-/// dtype that the losses need; the values of integer labels are not checked here). Lossless conversions
-/// between dtypes are implied: uint8 to float32 or int32, int32 labels to float32. Throws UserError with the
-/// location in the configuration, the path, and the expected and found content. Training samples
-/// (`is_training`) are augmented. spec.facts holds the facts of the training split; missing facts are derived
-/// from this split, and Dataset::facts() returns all of them. If the split's reader has sample weights, they
-/// are an additional last column of float32.
+/// Opens a split for a model. Reads the headers of the files, or all data if the cache is memory.
+/// Checks that the columns fit the model after the transforms. `inputs` lists the model's inputs in order.
+/// `targets` gives the shapes and dtypes that the losses need. The values of integer labels are not checked
+/// here. Lossless conversions between dtypes are automatic: uint8 to float32 or int32, and int32 labels to
+/// float32. If a column does not fit, throws UserError with the location in the configuration, the path, and
+/// the expected and found content.
+/// If `is_training` is true, the samples are augmented.
+/// spec.facts holds the facts of the training split. Missing facts are derived from this split.
+/// Dataset::facts() returns all facts.
+/// If the split's reader has sample weights, they are an additional last column of type float32.
 std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSpec& split,
                                           const std::vector<TensorSpec>& inputs,
                                           const std::vector<TensorSpec>& targets, bool is_training = false);
 
-/// Reports `target: {input: ...}` entries whose target or input the model does not have.
+/// Reports entries `target: {input: ...}` that name a target or an input that is not in the model.
 void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                          const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
-/// Reports inputs and targets of the model that do not have the shapes of the splits' windows.
+/// Reports the inputs and targets of the model whose shapes differ from the shapes of the splits' windows.
 void check_windows(const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                    const std::vector<TensorSpec>& targets, Diagnostics& diagnostics);
 
-/// Returns the paths of the files of all splits that exist now.
+/// Returns the paths of the data files of all splits. Files that do not exist are left out.
 std::vector<std::string> data_files(const DatasetSpec& spec);
 
-/// Throws UserError if the cache could not store the samples of a split; does not open the split.
+/// Throws UserError if the cache could not store the samples of the split. Does not open the split.
 void check_cache(const DatasetSpec& spec, const std::string& split);
 
-/// Options for reading delimited text. The run's own reader decides options that are not set.
+/// Options for reading delimited text. Options that are not set are taken from the csv reader of the run.
 struct TextOptions {
   std::optional<bool> header;
   std::optional<char> delimiter;
@@ -92,17 +94,20 @@ class GivenFile;  // given_file.h
 using GivenFiles = std::vector<GivenFile>;
 
 /// Opens the files passed to `dtrain predict`, concatenates them, and applies the data set's transforms to
-/// the inputs. A file's first bytes, not its name, determine its format: HDF5; .npy, IDX, delimited text or
-/// JSON lines, each optionally compressed with gzip; an image; a folder or a tar archive of images. Text is
-/// read as the data set's csv reader reads it; if both this file and the training file have a header, columns
-/// are matched by name. A run without a csv reader treats a first line of names as a header. Throws UserError
-/// if `options` are given for a file that is not text.
+/// the inputs.
+/// The format of a file is determined by its first bytes, not by its name. Supported are HDF5 files; .npy,
+/// IDX, delimited text and JSON lines, each optionally compressed with gzip; images; and folders and tar
+/// archives of images.
+/// Delimited text is read with the options of the data set's csv reader. If both the file and the training
+/// file have a header, columns are matched by name. If the run has no csv reader, a first line of names is
+/// treated as a header.
+/// Throws UserError if `options` are given for a file that is not delimited text.
 std::shared_ptr<const Dataset> open_inputs(const GivenFiles& files, const DatasetSpec& spec,
                                            const std::vector<TensorSpec>& inputs, const TextOptions& options);
 
-/// Opens files that hold inputs and targets (as the losses need them), read by the run's own reader. If they
-/// have sample weights, these are an additional last column of float32. Throws UserError like open_inputs(),
-/// and for a file without targets.
+/// Opens files that hold both inputs and targets, in the form that the losses need. The files are read with
+/// the run's own reader. If they have sample weights, these are an additional last column of type float32.
+/// Throws UserError in the same cases as open_inputs(), and also if a file has no targets.
 std::shared_ptr<const Dataset> open_labelled(const GivenFiles& files, const DatasetSpec& spec,
                                              const std::vector<TensorSpec>& inputs,
                                              const std::vector<TensorSpec>& targets,

@@ -1,4 +1,4 @@
-// Enum values in JSON, by the names that they have in a configuration.
+// Conversion of enum values to and from JSON. An enum value is written as its name in a configuration.
 #pragma once
 
 #include <stdexcept>
@@ -19,10 +19,10 @@ template <class E>
 const std::string& enum_text(E value) {
   for (const auto& [known, name] : names_of<E>)
     if (known == value) return name;
-  throw std::logic_error("an enum's value has no name in names_of");
+  throw std::logic_error("this enum value has no name in names_of");
 }
 
-/// Returns the value of this name. Throws UserError if there is none.
+/// Returns the enum value with the name in `json`. Throws UserError if no value has this name.
 template <class E>
 E enum_from(const Json& json) {
   std::vector<std::string> names;

@@ -58,9 +58,10 @@ FileFormat format_of(const std::string& path, const std::string& start) {
   return FileFormat::other;
 }
 
-/// Replaces the location ":LINE:COLUMN" at index `at` of a message by ":LINE". The old location refers to a
-/// table that was made from JSON lines. The new one refers to these lines, which have no header, and whose
-/// columns are different.
+/// Corrects the location in an error message about a table that was made from JSON lines. `at` is the index
+/// of the location ":LINE:COLUMN", which refers to the table. It is replaced by ":LINE", the line number in
+/// the JSON lines. The two line numbers differ by 1 if the table has a header. The column number is removed
+/// because it has no meaning in the JSON lines.
 void renumber(std::string& message, size_t at, bool has_header) {
   constexpr const char* kDigits = "0123456789";
   const size_t first = at + 1, end = message.find_first_not_of(kDigits, first);
@@ -137,7 +138,7 @@ TextOptions GivenFile::text_options(const TextOptions& options) const {
   const bool has_options = options.header || options.delimiter;
   if (has_options && (format_ != FileFormat::text || is_json_lines()))
     throw UserError(fmt::format(
-        "{}: expected delimited text, because a header or a delimiter was given, found another format",
+        "{}: a header or a delimiter was given, but this file is not delimited text; remove the option",
         name_));
   return table_.value_or(options);
 }

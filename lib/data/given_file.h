@@ -17,13 +17,13 @@ namespace dtrain {
 /// Name of standard input on the command line.
 inline constexpr std::string_view kStandardStream = "-";
 
-/// The formats of given files, for messages.
+/// The file formats that a user may give, for messages.
 inline constexpr std::string_view kGivenFiles =
     "an HDF5, .npy, csv, JSON lines, IDX or text file, an image, or a folder or tar archive of images";
 
-/// Expands names from the command line to paths, in order. The name of an existing file stays unchanged; any
-/// other name with *, ?, [...] or {a,b} becomes the files that match it, sorted. Throws UserError if nothing
-/// matches a pattern.
+/// Expands names from the command line to paths, in order. The name of an existing file is not changed. Any
+/// other name with *, ?, [...] or {a,b} is a pattern and is replaced by the sorted paths of the matching
+/// files. Throws UserError if a pattern matches no file.
 std::vector<std::string> find_given_paths(const std::vector<std::string>& names);
 
 /// An array in memory that was read from JSON lines.
@@ -34,7 +34,8 @@ struct GivenArray {
   MemoryFile file;
 };
 
-/// A file and its format. Standard input, and the table or the arrays of JSON lines, are held in memory.
+/// A file of the command line and its format. If the file is standard input or consists of JSON lines, its
+/// content is held in memory.
 class GivenFile {
  public:
   /// Reads all of standard input for "-". Throws UserError if the file cannot be read.
@@ -48,12 +49,13 @@ class GivenFile {
   bool is_json_lines() const { return table_.has_value() || !arrays_.empty(); }
   /// Returns the arrays of JSON lines that have nested arrays; empty for all other files.
   const std::vector<GivenArray>& arrays() const { return arrays_; }
-  /// Returns `options`, or for JSON lines the format of their table. Throws UserError if options are given
-  /// for a file that is not delimited text.
+  /// Returns the options with which the text is read. For JSON lines, returns the format of the table made
+  /// from the lines; for other files, returns `options`. Throws UserError if `options` are set for a file
+  /// that is not delimited text.
   TextOptions text_options(const TextOptions& options) const;
 
-  /// Calls `open`, which reads the file at path(). Errors that it throws get this file's name and line
-  /// numbers.
+  /// Calls `open`, which reads the file at path(). If it throws an error, the message is changed so that it
+  /// contains the name and the line numbers of the given file instead of those of a temporary file in memory.
   template <class Open>
   auto with_names(Open open) const {
     try {
@@ -76,7 +78,8 @@ class GivenFile {
   std::vector<GivenArray> arrays_;    // arrays of JSON lines that have nested arrays
 };
 
-/// Opens the files at these paths. Throws UserError like GivenFile.
+/// Opens the files at these paths. Throws UserError if a file cannot be read or if standard input is given
+/// twice.
 GivenFiles open_given_files(const std::vector<std::string>& paths);
 
 }  // namespace dtrain

@@ -1,4 +1,5 @@
-// Errors whose messages begin with a location in the configuration, so that callers do not add a second one.
+// Errors whose messages begin with a location in the configuration. The type tells callers not to add another
+// location.
 #pragma once
 
 #include "base/error.h"
@@ -12,7 +13,8 @@ class LocatedError : public UserError {
   using UserError::UserError;
 };
 
-/// Calls `work`. Adds the location to its UserErrors, unless they have one.
+/// Calls `work`. If it throws a UserError, the location is added to the message, unless the message already
+/// has a location (LocatedError).
 template <class Work>
 auto with_location(const Mark& mark, Work work) {
   try {

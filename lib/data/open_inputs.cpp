@@ -21,7 +21,7 @@ namespace dtrain {
 
 namespace {
 
-/// The data set, the model's columns and the options with which files are opened.
+/// The arguments of open_inputs() and open_labelled().
 struct Wanted {
   const DatasetSpec& spec;
   const std::vector<TensorSpec>& inputs;
@@ -64,8 +64,8 @@ std::vector<std::string> readers_of(const DatasetSpec& spec) {
   return readers;
 }
 
-/// Throws UserError for an image or a folder if neither the run's readers nor the shape of the input are for
-/// images.
+/// Throws UserError for an image or a folder if the run has no image reader and the shape of the input cannot
+/// be the shape of an image.
 void reject_pictures(const std::string& path, const DatasetSpec& spec, const TensorSpec& input) {
   bool takes_pictures = input.shape.rank() == 2 || input.shape.rank() == 3;
   for (const char* name : kSplitNames)
@@ -74,20 +74,20 @@ void reject_pictures(const std::string& path, const DatasetSpec& spec, const Ten
   if (takes_pictures) return;
   const std::vector<std::string> readers = readers_of(spec);
   throw UserError(fmt::format(
-      "{}: expected a file{}, found {}", path,
+      "{}: expected a file{}, but found {}", path,
       readers.empty() ? " with the values of the input"
                       : fmt::format(" that the run's reader {} can read", fmt::join(readers, " or ")),
       file_type(path) == FileType::directory ? "a directory" : "an image"));
 }
 
-/// Opens a file that holds the arrays of the inputs, whatever the run's own reader is.
+/// Opens a file that holds the arrays of the inputs. The run's own reader is not used.
 SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std::vector<TensorSpec>& inputs,
                           const TextOptions& text) {
   const GivenFile& file = group.file;
   const std::string& path = file.path();
   const FileFormat format = file.format();
   if (format == FileFormat::other)
-    throw UserError(fmt::format("{}: expected {}, found none of these", path, kGivenFiles));
+    throw UserError(fmt::format("{}: unknown file format; expected {}", path, kGivenFiles));
   if (format == FileFormat::hdf5 && inputs.size() > 1) {
     Columns columns;
     for (const TensorSpec& one : inputs) columns.push_back(open_hdf5(path, one.name));
@@ -95,9 +95,8 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
   }
   if (inputs.size() != 1)
     throw UserError(fmt::format(
-        "{}: expected an HDF5 file with a dataset for each of the model's {} inputs, found another "
-        "format",
-        path, inputs.size()));
+        "{}: the model has {} inputs, so the file must be an HDF5 file with one dataset for each input", path,
+        inputs.size()));
   switch (format) {
     case FileFormat::hdf5:
       return SourceColumns({open_hdf5(path, "")});
@@ -118,28 +117,29 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
   }
 }
 
-/// Returns the columns of JSON lines that hold arrays, one for each spec of `expected`, in this order. The
-/// keys of the lines must be the names of the specs; if one column is expected, the lines may also be arrays
-/// without keys. Throws UserError otherwise.
+/// Returns the arrays of JSON lines as columns, one for each spec of `expected`, in this order. The keys of
+/// the lines must be the names of the specs. If only one column is expected, the lines may also be arrays
+/// without keys. Throws UserError if the keys do not match.
 SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSpec>& expected) {
   const std::vector<GivenArray>& arrays = file.arrays();
   std::vector<std::string> names;
   for (const TensorSpec& one : expected) names.push_back(one.name);
   const bool has_names = !arrays.front().name.empty();
   if (!has_names && names.size() != 1)
-    throw UserError(fmt::format("{}: expected objects with the keys '{}', found arrays", file.name(),
-                                fmt::join(names, "', '")));
+    throw UserError(
+        fmt::format("{}: each line must be an object with the keys '{}', but the lines are arrays",
+                    file.name(), fmt::join(names, "', '")));
   for (const GivenArray& array : arrays)
     if (has_names && std::find(names.begin(), names.end(), array.name) == names.end())
-      throw UserError(fmt::format("{}: expected the keys '{}', found '{}'", file.name(),
-                                  fmt::join(names, "', '"), array.name));
+      throw UserError(fmt::format("{}: each line must have the keys '{}', but a line has the key '{}'",
+                                  file.name(), fmt::join(names, "', '"), array.name));
   Columns columns;
   for (const std::string& name : names) {
     const auto array = std::find_if(arrays.begin(), arrays.end(),
                                     [&](const GivenArray& one) { return !has_names || one.name == name; });
     if (array == arrays.end())
-      throw UserError(fmt::format("{}: expected the keys '{}', found no '{}'", file.name(),
-                                  fmt::join(names, "', '"), name));
+      throw UserError(fmt::format("{}: each line must have the keys '{}', but the key '{}' is missing",
+                                  file.name(), fmt::join(names, "', '"), name));
     columns.push_back(rows_in_file(std::make_shared<InputFile>(array->file.path()), file.name(),
                                    {array->type, array->shape}, 0));
   }
@@ -148,20 +148,22 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
 
 [[noreturn]] void reject_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
   throw UserError(
-      fmt::format("{}: expected a file with inputs and targets that the run's reader {} can read; for inputs "
-                  "and targets in separate files, name them in a split: "
-                  "--set 'dataset.test=...' --split test",
+      fmt::format("{}: expected a file that contains both inputs and targets and that the run's reader {} "
+                  "can read; if inputs and targets are in separate files, name the files in a split: --set "
+                  "'dataset.test=...' --split test",
                   file.path(), fmt::join(readers_of(spec), " or ")));
 }
 
-/// A source and the split whose reader opened it; the first split if no reader did.
+/// The columns of an opened file, and the split whose reader opened the file. If no reader opened it, this is
+/// the first split.
 struct Opened {
   SourceColumns source;
   const SplitSpec* split;
 };
 
-/// Opens the files with the run's reader (train's, else another split's) if it supports their format.
-/// Otherwise opens the arrays without a reader, which works for targets only in JSON lines.
+/// Opens the files with a reader of the run that supports their format. The reader of the training split is
+/// tried first. If no reader supports the format, opens the arrays directly, without a reader. In this case,
+/// only JSON lines can contain targets.
 Opened open_as_run(const Group& group, const Wanted& wanted) {
   const GivenFile& file = group.file;
   const DatasetSpec& spec = wanted.spec;
@@ -207,9 +209,9 @@ std::shared_ptr<const Dataset> open_group(const Group& group, const Wanted& want
     held->total = held->columns.front()->size();
     for (const auto& column : held->columns)
       if (column->size() != held->total)
-        throw UserError(
-            fmt::format("{}: expected the same number of samples for each input and target, found {} and {}",
-                        group.file.path(), held->total, column->size()));
+        throw UserError(fmt::format(
+            "{}: all inputs and targets must have the same number of samples, but found {} and {}",
+            group.file.path(), held->total, column->size()));
   });
   DataSource source{"", {group.file.path()}, wanted.spec.facts, 0, held->total};
   const auto windows = split ? split->windows : std::nullopt;

@@ -53,9 +53,10 @@ void ColumnPlanner::add_inputs(const std::vector<TensorSpec>& inputs) {
   const auto wants = std::find_if(spec_.augment.begin(), spec_.augment.end(),
                                   [](const auto& augmentation) { return augmentation->needs_pictures(); });
   if (!is_augmented && wants != spec_.augment.end())
-    throw UserError(
-        located(wants->resolved.mark(),
-                fmt::format("augment: expected images [height, width, channels], found {}", found)));
+    throw UserError(located(
+        wants->resolved.mark(),
+        fmt::format("augment: expected images of shape [height, width, channels], but found the shape {}",
+                    found)));
 }
 
 void ColumnPlanner::add_targets(const std::vector<TensorSpec>& targets, const SplitSpec& split,
@@ -76,7 +77,7 @@ void ColumnPlanner::add_input_target(const TensorSpec& target, const std::string
   const auto found =
       std::find_if(inputs.begin(), inputs.end(), [&](const TensorSpec& one) { return one.name == input; });
   if (found == inputs.end())
-    throw UserError(located(place_, fmt::format("target: the model has no input '{}'", input)));
+    throw UserError(located(place_, fmt::format("target: the model has no input named '{}'", input)));
   const auto index = static_cast<size_t>(found - inputs.begin());
   auto chosen = transforms_of(target, true, spec_.transforms).chosen;
   std::erase_if(chosen, [](const TransformSpec* spec) { return spec->of.empty(); });
@@ -115,12 +116,13 @@ void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>&
     if (!split || split->drawn) continue;
     for (const InputTarget& one : split->input_targets) {
       if (!has(inputs, one.input))
-        diagnostics.error(one.mark, fmt::format("target: the model has no input '{}'", one.input));
+        diagnostics.error(one.mark, fmt::format("target: the model has no input named '{}'", one.input));
       if (one.target.empty() ? targets.size() != 1 : !has(targets, one.target))
-        diagnostics.error(one.mark, one.target.empty()
-                                        ? "target: the model has several outputs; give 'targets', with an "
-                                          "entry for each output's name"
-                                        : fmt::format("targets: the model has no target '{}'", one.target));
+        diagnostics.error(one.mark,
+                          one.target.empty()
+                              ? "target: the model has several outputs, so 'target' is ambiguous; give "
+                                "'targets', with one entry for the name of each output"
+                              : fmt::format("targets: the model has no target named '{}'", one.target));
     }
   }
 }
