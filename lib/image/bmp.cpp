@@ -1,5 +1,5 @@
-// Decodes BMP: images of 1, 4, 8, 16, 24 and 32 bits per pixel, uncompressed or (4 and 8 bits) run-length
-// encoded.
+// Decodes BMP images with 1, 4, 8, 16, 24 or 32 bits per pixel. They may be uncompressed or, with 4 or 8 bits
+// per pixel, run-length encoded.
 // https://learn.microsoft.com/en-us/windows/win32/gdi/bitmap-storage
 #include <algorithm>
 #include <array>
@@ -16,8 +16,9 @@ namespace dtrain {
 
 namespace {
 
-constexpr uint32_t kRuns8 = 1, kRuns4 = 2;  // values of the header's field "compression"
-constexpr int64_t kMostOfRun = 128;         // pixels per byte: a run of up to 255 pixels takes two bytes
+constexpr uint32_t kRuns8 = 1, kRuns4 = 2;  // values of the field "compression" of the header
+// Maximum number of pixels per byte: a run of up to 255 pixels takes two bytes.
+constexpr int64_t kMostOfRun = 128;
 
 class BmpRows final : public PictureRows {
  public:
@@ -34,22 +35,23 @@ class BmpRows final : public PictureRows {
     has_runs_ = (compression == kRuns8 && bits_ == 8) || (compression == kRuns4 && bits_ == 4);
     set_full_size(width, height, file_bytes, has_runs_ ? kMostOfRun : 8);
     if (has_runs_ && !bottom_up_)
-      throw UserError("expected run-length encoded rows from bottom to top, found them from top to bottom");
+      throw UserError(
+          "expected run-length encoded rows from bottom to top, but the rows are from top to bottom");
     const size_t colours_end = read_colours(header, old, compression);
     first_pixel_ = number(10, 4);
     if (bits_ <= 8 && first_pixel_ == 14 + header)
-      first_pixel_ = colours_end;  // some writers do not count the palette
+      first_pixel_ = colours_end;  // some programs write an offset that does not include the palette
     if (first_pixel_ < colours_end)
       throw UserError(
-          fmt::format("expected pixels after the header and the palette, which end at byte {}, found "
-                      "pixels at byte {}",
+          fmt::format("expected pixels after the header and the palette, which end at byte {}, but the "
+                      "pixels begin at byte {}",
                       colours_end, first_pixel_));
     if (has_runs_) return;
     row_bytes_ = (static_cast<size_t>(width) * bits_ + 31) / 32 * 4;
     const uint64_t end = first_pixel_ + static_cast<uint64_t>(row_bytes_) * static_cast<uint64_t>(height);
     if (end > file_bytes)
-      throw UserError(
-          fmt::format("expected a BMP of {} bytes, as its header says, found {} bytes", end, file_bytes));
+      throw UserError(fmt::format(
+          "expected a BMP of {} bytes, as its header says, but the file has only {} bytes", end, file_bytes));
   }
 
   void start(int, double) override {
@@ -77,7 +79,7 @@ class BmpRows final : public PictureRows {
   }
 
  private:
-  /// The bits of one channel in a 16- or 32-bit pixel.
+  /// The bits of a 16- or 32-bit pixel that contain one channel.
   struct Mask {
     uint32_t bits = 0;
     uint8_t of(uint32_t pixel) const {
@@ -89,8 +91,7 @@ class BmpRows final : public PictureRows {
 
   uint32_t number(size_t offset, size_t size) const {
     if (bytes_.size() < offset + size)
-      throw UserError(
-          fmt::format("expected a BMP header, found the end of the file after {} bytes", bytes_.size()));
+      throw UserError(fmt::format("expected a BMP header, but the file ends after {} bytes", bytes_.size()));
     uint32_t value = 0;
     for (size_t i = 0; i < size; ++i) value |= uint32_t{bytes_[offset + i]} << (8 * i);
     return value;
@@ -115,15 +116,15 @@ class BmpRows final : public PictureRows {
     } else {  // the fourth byte is unused
       masks_ = {{{0xff0000}, {0x00ff00}, {0x0000ff}, {0}}};
     }
-    // Longer headers include the masks.
+    // Headers of more than 40 bytes already include the masks.
     const size_t masks = !fields || header > 40 ? 0 : compression == kAlphaBitFields ? 16 : 12;
     return 14 + header + masks;
   }
 
   [[noreturn]] static void fail_compression(uint32_t compression, uint32_t bits) {
     throw UserError(
-        fmt::format("expected an uncompressed BMP, or run-length encoding of 4 or 8 bits per pixel, found "
-                    "compression {} with {} bits per pixel",
+        fmt::format("expected an uncompressed BMP, or run-length encoding with 4 or 8 bits per pixel, but "
+                    "found compression {} with {} bits per pixel",
                     compression, bits));
   }
 
@@ -140,7 +141,8 @@ class BmpRows final : public PictureRows {
     return 14 + header + entry * count;
   }
 
-  /// Converts a row of palette indices of `bits` bits each; the first pixel is in the high bits of a byte.
+  /// Converts a row of palette indices to colors. Each index has `bits` bits. The first pixel is in the
+  /// highest bits of a byte.
   void indexed_row(const uint8_t* src, size_t width, uint32_t bits, uint8_t* row) const {
     const size_t in_byte = 8 / bits;
     for (size_t x = 0; x < width; ++x) {
@@ -167,7 +169,8 @@ class BmpRows final : public PictureRows {
   int64_t next_row_ = 0;
   std::array<Mask, 4> masks_{};  // red, green, blue, alpha
   std::array<std::array<uint8_t, 3>, 256> palette_{};
-  std::vector<uint8_t> indices_;  // color indices of a run-length encoded image, from bottom to top
+  // Palette indices of a run-length encoded image, from the bottom row to the top row.
+  std::vector<uint8_t> indices_;
 };
 
 }  // namespace

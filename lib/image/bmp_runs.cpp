@@ -25,8 +25,9 @@ class BmpRuns {
  private:
   bool has_all_rows() const { return y_ >= height_ || (y_ + 1 == height_ && x_ >= width_); }
 
-  /// Decodes one code: a run that repeats the indices of one byte or, after a 0, the end of a row, the end of
-  /// the image, a jump to another position, or a number of literal indices.
+  /// Decodes one code. If the first byte is not 0, it is the length of a run that repeats the second byte. If
+  /// the first byte is 0, the second byte says whether the row ends, the image ends, the position jumps, or
+  /// literal indices follow.
   void step() {
     const uint8_t count = next(), value = next();
     if (count > 0) {
@@ -44,7 +45,7 @@ class BmpRuns {
     }
   }
 
-  /// Copies literal indices, which are padded to a multiple of 16 bits.
+  /// Copies `count` literal indices. Their bytes are padded to a multiple of 16 bits.
   void put_all(unsigned count) {
     uint8_t byte = 0;
     const unsigned in_byte = 8 / bits_;
@@ -55,7 +56,8 @@ class BmpRuns {
     if ((count + in_byte - 1) / in_byte % 2 == 1) next();
   }
 
-  /// Returns the index of the i-th pixel in a byte; with 4 bits per pixel, the high bits come first.
+  /// Returns the index of the i-th pixel in a byte. If a pixel has 4 bits, the first pixel is in the high
+  /// bits.
   uint8_t index_in(uint8_t byte, unsigned i) const {
     if (bits_ == 8) return byte;
     return i % 2 == 0 ? static_cast<uint8_t>(byte >> 4) : static_cast<uint8_t>(byte & 15);
@@ -63,7 +65,7 @@ class BmpRuns {
 
   void put(uint8_t index) {
     if (y_ >= height_)
-      throw UserError(fmt::format("expected {} rows as in the BMP header, found more", height_));
+      throw UserError(fmt::format("expected {} rows as in the BMP header, but found more rows", height_));
     if (x_ < width_) pixels_[static_cast<size_t>(y_ * width_ + x_)] = index;
     ++x_;
   }
@@ -71,8 +73,8 @@ class BmpRuns {
   uint8_t next() {
     if (at_ >= data_.size())
       throw UserError(fmt::format(
-          "expected a BMP with {} rows, found the end of its data in row {} (counted from 0 at the bottom)",
-          height_, y_));
+          "expected a BMP with {} rows, but the data end in row {} (counted from 0 at the bottom)", height_,
+          y_));
     return data_[at_++];
   }
 

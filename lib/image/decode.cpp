@@ -21,7 +21,8 @@ struct Box {
   int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-/// One of EXIF's eight orientations: the stored image is transposed (columns become rows), then mirrored.
+/// One of the eight orientations of EXIF. To display the stored image, it is first transposed (rows become
+/// columns) and then mirrored.
 struct Turn {
   explicit Turn(int orientation)
       : transposed(orientation >= 5),
@@ -34,7 +35,8 @@ struct Turn {
   bool mirrored_rows, mirrored_columns;  // applied after transposing
 };
 
-/// Returns the central part of an image with the form's aspect ratio, cropped like Keras's smart_resize.
+/// Returns the central part of an image that has the aspect ratio of `form`. It is cropped in the same way as
+/// by Keras's smart_resize.
 Box middle_of(int64_t height, int64_t width, const PictureForm& form) {
   const auto part = [](int64_t other, int64_t wanted, int64_t other_wanted) {
     return std::max<int64_t>(1, other * wanted / other_wanted);
@@ -47,8 +49,8 @@ Box middle_of(int64_t height, int64_t width, const PictureForm& form) {
   return box;
 }
 
-/// Returns the part of the output image that an uncropped image of this size fills: centered, with its aspect
-/// ratio kept.
+/// Returns the part of the output image that is filled with an image of this size if the image is not
+/// cropped. The image is centered and keeps its aspect ratio.
 Box place_in(int64_t height, int64_t width, const PictureForm& form) {
   const double factor = std::min(static_cast<double>(form.height) / static_cast<double>(height),
                                  static_cast<double>(form.width) / static_cast<double>(width));
@@ -63,7 +65,8 @@ Box place_in(int64_t height, int64_t width, const PictureForm& form) {
   return box;
 }
 
-/// Maps a box of the turned image, whose size is given, to the corresponding box of the stored image.
+/// Converts a box of the displayed image to the corresponding box of the stored image. `height` and `width`
+/// are the size of the displayed image.
 Box before_turn(Box box, int64_t height, int64_t width, const Turn& turn) {
   if (turn.mirrored_rows) box.top = height - box.top - box.height;
   if (turn.mirrored_columns) box.left = width - box.left - box.width;
@@ -78,7 +81,8 @@ uint8_t grey_of(const uint8_t* rgb) {  // luma of Rec. 601, as in Pillow
   return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
-/// Converts a row of `width` pixels from `from` to `to` channels. Works in place if `to` <= `from`.
+/// Converts a row of `width` pixels from `from` channels to `to` channels. `src` and `dst` may be equal if
+/// `to` <= `from`.
 void convert_row(const uint8_t* src, int from, uint8_t* dst, int to, int64_t width) {
   const bool grey = from <= 2, alpha = from == 2 || from == 4;
   for (int64_t x = 0; x < width; ++x, src += from, dst += to) {
@@ -95,7 +99,8 @@ void convert_row(const uint8_t* src, int from, uint8_t* dst, int to, int64_t wid
   }
 }
 
-/// Writes the stored pixels `src`, [height, width], to `dst` in their display orientation.
+/// Writes the pixels of a stored image, [height, width], to `dst` in the orientation in which the image is
+/// displayed.
 void turn_pixels(const std::vector<uint8_t>& src, int64_t height, int64_t width, int channels,
                  const Turn& turn, uint8_t* dst, size_t dst_row_bytes) {
   const int64_t rows = turn.transposed ? width : height, columns = turn.transposed ? height : width;
@@ -109,7 +114,7 @@ void turn_pixels(const std::vector<uint8_t>& src, int64_t height, int64_t width,
     }
 }
 
-/// The rows of an image, converted to the requested number of channels.
+/// Reads the rows of an image and converts them to the requested number of channels.
 class ConvertedRows {
  public:
   ConvertedRows(PictureRows& rows, int channels) : rows_(rows), channels_(channels) {
@@ -127,7 +132,8 @@ class ConvertedRows {
   std::vector<uint8_t> row_;
 };
 
-/// Decodes and resizes a box of the stored image (in full-size coordinates) to [height, width] pixels.
+/// Decodes a box of the stored image and resizes it to [height, width] pixels. The box is given in pixels of
+/// the full-size image.
 void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width, int channels, uint8_t* dst,
                 size_t dst_row_bytes) {
   const auto ratio = [](int64_t wanted, int64_t there) {
@@ -143,7 +149,7 @@ void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width
   Resampler resampler(axis(rows.height(), box.top, box.height, height),
                       axis(rows.width(), box.left, box.width, width), rows.width(), channels);
   int64_t read = resampler.run([&](uint8_t* row) { source.read(row); }, dst, dst_row_bytes);
-  // Also reads the remaining rows, so that damage in them is an error.
+  // The remaining rows are also read, so that damage in them is reported.
   std::vector<uint8_t> rest(read < rows.height() ? static_cast<size_t>(rows.width() * channels) : 0);
   for (; read < rows.height(); ++read) source.read(rest.data());
   rows.finish();
@@ -155,7 +161,8 @@ void fill_pixels(const PictureForm& form, uint8_t* dst) {
     dst[i] = static_cast<uint8_t>(colour[form.channels == 1 ? 2 : i % static_cast<size_t>(form.channels)]);
 }
 
-/// Decodes a box of the stored image to [height, width] pixels, each of them the nearest pixel of the box.
+/// Decodes a box of the stored image and resizes it to [height, width] pixels by nearest neighbor: each
+/// result pixel is the nearest pixel of the box.
 void decode_box_nearest(PictureRows& rows, const Box& box, int64_t height, int64_t width, int channels,
                         uint8_t* dst, size_t dst_row_bytes) {
   if (channels == 1)
@@ -175,7 +182,7 @@ void decode_box_nearest(PictureRows& rows, const Box& box, int64_t height, int64
       std::copy_n(row.data() + nearest(box.left, box.width, x, width) * channels, channels,
                   dst + x * channels);
   }
-  // Damage in the remaining rows is an error, too.
+  // The remaining rows are also read, so that damage in them is reported.
   for (; read < rows.height(); ++read) source.read(row.data());
   rows.finish();
 }
@@ -185,8 +192,9 @@ void decode_box_nearest(PictureRows& rows, const Box& box, int64_t height, int64
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst) {
   const auto rows = open_picture(file, file.size());
   if (form.is_mask && picture_format(file) == PictureFormat::jpeg)
-    throw UserError(fmt::format("expected a mask as {}, found a JPEG, which changes pixel values",
-                                form.channels == 1 ? "PNG" : "PNG or BMP"));
+    throw UserError(fmt::format(
+        "expected a mask as a {} file, but found a JPEG file; JPEG compression changes the values of pixels",
+        form.channels == 1 ? "PNG" : "PNG or BMP"));
   const auto decode = form.is_mask ? decode_box_nearest : decode_box;
   const Turn turn(rows->orientation());
   int64_t height = rows->full_height(), width = rows->full_width();

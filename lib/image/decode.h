@@ -7,47 +7,53 @@
 
 namespace dtrain {
 
-/// Ways to fit an image of another aspect ratio to the requested size.
+/// How an image is fitted to a requested size that has another aspect ratio.
 enum class Resize {
   stretch,  // scales each axis by its own factor
   crop,     // keeps the central part with the requested aspect ratio
   pad,      // keeps the whole image and fills the rest with PictureForm::fill
 };
 
-/// The requested form of a decoded image: [height, width, channels] bytes.
+/// The requested size and format of a decoded image. The result has the shape [height, width, channels], with
+/// one byte per value.
 struct PictureForm {
   int64_t height = 0, width = 0;
   int channels = 3;  // 1 (grayscale), 3 (RGB) or 4 (RGB and alpha)
   Resize resize = Resize::stretch;
-  /// Whether the pixels are values that must not be blended: the nearest pixel is taken instead of a mean.
-  /// With one channel, the pixels are the values of a PNG as stored: palette indices or gray levels of at
-  /// most 8 bits.
+  /// Whether the image is a mask. The values of a mask must not be interpolated, so it is resized by nearest
+  /// neighbor. If a mask has one channel, its values are taken from a PNG without conversion: they are
+  /// palette indices, or gray levels of at most 8 bits.
   bool is_mask = false;
-  uint32_t fill = 0;  // color around a padded image, 0xrrggbb; with one channel, the gray level
+  // Color of the border around a padded image, as 0xrrggbb; with one channel, the gray level.
+  uint32_t fill = 0;
 
   size_t bytes() const { return static_cast<size_t>(height * width * channels); }
 };
 
-/// Decodes a JPEG, PNG or BMP to form.bytes() bytes: turned according to EXIF, 16 bits reduced to 8, alpha
-/// dropped or made opaque, resized bilinearly with antialiasing (a mask: by nearest neighbor). The result is
-/// bitwise reproducible on every machine. Throws UserError ("expected ..., found ...", without a path) if the
-/// bytes are not a complete image, and for a mask that is a JPEG or, with one channel, has no stored values.
+/// Decodes a JPEG, PNG or BMP to form.bytes() bytes. The image is turned to its EXIF orientation, values of
+/// 16 bits are reduced to 8 bits, and an alpha channel is removed or added as the form requires. The image is
+/// resized bilinearly with antialiasing, or by nearest neighbor if it is a mask. The result is bitwise
+/// identical on every machine.
+/// Throws UserError (without a path) if the bytes are not a complete image. For a mask, also throws UserError
+/// if it is a JPEG, or if it has one channel but the file does not contain one value per pixel.
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst);
 
-/// Returns true if a file with this start is a JPEG, PNG or BMP, or an image of another known format (GIF,
-/// WebP, ...), which decode_picture() then names in its error. Needs at least 18 bytes.
+/// Returns true if a file with these first bytes is a JPEG, a PNG or a BMP. Also returns true for other known
+/// image formats (GIF, WebP, ...), so that decode_picture() can name the format in its error message. `start`
+/// must have at least 18 bytes.
 bool is_picture_file(std::span<const uint8_t> start);
 
-/// Information from an image's header; the size is that of the displayed image, turned according to EXIF.
+/// Properties of an image that are known from its header. The size is the size of the image as it is
+/// displayed, after it is turned to its EXIF orientation.
 struct PictureHeader {
   int64_t height = 0, width = 0;
   bool grey = false;
-  bool exact = true;  // whether decoding returns the values that were encoded; false for a JPEG
+  bool exact = true;  // whether decoding returns exactly the values that were encoded; false for JPEGs
 };
 
-/// Reads the header of a file of `file_bytes` bytes that starts with `start`. Throws the same errors as
-/// decode_picture() does for the header. Also throws if `start` is too short for the header: retry with more
-/// bytes.
+/// Reads the header of a file. `start` contains the first bytes of the file, and `file_bytes` is its size.
+/// Throws the errors that decode_picture() throws for an invalid header. Also throws if `start` ends before
+/// the end of the header; the caller can then retry with more bytes.
 PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes);
 
 }  // namespace dtrain

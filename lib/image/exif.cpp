@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// Reads integers of either byte order, with bounds checks.
+/// Reads integers in big-endian or little-endian byte order. Returns nullopt for offsets outside the data.
 class TiffBytes {
  public:
   TiffBytes(std::span<const uint8_t> bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}
@@ -49,7 +49,7 @@ int xmp_orientation(std::string_view packet) {
   const size_t name = packet.find(kName);
   if (name == std::string_view::npos) return 0;
   packet.remove_prefix(name + kName.size());
-  // Accepts tiff:Orientation="6" and <tiff:Orientation>6</tiff:Orientation>.
+  // Accepts both tiff:Orientation="6" and <tiff:Orientation>6</tiff:Orientation>.
   const size_t digit = packet.find_first_not_of("=>\"' \t\r\n");
   if (digit == 0 || digit == std::string_view::npos || packet[digit] < '1' || packet[digit] > '8') return 0;
   const std::string_view behind = packet.substr(digit + 1);

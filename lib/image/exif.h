@@ -1,4 +1,5 @@
-// Reads the orientation from an image's metadata (EXIF, XMP), the only entry that affects its appearance.
+// Reads the orientation from the metadata of an image (EXIF or XMP). Other metadata are not read because they
+// do not affect the pixels.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +8,12 @@
 
 namespace dtrain {
 
-/// Returns the orientation, 1 to 8, from TIFF-structured data (the bytes after "Exif\0\0"); 0 if there is
-/// none or the data are damaged.
+/// Returns the orientation (1 to 8) from EXIF data. `tiff` contains the bytes after "Exif\0\0", which have
+/// the structure of a TIFF file. Returns 0 if the data contain no orientation or are damaged.
 int exif_orientation(std::span<const uint8_t> tiff);
 
-/// Returns the orientation, 1 to 8, from an XMP packet (tiff:Orientation as an attribute or an element); 0 if
-/// there is none.
+/// Returns the orientation (1 to 8) from an XMP packet, in which tiff:Orientation is an attribute or an
+/// element. Returns 0 if the packet contains no orientation.
 int xmp_orientation(std::string_view packet);
 
 }  // namespace dtrain

@@ -24,14 +24,15 @@ namespace dtrain {
 
 namespace {
 
-/// An image that libjpeg downscales while decoding stays at least this much larger than the requested size,
-/// so that blur and aliasing from the downscaling are hardly visible after the final resize.
+/// libjpeg can downscale an image while it decodes it. The downscaled image must be at least this many times
+/// as large as the requested size. The blur and the aliasing of this downscaling are then hardly visible
+/// after the final resize.
 constexpr double kLeastOversize = 1.25;
-// Maximum number of scans of a progressive image; libjpeg-turbo's fuzzers use the same limit.
+// Maximum number of scans of a progressive image. The fuzzers of libjpeg-turbo use the same limit.
 constexpr int kMostScans = 500;
 
-/// Error handler. libjpeg reports errors through a callback that must not return; it jumps back to the caller
-/// of the library.
+/// Error handler. libjpeg reports errors through a callback that must not return. The callback therefore
+/// jumps back to the function that called libjpeg (longjmp).
 struct JpegErrors : jpeg_error_mgr {
   jmp_buf jump;
   char message[JMSG_LENGTH_MAX];
@@ -43,7 +44,8 @@ struct JpegErrors : jpeg_error_mgr {
   longjmp(errors->jump, 1);
 }
 
-/// Turns warnings about lost pixels into errors; ignores mere violations of the format.
+/// Treats warnings about lost pixels as errors. Ignores warnings about violations of the format that do not
+/// affect pixels.
 void take_message(j_common_ptr decoder, int level) {
   if (level >= 0) return;
   switch (decoder->err->msg_code) {
@@ -59,7 +61,8 @@ void take_message(j_common_ptr decoder, int level) {
   }
 }
 
-/// Rejects an image with too many scans, because each scan takes the time of a whole image.
+/// Rejects an image with too many scans. Decoding a scan takes as long as decoding a whole image, so a small
+/// file could take very long.
 void check_scans(j_common_ptr decoder) {
   if (reinterpret_cast<j_decompress_ptr>(decoder)->input_scan_number <= kMostScans) return;
   auto* errors = static_cast<JpegErrors*>(decoder->err);
@@ -67,7 +70,7 @@ void check_scans(j_common_ptr decoder) {
   longjmp(errors->jump, 1);
 }
 
-/// Rows of a JPEG file, which libjpeg may downscale while it decodes.
+/// The rows of a JPEG file. libjpeg may downscale the image while it decodes it.
 class JpegRows final : public PictureRows {
  public:
   JpegRows(std::span<const uint8_t> bytes, size_t file_bytes) {
@@ -84,7 +87,7 @@ class JpegRows final : public PictureRows {
         jpeg_save_markers(&decoder_, JPEG_APP0 + 1, 0xFFFF);
         jpeg_read_header(&decoder_, TRUE);
       });
-      // An 8 x 8 block takes at least one bit: at most 512 pixels per byte.
+      // A block of 8 x 8 pixels takes at least one bit, so a byte contains at most 512 pixels.
       grey_ = decoder_.jpeg_color_space == JCS_GRAYSCALE;
       set_full_size(decoder_.image_width, decoder_.image_height, file_bytes, 512);
     } catch (...) {
@@ -104,7 +107,8 @@ class JpegRows final : public PictureRows {
     while (decoder_.scale_num < 8 && decoder_.scale_num < 8 * kLeastOversize * wanted_scale)
       decoder_.scale_num *= 2;
     scale_ = decoder_.scale_num / 8.0;
-    // Subsampled chroma needs no interpolation if the image is shrunk to half its decoded size or less.
+    // If the image is later shrunk to half its decoded size or less, interpolating the subsampled color
+    // channels would make no difference.
     decoder_.do_fancy_upsampling = scale_ < 2 * wanted_scale ? TRUE : FALSE;
     guarded([&] { jpeg_start_decompress(&decoder_); });
     width_ = decoder_.output_width;
@@ -123,16 +127,18 @@ class JpegRows final : public PictureRows {
   }
 
  private:
-  /// Calls the library, which may leave `call` with longjmp: `call` must not hold objects with destructors.
+  /// Runs `call`, which calls libjpeg. libjpeg may leave `call` with longjmp, so `call` must not hold objects
+  /// with destructors.
   template <class Call>
   void guarded(Call call) {
     if (setjmp(errors_.jump) != 0)
-      throw UserError(fmt::format(
-          "expected a JPEG that can be decoded, found a damaged or unsupported one: {}", errors_.message));
+      throw UserError(
+          fmt::format("expected a JPEG that can be decoded, but this JPEG is damaged or unsupported: {}",
+                      errors_.message));
     call();
   }
 
-  /// Takes the orientation from EXIF, or from XMP if EXIF has none.
+  /// Reads the orientation from EXIF or, if EXIF does not contain it, from XMP.
   void find_orientation() {
     using namespace std::string_view_literals;
     constexpr std::string_view kExif = "Exif\0\0"sv, kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
@@ -163,13 +169,13 @@ class JpegRows final : public PictureRows {
       channels_ = 3;
     } else {
       throw UserError(
-          fmt::format("expected a grayscale, color or CMYK JPEG, found one with {} unknown components",
+          fmt::format("expected a grayscale, color or CMYK JPEG, but found one with {} unknown components",
                       decoder_.num_components));
     }
   }
 
-  /// Converts CMYK to RGB. Adobe's programs, recognized by their marker, store inverted ink values; other
-  /// programs store the amount of ink.
+  /// Converts CMYK to RGB. Programs by Adobe store inverted ink values. Files of these programs are
+  /// recognized by Adobe's marker. Other programs store the amount of ink.
   void from_cmyk(uint8_t* row) const {
     const unsigned flip = decoder_.saw_Adobe_marker ? 0 : 255;
     for (size_t i = 0; i < static_cast<size_t>(width_); ++i)

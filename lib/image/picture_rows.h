@@ -12,14 +12,14 @@ namespace dtrain {
 /// bombs.
 constexpr int64_t kMostPixels = 178'956'970;
 
-/// Decodes one image row by row; a row has width() * channels() bytes. Constructed from the file's bytes,
-/// which must stay alive and unchanged. Allocates no memory for pixels before start(). Every function throws
-/// UserError ("expected ..., found ...", without a path) if the bytes are invalid.
+/// Decodes one image row by row. A row has width() * channels() bytes. The constructor gets the bytes of the
+/// file, which must stay alive and unchanged. No memory for pixels is allocated before start(). Every
+/// function throws UserError (without a path) if the bytes are invalid.
 class PictureRows {
  public:
   virtual ~PictureRows() = default;
-  /// Returns the width from the header, as stored: before the orientation is applied. full_height() returns
-  /// the height.
+  /// Return the width and the height of the stored image from the header, before the image is turned to its
+  /// EXIF orientation.
   int64_t full_width() const { return full_width_; }
   int64_t full_height() const { return full_height_; }
   /// Returns the EXIF orientation: 1 (not turned) to 8.
@@ -27,27 +27,31 @@ class PictureRows {
   /// Returns true if the image is stored without colors.
   bool is_grey() const { return grey_; }
 
-  /// Starts decoding; called once before read(). Formats that can convert to the requested number of
-  /// `channels` do so. `wanted_scale` is the new size divided by the old size (at most 1); formats that can
-  /// downscale while decoding may do part of the downscaling.
+  /// Starts decoding. Must be called once before read(). `channels` is the requested number of channels;
+  /// decoders of formats that can convert to it do so. `wanted_scale` is the requested size divided by the
+  /// size of the stored image (at most 1); decoders that can downscale while decoding may do a part of the
+  /// downscaling.
   virtual void start(int channels, double wanted_scale) = 0;
-  /// Starts decoding instead of start(), to read one value per pixel as it is stored: the palette index or
-  /// the gray level of at most 8 bits. Throws UserError if the image has no such values.
+  /// Starts decoding like start(), but without conversions: each pixel is read as the one value that is
+  /// stored for it, a palette index or a gray level of at most 8 bits. Throws UserError if the file does not
+  /// contain one value per pixel.
   virtual void start_as_stored();
-  /// Return the size and the channels of the rows (1 grayscale, 2 grayscale and alpha, 3 RGB, 4 RGBA), and
-  /// their size relative to the stored image (1 if not downscaled). Valid after start().
+  /// Return the size of the image that read() returns, the number of its channels (1: grayscale, 2: grayscale
+  /// and alpha, 3: RGB, 4: RGBA), and its size relative to the stored image (1 if it is not downscaled).
+  /// Valid after start().
   int64_t width() const { return width_; }
   int64_t height() const { return height_; }
   int channels() const { return channels_; }
   double scale() const { return scale_; }
-  /// Writes the next row to `row`. Called at most height() times.
+  /// Decodes the next row and writes it to `row`. May be called at most height() times.
   virtual void read(uint8_t* row) = 0;
-  /// Checks the rest of the file. Called after the last row.
+  /// Checks the rest of the file. Must be called after the last row.
   virtual void finish() {}
 
  protected:
-  /// Sets the size from the header. Throws UserError if the size is zero, exceeds kMostPixels, or is more
-  /// than `file_bytes` can encode at `most_pixels_a_byte` pixels per byte.
+  /// Sets the size that the header contains. Throws UserError if the size is zero or exceeds kMostPixels.
+  /// Also throws UserError if a file of `file_bytes` bytes cannot contain this many pixels, at
+  /// `most_pixels_a_byte` pixels per byte.
   void set_full_size(int64_t width, int64_t height, size_t file_bytes, int64_t most_pixels_a_byte);
 
   int orientation_ = 1;
@@ -62,22 +66,22 @@ class PictureRows {
 
 enum class PictureFormat { none, jpeg, png, bmp };
 
-/// Detects the format from the first bytes of a file. Text may start with BMP's two letters ("BMI,age"), so
-/// the start of a BMP header must follow.
+/// Detects the format of a file from its first bytes. The first two bytes of a BMP can also be the beginning
+/// of a text ("BMI,age"), so a BMP must also have a valid length of the second header.
 PictureFormat picture_format(std::span<const uint8_t> start);
 
-/// Returns true if a file with this start has a recognized but unsupported image format: GIF, WebP, TIFF,
-/// ICO, HEIC and similar.
+/// Returns true if a file with these first bytes has an image format that is recognized but cannot be
+/// decoded: GIF, WebP, TIFF, ICO, HEIC and similar formats.
 bool is_unread_format(std::span<const uint8_t> start);
 
-// Decoders of each format. If only the header is needed, `bytes` may be the beginning of a file of
-// `file_bytes` bytes.
+// The decoders of the formats. `file_bytes` is the size of the file. If only the header is needed, `bytes`
+// may be the first part of the file.
 std::unique_ptr<PictureRows> open_jpeg(std::span<const uint8_t> bytes, size_t file_bytes);
 std::unique_ptr<PictureRows> open_png(std::span<const uint8_t> bytes, size_t file_bytes);
 std::unique_ptr<PictureRows> open_bmp(std::span<const uint8_t> bytes, size_t file_bytes);
 
-/// Opens an image with the decoder of its picture_format(). Throws UserError for any other file; the message
-/// names recognized but unsupported formats (GIF, WebP, ...).
+/// Opens an image with the decoder for its picture_format(). Throws UserError if there is no decoder. If the
+/// file has another known image format (GIF, WebP, ...), the message names the format.
 std::unique_ptr<PictureRows> open_picture(std::span<const uint8_t> bytes, size_t file_bytes);
 
 }  // namespace dtrain

@@ -40,7 +40,7 @@ void take_bytes(png_structp png, png_bytep dst, size_t count) {
   state->place += count;
 }
 
-/// Rows of a PNG file. An interlaced image is decoded as a whole.
+/// The rows of a PNG file. If the image is interlaced, all rows are decoded at once.
 class PngRows final : public PictureRows {
  public:
   PngRows(std::span<const uint8_t> bytes, size_t file_bytes) : file_bytes_(file_bytes) {
@@ -54,7 +54,7 @@ class PngRows final : public PictureRows {
     try {
       guarded([&] {
         png_set_read_fn(png_, &state_, take_bytes);
-        // Disables libpng's size limits: the size is checked below, with a better message.
+        // The size limits of libpng are disabled because the size is checked below, with a better message.
         png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
         png_set_chunk_malloc_max(png_, 1 << 20);
         pass_over_chunks();
@@ -76,8 +76,9 @@ class PngRows final : public PictureRows {
 
   void start(int, double) override {
     guarded([&] {
-      png_set_expand(png_);    // converts palettes to RGB, fewer than 8 bits to 8, tRNS to alpha
-      png_set_strip_16(png_);  // keeps the high byte, like tf.io.decode_png
+      // Converts palettes to RGB, less than 8 bits to 8 bits, and tRNS to an alpha channel.
+      png_set_expand(png_);
+      png_set_strip_16(png_);  // keeps only the high byte, like tf.io.decode_png
       passes_ = png_set_interlace_handling(png_);
       png_read_update_info(png_, info_);
     });
@@ -87,11 +88,10 @@ class PngRows final : public PictureRows {
   void start_as_stored() override {
     const int type = png_get_color_type(png_, info_), bits = png_get_bit_depth(png_, info_);
     if ((type != PNG_COLOR_TYPE_PALETTE && (type & PNG_COLOR_MASK_COLOR) != 0) || bits > 8)
-      throw UserError(
-          fmt::format("expected one value of at most 8 bits per pixel (a palette or gray levels), "
-                      "found {}",
-                      bits > 8 ? "16 bits; convert masks to 8 bits"
-                               : "colors; give 'classes' a list with the color of each class"));
+      throw UserError(fmt::format(
+          "expected one value of at most 8 bits per pixel (a palette or gray levels), but found {}",
+          bits > 8 ? "16 bits; convert masks to 8 bits"
+                   : "colors; set 'classes' to a list with the color of each class"));
     guarded([&] {
       png_set_packing(png_);
       passes_ = png_set_interlace_handling(png_);
@@ -118,11 +118,11 @@ class PngRows final : public PictureRows {
   template <class Call>
   void guarded(Call call) {
     if (setjmp(state_.jump) != 0)
-      throw UserError(fmt::format("expected an intact PNG, found a damaged one: {}", state_.message));
+      throw UserError(fmt::format("expected an intact PNG, but this PNG is damaged: {}", state_.message));
     call();
   }
 
-  /// Sets the format of the rows. Must be called after the conversions have been set.
+  /// Stores the size and the channels of the rows. Must be called after the conversions have been set.
   void begin_rows() {
     channels_ = png_get_channels(png_, info_);
     width_ = full_width();
@@ -132,8 +132,8 @@ class PngRows final : public PictureRows {
 
   void destroy() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  /// Skips chunks that do not affect pixels, without decompressing them: texts and color profiles can be
-  /// decompression bombs, too.
+  /// Skips chunks that do not affect pixels, without decompressing them. Compressed texts and color profiles
+  /// are skipped because they could be decompression bombs.
   void pass_over_chunks() {
     static const char names[] =
         "bKGD\0cHRM\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0sTER\0tEXt\0tIME\0zTX"
@@ -148,8 +148,8 @@ class PngRows final : public PictureRows {
     const int64_t bytes = (full_width() * bits + 7) / 8 * full_height();
     if (bytes / kMostDeflated > static_cast<int64_t>(file_bytes_))
       throw UserError(
-          fmt::format("expected {} bytes of pixels as in the header, found only {} compressed bytes, which "
-                      "cannot hold them",
+          fmt::format("expected {} bytes of pixels as in the header, but the file has only {} bytes, too few "
+                      "for this number of pixels",
                       bytes, file_bytes_));
   }
 
@@ -162,7 +162,8 @@ class PngRows final : public PictureRows {
 #endif
   }
 
-  /// Decodes an interlaced image, whose passes each fill in parts of all rows.
+  /// Decodes an interlaced image. Each pass contains some pixels of all rows, so all passes must be decoded
+  /// before the first row is complete.
   void read_all_passes() {
     const auto bytes = static_cast<size_t>(width_ * channels_);
     pixels_.resize(bytes * static_cast<size_t>(height_));

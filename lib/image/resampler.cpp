@@ -21,8 +21,8 @@ DTRAIN_VECTOR_CLONES void begin_row(const uint8_t* __restrict row, float weight,
   for (size_t i = 0; i < count; ++i) sum[i] = weight * static_cast<float>(row[i]);
 }
 
-/// Rounds a weighted mean. The weights are positive and sum to 1, so the mean is between 0 and 255 except for
-/// rounding errors.
+/// Rounds a weighted mean to an integer. The weights are positive and their sum is 1, so the mean is between
+/// 0 and 255. Because of rounding errors, it may be slightly above 255.
 uint8_t rounded(float mean) {
   return static_cast<uint8_t>(std::min(mean + 0.5f, 255.0f));
 }
@@ -30,7 +30,8 @@ uint8_t rounded(float mean) {
 /// A portable SIMD vector of four floats.
 using Float4 = float __attribute__((vector_size(16)));
 
-/// Resamples one row of pixels with 3 or 4 channels; each pixel is loaded as 4 floats.
+/// Resamples one row of pixels with 3 or 4 channels. Four floats are loaded for each pixel, even if it has
+/// only 3 channels.
 void blend_pixels(const ResampleAxis& axis, int channels, const float* src, uint8_t* dst) {
   const auto step = static_cast<size_t>(channels);
   for (size_t i = 0; i < axis.first.size(); ++i) {
@@ -72,7 +73,8 @@ ResampleAxis::ResampleAxis(int64_t extent, double from, double to, int64_t size)
       triangle.push_back(std::max(0.0, 1 - std::abs(static_cast<double>(x) + 0.5 - centre) / reach));
       sum += triangle.back();
     }
-    // The sum can be 0 at the edge of an image that was downscaled while decoding.
+    // At the edge of an image that was downscaled while it was decoded, there may be no pixel within reach.
+    // The sum is then 0.
     if (sum <= 0) sum = triangle[0] = 1;
     first.push_back(begin);
     taps.push_back(end - begin);
@@ -94,7 +96,7 @@ Resampler::Resampler(ResampleAxis rows, ResampleAxis columns, int64_t old_width,
 void Resampler::blend_rows(int64_t new_row) {
   const auto i = static_cast<size_t>(new_row);
   const float* weight = rows_.weights.data() + rows_.first_weight[i];
-  // Skips columns that no output pixel needs.
+  // Columns that no output pixel needs are skipped.
   const size_t from = static_cast<size_t>(columns_.first.front()) * static_cast<size_t>(channels_);
   const size_t to = static_cast<size_t>(columns_.end(columns_.size() - 1)) * static_cast<size_t>(channels_);
   begin_row(window_row(rows_.first[i]) + from, weight[0], blended_.data() + from, to - from);
