@@ -12,15 +12,16 @@ namespace dtrain {
 
 namespace {
 
-/// Converts variable-length references to opaque elements of the same size without changing their bytes (an
-/// H5T conversion).
+/// Converts references to variable-length values to opaque elements of the same size. The bytes are not
+/// changed. (This is a conversion function of H5T.)
 herr_t as_stored(hid_t from, hid_t to, H5T_cdata_t* data, size_t, size_t, size_t, void*, void*, hid_t) {
   if (data->command != H5T_CONV_INIT) return 0;
   data->need_bkg = H5T_BKG_NO;
   return H5Tget_size(from) == H5Tget_size(to) ? 0 : -1;
 }
 
-/// Replaces variable-length values by zeros, which mean "empty" in files and in memory (an H5T conversion).
+/// Replaces variable-length values with zeros. Zeros are an empty value, both in files and in memory. (This
+/// is a conversion function of H5T.)
 herr_t as_empty(hid_t, hid_t to, H5T_cdata_t* data, size_t count, size_t stride, size_t, void* values, void*,
                 hid_t) {
   if (data->command == H5T_CONV_INIT) data->need_bkg = H5T_BKG_NO;
@@ -31,12 +32,12 @@ herr_t as_empty(hid_t, hid_t to, H5T_cdata_t* data, size_t count, size_t stride,
   return 0;
 }
 
-/// Reads small pieces of a file through a one-block cache, for sequential access.
+/// Reads small pieces of a file in ascending order. Holds one block of the file in memory.
 class Blocks {
  public:
   Blocks(const ReadAt& read, uint64_t file_bytes) : read_(read), file_bytes_(file_bytes) {}
 
-  /// Returns `bytes` bytes at `offset`, which must be within the file and at most a block.
+  /// Returns `bytes` bytes at `offset`. They must be within the file and not be more than a block.
   std::span<const std::byte> at(uint64_t offset, size_t bytes) {
     if (offset < begin_ || offset + bytes > begin_ + held_) {
       begin_ = offset;
@@ -50,7 +51,7 @@ class Blocks {
   const ReadAt& read_;
   uint64_t file_bytes_, begin_ = 0;
   size_t held_ = 0;
-  std::array<std::byte, 4096> block_{};  // libhdf5's minimum collection size
+  std::array<std::byte, 4096> block_{};  // 4096 is the minimum size of the collections that libhdf5 writes
 };
 
 /// Rounds up to a multiple of 8 bytes, the alignment of headers and objects in a heap.
@@ -66,8 +67,9 @@ Hdf5Conversion::Hdf5Conversion(const char* name, hid_t from, hid_t to, H5T_conv_
 }
 
 Hdf5Conversion::~Hdf5Conversion() {
-  // This call passes no types. With types, libhdf5 would remove only the conversion between exactly these
-  // types, and keep the conversions that it has since derived for other types of the same classes.
+  // The types are not passed to this call. If they were passed, libhdf5 would remove only the conversion
+  // between exactly these two types. It would keep the conversions that it has derived from it for other
+  // types of the same classes.
   H5Tunregister(H5T_PERS_SOFT, name_, H5I_INVALID_HID, H5I_INVALID_HID, convert_);
 }
 
@@ -98,14 +100,16 @@ Hdf5Handle Hdf5Heap::reference_type() const {
 }
 
 Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::string& where) const {
-  // The length counts elements; every array that dtrain reads has elements of one byte.
+  // The length is a number of elements. All arrays that dtrain reads have elements of one byte, so it is also
+  // the number of bytes.
   Cursor parts(reference, "reference");
   const uint64_t length = parts.number(4), address = parts.number(address_bytes_), wanted = parts.number(4);
   if (length == 0 || address == 0) return {0, 0};
 
   const uint64_t collection_header = padded(4 + 1 + 3 + length_bytes_);
   if (const uint64_t room = file_bytes_ - base_; address > room || room - address < collection_header)
-    refuse(where, fmt::format("a global heap collection within the file's {} bytes", file_bytes_),
+    refuse(where,
+           fmt::format("a reference to a global heap collection within the file ({} bytes)", file_bytes_),
            fmt::format("a reference to byte {}", address));
   const uint64_t begin = base_ + address;
   Blocks blocks(read_, file_bytes_);
@@ -116,26 +120,30 @@ Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::
   header.skip(3);
   const uint64_t size = header.number(length_bytes_);
   if (size < collection_header || size > file_bytes_ - begin)
-    refuse(where, fmt::format("a global heap collection within the file's {} bytes", file_bytes_),
-           fmt::format("one of {} bytes at byte {}", size, begin));
+    refuse(where, fmt::format("a global heap collection that ends within the file ({} bytes)", file_bytes_),
+           fmt::format("a collection of {} bytes at byte {}", size, begin));
 
   const uint64_t end = begin + size, object_header = padded(2 + 2 + 4 + length_bytes_);
   uint64_t at = begin + collection_header;
-  constexpr int kMostObjects = 65536;  // object numbers have 16 bits
+  constexpr int kMostObjects = 65536;  // the numbers of objects have 16 bits
   for (int i = 0; i <= kMostObjects && at < end && end - at >= object_header; ++i) {
     Cursor object(blocks.at(at, object_header), "global heap object");
     const uint64_t number = object.number(2);
     object.skip(2 + 4);
     const uint64_t bytes = object.number(length_bytes_), room = end - at - object_header;
-    // The size of free space includes the header. The size of an object excludes header and padding.
+    // The size of free space includes its header. The size of an object includes neither its header nor its
+    // padding.
     const bool is_free = number == 0;
     if (is_free ? bytes < object_header || bytes > end - at : bytes > room)
-      refuse(where,
-             fmt::format("a size within the global heap collection of {} bytes at byte {}", size, begin),
-             fmt::format("{} of {} bytes at byte {}", is_free ? "free space" : "an object", bytes, at));
+      refuse(
+          where,
+          fmt::format(
+              "an object or free space of a valid size in the global heap collection of {} bytes at byte {}",
+              size, begin),
+          fmt::format("{} of {} bytes at byte {}", is_free ? "free space" : "an object", bytes, at));
     if (number == wanted && !is_free) {
       if (bytes != length)
-        refuse(where, fmt::format("{} bytes, the length in the reference", length),
+        refuse(where, fmt::format("an object of {} bytes, the length in the reference", length),
                fmt::format("an object of {} bytes at byte {}", bytes, at));
       return {static_cast<int64_t>(at + object_header), static_cast<int64_t>(bytes)};
     }

@@ -1,11 +1,14 @@
 // Reads variable-length values of HDF5 files without libhdf5.
 //
-// An array of such values holds global heap IDs (called references here; not HDF5's object references). The
-// values are stored elsewhere, in collections that make up the file's global heap (HDF5 File Format
-// Specification, III.E). libhdf5 trusts the contents of a collection: versions 1.10 to 2.0 loop forever if
-// free space has size 0, and 1.10 writes out of bounds if a value is longer than its reference says. So
-// libhdf5 only reads the references (it handles all packings of arrays), and this code validates each value's
-// location as it reads it. It does not search the file for collections: an image's bytes could look like one.
+// An array of variable-length values contains global heap IDs. They are called references here, but are not
+// HDF5's object references. The values are stored elsewhere in the file, in collections. All collections
+// together are the global heap of the file (HDF5 File Format Specification, III.E).
+//
+// libhdf5 does not validate the content of a collection. Versions 1.10 to 2.0 loop forever if free space has
+// the size 0, and version 1.10 writes out of bounds if a value is longer than its reference says. Therefore
+// libhdf5 is only used to read the references, because it supports all ways to store arrays. The code in this
+// file reads the values and validates the location of each value. It does not search the file for collections
+// because the bytes of an image could look like a collection.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +21,8 @@
 
 namespace dtrain {
 
-/// Registers a conversion that libhdf5 prefers to its built-in conversions between the classes of the types
-/// `from` and `to`. The conversion is registered for the lifetime of the object.
+/// Registers a conversion function for the classes of the types `from` and `to`. libhdf5 uses it instead of
+/// its built-in conversions for these classes. The function remains registered as long as this object exists.
 class Hdf5Conversion {
  public:
   Hdf5Conversion(const char* name, hid_t from, hid_t to, H5T_conv_t convert);
@@ -32,9 +35,10 @@ class Hdf5Conversion {
   H5T_conv_t convert_;
 };
 
-/// While an object of this class exists (within a session), libhdf5 follows no references. H5Dread and
-/// H5Aread return references as stored in the file if asked for Hdf5Heap::reference_type(). A variable-length
-/// fill value reads as empty. Variable-length data cannot be written meanwhile.
+/// As long as an object of this class exists (within a session), libhdf5 does not follow references. H5Dread
+/// and H5Aread return the references as they are stored in the file if the type Hdf5Heap::reference_type() is
+/// requested. Variable-length fill values are read as empty values. Variable-length data cannot be written
+/// while the object exists.
 class Hdf5References {
  public:
   Hdf5References();
@@ -44,14 +48,14 @@ class Hdf5References {
   Hdf5Conversion as_stored_, as_empty_;
 };
 
-/// Reads `bytes` bytes of a file at `offset` into `dst`. Throws on failure.
+/// Reads `bytes` bytes of a file, beginning at `offset`, into `dst`. Throws an exception on failure.
 using ReadAt = std::function<void(int64_t offset, void* dst, size_t bytes)>;
 
-/// The global heap of a file. Thread-safe if `read` is.
+/// The global heap of a file. Safe to use from several threads if `read` is safe to use from several threads.
 class Hdf5Heap {
  public:
-  /// `file` is the file as opened by libhdf5, and `file_bytes` its size. Needs a session. Throws UserError,
-  /// with the path, if addresses have more than 8 bytes, which real files never have.
+  /// `file` is the file that libhdf5 has opened, and `file_bytes` is its size. Needs a session. Throws
+  /// UserError, with the path, if addresses or lengths have more than 8 bytes. No program writes such files.
   Hdf5Heap(hid_t file, const std::string& path, int64_t file_bytes, ReadAt read);
 
   int64_t file_bytes() const { return static_cast<int64_t>(file_bytes_); }
@@ -62,17 +66,20 @@ class Hdf5Heap {
   struct Place {
     int64_t offset, bytes;
   };
-  /// Returns the location of the value for a reference of reference_bytes() bytes; all of it is within the
-  /// file. The location of an empty value is meaningless. `where` names the value in messages. Throws
-  /// UserError if the value does not exist or its collection is malformed. Visits at most the 65536 objects
-  /// of a collection, so it always terminates; for a typical collection it reads one block of 4 KiB.
+  /// Returns the location of the value to which a reference of reference_bytes() bytes refers. The whole
+  /// value is within the file. If the value is empty, its location is meaningless. `where` is the name of the
+  /// value in messages. Throws UserError if the value does not exist or if its collection is malformed.
+  /// Always terminates because at most the 65536 objects of one collection are visited. For a typical
+  /// collection, only one block of 4 KiB is read.
   Place find(std::span<const std::byte> reference, const std::string& where) const;
-  /// Returns the value itself.
+  /// Returns the value to which a reference refers.
   std::string text(std::span<const std::byte> reference, const std::string& where) const;
 
  private:
-  uint64_t file_bytes_, base_ = 0;               // addresses are relative to the end of the user block
-  size_t address_bytes_ = 0, length_bytes_ = 0;  // sizes of addresses and lengths, from the file's superblock
+  // `base_` is the end of the user block. Addresses in the file are relative to it.
+  uint64_t file_bytes_, base_ = 0;
+  // Sizes of addresses and lengths in bytes, from the superblock of the file.
+  size_t address_bytes_ = 0, length_bytes_ = 0;
   ReadAt read_;
 };
 

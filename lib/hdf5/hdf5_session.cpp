@@ -18,8 +18,8 @@ std::mutex& hdf5_mutex() {
 }  // namespace
 
 Hdf5Session::Hdf5Session() : lock_(hdf5_mutex()) {
-  // Without this call, libhdf5's exit handler crashes after a failed write. Only the first call can succeed,
-  // and it must come before any other HDF5 call.
+  // Without this call, the exit handler of libhdf5 crashes after a failed write. The call must be made before
+  // any other HDF5 call. It has no effect if it is repeated.
   H5dont_atexit();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5Eclear2(H5E_DEFAULT);

@@ -1,5 +1,5 @@
-// Shared basics for all code that calls libhdf5: the lock, silenced error output, RAII handles and errors as
-// exceptions.
+// Common functions for all code that calls libhdf5: a lock, RAII handles, and exceptions instead of printed
+// errors.
 #pragma once
 
 #include <mutex>
@@ -10,9 +10,9 @@
 
 namespace dtrain {
 
-/// Holds the process-wide lock on libhdf5, which most systems build without thread safety, and disables its
-/// error output on this thread (the error stack and this setting are per thread). Every call of the library
-/// needs a session.
+/// Holds the lock on libhdf5. The lock is for the whole process because libhdf5 is built without thread
+/// safety on most systems. A session also disables the error output of libhdf5 on this thread, because this
+/// setting and the error stack exist once per thread. All calls of libhdf5 need a session.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -21,27 +21,28 @@ class Hdf5Session {
   std::scoped_lock<std::mutex> lock_;
 };
 
-/// Returns true if libhdf5's error stack of the last failed call contains these words.
+/// Returns true if `words` occur in the error stack of the last failed call of libhdf5.
 bool hdf5_said(std::string_view words);
 
-/// Throws Error with the attempted action and libhdf5's innermost reason for the failure.
+/// Throws Error. The message contains the action that failed (`doing`) and the innermost reason in libhdf5's
+/// error stack.
 [[noreturn]] void throw_hdf5_error(std::string_view doing);
 
-/// Returns the result of a libhdf5 call, or throws Error with the innermost reason if it is negative.
+/// Returns the result of a libhdf5 call. If the result is negative, throws Error with the innermost reason.
 template <class Result>
 Result checked(Result result, std::string_view doing) {
   if (result < 0) throw_hdf5_error(doing);
   return result;
 }
 
-/// Owns an identifier of any type (file, group, dataset, attribute, type, space, property list), or none.
-/// Creating or destroying a handle needs a session.
+/// Owns an HDF5 identifier of any kind (file, group, dataset, attribute, type, space or property list). A
+/// handle may also own no identifier. Creating or destroying a handle needs a session.
 class Hdf5Handle {
  public:
   Hdf5Handle() = default;
-  /// A negative identifier means none.
+  /// If `id` is negative, the handle owns no identifier.
   explicit Hdf5Handle(hid_t id) : id_(id) {}
-  /// Throws Error, as checked() does, if the identifier is negative.
+  /// Throws Error if the identifier is negative, like checked().
   Hdf5Handle(hid_t id, std::string_view doing) : id_(checked(id, doing)) {}
   Hdf5Handle(Hdf5Handle&& other) noexcept : id_(other.release()) {}
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
@@ -53,7 +54,8 @@ class Hdf5Handle {
   }
   operator hid_t() const { return id_; }
   explicit operator bool() const { return id_ >= 0; }
-  /// Releases the identifier to the caller, who closes it and checks for errors.
+  /// Passes the ownership of the identifier to the caller. The caller closes it and can then check for
+  /// errors.
   hid_t release() { return std::exchange(id_, H5I_INVALID_HID); }
 
  private:

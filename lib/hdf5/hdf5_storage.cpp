@@ -30,8 +30,8 @@ std::vector<Filter> filters_of(const Hdf5Handle& properties) {
   return filters;
 }
 
-/// Returns the unpacked size of a zlib stream, or nullopt if it is invalid. Stops counting shortly after
-/// `most`.
+/// Returns the size of a zlib stream after decompression. Returns nullopt if the stream is invalid. Stops
+/// shortly after the size has exceeded `most`.
 std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) {
   inflate_state state;
   isal_inflate_init(&state);
@@ -52,8 +52,8 @@ std::optional<size_t> unpacked_bytes(std::vector<uint8_t>& packed, size_t most) 
   return bytes;
 }
 
-/// Returns the number of bytes that the filters before deflate add to a chunk; nullopt unless there is
-/// exactly one deflate filter and all other filters are known.
+/// Returns the number of bytes that the filters before deflate add to each chunk. Returns nullopt if there is
+/// not exactly one deflate filter or if another filter is unknown.
 std::optional<size_t> added_before_deflate(const Hdf5Handle& properties) {
   std::optional<size_t> added;
   size_t checksums = 0;
@@ -90,9 +90,10 @@ void reject_links(hid_t group, const std::string& path, const std::string& name)
     H5L_info_t link;
     if (H5Lget_info(group, part.c_str(), &link, H5P_DEFAULT) < 0) return;
     if (link.type != H5L_TYPE_HARD)
-      throw UserError(fmt::format(
-          "{}: expected a dataset or a group '{}', found a soft or external link, which is not followed",
-          path, part));
+      throw UserError(
+          fmt::format("{}: expected a dataset or a group '{}', but this is a soft or external link; links "
+                      "are not followed",
+                      path, part));
     if (end == std::string::npos) return;
   }
 }
@@ -100,13 +101,14 @@ void reject_links(hid_t group, const std::string& path, const std::string& name)
 void reject_foreign_storage(hid_t dataset, const std::string& where) {
   const Hdf5Handle properties(H5Dget_create_plist(dataset));
   if (H5Pget_layout(properties) == H5D_VIRTUAL || H5Pget_external_count(properties) > 0)
-    throw UserError(
-        fmt::format("{}: expected data in the file itself, found a dataset stored in other files", where));
+    throw UserError(fmt::format(
+        "{}: the data of this dataset are stored in other files; only data in the file itself can be read",
+        where));
   for (const auto& [number, name] : filters_of(properties)) {
     if (number >= 0 && H5Zfilter_avail(number) > 0) continue;
     throw UserError(
-        fmt::format("{}: expected data compressed by deflate or uncompressed, found the filter {} ({}), "
-                    "which this libhdf5 does not have; write the file again with compression='gzip'",
+        fmt::format("{}: the data are stored with the filter {} ({}), which this libhdf5 does not have; "
+                    "write the file again with compression='gzip' or without compression",
                     where, number, name.empty() ? "without a name" : name));
   }
 }
@@ -123,16 +125,18 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
       expected = HSIZE_UNDEF;
   hsize_t indexed = 0;
   if (H5Dget_num_chunks(dataset, space, &indexed) < 0)
-    throw UserError(fmt::format("{}: expected a valid chunk index, found a damaged one", where));
+    throw UserError(fmt::format("{}: the chunk index of this dataset is damaged", where));
   if (indexed < expected) {
     H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
     if (H5Pfill_value_defined(properties, &fill) >= 0 && fill == H5D_FILL_VALUE_USER_DEFINED) return;
-    throw UserError(fmt::format(
-        "{}: expected {} chunks for its shape, found {}; the others were never written, or the file is "
-        "damaged; if missing chunks are intended, create the dataset with a fill value (h5py: fillvalue=0)",
-        where, expected, indexed));
+    throw UserError(
+        fmt::format("{}: {} chunks are needed for the shape of this dataset, but the file contains only {}; "
+                    "either the other chunks were never written, or the file is damaged; if missing chunks "
+                    "are intended, create the dataset with a fill value (h5py: fillvalue=0)",
+                    where, expected, indexed));
   }
-  // Looking up a chunk by its coordinates may miss chunks that a walk over the index finds.
+  // A damaged index may contain all chunks although some of them cannot be found by their coordinates.
+  // Therefore each chunk is also looked up by its coordinates.
   hsize_t found = 0;
   std::vector<hsize_t> at(static_cast<size_t>(rank), 0);
   for (hsize_t i = 0; i < expected; ++i) {
@@ -145,10 +149,10 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
     }
   }
   if (indexed != expected || found != expected)
-    throw UserError(fmt::format(
-        "{}: expected {} chunks for its shape, found a damaged index with {} chunks, of which {} are "
-        "found by their coordinates",
-        where, expected, indexed, found));
+    throw UserError(
+        fmt::format("{}: {} chunks are needed for the shape of this dataset, but its chunk index is damaged: "
+                    "it contains {} chunks, of which {} are found by their coordinates",
+                    where, expected, indexed, found));
 }
 
 void check_first_chunk(hid_t dataset, const std::string& where, int64_t file_bytes) {
@@ -176,8 +180,10 @@ void check_first_chunk(hid_t dataset, const std::string& where, int64_t file_byt
   uint32_t mask = 0;
   if (H5Dread_chunk(dataset, H5P_DEFAULT, origin.data(), &mask, packed.data()) < 0) return;
   if (const auto found = unpacked_bytes(packed, expected); found && *found != expected)
-    throw UserError(fmt::format("{}: expected chunks of {} bytes, found a damaged one of {} bytes", where,
-                                expected, *found));
+    throw UserError(
+        fmt::format("{}: a chunk of this dataset must have {} bytes after decompression, but has {} bytes; "
+                    "the file is damaged",
+                    where, expected, *found));
 }
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// Checks how an HDF5 file stores its data, and rejects storage that libhdf5 would read from other files or
-// read incorrectly.
+// Checks how the data of an HDF5 file are stored. Rejects data that libhdf5 would read incorrectly and data
+// that are stored in other files.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,28 @@
 
 namespace dtrain {
 
-/// Returns an error that explains why libhdf5 just failed to open the file.
+/// Returns an error that says why libhdf5 could not open the file. Must be called directly after the failed
+/// call.
 UserError why_not_opened(const std::string& path);
 
-/// Throws UserError unless every component of `name`, starting at `group`, is a hard link, because an
-/// external link in a file could make libhdf5 open any other file. Stops at the first missing component.
+/// Throws UserError if a component of the path `name`, which begins at `group`, is not a hard link. External
+/// links are rejected because libhdf5 would open any file to which they refer. If a component does not exist,
+/// the following components are not checked.
 void reject_links(hid_t group, const std::string& path, const std::string& name);
 
-/// Throws UserError if the dataset is stored in other files or uses a filter that this libhdf5 lacks.
+/// Throws UserError if the data of the dataset are stored in other files, or if they are stored with a filter
+/// that this build of libhdf5 does not have.
 void reject_foreign_storage(hid_t dataset, const std::string& where);
 
-/// Throws UserError if a dataset's chunk index is damaged or lacks chunks; libhdf5 1.10 returns zeros for
-/// chunks that it does not find. A dataset with a user-defined fill value may lack chunks.
+/// Throws UserError if the chunk index of a dataset is damaged or if chunks are missing in it. This check is
+/// needed because libhdf5 1.10 returns zeros for chunks that it does not find. Chunks may be missing if the
+/// dataset has a user-defined fill value.
 void check_chunk_index(hid_t dataset, const std::string& where);
 
-/// Throws UserError if the first compressed chunk of a numeric dataset does not unpack to the size of a
-/// chunk; libhdf5 would fill the rest with adjacent memory. Detects damaged chunk extents, for which the
-/// first chunk suffices. `file_bytes` is the size of the file.
+/// Throws UserError if the first compressed chunk of a numeric dataset does not have the size of a chunk
+/// after decompression. libhdf5 would fill the rest of the chunk with adjacent memory. The check detects
+/// damaged chunk extents; since all chunks have the same extents, the first chunk suffices. `file_bytes` is
+/// the size of the file.
 void check_first_chunk(hid_t dataset, const std::string& where, int64_t file_bytes);
 
 }  // namespace dtrain
