@@ -44,7 +44,7 @@ class Data(Case):
         for command in ("check", "fit"):
             self.write("config.yaml", config)
             process = self.dtrain(command, "config.yaml", "--set", "dataset.cache={file: digits}", expect=2)
-            self.assertRegex(process.err, r"config.yaml:4:10: error: .*digits.train: .* not a cache of dtrain")
+            self.assertRegex(process.err, r"config.yaml:4:10: error: .*digits.train: .* not a cache file of dtrain")
         self.assertEqual((self.dir / "digits.train").read_bytes(), before)
 
     def test_outputs_and_logs_never_replace_other_files(self):
@@ -83,8 +83,8 @@ class Data(Case):
         self.fit("--set", cache, config=CONFIG, output="same")
         self.write("h.csv", rows(90))
         refused = self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other", expect=2).err
-        self.assertIn("cc.train: another run uses this cache file for a data set with 'file: g.csv' instead of "
-                      "'file: h.csv'", refused)
+        self.assertIn("cc.train: another run uses this cache file for another data set ('file: g.csv' instead of "
+                      "'file: h.csv')", refused)
         process.kill()
         process.communicate()
         self.fit("--set", cache, config=CONFIG.replace("g.csv", "h.csv"), output="other")  # the cache is no longer in use

@@ -173,7 +173,7 @@ class ImageTargets(Case):
                     test = ("--set", f"dataset.test={{images: {reader}}}", "--split", "test")
                     for error in (fitted.err, self.dtrain("evaluate", "run", *test, expect=2).err):
                         self.assertEqual(len(re.findall(r"\berror: ", error)), 1, error)
-                        self.assertIn(f"{damaged}: expected an intact PNG, found a damaged one: the file is truncated", error)
+                        self.assertIn(f"{damaged}: expected an intact PNG, but this PNG is damaged: the file is truncated", error)
                     saved = [int(path.stem.split("-")[1]) for path in self.checkpoints("other")]
                     self.assertEqual(saved, [int(step) for step in re.findall(r"the run fails at step (\d+)", fitted.err)])
             path.write_bytes(intact)

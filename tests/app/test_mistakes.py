@@ -72,7 +72,7 @@ MISTAKES = [
      "did you mean 'sparse_categorical_accuracy'?"),
     ("strategy: {mirrored:", "strategy: {@mirored:", "did you mean 'mirrored'?"),
     ("- rescale:", "- @reskale:", "did you mean 'rescale'?"),
-    ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: [@imagee]}", "no such input or target; did you mean 'image'?"),
+    ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: [@imagee]}", "no input or target with this name; did you mean 'image'?"),
     ("rescale: {scale: 0.5}", "rescale: {scale: 0.5, of: @image}", "rescale: of: expected a list"),
     ("train:      {synthetic:", "train:      {@sinthetic:", "did you mean 'synthetic'?"),
     ("cache: memory", "cache: @memry", "did you mean 'memory'?"),

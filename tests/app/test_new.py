@@ -328,7 +328,7 @@ kind      categories        0         2  target: 2 classes
                                    (["data.csv"], "data.yaml: already exists"), (["missing"], "found nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
-                                   (["folder"], "folder/only: expected images, found a folder without"),
+                                   (["folder"], "folder/only: expected images, but this folder contains no files"),
                                    (["folder", "--target", "x"], "--target: names a column of a CSV file, but folder is a folder"),
                                    (["flat"], "flat: expected a folder of images for each class, found folders of splits")):
             with self.subTest(arguments):

@@ -320,7 +320,7 @@ class Pictures(Case):
         self.assertEqual(self.fit("--epochs", 1, config=drawn).err.count("1 of 61 files were left out"), 1)
         self.assertEqual(self.dtrain("check", "config.yaml").err.count("1 of 61 files were left out"), 1)
         self.write("config.yaml", config.replace("{height: 12, width: 12}", "{height: 15, width: 12}"))
-        self.assertEqual(self.dtrain("check", "config.yaml", expect=2).err.count("expected images of at least 15x12"), 1)
+        self.assertEqual(self.dtrain("check", "config.yaml", expect=2).err.count("images must have at least 15x12"), 1)
 
     def test_new_suggests_a_reader_for_an_archive(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)

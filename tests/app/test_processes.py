@@ -332,7 +332,7 @@ class Processes(Case):
                                    "--set", f"dataset.prefetch={prefetch}")
                 self.assertEqual([(self.dir / f"code{rank}").read_text() for rank in (0, 1)], ["2\n", "2\n"], done.stderr)
                 self.assertEqual(len(re.findall(r"\berror: ", done.stderr)), 1, done.stderr)
-                self.assertIn("images/b/7.png: expected an intact PNG, found a damaged one", done.stderr)
+                self.assertIn("images/b/7.png: expected an intact PNG, but this PNG is damaged", done.stderr)
 
     def test_the_network_interface_is_chosen(self):
         self.write("config.yaml", support.CONFIG)

@@ -111,7 +111,7 @@ class Series(Case):
         (self.dir / "power.csv").write_text(lines(range(20)))
         err = self.dtrain("check", "config.yaml", expect=2).err
         self.assertIn("config.yaml:10:", err)
-        self.assertRegex(err, r"power.csv: windows: expected at least 30 rows, length \+ horizon, in the series '(north|south)', found 20")
+        self.assertRegex(err, r"power.csv: windows: the series '(north|south)' needs at least 30 rows \(length \+ horizon\), but has only 20")
 
     def test_a_missing_column_of_windows_has_its_place(self):
         """The error has a location even if dtrain reads the file before the model is complete, because of `auto`."""

@@ -399,7 +399,7 @@ TEST_CASE("an image smaller than the crop is an error") {
   const auto crop = parse_augmentation(
       "random_crop", {ConfigNode::entry("height", number(9)), ConfigNode::entry("width", number(9))});
   ColumnPlan plan(kBytes);
-  CHECK(contains(error_of([&] { crop->apply(plan, 1); }), "expected images of at least 9x9"));
+  CHECK(contains(error_of([&] { crop->apply(plan, 1); }), "images must have at least 9x9 pixels"));
 }
 
 }  // namespace dtrain::test

@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(Run, "predict reads an integer array after training with `fill
   CHECK(read_all(*open_inputs(given(folder / "in.npy"), spec, inputs, {}), 0) == Values{5, 6});
   write_file(folder / "in.npy", npy_bytes("<i4", "(1, 3)", raw<int32_t>({5, 6, 7})));
   CHECK(contains(error_of([&] { open_inputs(given(folder / "in.npy"), spec, inputs, {}); }),
-                 "fill: expected 2 elements per sample, as in the training split, found 3"));
+                 "fill: each sample must have 2 elements, as in the training split, but found 3"));
 }
 
 TEST_CASE_FIXTURE(Run, "a gap that 'fill' does not cover is an error that names the value") {
@@ -230,7 +230,7 @@ TEST_CASE("'of: [target]' is ambiguous if an input has that name") {
     return error_of([&] { diagnostics.throw_if_errors(); });
   };
   CHECK(contains(mistakes("target", ""),
-                 "dataset.yaml:2:34: error: standardize: `of` is ambiguous, because both an input and"));
+                 "dataset.yaml:2:34: error: standardize: `of` is ambiguous because both an input and"));
   CHECK(mistakes("x", "").empty());
   CHECK(mistakes("target", "price").empty());
 }

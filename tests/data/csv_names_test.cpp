@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Fixture, "predict reads inputs with the options of the run's r
   CHECK(contains(error_of([&] {
                    open_inputs(given(folder / "in.npy"), spec, {kInput}, {true, {}});
                  }),
-                 "expected delimited text"));
+                 "this file is not delimited text"));
 }
 
 }  // namespace dtrain::test

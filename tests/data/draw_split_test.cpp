@@ -67,7 +67,7 @@ TEST_CASE("split: a separate seed makes the split independent of the run's seed"
                          "train: {csv: {file: a.csv, target: -1}}\nvalidation: {split: {of: train, fraction: "
                          "0.2, seed: 1}}\ntest: {split: {of: train, fraction: 0.2, seed: 2}}\n");
                  }),
-                 "need the same seed, found 1 and 2"));
+                 "must have the same seed, but the seeds 1 and 2 are given"));
 }
 
 TEST_CASE("split: a part of another split is the same for every reader and cache") {
@@ -121,7 +121,7 @@ TEST_CASE("split: a part of another split is the same for every reader and cache
                                  "validation: {split: {of: train, fraction: 0.5}}"),
                  "the fractions drawn from 'train' leave no samples"));
   CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}, rows: [0, 2]}"),
-                 "expected no other key beside 'split', which draws samples of another split, found 'rows'"));
+                 "'rows' cannot be used beside 'split', because 'split' draws samples of another split"));
 }
 
 TEST_CASE("a stratified split needs a target with one class per sample") {
@@ -134,7 +134,7 @@ TEST_CASE("a stratified split needs a target with one class per sample") {
   CHECK(contains(error_of([&] {
                    open_split(spec, *spec.validation, {{"x", {1}}}, {{"", {2}}});
                  }),
-                 "stratify: expected a target with one class per sample, found 2 numbers per sample"));
+                 "stratify: the target must have one class per sample, but found 2 numbers per sample"));
 }
 
 }  // namespace dtrain::test

@@ -85,15 +85,15 @@ TEST_CASE("inputs are found by name in JSON lines with arrays") {
   CHECK(read_all(*two, 0) == std::vector<double>{2, 3});
   CHECK(read_all(*two, 1) == std::vector<double>{1});
   CHECK(contains(error_of([&] { open("{\"z\": [1]}\n", {kPair}); }),
-                 "in.jsonl: expected the keys 'x', found 'z'"));
+                 "in.jsonl: each line must have the keys 'x', but a line has the key 'z'"));
   CHECK(contains(error_of([&] {
                    open("{\"x\": [1, 2]}\n", {kPair, {"y", {1}}});
                  }),
-                 "in.jsonl: expected the keys 'x', 'y', found no 'y'"));
+                 "in.jsonl: each line must have the keys 'x', 'y', but the key 'y' is missing"));
   CHECK(contains(error_of([&] {
                    open("[[1, 2]]\n", {kPair, {"y", {1}}});
                  }),
-                 "in.jsonl: expected objects with the keys 'x', 'y', found arrays"));
+                 "in.jsonl: each line must be an object with the keys 'x', 'y', but the lines are arrays"));
   CHECK(contains(error_of([&] { open("[[1, 2, 3]]\n", {kPair}); }), "in.jsonl"));
 }
 

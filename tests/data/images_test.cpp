@@ -152,7 +152,7 @@ TEST_CASE("mix_up blends images and targets equally for any number of readers") 
   }
   CHECK(softened > 0);
   CHECK(contains(error_of([&] { open(folder, "train: {images: {directory: all}}\n" + mix, true); }),
-                 "mix_up: expected float32 targets"));
+                 "mix_up: only float32 targets can be blended"));
 }
 
 TEST_CASE("other splits have the training split's classes") {
@@ -166,7 +166,8 @@ TEST_CASE("other splits have the training split's classes") {
   CHECK(read_all(*open_split(spec, *spec.validation, kInput, kTarget), 1) == std::vector<double>{2});
   write_picture(folder / "some/fox/a.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(error_of([&] { open_split(spec, *spec.validation, kInput, kTarget); }),
-                 "expected a folder for each of the classes 'cat', 'dog', 'emu', found the folder 'fox'"));
+                 "there must be one folder for each of the classes 'cat', 'dog', 'emu', but the folder 'fox' "
+                 "is not one of them"));
 }
 
 TEST_CASE("class_names determine the order of classes") {
@@ -190,7 +191,7 @@ TEST_CASE("broken images are errors with their path, or skipped and counted") {
   CHECK(broken->size() == 13);
   const std::string damage = error_of([&] { read_all(*broken, 0); });
   CHECK(contains(damage, "all/cat/broken.jpg: expected a JPEG that can be decoded"));
-  CHECK(contains(damage, "; 'on_error: skip' leaves such images out"));
+  CHECK(contains(damage, "; set 'on_error: skip' to leave out images that cannot be read"));
 
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(open_error(folder, "train: {images: {directory: all}}"),
@@ -211,14 +212,14 @@ TEST_CASE("the error for broken images gives their number, the first path and th
   const auto error = [&] { return open_error(folder, "train: {images: {directory: all}}"); };
   write_file(folder / "all/dog/notes.txt", "no picture");
   CHECK(contains(error(),
-                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found a file that is not an image; "
-                 "'on_error: skip' leaves such images out"));
+                 "all/dog/notes.txt: expected a JPEG, PNG or BMP, found a file that is not an image; set "
+                 "'on_error: skip' to leave out images that cannot be read"));
   write_file(folder / "all/cat/a.gif", "GIF89a");
   fs::create_symlink("nowhere", folder / "all/emu/nothing.png");
   for (int i = 0; i < 5; ++i)
     CHECK(contains(error(),
-                   "all/cat/a.gif: expected a JPEG, PNG or BMP, found a GIF; 2 more cannot be read; "
-                   "'on_error: skip' leaves such images out"));
+                   "all/cat/a.gif: expected a JPEG, PNG or BMP, found a GIF; 2 more cannot be read; set "
+                   "'on_error: skip' to leave out images that cannot be read"));
   // The message does not suggest the option if the reader does not have it, or if no images would be left.
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all}}");
   const std::string predicted = error_of([&] { open_inputs(given(folder / "all"), spec, kInput, {}); });
@@ -241,8 +242,8 @@ TEST_CASE("class folders that are named like splits are a warning") {
   fs::rename(folder / "all/odd", folder / "odd");
   REQUIRE(warnings("directory: all").size() == 1);
   CHECK(contains(warnings("directory: all")[0],
-                 "all: its folders 'Train' and 'val' are taken for classes, but are named like splits; if "
-                 "the directory is one level too high, train on "));
+                 "all: the folders 'Train' and 'val' are used as classes, but have the names of splits; if "
+                 "they are splits, train on the folder "));
   CHECK(warnings("directory: odd").empty());        // a class has this name
   CHECK(warnings("directory: all/Train").empty());  // this is the intended folder
   CHECK(warnings("directory: all, class_names: [val, Train]").empty());
@@ -251,15 +252,15 @@ TEST_CASE("class folders that are named like splits are a warning") {
 TEST_CASE("a directory without one folder of images per class is an error") {
   const TempDir folder;
   fs::create_directory(folder / "none");
-  CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found none"));
+  CHECK(contains(open_error(folder, "train: {images: {directory: none}}"), "found no folders"));
   fs::create_directory(folder / "none/cat");
   CHECK(contains(open_error(folder, "train: {images: {directory: none}}"),
-                 "none/cat: expected images, found a folder without files"));
+                 "none/cat: expected images, but this folder contains no files"));
   write_picture(folder / "flat/a.png", png_of(gradient(5, 5, 3)));
-  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "none"));
+  CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"), "found no folders"));
   write_picture(folder / "flat/cat/b.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),
-                 "flat/a.png: expected images in one folder per class"));
+                 "flat/a.png: images must be in one folder per class"));
   fs::create_directory_symlink(folder / "flat", folder / "flat/cat/loop");
   fs::remove(folder / "flat/a.png");
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),

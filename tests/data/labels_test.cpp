@@ -63,8 +63,8 @@ TEST_CASE("wrong options of labels are reported") {
   CHECK(contains(error("header: true, labels: {column: tags, separator: ab}"), "expected one character"));
   CHECK(contains(error("header: true, labels: {column: tags}", {kLabel}), "the loss needs a class number"));
   CHECK(contains(error("header: true, labels: {column: kinds}"), "expected a column named 'kinds'"));
-  CHECK(
-      contains(error("header: true, labels: {column: tags}", kThree), "needs 3 float32 per sample, found 2"));
+  CHECK(contains(error("header: true, labels: {column: tags}", kThree),
+                 "needs 3 float32 per sample, but the data have 2"));
 }
 
 TEST_CASE("a table of images may have labels") {

@@ -102,10 +102,10 @@ TEST_CASE_FIXTURE(Blended, "mix_up accepts flattened images and vectors") {
     CHECK(contains(
         error("input: " + file + ", target: y.npy",
               "{reshape: [" + std::to_string(elements) + "]}, one_hot: 6", "cut_mix", {{"x", {elements}}}),
-        file[0] == 'x' ? "dataset.yaml:3:11: error: cut_mix: expected images [height, width, "
-                         "channels] after the transforms, found 64 for 'x'"
-                       : "augment: expected images [height, width, channels], found 3 for the "
-                         "input 'x'"));
+        file[0] == 'x' ? "dataset.yaml:3:11: error: cut_mix: the inputs must contain an image [height, "
+                         "width, channels] after the transforms, but found 64 for 'x'"
+                       : "augment: expected images of shape [height, width, channels], but found the shape 3 "
+                         "for the input 'x'"));
   }
 }
 
@@ -117,18 +117,19 @@ TEST_CASE_FIXTURE(Blended, "several inputs are blended as one sample") {
   check_means(*data, 1, 3);
   check_means(*data, 2, 3);
   CHECK(contains(error(files, "one_hot: 6", "cut_mix", {large, small, vector}),
-                 "cut_mix: expected images of one height and width after the transforms, found 12x10x1 "
-                 "for 'a' and 8x8x1 for 'b'"));
+                 "cut_mix: all images must have the same height and width after the transforms, but found "
+                 "12x10x1 for 'a' and 8x8x1 for 'b'"));
   const auto cut =
       open("inputs: {b: x.npy, v: v.npy}, target: y.npy", "one_hot: 6", "cut_mix", {small, vector});
   check_means(*cut, 0, 2);
   check_means(*cut, 1, 2);
   CHECK(contains(error("inputs: {b: x.npy, v: y.npy}, target: y.npy", "one_hot: 6", "mix_up",
                        {small, {"v", {}, DType::int32}}),
-                 "mix_up: expected float32 inputs to blend, found int32 for 'v'"));
+                 "mix_up: only float32 inputs can be blended, but found int32 for 'v'"));
   CHECK(contains(
       error("input: x.npy, target: y.npy", "", "mix_up", {{"x", {8, 8, 1}}}, {{"", {}, DType::int32}}),
-      "mix_up: expected float32 targets to blend (for classes, use the transform one_hot"));
+      "mix_up: only float32 targets can be blended, but found int32; if the targets are classes, use the "
+      "transform one_hot"));
 }
 
 TEST_CASE_FIXTURE(Blended, "an input as target is blended like the input") {
@@ -143,10 +144,10 @@ TEST_CASE_FIXTURE(Blended, "an input as target is blended like the input") {
     CHECK(read_all(*data, 0) !=
           read_all(*open("input: x.npy, target: y.npy", "one_hot: 6", "", {picture}), 0));
   }
-  CHECK(contains(
-      error("input: x.npy, target: {input: x}", "{reshape: {shape: [64], of: [target]}}", "cut_mix",
-            {{"x", {8, 8, 1}}}, {{"", {64}}}),
-      "expected the target of the input 'x' to be an image of the same size as the input, found 64"));
+  CHECK(contains(error("input: x.npy, target: {input: x}", "{reshape: {shape: [64], of: [target]}}",
+                       "cut_mix", {{"x", {8, 8, 1}}}, {{"", {64}}}),
+                 "the target that belongs to the input 'x' must be an image of the same height and width as "
+                 "the input, but has the shape 64"));
 }
 
 TEST_CASE_FIXTURE(Blended, "an input as target is fitted to samples without augmentation") {
@@ -171,8 +172,8 @@ TEST_CASE_FIXTURE(Blended, "inputs that are not images are not augmented") {
   }
   CHECK(contains(
       error("inputs: {a: v.npy, v: v.npy}, target: y.npy", "one_hot: 6", flip, {{"a", {3}}, {"v", {3}}}),
-      "augment: expected images [height, width, channels], found 3 for the input 'a', 3 for the "
-      "input 'v'"));
+      "augment: expected images of shape [height, width, channels], but found the shape 3 for the input 'a', "
+      "3 for the input 'v'"));
 }
 
 }  // namespace dtrain::test

@@ -114,8 +114,8 @@ TEST_CASE("missing images of a table are counted") {
   const Shop shop;
   shop.table("file,kind\n1.png,a\n8.png,b\n9.png,b\n");
   CHECK(contains(shop.error(kOptions),
-                 "pictures/8.png: expected a file, found nothing; 1 more cannot be found; "
-                 "'on_error: skip' leaves such images out"));
+                 "pictures/8.png: expected a file, found nothing; 1 more cannot be found; set 'on_error: "
+                 "skip' to leave out images that cannot be read"));
   shop.table("file,kind\n8.png,b\n9.png,b\n");
   CHECK(contains(shop.error(kOptions), "found nothing; 1 more cannot be found"));
   CHECK_FALSE(contains(shop.error(kOptions), "on_error"));

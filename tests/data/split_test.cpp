@@ -114,12 +114,11 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
   CHECK(mistakes("rescale: {scale: 2}, rescale: {scale: 2, of: [ids, mask]}, cast: uint8", {image, ids})
             .empty());
   CHECK(contains(mistakes("rescale: {scale: 2, of: [image, mas]}", {image, ids}),
-                 "dataset.yaml:2:46: error: rescale: `of` names 'mas', but the model has no such input or "
-                 "target; did you mean 'mask'?"));
-  CHECK(contains(
-      mistakes("cast: int32, normalize: {mean: 0, std: 1}", {ids}),
-      "dataset.yaml:2:27: error: normalize: by default, the transform applies to none of the model's "
-      "inputs and targets; name the columns to transform, such as `of: [ids]`"));
+                 "dataset.yaml:2:46: error: rescale: `of` contains 'mas', but the model has no input or "
+                 "target with this name; did you mean 'mask'?"));
+  CHECK(contains(mistakes("cast: int32, normalize: {mean: 0, std: 1}", {ids}),
+                 "dataset.yaml:2:27: error: normalize: by default, this transform applies to none of the "
+                 "model's inputs and targets; name the columns to transform, for example `of: [ids]`"));
   const auto error_in = [&](const std::string& transforms) { return mistakes(transforms, {image}); };
   CHECK(contains(error_in("rescale: {scale: 2, of: []}"), "dataset.yaml:2:38: error: rescale: of: expected"));
   CHECK(contains(error_in("rescale: {scale: 2, of: image}"), "rescale: of: expected a list"));
@@ -129,14 +128,16 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
 
 TEST_CASE_FIXTURE(Fixture, "a mismatch is an error with both sides and the location") {
   const TensorSpec image{"x", {2, 2}};
-  CHECK(contains(error("transforms: [reshape: [5]]", image),
-                 "reshape: expected 5 elements per sample for the shape 5, found 4 in the shape 2x2 of"));
+  CHECK(contains(
+      error("transforms: [reshape: [5]]", image),
+      "reshape: a sample must have 5 elements for the new shape 5, but has 4 elements in the shape 2x2 of"));
   CHECK(contains(error("transforms: [reshape: [5]]", image), "dataset.yaml:2:"));
-  CHECK(contains(error("", {"x", {4}}), "'x' needs 4 float32 per sample, found 2x2 uint8"));
+  CHECK(contains(error("", {"x", {4}}), "'x' needs 4 float32 per sample, but the data have 2x2 uint8"));
   CHECK(contains(error("transforms: [rescale: {scale: 2, of: [x]}]", {"x", {2, 2}, DType::int32}),
-                 "found 2x2 float32"));
-  CHECK(contains(error("transforms: [normalize: {mean: [1, 2, 3], std: 1}]", image), "expected 3 channels"));
-  CHECK(contains(error("transforms: [one_hot: 2]", image, {"y", {2}}), "from 0 to 1, found 2 in row 2"));
+                 "the data have 2x2 float32"));
+  CHECK(contains(error("transforms: [normalize: {mean: [1, 2, 3], std: 1}]", image),
+                 "has 3 numbers, one per channel"));
+  CHECK(contains(error("transforms: [one_hot: 2]", image, {"y", {2}}), "from 0 to 1, but found 2 in row 2"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "`rows` selects a range of samples") {
@@ -155,7 +156,7 @@ TEST_CASE_FIXTURE(Fixture, "`rows` selects a range of samples") {
   CHECK(contains(error_of([&] {
                    open_split(late, *late.train, {{"x", {2, 2}}}, {kLabel});
                  }),
-                 "at most the 4 samples"));
+                 "has only 4 samples"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "a cache file is rebuilt if the data, the options or the file changed") {
@@ -212,7 +213,7 @@ TEST_CASE_FIXTURE(Fixture, "a file that is not dtrain's cache is never overwritt
     write_file(folder / "kept.train", bytes);
     const std::string message = error("kept");
     CHECK(contains(message, "dataset.yaml:1:8: error: " + folder / "kept.train"));
-    CHECK(contains(message, "it exists and is not a cache of dtrain"));
+    CHECK(contains(message, "a file with this name exists and is not a cache file of dtrain"));
     CHECK(read_file(folder / "kept.train") == bytes);
   };
   refused("1,2,3\n4,5,6\n");
@@ -221,10 +222,10 @@ TEST_CASE_FIXTURE(Fixture, "a file that is not dtrain's cache is never overwritt
   refused("dtcache1" + std::string(5000, 'x'));
   std::filesystem::remove(folder / "kept.train");
   std::filesystem::create_directory(folder / "kept.train");
-  CHECK(contains(error("kept"), "it exists and is not a cache of dtrain"));
+  CHECK(contains(error("kept"), "a file with this name exists and is not a cache file of dtrain"));
   std::filesystem::remove(folder / "kept.train");
   std::filesystem::create_symlink(folder / "nowhere", folder / "kept.train");
-  CHECK(contains(error("kept"), "it exists and is not a cache of dtrain"));
+  CHECK(contains(error("kept"), "a file with this name exists and is not a cache file of dtrain"));
   CHECK(contains(error("missing/kept"), "missing cannot be accessed: No such file"));
   CHECK(contains(error("x/kept"), "/x is not a folder"));
   // check_cache() reports the same error without opening files.
@@ -262,8 +263,8 @@ TEST_CASE_FIXTURE(Fixture, "images are augmented next to other inputs") {
   // A column of vectors is never treated as images.
   write_file(folder / "x", idx_bytes({4, 4}, std::string(16, 'x')));
   CHECK(contains(error_of([&] { open(train + augment, vectors); }),
-                 "dataset.yaml:2:12: error: augment: expected images [height, width, channels], found 1 for "
-                 "the input 'v', 4 for the input 'image'"));
+                 "dataset.yaml:2:12: error: augment: expected images of shape [height, width, channels], but "
+                 "found the shape 1 for the input 'v', 4 for the input 'image'"));
 }
 
 /// Calls `visit` with the "properties" of every mapping in a JSON schema.
@@ -302,7 +303,8 @@ TEST_CASE("the JSON schema of every reader accepts an input as target") {
       if (!registry<Reader>().contains(name)) continue;
       for_each_mapping(options, [&, reader = name](const Json& option_fields) {
         const Json* target = option_fields.find("target");
-        if (target && contains(target->dump(), "the target is the input NAME")) readers.insert(reader);
+        if (target && contains(target->dump(), "use the input NAME, after the transforms"))
+          readers.insert(reader);
       });
     }
   });

@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split or with a num
   // A missing target is an error regardless of `fill`.
   CHECK(contains(error("a,y\n1,0\n2,\n", "target: y, fill: 0", {{"x", {1}}}), "a.csv:3:3"));
   CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}),
-                 "has no value in the training split, so it has no mean"));
+                 "has no value in the whole training split, so its mean cannot be computed"));
   // Only the rows of the split count.
   write_file(folder / "a.csv", text);
   spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, fill: mean}, rows: [0, 3]}");
@@ -279,7 +279,7 @@ TEST_CASE_FIXTURE(Tables, "standardize uses the training split for inputs and ta
   CHECK(validation->facts() == spec.facts);
   CHECK(read_all(*predict("b,a\n7,5\n", inputs), 0) == Values{3, 0});
   spec.facts.fitted.clear();
-  CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "no statistics of its training split"));
+  CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "needs statistics of the training split"));
 }
 
 TEST_CASE_FIXTURE(Tables, "a number too small for a double is 0, a number too large is an error") {

@@ -188,12 +188,11 @@ TEST_CASE_FIXTURE(Shapes, "classes are numbers, palette indices, gray levels or 
   };
   CHECK(contains(failure("levels", "[0, 120]"), "levels/"));
   CHECK(contains(failure("levels", "[0, 120]"),
-                 "expected the color of one of the 2 classes, found the gray level 240"));
+                 "each pixel must have the color of one of the 2 classes, but found the gray level 240"));
   CHECK(contains(failure("colors", "[0, \"#0AFA14\"]"), "found #c81e28 in row "));
-  CHECK(contains(
-      failure("colors", "numbers"),
-      "expected one value of at most 8 bits per pixel (a palette or gray levels), found colors; give "
-      "'classes' a list with the color of each class"));
+  CHECK(contains(failure("colors", "numbers"),
+                 "expected one value of at most 8 bits per pixel (a palette or gray levels), but found "
+                 "colors; set 'classes' to a list with the color of each class"));
   CHECK(contains(failure("bitmaps", "numbers"), "expected a PNG with one value per pixel"));
 }
 
@@ -212,11 +211,11 @@ TEST_CASE_FIXTURE(Shapes, "a mask must have the size of its image and keep its v
   write_bytes(folder / "masks/2.png", png_of(shapes(2, 9, 10)));
   write_bytes(folder / "masks/5.png", png_of(shapes(5, 12, 11)));
   const std::string message = error(kPairs);
-  CHECK(contains(message, "masks/2.png: expected a mask of 10 x 12 pixels, the size of its image"));
-  CHECK(contains(message, "found 10 x 9 pixels; 1 more cannot be used as masks"));
+  CHECK(contains(message, "masks/2.png: the mask must have 10 x 12 pixels like its image"));
+  CHECK(contains(message, "but has 10 x 9 pixels; 1 more cannot be used as masks"));
   write_bytes(folder / "masks/2.png", jpeg_of(times(shapes(2), 100)));
   write_bytes(folder / "masks/5.png", png_of(shapes(5)));
-  CHECK(contains(error(kPairs), "masks/2.png: expected a mask as PNG, found a JPEG, which changes"));
+  CHECK(contains(error(kPairs), "masks/2.png: expected a mask as a PNG file, but found a JPEG file"));
 }
 
 TEST_CASE_FIXTURE(Shapes, "with on_error: skip, a pair is left out if either file is damaged") {
@@ -332,8 +331,8 @@ TEST_CASE_FIXTURE(Shapes, "cut_mix replaces the same rectangle in image and mask
   for (size_t i = 0; i < image.size(); ++i)
     for (size_t c = 0; c < 3; ++c)
       CHECK(target[3 * i + c] == (image[i] == 100 * static_cast<double>(c) ? 1.0 : 0.0));
-  CHECK(
-      contains(error(kPairs, kMask, "augment: [{mix_up: {}}]"), "mix_up: expected float32 targets to blend"));
+  CHECK(contains(error(kPairs, kMask, "augment: [{mix_up: {}}]"),
+                 "mix_up: only float32 targets can be blended"));
 }
 
 TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their place") {
@@ -350,9 +349,9 @@ TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their 
     return at("directory: images, target_images: {directory: masks, classes: " + text + "}");
   };
   CHECK(contains(classes("[0, 256]"), "expected a gray level from 0 to 255 or a color such as"));
-  CHECK(contains(classes("[0, 1, \"#010101\"]"), "is given to two classes"));
-  CHECK(
-      contains(classes("names"), "expected numbers (pixel values are class numbers), or a list of 1 to 256"));
+  CHECK(contains(classes("[0, 1, \"#010101\"]"), "is listed for two classes"));
+  CHECK(contains(classes("names"),
+                 "expected numbers (the values of the pixels are the class numbers) or a list of 1 to 256"));
   CHECK(contains(at("directory: images, class_names: [a, b], "
                     "target_images: {directory: masks, classes: [0, 1, 2]}"),
                  "expected as many 'classes' as 'class_names', found 3 and 2"));

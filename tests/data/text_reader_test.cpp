@@ -245,7 +245,7 @@ TEST_CASE("text: mistakes have a place") {
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words, vocabulary: 2"), "at least 3"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: bpe, vocabulary: 256"), "at least 257"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, standardize: lower"), "is for `tokens: words`"));
-  CHECK(contains(error("file: a.txt, sequence_length: 3, tokens: bytes"), "found 3 int32"));
+  CHECK(contains(error("file: a.txt, sequence_length: 3, tokens: bytes"), "the data have 3 int32"));
 }
 
 }  // namespace dtrain::test

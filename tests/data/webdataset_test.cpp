@@ -134,9 +134,9 @@ TEST_CASE("targets are numbers, or names that are numbered in sorted order") {
   };
   CHECK(contains(error("files: names.tar, target: txt, class_names: [fox]"),
                  "names.tar:2.png: expected one of the classes 'fox' as its target, found 'ant'"));
-  CHECK(
-      contains(error("files: names.tar"),
-               "names.tar:1.JPG: expected a file 1.cls for this sample, found only the extensions jpg, txt"));
+  CHECK(contains(
+      error("files: names.tar"),
+      "names.tar:1.JPG: this sample has no target file 1.cls, only files with the extensions jpg, txt"));
   write_file(folder / "numbers.tar", sample("1", 1, "0.5") + sample("2", 2, "-3e0") + kEnd);
   CHECK(read_all(*open(folder, "files: numbers.tar", kNumber), 1) == std::vector<double>{0.5, -3});
   CHECK(contains(error("files: numbers.tar"),
@@ -173,15 +173,16 @@ TEST_CASE("an invalid sample is an error with its offset") {
     return error_of([&] { open(folder, "files: a.tar"); });
   };
   CHECK(contains(error(sample("1", 1, "0") + member("2.cls", "1") + kEnd),
-                 "a.tar:2.cls: expected an image (jpg, jpeg, png, bmp) for this sample, found none"));
-  CHECK(contains(
-      error(sample("1", 1, "0") + member("1.jpg", picture(1)) + kEnd),
-      "a.tar:1.jpg: expected one image per sample, found a second one, 1.png (its header is at byte 2048)"));
-  CHECK(contains(error(member("1.png", "", '2') + kEnd), "a.tar:1.png: expected a file, found a link"));
-  CHECK(contains(error(sample("1", 1, " \n") + kEnd), "a.tar:1.cls: expected a class, found nothing"));
+                 "a.tar:2.cls: this sample has no image (jpg, jpeg, png, bmp)"));
+  CHECK(contains(error(sample("1", 1, "0") + member("1.jpg", picture(1)) + kEnd),
+                 "a.tar:1.jpg: each sample must have one image, but there is a second one: 1.png (its header "
+                 "is at byte 2048)"));
+  CHECK(contains(error(member("1.png", "", '2') + kEnd), "a.tar:1.png: this must be a file, but is a link"));
+  CHECK(contains(error(sample("1", 1, " \n") + kEnd),
+                 "a.tar:1.cls: this file must contain a class, but is empty"));
   CHECK(contains(error(member("1.png", "no picture") + member("1.cls", "0") + kEnd),
                  "a.tar:1.png: expected a JPEG, PNG or BMP, found a file that is not an image"));
-  CHECK(contains(error(member("notes.txt", "none") + kEnd), "a.tar: expected samples with images"));
+  CHECK(contains(error(member("notes.txt", "none") + kEnd), "a.tar: no samples with images"));
   CHECK(contains(error_of([&] { open(folder, "files: none-*.tar"); }),
                  "expected files that match this pattern"));
   const std::string broken = sample("1", 1, "0") + member("2.png", "text") + member("2.cls", "1") + kEnd;
@@ -222,18 +223,17 @@ TEST_CASE("names of every length and format are read") {
 TEST_CASE("a truncated archive is an error with its offset") {
   const std::string good = member("1.png", std::string(600, 'x')) + member("1.cls", "0") + kEnd;
   CHECK(names_in(good).size() == 2);
-  CHECK(contains(
-      refused(good.substr(0, good.size() - 1024)),
-      "a.tar: expected another file of the tar archive or its end marker (blocks of zeros) at byte 2560, "
-      "found the end of a truncated archive"));
+  CHECK(contains(refused(good.substr(0, good.size() - 1024)),
+                 "a.tar: expected the next file or the end marker (blocks of zeros) of the tar archive at "
+                 "byte 2560, found the end of a truncated archive"));
   CHECK(
       contains(refused(good.substr(0, 900)),
-               "expected a file of 600 bytes at byte 0, found the archive's end 388 bytes after its header"));
+               "expected a file of 600 bytes at byte 0, found only 388 bytes before the end of the archive"));
   CHECK(contains(refused(good.substr(0, 300)), "at byte 0, found the end"));
   CHECK(contains(refused(""), "a.tar: expected a tar archive, found an empty file"));
   std::string damaged = good;
   damaged[1536 + 3] = 'X';
-  CHECK(contains(refused(damaged), "at byte 1536, found damage (a wrong checksum)"));
+  CHECK(contains(refused(damaged), "at byte 1536, found a header with a wrong checksum"));
   CHECK(contains(refused(std::string(2048, 'x')),
                  "the header of a file in a tar archive at byte 0, found something"));
   const auto with_size = [](const std::string& size) {
@@ -245,16 +245,16 @@ TEST_CASE("a truncated archive is an error with its offset") {
   CHECK(
       contains(with_size(std::string("\x80") + std::string(11, '\xff')), "expected a file's size at byte 0"));
   CHECK(contains(refused(member("x", "9999 path=a\n", 'x') + kEnd),
-                 "expected a pax header's records at byte 512"));
+                 "expected the records of a pax header at byte 512"));
   CHECK(contains(refused(member("x", "5 a=\n", 'x') + member("x", "0 a=b\n", 'x') + kEnd),
-                 "expected a pax header's records at byte 1536"));
+                 "expected the records of a pax header at byte 1536"));
   CHECK(contains(refused(member("x", "20 size=-1234567890\n", 'x') + kEnd),
                  "expected a file's size at byte 512"));
   CHECK(contains(refused(member("x", "24 GNU.sparse.major=1.0\n", 'x') + kEnd), "found a sparse file"));
   CHECK(contains(refused(member("a", "", 'S') + kEnd),
-                 "expected a file without holes at byte 0, found a sparse file"));
+                 "expected a regular file at byte 0, found a sparse file"));
   CHECK(contains(refused(gzip_of(good)),
-                 "found one compressed with gzip, whose samples cannot be read in any order; "
+                 "this tar archive is compressed with gzip, so its samples cannot be read in any order; "
                  "decompress it with `gzip -d`"));
   CHECK(contains(refused(std::string("\x28\xb5\x2f\xfd zstd", 9)), "compressed with zstd"));
 }

@@ -225,7 +225,7 @@ TEST_CASE("predictions continue the last window of each series") {
   write_file(table.folder / "short.csv", "load,day,site\n3,2026-02-03,c\n");
   CHECK(contains(
       error_of([&] { open_inputs(given(table.folder / "short.csv"), spec, inputs, {}); }),
-      "short.csv: windows: expected at least 2 rows, the length of a window, in the series 'c', found 1"));
+      "short.csv: windows: the series 'c' needs at least 2 rows (the length of a window), but has only 1"));
   write_file(table.folder / "other.csv", "load,day,sitE\n3,2026-02-03,c\n");
   CHECK(contains(error_of([&] { open_inputs(given(table.folder / "other.csv"), spec, inputs, {}); }),
                  "expected a column named 'site'; did you mean 'sitE'?"));
@@ -247,7 +247,7 @@ TEST_CASE("arrays become windows") {
   CHECK(read_all(*data, 1) == Values{2, 3, 3, 4, 4, 5});
   CHECK(data->identity().files.size() == 3);
   CHECK(contains(error_of([&] { open_inputs(given(folder / "x.npy"), spec, inputs, {}); }),
-                 "expected a file that also holds 't.npy', which the run's windows need"));
+                 "the file must also contain 't.npy', which the run's windows need"));
 
   const auto mistake = [&](const std::string& key) {
     const DatasetSpec wrong =
@@ -270,7 +270,7 @@ TEST_CASE("arrays become windows") {
   CHECK(contains(error_of([&] {
                    open_split(spec, *spec.train, inputs, {{"", {1, 1}}}, true);
                  }),
-                 "`by`, found none in row 3 (counted from 0)"));
+                 "must contain the name of a series in each row, but row 3 (counted from 0) has none"));
 }
 
 TEST_CASE("shapes of windows are known before the model") {
@@ -286,30 +286,29 @@ TEST_CASE("mistakes in windows are reported with their places") {
   const Table one(kOne), two(kTwo);
   const TensorSpec input{"x", {2, 1}}, target{"", {1}};
   CHECK(contains(one.error("", "length: 6, horizon: 2", {"x", {6, 2}}),
-                 "t.csv: windows: expected at least 8 rows, length + horizon, in the file, found 7"));
+                 "t.csv: windows: the file needs at least 8 rows (length + horizon), but has only 7"));
   CHECK(contains(two.error("", "length: 3, by: site, time: day", {"x", {3, 1}}, target),
-                 "expected at least 4 rows, length + horizon, in the series 'b', found 3"));
+                 "the series 'b' needs at least 4 rows (length + horizon), but has only 3"));
   CHECK(contains(two.error("", "length: 2, by: sit, time: day", input, target),
                  "expected a column named 'sit'; did you mean 'site'?"));
   CHECK(contains(two.error("", "length: 2, by: site, time: site", input, target),
-                 "'time' sorts their rows, but both are 'site'; give two columns"));
+                 "'time' the column of the times, but both are 'site'; give two different columns"));
   CHECK(contains(two.error(", drop: [site]", "length: 2, time: day", input, target),
-                 "windows: rows 2 and 3 (counted from 0) of the file have the same time; expected one row "
-                 "for each time"));
+                 "windows: rows 2 and 3 (counted from 0) of the file have the same time, but each row must "
+                 "have a different time"));
   const Table wrong("t,load\n2026-01-01,1\nsoon,2\n2026-01-03,3\n"), gap("t,load\n1,1\n,2\n3,3\n");
   CHECK(contains(wrong.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a date"));
   CHECK(contains(gap.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a finite number"));
   const Table no_name("site,load\na,1\n,2\na,3\n");
   CHECK(contains(no_name.error("", "length: 2, by: site", input, target),
-                 "t.csv: expected the name of a series in 'site', the windows' `by`, found none in row 1"));
-  CHECK(contains(
-      one.error("", "length: 3, horizon: 2", {"x", {4, 2}}),
-      "windows: expected the model's input 'x' to have the shape 3x(features), because the length is 3, "
-      "found 4x2"));
-  CHECK(contains(
-      one.error("", "length: 3, horizon: 2", kInput, {"", {3}}),
-      "windows: expected the model's target to have the shape 2 or 2x(targets), because the horizon is "
-      "2, found 3"));
+                 "t.csv: 'site' (the option `by` of 'windows') must contain the name of a series in each "
+                 "row, but row 1"));
+  CHECK(contains(one.error("", "length: 3, horizon: 2", {"x", {4, 2}}),
+                 "windows: the model's input 'x' must have the shape 3x(features), because the length is 3, "
+                 "but has the shape 4x2"));
+  CHECK(contains(one.error("", "length: 3, horizon: 2", kInput, {"", {3}}),
+                 "windows: the model's target must have the shape 2 or 2x(targets), because the horizon is "
+                 "2, but has the shape 3"));
   CHECK(contains(one.error("", "length: 3, horizon: 2", {"x", {3, 5}}), "'x' needs 5 float32 per sample"));
 
   const auto mistake = [&](const std::string& yaml) { return error_of([&] { parse(one.folder, yaml); }); };
@@ -330,7 +329,7 @@ TEST_CASE("mistakes in windows are reported with their places") {
       mistake("train: " + csv + "{length: 3}}\nvalidation: {split: {of: train, fraction: 0.2, seed: 1}}"),
       "dataset.yaml:2:13: error: split: windows are split by time; remove 'seed'"));
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\nvalidation: " + csv + "{length: 4}}"),
-                 "another split has length 3, horizon 1, and this one has length 4, horizon 1; give all "
+                 "another split has length 3, horizon 1, but this split has length 4, horizon 1; give all "
                  "splits windows of the same length and horizon"));
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\naugment: [mix_up]"),
                  "augment: windows of rows cannot be augmented"));
@@ -340,10 +339,9 @@ TEST_CASE("too small a part of a split is an error, or a warning for some of the
   const Table table(kOne);
   const DatasetSpec spec =
       table.spec("", "length: 3, horizon: 2", "\nvalidation: {split: {of: train, fraction: 0.1}}");
-  CHECK(contains(
-      error_of([&] { open_split(spec, *spec.validation, {kInput}, {kTarget}); }),
-      "no series has enough rows for a window in this split, which has 1 row of the file; expected at "
-      "least 2 for length 3 and horizon 2"));
+  CHECK(contains(error_of([&] { open_split(spec, *spec.validation, {kInput}, {kTarget}); }),
+                 "no series has enough rows for a window in this split: the split has 1 row of the file, but "
+                 "at least 2 are needed for length 3 and horizon 2"));
   // Too few rows come before this split for the inputs of a window.
   const DatasetSpec early = table.spec("", "length: 4, horizon: 2",
                                        "\nvalidation: {split: {of: train, fraction: 0.4}}"
@@ -351,7 +349,7 @@ TEST_CASE("too small a part of a split is an error, or a warning for some of the
   CHECK(contains(error_of([&] {
                    open_split(early, *early.validation, {{"x", {4, 2}}}, {kTarget});
                  }),
-                 "which has 3 rows of the file; expected at least 5 for length 4 and horizon 2"));
+                 "the split has 3 rows of the file, but at least 5 are needed for length 4 and horizon 2"));
   std::string text = "site,load\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i < 34 ? "long" : "short", i);
   const Table uneven(text);

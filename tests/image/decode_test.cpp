@@ -259,11 +259,11 @@ TEST_CASE("run-length encoded BMPs are decoded") {
     CAPTURE(length);
     const Bytes cut(eight.begin(), eight.begin() + static_cast<ptrdiff_t>(length));
     CHECK(decode_error(indexed_bmp(3, 5, 8, 1, cut))
-              .starts_with("expected a BMP with 3 rows, found the end of its data"));
+              .starts_with("expected a BMP with 3 rows, but the data end"));
   }
   CHECK(decode_error(indexed_bmp(3, 5, 8, 1, {0, 2, 0, 7, 5, 1})) ==
-        "expected 3 rows as in the BMP header, found more");
-  CHECK(decode_error(indexed_bmp(-3, 5, 8, 1, eight)).find("found them from top to bottom") !=
+        "expected 3 rows as in the BMP header, but found more rows");
+  CHECK(decode_error(indexed_bmp(-3, 5, 8, 1, eight)).find("the rows are from top to bottom") !=
         std::string::npos);
   CHECK(decode_error(indexed_bmp(3, 5, 8, 2, eight)).find("found compression 2 with 8 bits") !=
         std::string::npos);
@@ -274,9 +274,9 @@ TEST_CASE("the pixels of a BMP begin after its palette") {
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows), 3, 5, 1).bytes == Bytes(15, 7));
   CHECK(decoded(indexed_bmp(3, 5, 8, 0, rows, 54), 3, 5, 1).bytes ==
         Bytes(15, 7));  // some programs do not count the palette in the offset
-  CHECK(
-      decode_error(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
-      "expected pixels after the header and the palette, which end at byte 1078, found pixels at byte 1000");
+  CHECK(decode_error(indexed_bmp(3, 5, 8, 0, rows, 1000)) ==
+        "expected pixels after the header and the palette, which end at byte 1078, but the pixels begin at "
+        "byte 1000");
 }
 
 TEST_CASE("crop takes the center, pad adds black borders") {
