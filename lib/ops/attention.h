@@ -1,5 +1,5 @@
-// Scaled dot-product attention as one prepared operation. The weights are computed by tiles and never stored,
-// so that memory grows linearly with the lengths of the sequences.
+// Scaled dot-product attention. The attention weights are computed tile by tile and are never stored as a
+// whole, so the memory grows linearly with the lengths of the sequences.
 #pragma once
 
 #include <cstddef>
@@ -27,33 +27,36 @@ struct AttentionSpec {
   int64_t query_stride = 0, key_stride = 0, value_stride = 0;
 
   bool operator==(const AttentionSpec&) const = default;
-  DTRAIN_HOST_DEVICE int64_t group() const { return heads / kv_heads; }  ///< heads that share keys and values
+  /// number of query heads that share one head of keys and values
+  DTRAIN_HOST_DEVICE int64_t group() const { return heads / kv_heads; }
   DTRAIN_HOST_DEVICE int64_t query_step() const { return query_stride ? query_stride : heads * key_dim; }
   DTRAIN_HOST_DEVICE int64_t key_step() const { return key_stride ? key_stride : kv_heads * key_dim; }
   DTRAIN_HOST_DEVICE int64_t value_step() const { return value_stride ? value_stride : kv_heads * value_dim; }
 };
 
-/// The random numbers of the dropout of weights: word key % 4 of random(high = *step + (query position *
-/// heads + head << 32), low = (first_sample + sample) << 32 | key / 4).
+/// Random numbers for the dropout of the attention weights. The weight of key `key` uses word key % 4 of the
+/// Philox block random(high, low), where high = *step + ((query position * heads + head) << 32) and low =
+/// ((first_sample + sample) << 32) | (key / 4).
 struct AttentionDropout {
   Philox random;
   const uint64_t* step = nullptr;  ///< device memory
   uint64_t first_sample = 0;       ///< index of the first sample in the global batch
 };
 
-/// dst = softmax(query key^T / sqrt(key_dim)) value, for each sample and head. A query that sees no valid key
-/// gives zeros, and its gradients are zero.
+/// dst = softmax(query key^T / sqrt(key_dim)) value, for each sample and head. If a query sees no valid key,
+/// its output and its gradients are zero.
 class Attention {
  public:
   virtual ~Attention() = default;
   virtual size_t scratch_bytes() const = 0;
 
   struct ForwardArguments {
-    const void *query, *key, *value;    ///< [batch, queries or keys, heads or kv_heads, key_dim or value_dim]
-    const uint8_t* key_mask = nullptr;  ///< [batch, keys]: 0 for keys that no query sees; null: all are valid
-    void* dst = nullptr;                ///< [batch, queries, heads, value_dim], contiguous
-    float* logsumexp = nullptr;         ///< [batch, heads, queries], written for backward; null: not needed
-    AttentionDropout dropout = {};      ///< required if the spec has dropout
+    const void *query, *key, *value;  ///< [batch, queries or keys, heads or kv_heads, key_dim or value_dim]
+    /// [batch, keys]: 0 for a key that every query ignores. If null, all keys are valid.
+    const uint8_t* key_mask = nullptr;
+    void* dst = nullptr;            ///< [batch, queries, heads, value_dim], contiguous
+    float* logsumexp = nullptr;     ///< [batch, heads, queries], written for backward; null: not needed
+    AttentionDropout dropout = {};  ///< required if the spec has dropout
     void* scratch = nullptr;
   };
   virtual void forward(const ForwardArguments& args) = 0;

@@ -1,5 +1,7 @@
-// Attention. Threads take parts of the work in any order: in forward, a tile of the queries of a head; in
-// backward, tiles of the keys of a head, with all queries that read this head. No sum depends on the order.
+// Attention on CPUs. The work is divided into parts, and each thread takes the next part that is not yet
+// taken. In the forward pass, a part is a tile of the queries of one head. In the backward pass, a part
+// consists of tiles of the keys of one head, together with all queries that use this head. The order in which
+// threads take parts does not change any sum.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -56,7 +58,8 @@ class CpuAttention final : public Attention {
   /// Returns the number of floats of a contiguous array of queries.
   int64_t query_floats() const { return spec_.batch * spec_.queries * spec_.heads * spec_.key_dim; }
 
-  /// Calls body(index, work memory of the thread) for all indices, which are divided among the threads.
+  /// Calls body(index, work memory of the thread) for every index in [0, parts). The indices are divided
+  /// among the threads.
   template <class Body>
   void each_part(int64_t parts, void* scratch, Body&& body) {
     const auto threads = static_cast<int>(std::min<int64_t>(ops_.threads(), parts));
@@ -82,8 +85,8 @@ class CpuAttention final : public Attention {
             .index = h};
   }
 
-  /// Computes the gradients of every key_parts_-th tile of keys. If there are several parts, the gradients of
-  /// the queries are summed in a separate array for each part.
+  /// Computes the gradients of the key tiles part, part + key_parts_, part + 2 * key_parts_, and so on. If
+  /// key_parts_ is greater than 1, each part sums the gradients of the queries in a separate array.
   void backward_part(const BackwardArguments& args, int64_t sample, int64_t kv_head, int64_t part,
                      float* sums, float* work) const {
     const int64_t first_head = kv_head * spec_.group();
@@ -112,7 +115,7 @@ class CpuAttention final : public Attention {
     }
   }
 
-  /// Writes the sum of the parts' gradients of the queries, in the order of the parts.
+  /// Adds the query gradients of all parts, in the order of the parts, and writes the sums to diff_query.
   void sum_parts(const float* sums, float* diff_query) const {
     const int64_t columns = spec_.heads * spec_.key_dim, n = query_floats();
     parallel(ops_.threads(), spec_.batch * spec_.queries, 1, columns * key_parts_,
@@ -132,7 +135,7 @@ class CpuAttention final : public Attention {
   AttentionSpec spec_;
   int64_t work_floats_;  // number of floats that one thread needs
   int64_t key_tiles_;
-  int64_t key_parts_;  // threads that share the keys of a head in backward
+  int64_t key_parts_;  // number of parts into which the keys of a head are divided in the backward pass
 };
 
 }  // namespace

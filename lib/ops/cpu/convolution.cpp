@@ -19,8 +19,8 @@ struct Choice {
   dnnl::convolution_forward::primitive_desc forward;
   dnnl::convolution_backward_data::primitive_desc backward_data;       // empty if not needed
   dnnl::convolution_backward_weights::primitive_desc backward_filter;  // empty if not needed
-  int rank;                                                            // the lowest rank_of() among the
-                                                                       // primitives
+  // the lowest rank_of() among the primitives
+  int rank;
 };
 
 memory::dims src_dims(const ConvolutionSpec& spec) {
@@ -49,8 +49,9 @@ Layout layout_of(const memory::desc& desc, const memory::dims& dims) {
   return Layout::plain;
 }
 
-/// Returns the rank of an implementation: 0 for oneDNN's reference code, which exists to check results; 1 for
-/// code that uses matrix products; 2 for generated code.
+/// Returns the rank of an implementation. The implementation with the higher rank is preferred: 0 is oneDNN's
+/// reference code, which exists to check results; 1 is code that calls matrix products; 2 is code that oneDNN
+/// generates at run time.
 int rank_of(const dnnl::primitive_desc_base& desc) {
   const std::string_view name = desc.impl_info_str();
   if (name.find("ref") != name.npos) return 0;
@@ -77,8 +78,8 @@ std::optional<Choice> choice_with(const dnnl::engine& engine, const ConvolutionS
   }
 }
 
-/// Returns the first candidate with the highest rank. oneDNN's preferred layouts come before the plain
-/// layout.
+/// Tries oneDNN's preferred layouts first and the plain layout last. Returns the first choice with the
+/// highest rank.
 Choice choose(const dnnl::engine& engine, const ConvolutionSpec& spec) {
   std::optional<Choice> best;
   const auto consider = [&](Layout src, Layout dst) {
@@ -103,8 +104,9 @@ size_t aligned(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-/// A primitive that reads or writes the kernel in oneDNN's format. The converted kernel is in scratch memory;
-/// if the format is Keras's, there is no conversion and no copy.
+/// A primitive that reads or writes the convolution's kernel, and the conversion between Keras's kernel
+/// format and the format that the primitive needs. The converted kernel is in scratch memory. If both formats
+/// are the same, `reorder` is empty and the kernel is not copied.
 struct KernelCall {
   Call call, reorder;
   size_t kernel_bytes = 0;
@@ -112,7 +114,7 @@ struct KernelCall {
   size_t scratch_bytes() const {
     return kernel_bytes + aligned(std::max(call.scratch_bytes(), reorder ? reorder.scratch_bytes() : 0));
   }
-  /// Returns the scratch memory after the kernel.
+  /// Returns the scratch memory that follows the converted kernel.
   void* rest(void* scratch) const { return static_cast<char*>(scratch) + kernel_bytes; }
 };
 

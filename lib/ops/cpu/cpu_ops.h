@@ -1,4 +1,5 @@
-// Implementation of Ops on the CPU: by oneDNN where it has a primitive, else by our own kernels.
+// Implementation of Ops on the CPU. It uses oneDNN where oneDNN has a suitable primitive, and dtrain's own
+// kernels otherwise.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace dtrain::cpu {
 
-/// Casts to the CPU's compute type.
+/// Casts a pointer to float*, because the CPU computes in float32.
 inline float* f32(void* data) {
   return static_cast<float*>(data);
 }
@@ -21,8 +22,9 @@ inline const float* f32(const void* data) {
   return static_cast<const float*>(data);
 }
 
-/// Writes the contribution of the batch's rows to the mean and variance of the global batch, from which the
-/// moving averages are updated.
+/// Writes what this replica contributes to the mean and variance of the global batch: the mean and variance
+/// of its own rows, times its share of the rows. The moving averages are updated from the sum of all
+/// contributions.
 inline void give_statistics(const BatchNormalization::BackwardArguments& args, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
     args.diff_mean[c] = args.share * args.mean[c];
@@ -47,8 +49,8 @@ auto prepared(const char* what, Make&& make) try {
   throw Unsupported(std::string("oneDNN has no implementation of a ") + what + " with these sizes");
 }
 
-/// The operations of a CPU. Only the thread of their context may call them. Results have the same bits for
-/// the same number of threads.
+/// The operations of a CPU. They may only be called by the thread of their context. Results are bitwise
+/// reproducible for a given number of threads.
 class CpuOps final : public Ops {
  public:
   CpuOps(Context& context, const Kernels& kernels, bool independent_rows = false);
@@ -93,8 +95,9 @@ class CpuOps final : public Ops {
   /// Minimum columns per thread for dividing columns among threads; with fewer columns, rows are divided.
   static constexpr int64_t kColumnsPerThread = 64;
 
-  /// Writes the column sums to dst. sum(dst, first_column, last_column, first_row, last_row) writes the sums
-  /// over a range of rows for a range of columns. Results have the same bits for the same number of threads.
+  /// Writes the sum of each column to dst. The function sum(dst, first_column, last_column, first_row,
+  /// last_row) must write the sums of the given columns over the given rows. Results are bitwise reproducible
+  /// for a given number of threads.
   template <class Sum>
   void sum_by_columns(float* dst, int64_t rows, int64_t columns, Sum&& sum) {
     if (columns >= threads_ * kColumnsPerThread || rows < threads_) {

@@ -117,7 +117,8 @@ class CpuBatchNormalization final : public BatchNormalization {
 
   const Engine& engine_;
   const int64_t channels_;
-  // Values for parameters that the spec leaves out, and memory for their gradients: oneDNN accesses both.
+  // oneDNN always reads the scale and shift and always writes their gradients. If the layer has no gamma or
+  // beta, these arrays are used instead.
   Buffer stand_ins_;
   float *ones_, *zeros_, *diff_ones_, *diff_zeros_;
   Call training_, inference_, backward_;

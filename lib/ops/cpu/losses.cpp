@@ -60,9 +60,9 @@ void CpuOps::metric(const MetricSpec& spec, const MetricArguments& args) {
   *args.sums += of_rows ? values : values / static_cast<double>(args.columns);
 }
 
-/// Counts on several threads. The first thread adds to the result, each other thread to a separate array,
-/// which is added at the end. Fewer threads are used if a thread would have more sums to clear than elements
-/// to read.
+/// Counts on several threads. The first thread adds to args.sums directly. Every other thread adds to a
+/// separate array, and these arrays are added to args.sums at the end. If a thread would have to clear more
+/// sums than it reads elements, fewer threads are used.
 void CpuOps::count(const CountSpec& spec, const MetricArguments& args) {
   const auto sums = static_cast<size_t>(spec.sums(args.columns));
   const int64_t useful = args.rows * args.columns / std::max<int64_t>(spec.sums(args.columns), 1);

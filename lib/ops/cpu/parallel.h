@@ -1,4 +1,4 @@
-// Dividing a loop among a context's threads.
+// Divides a loop among the threads of a context.
 #pragma once
 
 #include <algorithm>

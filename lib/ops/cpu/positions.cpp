@@ -1,4 +1,5 @@
-// Rotary and sinusoidal position embeddings, and caches that grow by one position.
+// Rotary and sinusoidal position embeddings, and the caches of keys and values that grow by one position per
+// generated token.
 #include "ops/math/positions.h"
 
 #include "ops/cpu/cpu_ops.h"
@@ -6,7 +7,9 @@
 namespace dtrain::cpu {
 namespace {
 
-constexpr int64_t kWorkOfAngle = 64;  // cost of an angle, in elements: powers, cosines and sines are slow
+// Computing the sine and cosine of one angle, and the power that the angle needs, is slow: it takes about as
+// long as this number of elements of a simple loop.
+constexpr int64_t kWorkOfAngle = 64;
 
 }  // namespace
 

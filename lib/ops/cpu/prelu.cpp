@@ -60,7 +60,7 @@ class SlopeColumns {
   }
 
  private:
-  /// An axis along which consecutive rows, or columns, have a constant stride.
+  /// An axis along which consecutive rows (or consecutive columns) are `stride` elements apart.
   struct Run {
     int64_t extent = 1, stride = 1;
   };

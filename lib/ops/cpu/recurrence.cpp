@@ -1,6 +1,7 @@
-// Recurrent layers. The rows of the batch are divided into blocks, one for each thread, which runs all steps
-// of its block: no thread waits for another within a sequence. The inputs of several steps are gathered and
-// multiplied by the kernel at once; each step then adds the product of its state and the recurrent kernel.
+// Recurrent layers on CPUs. The rows of the batch are divided into blocks, one per thread. A thread runs all
+// steps of its block, so threads need not synchronize between the steps of a sequence. The inputs of several
+// steps (a chunk) are gathered and multiplied by the kernel in one matrix product. Each step then adds the
+// product of the state and the recurrent kernel.
 #include "ops/recurrence.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ struct StridedMatrix {
 /// Divides an array into parts, each aligned to a cache line.
 class FloatParts {
  public:
-  /// Returns the offset of the next part, of n floats.
+  /// Adds a part of n floats and returns its offset.
   size_t add(int64_t n) {
     const size_t offset = size_;
     size_ += (static_cast<size_t>(n) + 15) / 16 * 16;
@@ -92,8 +93,7 @@ class CpuRecurrence final : public Recurrence {
   }
 
  private:
-  /// Returns the number of steps whose inputs are multiplied at once: as many as the second-level cache
-  /// holds.
+  /// Returns the number of steps per chunk, such that the chunk fits in the second-level cache.
   int64_t steps_per_chunk() const {
     constexpr int64_t kFloats = 1 << 16;
     const int64_t rows = (spec_.batch + blocks_ - 1) / blocks_;
@@ -141,8 +141,8 @@ class CpuRecurrence final : public Recurrence {
     return part(f32(scratch) + static_cast<size_t>(blocks_) * scratch_.size(), block, kept_, offset);
   }
 
-  /// Writes the biases in the order of the gates. The biases of both kernels are added if the gate's
-  /// pre-activation is the sum of both products.
+  /// Writes the biases to dst in the order of math::GruGates (or of the layer's gates). If a GRU has two
+  /// biases, a gate whose pre-activation is the sum of both products gets the sum of both biases.
   void arrange_bias(const float* bias, float* dst) const {
     const int64_t units = spec_.units;
     std::fill(dst, dst + width_, 0.0f);
@@ -159,8 +159,8 @@ class CpuRecurrence final : public Recurrence {
     std::copy_n(recurrent + 2 * units, units, dst + 2 * units);
   }
 
-  /// Writes the products of `rows` rows of inputs and the kernel to `gates`. For a gru,
-  /// sets the `units` columns of math::GruGates::inner, which have no product with the inputs, to 0.
+  /// Multiplies `rows` rows of inputs by the kernel and writes the products to `gates`. For a GRU, the
+  /// columns of math::GruGates::inner are set to 0, because `inner` does not depend on the inputs.
   void multiply_inputs(const float* inputs, const void* kernel, int64_t rows, float* gates) {
     const int64_t k = spec_.inputs, units = spec_.units;
     const ConstStridedMatrix a{inputs, k};
@@ -212,14 +212,15 @@ class CpuRecurrence final : public Recurrence {
     if (spec_.has_cell()) write(args.last_cell, cells);
   }
 
-  /// Computes one step. `multiplies` is false if the previous state is 0.
+  /// Computes one step. `multiplies` is false if the previous state is 0, so its product with the recurrent
+  /// kernel can be omitted.
   void run_step(const ForwardArguments& args, RecurrentStep step, int block, const RowBlock& of_batch,
                 bool multiplies) {
     const int64_t rows = of_batch.count, units = spec_.units;
     const float* const kernel = f32(args.recurrent_kernel);
     const ConstStridedMatrix before{step.state_before, units};
-    // A gru that resets before the product first multiplies the state by the kernels of two gates, and later
-    // the reset state by the candidate's kernel.
+    // A GRU whose reset gate comes before the matrix product needs two products: first the state times the
+    // kernels of the update and reset gates, and later the reset state times the kernel of the candidate.
     const int64_t first = resets_before() ? 2 * units : columns();
     if (multiplies && !spec_.has_state_factors)
       multiply(rows, first, units, before, {kernel, columns()}, 1, {step.gates, width_});
@@ -314,14 +315,14 @@ class CpuRecurrence final : public Recurrence {
     }
   }
 
-  /// Returns the factors of a block's rows for the gate that begins at this column. Rows are columns()
-  /// elements apart.
+  /// Returns the state factors of a block's rows, for the gate that begins at column `column`. Consecutive
+  /// rows are columns() elements apart.
   const float* state_factors(const void* factors, const RowBlock& rows, int64_t column) const {
     return f32(factors) + rows.first * columns() + column;
   }
 
-  /// Multiplies each row of src by the factors of its sequence, for all steps: src and dst are
-  /// [steps, rows, units]. Strides are the distances between rows, in floats.
+  /// Multiplies each row of src by the state factors of its sequence. src and dst are [steps, rows, units];
+  /// src_stride and dst_stride are the number of floats from one row to the next.
   void multiply_rows(const float* src, int64_t src_stride, const float* factors, const RowBlock& rows,
                      int64_t steps, float* dst, int64_t dst_stride) const {
     for (int64_t row = 0; row < steps * rows.count; ++row) {
@@ -416,8 +417,8 @@ class CpuRecurrence final : public Recurrence {
   SequenceRows sequences_;
   int64_t width_;
   int blocks_;
-  int64_t chunk_;              // steps whose inputs are multiplied at once
-  int64_t kept_steps_;         // steps that `kept_` holds
+  int64_t chunk_;              // number of steps whose inputs are multiplied by the kernel in one product
+  int64_t kept_steps_;         // number of steps for which `kept_` has memory
   int64_t most_rows_;          // maximum number of rows of a block
   FloatParts kept_, scratch_;  // parts of the memory of one block
   struct {

@@ -61,7 +61,7 @@ void CpuOps::resize(const ResizeSpec& spec, const void* src, void* dst) {
 void CpuOps::resize_backward(const ResizeSpec& spec, const void* diff_dst, void* diff_src) {
   const int64_t row = spec.width * spec.channels, out_row = spec.out_width * spec.channels;
   const math::ResizedAxis down = spec.down();
-  // At most this many rows read one source row.
+  // Upper bound of the number of rows of the result that read one source row.
   const int64_t rows_of_source = 1 + 2 * spec.out_height / spec.height;
   each_row(spec.batch * spec.height, rows_of_source * out_row, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

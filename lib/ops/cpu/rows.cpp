@@ -154,8 +154,8 @@ void CpuOps::embedding_backward(const int32_t* indices, const void* diff_dst, fl
   });
 }
 
-/// Gathers rows without optimizations, because batches for the CPU are converted when they are read
-/// (data/columns/gather.h).
+/// Gathers rows with simple loops. This code is not optimized, because batches for the CPU are already
+/// converted when they are read (data/columns/gather.h).
 void CpuOps::gather_rows(const GatherSpec& spec, const void* src, const RowList& rows, int64_t n, void* dst) {
   const int64_t elements = spec.row_elements;
   const size_t size = bytes_of(spec.from);

@@ -14,13 +14,13 @@ struct RowBlock {
   int64_t first, count;
 };
 
-/// Copies data between the arrays of a batch and the arrays of a block, whose steps are in the order of
-/// processing.
+/// Copies data between the arrays of a batch and the arrays of a block. In a block, the steps of a sequence
+/// are in the order of processing, which is reversed if the layer goes backwards.
 class SequenceRows {
  public:
   explicit SequenceRows(const RecurrenceSpec& spec) : spec_(spec) {}
 
-  /// Copies [rows, units] from or to a batch's array; a null source gives zeros.
+  /// Copies [rows, units] from the array of a batch. If `src` is null, writes zeros.
   void copy_rows(float* dst, const void* src, const RowBlock& rows) const {
     const auto bytes = static_cast<size_t>(rows.count * spec_.units) * sizeof(float);
     if (src) {

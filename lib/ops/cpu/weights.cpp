@@ -52,7 +52,8 @@ void CpuOps::add_orthogonal_penalty(const OrthogonalSpec& spec, const float* wei
 
 void CpuOps::add_orthogonal_gradient(const OrthogonalSpec& spec, const PenaltyArguments& args,
                                      int64_t first) {
-  // The penalty has each pair twice, as (a, b) and as (b, a), so the factor is 2.
+  // The penalty contains each pair of vectors twice, as (a, b) and as (b, a). Therefore, the gradient has the
+  // factor 2.
   const double scale = 2 *
                        static_cast<double>(math::penalty_scale(args.rule, args.row_weights, *args.state)) *
                        static_cast<double>(math::orthogonal_factor(spec));

@@ -1,6 +1,7 @@
-// Tiles of attention. Part of kernels/all.h. All products are computed by multiply_tile(), whose vectors run
-// along the queries, or along the elements of a head. So the result of a query depends on the query and its
-// keys, but not on the other queries of the tile.
+// Attention for one tile of queries and keys. Part of kernels/all.h. All matrix products are computed by
+// multiply_tile(). One SIMD vector holds either several queries or several elements of a head, and no sum is
+// computed across the queries of a tile in the forward pass. Therefore, the result of a query depends only on
+// this query and its keys, not on the other queries of the tile.
 #pragma once
 
 #include "ops/cpu/kernels/table.h"
@@ -17,8 +18,8 @@ struct TileRow {
   alignas(64) float v[kTileQueries];
 };
 
-/// Writes dst[c, i] = scale * src[i, c] for `count` rows of `columns` elements; the other columns of dst
-/// become 0.
+/// Transposes `count` rows of `columns` elements: dst[c, i] = scale * src[i, c]. The columns of dst from
+/// `count` on are set to 0.
 void transpose_queries(const float* src, int64_t step, int64_t count, int64_t columns, float scale,
                        float* dst) {
   for (int64_t c = 0; c < columns; ++c) {
@@ -28,7 +29,8 @@ void transpose_queries(const float* src, int64_t step, int64_t count, int64_t co
   }
 }
 
-/// Copies rows, scaled, to rows of AttentionTiles::padded(columns), whose remaining elements become 0.
+/// Copies `count` rows of `columns` elements, multiplied by `scale`. A row of dst has
+/// AttentionTiles::padded(columns) elements; the padding is set to 0.
 void copy_padded(const float* src, int64_t step, int64_t count, int64_t columns, float scale, float* dst) {
   const int64_t padded = AttentionTiles::padded(columns);
   for (int64_t i = 0; i < count; ++i) {
@@ -44,7 +46,7 @@ void copy_padded(const float* src, int64_t step, int64_t count, int64_t columns,
 struct TilePlace {
   int64_t query, query_count, key, key_count;  ///< first query, number of queries, first key, number of keys
 
-  /// Returns the number of the tile's keys that some of its queries see.
+  /// Returns the number of keys of the tile that at least one query of the tile sees.
   static int64_t visible_keys(const AttentionSpec& spec, int64_t query, int64_t query_count, int64_t key,
                               int64_t key_count) {
     const int64_t visible = spec.first_query + query + query_count - key;
@@ -214,7 +216,8 @@ void scores_backward(const float* logsumexp, const float* dots, const float* fac
   }
 }
 
-/// Adds the contributions of a tile of queries, of head `member` of the group, to the gradients.
+/// Adds the contributions of one tile of queries to the gradients. `member` is the number of the query head
+/// within its group, which is the set of query heads that share the keys and values.
 void attention_backward_tile(const AttentionSpec& spec, const AttentionDropout& dropout,
                              const AttentionKeys& part, int64_t member, const TilePlace& place,
                              const BackwardWork& work) {

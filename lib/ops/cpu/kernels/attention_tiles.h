@@ -45,8 +45,8 @@ struct AttentionQueries {
   float* logsumexp;      ///< [queries] of the head, or null
 };
 
-/// Up to kKeys keys of a head of keys and values, with all queries that see them. Gradients of these keys are
-/// written; gradients of the queries are added to diff_query.
+/// Up to kKeys keys of one head of the keys and values, with all queries that see these keys. The gradients
+/// of the keys and values are written; the gradients of the queries are added to diff_query.
 struct AttentionKeys {
   AttentionHead head;            ///< `query` and `index` belong to the first head of the group
   int64_t first, count;          ///< index of the first key; number of keys

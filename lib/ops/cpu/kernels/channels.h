@@ -7,8 +7,9 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Calls use(first, channel, pixels) for every run of contiguous pixels: [pixels, inner] elements from
-/// `first` on, whose first channel is `channel`. The range [begin, end) counts the pixels of all images.
+/// Calls use(first, channel, pixels) for every contiguous run of pixels. A run is an array of [pixels, inner]
+/// elements that begins at element `first`; its first channel is `channel`. `begin` and `end` count the
+/// pixels of all images.
 template <class Use>
 void each_run(const ChannelLayout& layout, int64_t begin, int64_t end, Use&& use) {
   while (begin < end) {
@@ -39,7 +40,8 @@ void each_in_run(int64_t pixels, int64_t inner, Use&& use) {
 struct Terms {
   double first, second;
 };
-/// Adds terms(element, channel) to the two sums of each channel.
+/// terms(element, channel) returns two terms. Adds the first term to first[channel] and the second to
+/// second[channel], for all elements of a run.
 template <class Find>
 void add_terms(int64_t pixels, int64_t inner, double* first, double* second, Find&& terms) {
   if (inner == 1) {

@@ -8,8 +8,8 @@
 namespace dtrain::cpu {
 namespace {
 
-// `omp simd` asserts that no element depends on another element's result. A destination may therefore be a
-// source.
+// `omp simd` tells the compiler that no element depends on another element's result. This also holds if the
+// destination is the same array as a source, so callers may pass the same array for both.
 
 void fill(float* dst, float value, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) dst[i] = value;
@@ -28,7 +28,8 @@ void scale_add(float* dst, const float* src, float alpha, float beta, int64_t be
 /// Elements of each array per chunk; a chunk stays in the first-level cache between passes.
 constexpr int64_t kChunk = 1024;
 
-/// Calls use(values, first, n) for each chunk in order; `values` holds all sources combined.
+/// Combines all sources elementwise with with(a, b), chunk by chunk, and calls use(values, first, n) for each
+/// chunk in order. `values` holds the combined values of the elements [first, first + n).
 template <class Combine, class Use>
 void combine(const void* const* srcs, size_t count, int64_t begin, int64_t end, Combine&& with, Use&& use) {
   alignas(64) float values[kChunk];
@@ -98,8 +99,9 @@ void random_words(const Philox& random, uint64_t high, uint64_t low, uint32_t* w
   }
 }
 
-/// Calls use(words, place, n) for runs of elements of one sample: element place + i of the array is decided
-/// by words[i], for i in [0, n). The range counts blocks of 4 elements.
+/// Calls use(words, place, n) for every run of elements of one sample. The run consists of the elements
+/// [place, place + n) of the array, and words[i] is the random word of element place + i. `begin` and `end`
+/// count blocks of 4 elements.
 template <class Use>
 void each_random_run(const Philox& random, uint64_t step, uint64_t first_sample, int64_t per_sample,
                      int64_t begin, int64_t end, Use&& use) {

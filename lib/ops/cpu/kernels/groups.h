@@ -8,10 +8,12 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Channels per pass over the pixels. Small groups are computed together, large ones in several passes.
+/// Maximum number of channels that are processed in one pass over the pixels. Several small groups share one
+/// pass; a group with more channels needs several passes.
 constexpr int64_t kGroupChannels = 64;
 
-/// Consecutive groups of one sample, with at most kGroupChannels channels together, or one larger group.
+/// Consecutive groups of one sample: either groups with at most kGroupChannels channels in total, or a single
+/// larger group.
 struct GroupBlock {
   int64_t sample, first, count;  // the first group and the number of groups
 };
@@ -71,8 +73,8 @@ void group_normalization_forward(const float* src, const float* gamma, const flo
     float* m = mean + block.sample * groups + block.first;
     float* inverse = inverse_deviation + block.sample * groups + block.first;
     double totals[kGroupChannels];
-    // A value of the group is subtracted from the others before they are summed, so that the mean is accurate
-    // even if the values are large.
+    // To keep the mean accurate even if all values are large, the group's first value is subtracted from
+    // every value before the values are summed.
     for (int64_t g = 0; g < block.count; ++g) m[g] = x[g * width];
     sum_groups(pixels, channels, width, block.count, m, totals, [&](int64_t i, int64_t, float middle) {
       return static_cast<double>(x[i]) - static_cast<double>(middle);

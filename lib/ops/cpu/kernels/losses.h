@@ -44,8 +44,8 @@ struct SpreadClass {
 };
 
 /// Returns the part of t(c) that is summed over all columns of a row. For a SpreadClass, this is only
-/// `spread`; add_rest() adds `kept` after the sum, because thousands of small numbers would lose precision
-/// next to `kept`.
+/// `spread`. add_rest() adds `kept` after the sum, because `kept` is much larger than `spread`: thousands of
+/// small numbers that are added to a large number would lose precision.
 template <class Target>
 DTRAIN_HOST_DEVICE inline float summed(const Target& t, int64_t c) {
   return t(c);
@@ -108,8 +108,8 @@ double dense_probability_row(const float* p, const Target& t, float scale, float
   return static_cast<double>(loss);
 }
 
-/// Computes one row of a cross-entropy with a target per class, from logits or probabilities as the spec
-/// says.
+/// Computes one row of a cross-entropy whose target has a probability for each class. Depending on the spec,
+/// the predictions are logits or probabilities.
 template <class Target>
 double dense_row(const CrossEntropySpec& spec, const float* p, const Target& t, float scale, float* diff,
                  float* spare, int64_t n) {

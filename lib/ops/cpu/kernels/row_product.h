@@ -1,4 +1,5 @@
-// Matrix products whose rows do not depend on each other. Part of kernels/all.h.
+// Matrix products in which each row of the result is computed independently of the other rows. Part of
+// kernels/all.h.
 #pragma once
 
 #include "ops/cpu/kernels/table.h"
@@ -7,8 +8,8 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Copies `count` columns of b to rows of ProductPanels::kColumns elements, whose remaining elements become
-/// 0.
+/// Copies `count` columns of b to `panel`. A row of the panel has ProductPanels::kColumns elements; those
+/// from `count` on are set to 0.
 void pack_panel(const MatmulSpec& spec, const float* b, int64_t first, int64_t count, float* panel) {
   constexpr int64_t kColumns = ProductPanels::kColumns;
   for (int64_t k = 0; k < spec.k; ++k) {

@@ -1,4 +1,5 @@
-// Our own CPU kernels: single-threaded loops over a range, in one table per instruction set.
+// dtrain's own CPU kernels. Each kernel is a single-threaded loop over a range. For every supported
+// instruction set, there is a table (Kernels) with pointers to the kernels that were compiled for it.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@
 
 namespace dtrain::cpu {
 
-/// Memory layout of images by channel: [images, blocks, pixels, inner]; element i of block b belongs to
-/// channel b * inner + i.
+/// Memory layout of a batch of images: [images, blocks, pixels, inner]. A block holds `inner` channels;
+/// element i of block b belongs to channel b * inner + i.
 struct ChannelLayout {
   int64_t blocks = 1, pixels = 1, inner = 1;
   DTRAIN_HOST_DEVICE int64_t channels() const { return blocks * inner; }
@@ -27,7 +28,8 @@ struct NormalizedChannels {
   const float *mean, *scale, *shift;
 };
 
-/// Parts of a matrix product that a thread computes at once (row_product).
+/// The panels of a matrix product (row_product). A panel consists of kColumns columns of the result; it is
+/// the smallest part of the product that is assigned to a thread.
 struct ProductPanels {
   static constexpr int64_t kColumns = 32, kRows = 32;
 
@@ -36,9 +38,9 @@ struct ProductPanels {
   static int64_t work_floats(const MatmulSpec& spec) { return (spec.k + kRows) * kColumns; }
 };
 
-/// One step of some rows of a recurrent layer. All arrays but `bias` have one row per sequence, without gaps.
-/// Gates are [rows, width]. An lstm has Keras's four gates, a simple layer has one, and a gru has update,
-/// reset, inner, candidate (math::GruGates).
+/// One step of a recurrent layer, for some of the sequences of the batch. All arrays but `bias` have one row
+/// per sequence, without gaps between the rows. Gates are [rows, width]. An LSTM has Keras's four gates, a
+/// simple RNN has one, and a GRU has update, reset, inner and candidate (math::GruGates).
 struct RecurrentStep {
   float* gates;                        ///< pre-activations, replaced by the numbers that backward needs
   const float* bias;                   ///< [width], in the order of the gates
@@ -46,8 +48,9 @@ struct RecurrentStep {
   float* state;                        ///< [rows, units], written
   const float* cell_before = nullptr;  ///< lstm: [rows, units]
   float* cell = nullptr;               ///< lstm: [rows, units], written
-  /// For a gru that resets before the product: false for the part of the step before the product of `inner`
-  /// and the candidate's kernel, true for the part after it.
+  /// Only for a GRU whose reset gate comes before the matrix product. Such a step needs two calls: the first
+  /// (false) computes `inner`, and the second (true) computes the rest of the step, after `inner` has been
+  /// multiplied by the candidate's kernel.
   bool second = false;
   math::StepMask mask = {};  ///< mask of the rows
 
@@ -60,21 +63,22 @@ struct RecurrentBackwardStep {
   float* diff_gates;   ///< gradients of the pre-activations, written
   const float* state_before;
   const float *cell_before = nullptr, *cell = nullptr;  ///< lstm
-  /// The gradient of the state. The step adds the gradient of the output to it. A gru, and every kind if
-  /// there is a mask, then replaces it by the part of the previous state's gradient that passes through no
-  /// matrix product.
+  /// The gradient of the state after the step. The kernel first adds the gradient of the output to it. For a
+  /// GRU, and for all layers if there is a mask, the kernel then replaces it by a part of the gradient of the
+  /// state before the step: the part that does not pass through a matrix product.
   float* diff_state;
   /// For an LSTM: gradient of the cell after the step, replaced by the gradient of the cell before it.
   float* diff_cell = nullptr;
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
   int64_t diff_dst_stride = 0;      ///< elements from one row of diff_dst to the next
-  /// For a gru that resets before the product: false for the gradients of the update gate and the candidate,
-  /// true for the gradient of the reset gate, which needs the gradient of `inner`.
+  /// Only for a GRU whose reset gate comes before the matrix product. Such a step needs two calls: the first
+  /// (false) computes the gradients of the update gate and the candidate, and the second (true) computes the
+  /// gradient of the reset gate from the gradient of `inner`.
   bool second = false;
   math::StepMask mask = {};  ///< mask of the rows
 };
 
-/// The functions of one instruction set (ops/cpu/kernels/kernels.inc).
+/// Pointers to all kernels (ops/cpu/kernels/kernels.inc), compiled for one instruction set.
 struct Kernels {
   const char* instruction_set;
 
@@ -82,7 +86,7 @@ struct Kernels {
 #include "ops/cpu/kernels/kernels.inc"
 };
 
-/// Returns the tables that this CPU supports, best first.
+/// Returns the tables of the instruction sets that this CPU supports, the best instruction set first.
 std::vector<const Kernels*> supported_kernels();
 
 }  // namespace dtrain::cpu

@@ -1,6 +1,6 @@
-// Products of small matrices. Part of kernels/all.h. Every element of a product is summed in the order of the
-// inner index, whatever the number of rows and columns, so that a row of the result depends on the row of a
-// and on b only.
+// Products of small matrices. Part of kernels/all.h. Every element of the product is summed in the order of
+// the inner index, regardless of the numbers of rows and columns. Therefore, row i of the product depends
+// only on row i of a and on b.
 #pragma once
 
 #include "ops/cpu/kernels/table.h"
@@ -56,7 +56,7 @@ void multiply_block(const TileProduct& p, int64_t row, int64_t column) {
   }
 }
 
-/// Computes the rows from `row` on; at most kRows are left.
+/// Computes the remaining rows, from `row` on. There are at most kRows of them.
 template <int kRows, int kVectors>
 void multiply_rest(const TileProduct& p, int64_t row, int64_t column) {
   if constexpr (kRows > 0) {

@@ -27,7 +27,7 @@ void remove_negatives(float* weights, int64_t begin, int64_t end) {
 }
 
 void limit_norms(const ConstraintSpec& spec, float* weights, int64_t begin, int64_t end) {
-  // Number of columns that are summed at a time, so that their sums need no other memory.
+  // Number of columns that are processed at a time. Their sums fit in a small array on the stack.
   constexpr int64_t kColumns = 64;
   while (begin < end) {
     const int64_t outer = begin / spec.inner, column = begin % spec.inner;

@@ -7,7 +7,7 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Throws Error unless a call of oneDNN succeeded. `what` names the task of the call.
+/// Throws Error if a call of oneDNN failed. `what` says what the call should do.
 void check(dnnl_status_t status, const char* what) {
   if (status != dnnl_success) throw Error(fmt::format("oneDNN: {} failed with status {}", what, int{status}));
 }

@@ -60,7 +60,8 @@ struct Window {
   memory::dims strides, dilation, before, after;
 };
 
-/// Returns one number for each axis of a window; the depth is left out unless the spec is for volumes.
+/// Returns one number for each axis of a window: {depth, height, width} for volumes, {height, width} for
+/// images.
 template <class Spec>
 memory::dims axes_of(const Spec& spec, int64_t depth, int64_t height, int64_t width) {
   if (spec.is_volume()) return {depth, height, width};
@@ -86,7 +87,7 @@ algorithm algorithm_of(const PoolingSpec& spec) {
                                              : algorithm::pooling_avg_exclude_padding;
 }
 
-/// Calls describe() with the full pooling description.
+/// Calls describe() with the arguments for a pooling primitive that follow from the spec.
 template <class Primitive, class Hint, class... First>
 auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const Hint& forward,
                       const First&... first) {
@@ -107,7 +108,7 @@ auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const
   }
 }
 
-/// Calls describe() with the full batch normalization description.
+/// Calls describe() with the arguments for a batch normalization primitive.
 template <class Primitive, class Hint, class... Gradient>
 auto describe_normalization(const dnnl::engine& engine, const Hint& forward, prop_kind kind, float epsilon,
                             normalization_flags flags, const memory::desc& image,

@@ -7,14 +7,16 @@
 
 namespace dtrain::cpu {
 
-/// Returns the dims of volumes, [n, channels, depth, height, width], or of images, which lack the depth.
+/// Returns the dimensions of a batch in oneDNN's order: [n, channels, depth, height, width] for volumes, [n,
+/// channels, height, width] for images.
 template <class Spec>
 dnnl::memory::dims image_dims(const Spec& spec, int64_t channels, int64_t depth, int64_t height,
                               int64_t width) {
   if (spec.is_volume()) return {spec.batch, channels, depth, height, width};
   return {spec.batch, channels, height, width};
 }
-/// Returns the memory descriptor of arrays with such dims. The dims are the same for every layout.
+/// Returns the memory descriptor of a batch of images with dimensions `dims` (see image_dims()) in the layout
+/// `layout`.
 dnnl::memory::desc image_desc(const dnnl::memory::dims& dims, Layout layout);
 
 /// Returns the dimensions of a kernel: [filters, channels, height, width], for volumes [filters, channels,
@@ -23,12 +25,13 @@ dnnl::memory::dims kernel_dims(const ConvolutionSpec& spec);
 /// Returns the memory descriptor of a kernel in Keras's layout.
 dnnl::memory::desc kernel_desc(const ConvolutionSpec& spec);
 
-/// Returns whether a forward convolution applies this activation. The caller applies the others.
+/// Returns whether oneDNN can fuse this activation with a forward convolution. Otherwise, the caller must
+/// apply the activation in a separate pass.
 bool fuses(const ActivationSpec& activation);
 
 /// Memory descriptors shared by a convolution's primitives.
 struct ConvolutionDescs {
-  dnnl::memory::desc src, kernel, bias, dst;  // bias is a zero descriptor if there is none
+  dnnl::memory::desc src, kernel, bias, dst;  // `bias` is a zero descriptor if the convolution has no bias
 };
 dnnl::convolution_forward::primitive_desc convolution_forward_desc(const dnnl::engine& engine,
                                                                    const ConvolutionSpec& spec,
@@ -49,7 +52,8 @@ dnnl::pooling_backward::primitive_desc pooling_backward_desc(
     const dnnl::engine& engine, const PoolingSpec& spec,
     const dnnl::pooling_forward::primitive_desc& forward);
 
-/// Returns the descriptor of a batch normalization with scale and shift, even if the spec has none.
+/// Returns the descriptor of a batch normalization. The primitive always has a scale and a shift, even if the
+/// spec has no gamma or beta.
 dnnl::batch_normalization_forward::primitive_desc batch_normalization_forward_desc(
     const dnnl::engine& engine, const BatchNormalizationSpec& spec, bool training);
 dnnl::batch_normalization_backward::primitive_desc batch_normalization_backward_desc(

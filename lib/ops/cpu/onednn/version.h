@@ -18,13 +18,14 @@ Desc first_accepted(Desc desc, const Accept& accept) {
 
 #if DNNL_VERSION_MAJOR >= 3
 
-/// True if pooling descriptors take a dilation.
+/// True if a batch normalization descriptor takes separate descriptors for the source and the destination
+/// (and for their gradients). False if it takes one descriptor for both (and one for both gradients).
 constexpr bool kDilatedPooling = true;
 /// True if batch normalization descriptors take source and destination (and their gradients) instead of one
 /// image (and its gradient).
 constexpr bool kBothImages = true;
-/// False if the backward pass of a batch normalization with use_shift rejects DNNL_ARG_SHIFT. oneDNN 2 reads
-/// it.
+/// True if the backward pass of a batch normalization with use_shift takes the argument DNNL_ARG_SHIFT.
+/// oneDNN 2 reads this argument; oneDNN 3 rejects it.
 constexpr bool kBackwardTakesShift = false;
 
 inline void append_activation(dnnl::post_ops& post_ops, dnnl::algorithm kind, float alpha) {
@@ -62,7 +63,7 @@ auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
                        const Arguments&... arguments) {
   return std::apply(
       [&](const Hint&... hint) {
-        // Must outlive the search for other implementations, which reads this object.
+        // `operation` must live as long as the search, because the search for other implementations reads it.
         const typename Primitive::desc operation(arguments...);
         return first_accepted(typename Primitive::primitive_desc(operation, attributes, engine, hint...),
                               accept);

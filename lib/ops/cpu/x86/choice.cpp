@@ -24,7 +24,8 @@ bool has_level(int level) {
 
 std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> tables;
-  // DTRAIN_CPU_LEVELS is LEVEL(n) for each level that is built (lib/CMakeLists.txt), the highest first.
+  // DTRAIN_CPU_LEVELS expands to LEVEL(n) for each x86-64 level that is compiled (see lib/CMakeLists.txt),
+  // the highest level first.
 #define LEVEL(n) \
   if (has_level(n)) tables.push_back(&kKernelsV##n);
   DTRAIN_CPU_LEVELS

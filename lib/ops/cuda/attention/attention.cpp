@@ -13,7 +13,7 @@
 
 namespace dtrain::cuda {
 
-/// cuDNN's plans for one spec. A pass that cuDNN does not compute has no plan.
+/// cuDNN's plans for one spec. If cuDNN cannot compute a pass, its plan is nullopt.
 struct AttentionPlan {
   std::optional<DnnAttention> forward, backward;
 };
@@ -45,7 +45,8 @@ class AttentionPlans {
 
 namespace {
 
-/// Offsets of arrays in scratch memory. The arrays have cuDNN's alignment no matter where that memory begins.
+/// Offsets of arrays in scratch memory. Every array gets the alignment that cuDNN needs, even if the scratch
+/// memory itself is not aligned.
 class AlignedArrays {
  public:
   size_t add(size_t bytes) {
@@ -119,7 +120,8 @@ class DnnBackedAttention final : public Attention {
   }
 
  private:
-  /// Returns the arrays of a call. If the spec has masks, enqueues the computation of the bias of the mask.
+  /// Returns the arrays of a call. If the spec has masks, also enqueues a kernel that converts the mask to a
+  /// bias for the scores.
   template <class Arguments>
   DnnAttentionArrays arrays_of(const Arguments& args) {
     DnnAttentionArrays arrays;
@@ -152,7 +154,7 @@ class DnnBackedAttention final : public Attention {
 }  // namespace
 
 std::unique_ptr<Attention> CudaOps::attention(const AttentionSpec& spec) {
-  const OnDevice on(context_.index());  // a plan over several GPUs is created by one GPU's thread
+  const OnDevice on(context_.index());  // a plan may be created by the thread of another GPU
   if (math_.type == DType::float32 || spec.dropout > 0.0f) return tiled_attention(*this, spec);
   if (!attention_plans_) attention_plans_ = std::make_shared<AttentionPlans>();
   auto plan = attention_plans_->find(*this, spec);

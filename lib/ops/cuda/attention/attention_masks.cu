@@ -7,8 +7,9 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Returns the bias of a masked key: far below the scores of any network that works, but finite, because a
-/// kernel may subtract it from itself.
+/// Returns the bias of a masked key. The number is far below the scores that occur in practice, so the weight
+/// of the key is 0. It is finite, because a kernel may subtract it from itself, and infinity minus infinity
+/// is NaN.
 template <class T>
 __device__ inline T hidden_score() {
   return from_float<T>(-1e9f);
@@ -37,8 +38,9 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) first_keys[sample] = first;
 }
 
-/// Sets the results of queries without a valid key: zeros, and infinity for logsumexp. These are the first
-/// queries of the sample, or all. Each block processes one sample.
+/// Sets dst to 0 and logsumexp to infinity for queries that see no valid key. With causal attention, these
+/// are the queries before the first valid key; if a sample has no valid key, these are all queries. Each
+/// block processes one sample.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     clear_blind_queries_kernel(AttentionSpec spec, const int64_t* first_keys, T* dst, float* logsumexp) {

@@ -1,4 +1,5 @@
-// Masks of keys for attention by cuDNN, whose kernels add a bias to the scores instead of reading a mask.
+// Key masks for cuDNN's attention. cuDNN's kernels do not read a mask; instead, a bias for each key is added
+// to the scores.
 #pragma once
 
 #include "ops/attention.h"
@@ -6,14 +7,15 @@
 
 namespace dtrain::cuda {
 
-/// Writes the bias of each key ([batch, keys], in the compute type): 0 if it is valid, else a number so low
-/// that the key's weight is 0. Also writes the first valid key of each sample ([batch]); `keys` if there is
-/// none. If key_mask is null, all keys are valid.
+/// Converts a mask to biases ([batch, keys], in the compute type). The bias is 0 for a valid key; for a
+/// masked key, it is so low that the weight of the key is 0. Also writes the index of the first valid key of
+/// each sample to first_keys ([batch]), or the number of keys if the sample has no valid key. If key_mask is
+/// null, all keys are valid.
 void key_bias(CudaOps& ops, const AttentionSpec& spec, const uint8_t* key_mask, void* bias,
               int64_t* first_keys);
 
-/// Corrects the results of queries that see no valid key: 0 in dst and infinity in logsumexp (which may be
-/// null), so that the backward pass computes weights of 0.
+/// Corrects the results of queries that see no valid key: sets dst to 0 and logsumexp (which may be null) to
+/// infinity. With infinity, the backward pass computes weights of 0 for these queries.
 void clear_blind_queries(CudaOps& ops, const AttentionSpec& spec, const int64_t* first_keys, void* dst,
                          float* logsumexp);
 

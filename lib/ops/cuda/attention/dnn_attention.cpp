@@ -11,11 +11,12 @@ namespace {
 using Direction = DnnAttention::Direction;
 using Extents = std::vector<int64_t>;
 
-/// The oldest version of cuDNN whose attention is used. Earlier versions have errors in attention that
-/// cudnn-frontend's code works around, for example if the number of keys is not a multiple of 128.
+/// The oldest version of cuDNN whose attention is used. Earlier versions have bugs that need workarounds (for
+/// example, if the number of keys is not a multiple of 128). cudnn-frontend contains these workarounds, but
+/// this code does not.
 constexpr size_t kOldestVersion = 91600;
 
-// Ids of the arrays of a call. The ids of virtual tensors follow kFirstVirtual.
+// Tensor ids of the arrays of a call. Virtual tensors have ids from kFirstVirtual on.
 enum Id : int64_t {
   kQuery = 1,
   kKey,
@@ -29,15 +30,15 @@ enum Id : int64_t {
   kDiffQuery,
   kDiffKey,
   kDiffValue,
-  // The following ids are ids of numbers, which are passed by value.
+  // The following tensors are single numbers, which are passed by value.
   kScale,
   kHidden,
   kOne,
   kFirstVirtual = 100
 };
 
-/// Builds the operation graph of a pass. Owns its parts. cuDNN's order of axes is samples, heads, positions,
-/// columns, independent of their order in memory.
+/// Builds the operation graph of a pass, and owns its descriptors. The axes of a tensor are always in the
+/// order samples, heads, positions, columns, which cuDNN requires; the strides describe the order in memory.
 class AttentionGraph {
  public:
   AttentionGraph(const GpuMath& math, const AttentionSpec& spec) : s_(spec), type_(dnn_type(math.type)) {}
@@ -53,7 +54,8 @@ class AttentionGraph {
     pointwise(CUDNN_POINTWISE_SUB, scores, largest, shifted);
     pointwise(CUDNN_POINTWISE_EXP, shifted, exponentials);
     reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, sum);
-    // cuDNN recognizes the graph only with these operations, so inference also has them.
+    // In inference, the logarithm is not needed. It is part of the graph because cuDNN does not recognize the
+    // graph without it.
     const Tensor logarithm = per_query();
     pointwise(CUDNN_POINTWISE_LOG, sum, logarithm);
     pointwise(CUDNN_POINTWISE_ADD, largest, logarithm, per_query(kLogsumexp));
@@ -88,8 +90,8 @@ class AttentionGraph {
     const Tensor key_rows = tensor(kVirtual, type_, {s_.batch, s_.kv_heads, s_.keys, s_.key_dim},
                                    row_strides(s_.keys, s_.key_dim, s_.key_step()));
     reshape(key, key_rows);
-    // Because the sums are float32, cuDNN adds the tiles' contributions directly to them. With a result in
-    // the compute type, cuDNN would store a product of all queries and keys.
+    // These sums are float32, so cuDNN can add the contributions of the tiles to them directly. If the result
+    // had the compute type, cuDNN would store a whole matrix of [queries, keys].
     const Tensor sums = tensor(kQuerySums, CUDNN_DATA_FLOAT, {s_.batch, s_.heads, s_.queries, s_.key_dim},
                                {s_.heads * s_.queries * s_.key_dim, s_.queries * s_.key_dim, s_.key_dim, 1});
     multiply(diff_scores, key_rows, sums);
