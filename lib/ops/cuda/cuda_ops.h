@@ -10,9 +10,11 @@ namespace dtrain::cuda {
 
 class AttentionPlans;
 
-/// The operations of a GPU. Only the thread of their context may call them. Operations only enqueue work on
-/// the context's compute stream; they do not wait or allocate, so they can be captured in a CUDA graph.
-/// Results have the same bits in every run. If GpuMath::deterministic is false, this does not hold for
+/// The operations of a GPU. They may only be called by the thread of their context. An operation only
+/// enqueues work on the context's compute stream. It does not wait or allocate memory, so it can be captured
+/// in a CUDA graph.
+///
+/// Results are bitwise identical in every run. If GpuMath::deterministic is false, this does not hold for
 /// cuBLASLt, cuDNN and count().
 class CudaOps final : public Ops {
  public:
@@ -34,14 +36,14 @@ class CudaOps final : public Ops {
   cudaStream_t stream() const {
     return context_.compute();
   }
-  /// Returns a buffer of kPartials doubles for the sums of a kernel's blocks, which the next kernel adds in
-  /// order.
+  /// Returns a buffer of kPartials doubles in which the blocks of a kernel store their partial sums. The next
+  /// kernel adds these sums in order.
   double* partials() const {
     return static_cast<double*>(partials_.data());
   }
   static constexpr int kPartials = 8192;
-  /// Returns block counters for kernels of the compute stream, kArrivals zeros. Each kernel that uses them
-  /// resets them to zero.
+  /// Returns kArrivals counters for the kernels of the compute stream, which use them to count the blocks
+  /// that have finished. The counters are zero at the start and at the end of every kernel.
   unsigned* arrived() const {
     return static_cast<unsigned*>(arrived_.data());
   }

@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kPreparing = "preparing an operation of cuDNN";
 
-// Names for describing a device without a handle. cuDNN's headers have these names from version 9.8 on.
+// cuDNN's constants for describing a device without a handle. cuDNN's headers define them only from version
+// 9.8 on.
 constexpr auto kDeviceDescriptor = static_cast<cudnnBackendDescriptorType_t>(38);
 constexpr auto kDeviceJson = static_cast<cudnnBackendAttributeName_t>(2702);
 constexpr auto kHeuristicsDevice = static_cast<cudnnBackendAttributeName_t>(204);
@@ -48,10 +49,11 @@ std::vector<DnnDescriptor> proposals(const DnnDevice& device, const DnnDescripto
   return owners;
 }
 
-/// Returns true if the engine's algorithm loses more precision than sums of products in float32. Winograd's
-/// transform of 4x4 tiles (2x2 outputs of a 3x3 kernel) does not; the transform of larger tiles loses ten
-/// times as much (Lavin and Gray 2015, "Fast Algorithms for Convolutional Neural Networks"). The error of
-/// Fourier transforms depends on the largest value of a tile, not on each sum.
+/// Returns true if the engine's algorithm is less precise than direct sums of products in float32. Winograd's
+/// transform of 4x4 tiles (2x2 outputs of a 3x3 kernel) is as precise as these sums. The transforms of larger
+/// tiles have errors that are ten times as large (Lavin and Gray 2015, "Fast Algorithms for Convolutional
+/// Neural Networks"). With Fourier transforms, the error of every sum depends on the largest value of the
+/// whole tile.
 bool is_coarse(cudnnBackendNumericalNote_t note) {
   return note == CUDNN_NUMERICAL_NOTE_FFT || note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 ||
          note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
@@ -68,7 +70,7 @@ DnnDescriptor engine_of(const DnnDescriptor& proposal) {
   return engine;
 }
 
-/// Returns true if the engine's results satisfy `math`.
+/// Returns true if the engine's results are as precise and as deterministic as `math` requires.
 bool keeps_to(const GpuMath& math, const DnnDescriptor& proposal) {
   const DnnDescriptor engine = engine_of(proposal);
   int64_t count = 0;
@@ -185,7 +187,8 @@ DnnDescriptor dnn_graph(const DnnDevice& device, const std::vector<DnnDescriptor
 std::optional<DnnPlan> find_plan(const DnnDevice& device, const GpuMath& math, const DnnDescriptor& graph,
                                  size_t most_workspace) {
   std::optional<DnnPlan> general;
-  // The fallback mode lists engines that work everywhere.
+  // If no engine that mode A proposes is suitable, the engines of the fallback mode are tried. They support
+  // every operation.
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (DnnDescriptor& proposal : proposals(device, graph, mode)) {
       if (!keeps_to(math, proposal)) continue;

@@ -81,8 +81,8 @@ class DnnDescription {
   DnnDescriptor finish();
   /// Returns null if cuDNN does not support the described object.
   DnnDescriptor finish_if_supported();
-  /// Returns null on any failure: the heuristics may not know the graph, or an engine may detect only now
-  /// that it cannot run it.
+  /// Returns null on any failure. For example, the heuristics may not know the graph, or an engine may detect
+  /// only at this point that it cannot run the graph.
   DnnDescriptor finish_if_it_works();
 
  private:
@@ -100,12 +100,12 @@ class DnnPlan {
   size_t workspace_bytes() const { return workspace_bytes_; }
   /// Returns the plan's engine configuration.
   const DnnDescriptor& engine() const { return engine_; }
-  /// Returns cuDNN's number of the engine. For convolutions, engine 0 supports everything and is by far the
-  /// slowest.
+  /// Returns cuDNN's number of the engine. For convolutions, engine 0 supports every convolution and is by
+  /// far the slowest engine.
   int64_t engine_index() const;
   /// Enqueues the graph on the stream of `handle`, which must belong to the device for which the plan was
-  /// found. `arrays` has the array of each tensor in `ids`; it is in host memory for tensors that are passed
-  /// by value. `what` names the call in error messages.
+  /// found. arrays[i] is the array of the tensor with id ids[i]. For tensors that are passed by value,
+  /// arrays[i] points to host memory. `what` names the call in error messages.
   void run(cudnnHandle_t handle, const std::vector<int64_t>& ids, const std::vector<const void*>& arrays,
            void* workspace, const char* what) const;
 
@@ -114,11 +114,12 @@ class DnnPlan {
   size_t workspace_bytes_;
 };
 
-/// Returns the graph of these operations; null if cuDNN does not support it.
+/// Returns the graph of these operations, or null if cuDNN does not support the graph.
 DnnDescriptor dnn_graph(const DnnDevice& device, const std::vector<DnnDescriptor>& operations);
 
 /// Returns the first plan of cuDNN's heuristics that satisfies `math` and needs at most `most_workspace`
-/// bytes; nullopt if there is none. Engine 0 is used only if no other engine is suitable.
+/// bytes of workspace. Returns nullopt if there is no such plan. Engine 0 is used only if no other engine is
+/// suitable.
 std::optional<DnnPlan> find_plan(const DnnDevice& device, const GpuMath& math, const DnnDescriptor& graph,
                                  size_t most_workspace);
 

@@ -13,11 +13,11 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Capacities of Sources, the source arrays whose elements are combined; a kernel gets them as an argument.
-/// With capacity 1 or 2, the count is a constant, and a thread issues all loads before it waits for the
-/// first. With up to kFewSources arrays, the argument is small enough to cost nothing; with more, it takes
-/// about 2 KiB of the 4 KiB that a kernel's arguments may have. A value is therefore always computed in one
-/// pass, and the destination may be any of the sources.
+/// Capacities of Sources, which holds the source arrays that an operation combines elementwise and is passed
+/// to the kernel as an argument. With capacity 1 or 2, the number of arrays is a compile-time constant, so a
+/// thread issues all loads before it waits for the first one. With up to kFewSources arrays, the argument is
+/// so small that it costs nothing. With more arrays, it takes about 2 KiB of the 4 KiB that the arguments of
+/// a kernel may have. All sources are combined in one pass, so the destination may be one of the sources.
 constexpr size_t kFewSources = 8, kMostSources = 256;
 
 template <class T, size_t kCapacity>
@@ -85,8 +85,9 @@ struct SumBackward {
   }
 };
 
-/// Passes the values of SumBackward as terms to the sums of columns. A term is the value rounded to the type
-/// in which it is stored, as if a separate pass had read it back.
+/// The term whose column sums are the gradient of a bias: the values that SumBackward writes. A value is
+/// rounded to its stored type before it is added, so the sums are the same as if a separate pass had read the
+/// stored values.
 template <class Body>
 struct SumBackwardTerm {
   static constexpr int kSums = 1;
@@ -156,7 +157,8 @@ bool all_aligned_16(std::span<const void* const> arrays) {
   return std::all_of(arrays.begin(), arrays.end(), [](const void* array) { return aligned_16(array); });
 }
 
-/// Calls use() with the Sources of the arrays.
+/// Calls use(sources), where `sources` is a Sources that holds these arrays and has the smallest suitable
+/// capacity.
 template <class T, class Use>
 void with_sources(std::span<const void* const> arrays, Use&& use) {
   if (arrays.size() == 1) return use(sources_of<1, T>(arrays));
@@ -177,7 +179,7 @@ void combine(const CudaContext& context, T* dst, std::span<const void* const> sr
   });
 }
 
-/// Calls use() with the SumBackward of these arrays.
+/// Calls use(body), where `body` is the SumBackward for these arrays.
 template <class T, class Use>
 void with_sum_backward(const ActivationSpec& spec, const void* saved, std::span<const void* const> diff_dsts,
                        void* diff_src, Use&& use) {

@@ -32,30 +32,35 @@ struct EmbeddingForward {
   }
 };
 
-// The table's gradient. Row r of the table belongs to the blocks with blockIdx.y = r % gridDim.y; each of
-// these blocks has kWarp columns, one per lane. A block scans all indices and lists the indices of its rows.
-// From the list, each warp adds the rows that it owns, so that a single thread adds to an element of the
-// table, always in the same order (on GPUs with the same number of multiprocessors). Only one row of a list
-// is shared by all warps: the row that occurs most often in a sample of the list, such as padding.
+// The gradient of the table. Each block computes kWarp columns (one per lane) of a part of the table's rows:
+// row r belongs to the blocks with blockIdx.y = r % gridDim.y.
+//
+// A block scans all indices and makes lists of the indices that refer to its rows. Each warp owns some of the
+// rows, and it adds the gradients of the list's entries for these rows. Therefore, an element of the table is
+// always changed by the same thread and in the same order (on GPUs with the same number of multiprocessors).
+//
+// If one row occurs very often (such as the row of the padding), its warp would take much longer than the
+// others. Therefore, all warps of the block share the work for one row of each list: the row that occurs most
+// often in a sample of the list.
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
-constexpr int kRounds = 2;  // indices that a thread scans for one list
+constexpr int kRounds = 2;  // indices per thread that are scanned for one list
 constexpr int kAhead = 16;  // elements that a thread loads before it adds the first element
-// All warps of a block share one row of each list with at least this many entries.
+// Minimum number of entries of a list for which the warps of a block share the work for one row.
 constexpr int kSharing = kWarp;
 
-/// A block's list: of kRounds * kThreads consecutive indices, the indices whose rows belong to the block, in
-/// order.
+/// A block's list. Of kRounds * kThreads consecutive indices, it contains the indices whose rows belong to
+/// this block, in the order of the indices.
 struct Listed {
   int32_t row[kRounds * kThreads];
-  uint16_t place[kRounds * kThreads];  // position among the scanned indices
+  uint16_t place[kRounds * kThreads];  // position of the index among the scanned indices
   uint16_t taken[kWarps][2 * kWarp];   // entries that a warp still has to add
   float shared_sums[kWarps][kWarp];    // sums of the shared row, by warp and lane
   int32_t warp_counts[kRounds][kWarps];
   int32_t shared_row;
 };
 
-/// This thread's share of the next kRounds * kThreads indices; -1 past the end.
+/// This thread's part of the next kRounds * kThreads indices. Positions past the last index have the row -1.
 struct Indices {
   int32_t row[kRounds];
 
@@ -68,9 +73,9 @@ struct Indices {
   }
 };
 
-/// Lists the block's rows among the indices of all threads, in the order of the indices, and returns their
-/// number. The new list may overwrite the old list: after the first barrier, all threads have read the old
-/// list.
+/// Makes a list of the indices of all threads whose rows belong to this block, in the order of the indices.
+/// Returns the length of the list. The new list may overwrite the previous list, because all threads have
+/// finished reading the previous list when they pass the first barrier.
 __device__ inline int list_rows(Listed& listed, const Indices& indices, int64_t table_rows) {
   const auto thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, warp = thread / kWarp;
   unsigned mine[kRounds];
@@ -97,10 +102,10 @@ __device__ inline int list_rows(Listed& listed, const Indices& indices, int64_t 
   return count;
 }
 
-/// Returns the row that occurs most often in a sample of kWarp entries; among equally frequent rows, the row
-/// with the greatest index. The sample is spread over the list at uneven distances, because sentences of
-/// equal length may all begin with the same word. All threads of the block must call this function. The list
-/// must have at least kWarp entries.
+/// Returns the row that occurs most often in a sample of kWarp entries of the list. If several rows are
+/// equally frequent, returns the row with the greatest index. The entries of the sample are spread over the
+/// list at uneven distances: with equal distances, sentences of equal length could all contribute their first
+/// word. All threads of the block must call this function. The list must have at least kWarp entries.
 __device__ inline int32_t most_frequent(Listed& listed, int count) {
   if (threadIdx.x < kWarp) {
     const auto i = static_cast<int>(threadIdx.x);
@@ -114,8 +119,8 @@ __device__ inline int32_t most_frequent(Listed& listed, int count) {
   return listed.shared_row;
 }
 
-/// Adds entries of one list, in one thread and in the column of its lane: all entries of the rows that its
-/// warp owns, and some entries of the shared row.
+/// Adds gradients of the entries of one list to the table, for one thread and the column of its lane. It adds
+/// all entries of the rows that the thread's warp owns, and some entries of the shared row.
 template <class T>
 struct Adder {
   const Listed& listed;
@@ -126,9 +131,9 @@ struct Adder {
   int32_t shared_row;
   float shared_sum = 0.0f;
 
-  /// Uses an atomic add so that the thread need not wait for the old value; no other thread adds to this
-  /// element. The instruction flushes denormal addends and sums to 0 (docs/architecture.md, "Denormal
-  /// numbers").
+  /// Uses an atomic add, although no other thread adds to this element, because then the thread need not wait
+  /// for the old value. The instruction flushes denormal addends and sums to 0 (docs/architecture.md,
+  /// "Denormal numbers").
   __device__ void add_to_table(int32_t row, float value) const {
     if (has_column) atomicAdd(diff_table + row * columns, value);
   }
@@ -160,8 +165,9 @@ __device__ inline int owner_of(int32_t row) {
   return row / static_cast<int>(gridDim.y) % kWarps;
 }
 
-/// Adds this warp's entries of a list: the entries of the rows that it owns, and the shared row's entries
-/// among 32 * k to 32 * k + 31 for all k with k % kWarps equal to this warp.
+/// Adds the entries of a list for which this warp is responsible: the entries of the rows that it owns, and a
+/// part of the entries of the shared row. For the shared row, entries 32 * k to 32 * k + 31 belong to warp k
+/// % kWarps.
 template <class T>
 __device__ inline void add_own(Adder<T>& adder, uint16_t* taken, int count) {
   const auto lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;

@@ -1,4 +1,5 @@
-// Kernels of adafactor's first phase for parameters with two or more axes.
+// Kernels of Adafactor for parameters with two or more axes. They compute the means of the squared gradients
+// over rows and columns, and the update direction.
 #include <algorithm>
 
 #include "ops/cuda/cuda_ops.h"
@@ -11,10 +12,11 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
-constexpr int64_t kElements = 8192;  // elements of short rows that a block replaces by the direction
+// if rows are short, a block processes rows with about this number of elements
+constexpr int64_t kElements = 8192;
 
-/// Returns the step to all threads. One thread of each block computes it, because it takes a power in double
-/// precision.
+/// Returns the step of the rule. Only one thread of each block computes it, because it needs a power in
+/// double precision; all threads get the result.
 __device__ math::Adafactor::Step begin_in_block(const math::Adafactor& rule, const FactoredArguments& args) {
   __shared__ math::Adafactor::Step begun;
   if (threadIdx.x == 0) begun = rule.begin(*args.state, args.group);
@@ -26,8 +28,8 @@ __device__ void add_to_mean(const math::Adafactor::Step& step, double sum, int64
   mean = step.next_mean(mean, static_cast<float>(sum / static_cast<double>(n)));
 }
 
-/// Scales the gradients of each row, decays the row's weights, and updates its mean. A warp processes one row
-/// at a time.
+/// For each row, scales the gradients, decays the weights, and updates the row's mean of squared gradients. A
+/// warp processes one row at a time.
 __global__ void __launch_bounds__(kThreads)
     factored_rows_kernel(math::Adafactor rule, FactoredArguments args) {
   if (args.state->gradient.skip) return;
@@ -48,10 +50,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Sums the squares of the gradients in each column, and updates the column's mean. A block processes 32
-/// columns and a piece of a matrix's rows; blocks are in the order of matrices, then pieces, then groups of
-/// columns. With several pieces, writes the sums to `partials` [matrices, pieces, columns] instead of
-/// updating the means.
+/// Sums the squared gradients of each column and updates the column's mean. A block processes 32 columns of
+/// one piece of a matrix's rows. Blocks are numbered in the order matrices, pieces, groups of columns. If a
+/// matrix has several pieces, the sums are written to `partials` [matrices, pieces, columns], and
+/// factored_pieces_kernel() updates the means.
 __global__ void __launch_bounds__(kThreads)
     factored_columns_kernel(math::Adafactor rule, FactoredArguments args, int64_t pieces, double* partials) {
   if (args.state->gradient.skip) return;
@@ -77,7 +79,8 @@ __global__ void __launch_bounds__(kThreads)
     add_to_mean(step, sum, rows, args.column_means[matrix * columns + column]);
 }
 
-/// Sums the partial sums of each column, and adds them to its mean. A thread processes whole columns.
+/// Adds the sums of the pieces of each column and updates the column's mean. A thread processes whole
+/// columns.
 __global__ void __launch_bounds__(kThreads)
     factored_pieces_kernel(math::Adafactor rule, FactoredArguments args, int64_t pieces,
                            const double* partials) {

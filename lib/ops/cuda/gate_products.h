@@ -1,5 +1,6 @@
-// Products of a recurrent layer's state and kernel if each gate reads the state with different factors
-// (recurrent dropout). Each gate has a separate product, which reads aligned copies.
+// Matrix products of the state and the recurrent kernel with recurrent dropout. The state is multiplied by
+// different factors for each gate, so each gate needs a separate matrix product. The products read aligned
+// copies of the operands.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,8 @@ const E* at(const std::byte* memory, size_t offset) {
   return reinterpret_cast<const E*>(memory + offset);
 }
 
-/// Multiplies the state by the first `gates` gates of the kernel. `factors` are [batch, spec.gates() *
-/// units]; arrays of a step's gates are [batch, gates * units].
+/// Multiplies the state by the columns of the recurrent kernel for the first `gates` gates. `factors` are
+/// [batch, spec.gates() * units]. Arrays with the gates of a step are [batch, gates * units].
 template <class T>
 class GateProducts {
  public:
@@ -61,7 +62,8 @@ class GateProducts {
         {.m = units, .n = units, .k = all, .transpose_a = true, .float32_result = true, .activation = {}});
   }
 
-  /// Copies the gates' parts of the kernel, which the other calls read.
+  /// Copies the columns of each gate to a separate matrix. Must be called before the functions below, which
+  /// read these matrices.
   void split_kernel(const void* kernel, std::byte* scratch) {
     const int64_t units = spec_.units;
     for (int64_t gate = 0; gate < gates_; ++gate)
@@ -69,7 +71,8 @@ class GateProducts {
                                          at<T>(scratch, kernels_[gate]), units, columns(), units});
   }
 
-  /// sums = the products of the state, times each gate's factors, and the kernel.
+  /// For each gate, multiplies the state elementwise by the factors of the gate, multiplies the result by the
+  /// gate's part of the recurrent kernel, and writes the product to the gate's columns of `sums`.
   void forward(const T* state, const void* factors, float* sums, std::byte* scratch) {
     const int64_t units = spec_.units;
     T* const operand = at<T>(scratch, operand_);
@@ -81,7 +84,8 @@ class GateProducts {
     }
   }
 
-  /// diff_state = the part of the state's gradient that passes through the products.
+  /// Writes the gradient of the state to diff_state: the part of it that passes through these matrix
+  /// products.
   void backward(const T* diff_sums, const void* factors, float* diff_state, std::byte* scratch) {
     const int64_t units = spec_.units;
     T* const operand = at<T>(scratch, operand_);
@@ -93,9 +97,9 @@ class GateProducts {
     }
   }
 
-  /// Writes the gradient of the recurrent kernel, gate by gate. `states` has the states before each step,
-  /// [steps, batch, units]; `diff_sums` has the gradients of the gates' pre-activations, [steps, batch, gates
-  /// * units].
+  /// Writes the gradient of the recurrent kernel, gate by gate. `states` holds the state before each step,
+  /// [steps, batch, units]. `diff_sums` holds the gradients of the gates' pre-activations, [steps, batch,
+  /// gates * units].
   void kernel_gradient(const T* states, const T* diff_sums, const void* factors, float* diff_kernel,
                        std::byte* scratch) {
     const int64_t units = spec_.units, all = spec_.steps * n_;
@@ -126,7 +130,7 @@ class GateProducts {
 
   CudaOps& ops_;
   RecurrenceSpec spec_;
-  int64_t gates_, n_;  // n_: elements of a state
+  int64_t gates_, n_;  // n_ is the number of elements of a state
   // Offsets in scratch memory.
   size_t kernels_[4] = {};  // kernels of the gates, each [units, units]
   size_t operand_ = 0, product_ = 0, gradients_ = 0, of_kernel_ = 0;

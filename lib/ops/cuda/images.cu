@@ -7,8 +7,8 @@
 namespace dtrain::cuda {
 namespace {
 
-// Copies without conversion move units of several bytes: the widest unit that divides all extents and
-// addresses.
+// A copy without conversion uses the widest unit (up to 16 bytes) by which all sizes and addresses are
+// divisible.
 
 using Unit16 = Vector<uint32_t, 4>;
 

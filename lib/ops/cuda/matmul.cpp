@@ -140,7 +140,8 @@ class CudaMatmul final : public Matmul {
         context.blas(), desc_.get(), left_.get(), right_.get(), result_.get(), result_.get(),
         preference().get(), static_cast<int>(found.size()), found.data(), &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
-    // The heuristics may also return this status if an epilogue does not support a type or shape.
+    // cuBLASLt's heuristics may also return this status if an epilogue does not support the type or the
+    // shape.
     if (status == CUBLAS_STATUS_INVALID_VALUE && epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
     check(status, kPreparing);
     for (int i = 0; i < count; ++i) {
@@ -158,15 +159,15 @@ class CudaMatmul final : public Matmul {
   MatrixLayout left_, right_, result_;
   cublasLtMatmulAlgo_t algorithm_{};
   bool adds_bias_ = false;  // true if the product's epilogue adds the bias
-  /// Alignment of all matrices in bytes. Arenas and flat buffers have 16; matrices within a batch may have
-  /// less.
+  /// Alignment of all matrices in bytes. Arenas and flat buffers are aligned to 16 bytes. The matrices of a
+  /// batch follow each other without gaps, so their alignment may be smaller.
   uint32_t alignment_ = 16;
 };
 
 }  // namespace
 
 std::unique_ptr<Matmul> CudaOps::matmul(const MatmulSpec& spec) {
-  const OnDevice on(context_.index());  // one GPU's thread prepares plans for several GPUs
+  const OnDevice on(context_.index());  // plans may be prepared by the thread of another GPU
   return std::make_unique<CudaMatmul>(*this, spec);
 }
 

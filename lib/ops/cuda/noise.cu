@@ -7,8 +7,8 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Dropout of the elements of a sample, or (if a sample has several pixels) of its channels, for all pixels
-/// alike.
+/// Dropout. If a sample has one pixel, each element is dropped independently. If a sample has several pixels,
+/// a channel is dropped for all pixels of the sample (spatial dropout).
 template <class T>
 struct Dropout {
   T* dst;

@@ -1,4 +1,5 @@
-// Kernels of optimizers: sums of squares, the gradient scale, and update rules over flat buffers.
+// Kernels of optimizers: sums of squares, the gradient scale, and the update rules, for flat buffers of
+// parameters.
 #include <algorithm>
 #include <span>
 
@@ -16,15 +17,16 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/// Returns more blocks than the device runs at once, so that new blocks replace blocks that end early; at
-/// most 8 * 1024, the size of `partials`.
+/// Returns a number of blocks that is larger than the number of blocks that the device runs at the same time,
+/// so that a new block starts when a block ends early. The number is at most 8 * 1024, the size of
+/// `partials`.
 unsigned many_blocks(int64_t threads, int multiprocessors) {
   return blocks_for(threads, kThreads, std::min(4 * multiprocessors, 1024));
 }
 
 constexpr int64_t kSquaresRun = kThreads * math::kSquaresGrain;  // elements that a block sums at a time
 
-/// Returns the pairwise sum of the values of a warp's lanes, in lane order, to every lane.
+/// Returns the pairwise sum of the values of all lanes of a warp, in lane order. Every lane gets the sum.
 __device__ double warp_pairwise_sum(double value) {
 #pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2)
@@ -32,8 +34,8 @@ __device__ double warp_pairwise_sum(double value) {
   return value;
 }
 
-/// Returns the pairwise sum of the values of a block's threads, in thread order, to the threads of the first
-/// warp. The number of warps must be a power of two, without a partial warp.
+/// Returns the pairwise sum of the values of all threads of a block, in thread order. Only the threads of the
+/// first warp get the sum. The number of warps must be a power of two, and the last warp must be complete.
 __device__ double block_pairwise_sum(double value) {
   __shared__ double sums[kWarp];
   value = warp_pairwise_sum(value);
@@ -45,9 +47,9 @@ __device__ double block_pairwise_sum(double value) {
   return value;
 }
 
-/// math::PairwiseSum in the registers of a warp: lane l holds the sum of level l, because an indexed array
-/// would be placed in local memory. All lanes call add() with the same sums. There must be fewer than 2^32
-/// terms.
+/// math::PairwiseSum in the registers of a warp: lane l holds the partial sum of level l. (An array that is
+/// indexed at run time would be placed in slow local memory.) All lanes must call add() with the same value.
+/// The total number of terms must be less than 2^32.
 class WarpPairwiseSum {
  public:
   __device__ void add(double sum) {

@@ -108,8 +108,8 @@ class DnnBackedAttention final : public Attention {
   void backward(const BackwardArguments& args) override {
     if (!plan_->backward) return tiled_->backward(args);
     DnnAttentionArrays arrays = arrays_of(args);
-    arrays.dst = const_cast<void*>(args.dst);               // forward only reads the array
-    arrays.logsumexp = const_cast<float*>(args.logsumexp);  // forward only reads the array
+    arrays.dst = const_cast<void*>(args.dst);               // the backward pass only reads this array
+    arrays.logsumexp = const_cast<float*>(args.logsumexp);  // the backward pass only reads this array
     arrays.diff_dst = args.diff_dst;
     arrays.dots = static_cast<float*>(AlignedArrays::at(args.scratch, dots_));
     arrays.query_sums = static_cast<float*>(AlignedArrays::at(args.scratch, query_sums_));

@@ -177,7 +177,8 @@ class AttentionGraph {
             .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, *x)
             .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, *y));
   }
-  /// Sets y = mode(x, b), or y to a selection between x and b by `condition`. b and `condition` may be null.
+  /// Sets y = mode(x, b). If `condition` is given, y is x where `condition` is true and b where it is false.
+  /// `b` and `condition` may be null if the mode does not need them.
   void elementwise(DnnDescription& mode, Tensor x, Tensor b, Tensor condition, Tensor y) {
     const Tensor own = keep(mode.finish());
     DnnDescription operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
@@ -211,7 +212,7 @@ class AttentionGraph {
     return biased;
   }
 
-  /// Replaces the scores of keys after the query, if the attention is causal.
+  /// If the attention is causal, replaces the scores of keys that come after the query by the number kHidden.
   Tensor hide_later_keys(Tensor scores) {
     if (!s_.causal) return scores;
     const Tensor row = weights(CUDNN_DATA_INT32), column = weights(CUDNN_DATA_INT32),
@@ -230,8 +231,8 @@ class AttentionGraph {
     return hidden;
   }
 
-  /// Adds the dot products of the rows of dst and diff_dst. cuDNN expects a factor where dropout would be
-  /// undone; here it is 1.
+  /// Appends an operation that computes the dot products of the rows of dst and diff_dst. cuDNN expects a
+  /// multiplication by a factor that undoes dropout. There is no dropout here, so this factor is 1.
   void add_dots(Tensor dst, Tensor diff_dst, Tensor dots) {
     const int64_t all = s_.queries * s_.value_dim;
     const Tensor products = tensor(kVirtual, CUDNN_DATA_FLOAT, {s_.batch, s_.heads, s_.queries, s_.value_dim},
@@ -242,8 +243,8 @@ class AttentionGraph {
     pointwise(CUDNN_POINTWISE_MUL, sums, value_of(kOne), dots);
   }
 
-  /// Adds the product weights^T rows, which is the gradient of keys or values, summed over the heads that
-  /// share them.
+  /// Appends a matrix product whose result is the gradient of the keys or values: the transposed weights
+  /// times rows_of_queries. The gradient is summed over the query heads that share the same keys and values.
   void add_gradient_of_keys(Tensor weights, Tensor rows_of_queries, Id id, int64_t columns, int64_t step) {
     const int64_t all = s_.queries * s_.keys;
     const Tensor turned =
@@ -265,7 +266,8 @@ class AttentionGraph {
   std::vector<DnnDescriptor> operations_;
 };
 
-/// Returns true if cuDNN may compute this pass. cuDNN's random numbers differ from AttentionDropout's.
+/// Returns true if cuDNN may compute this pass. cuDNN's dropout cannot be used, because its random numbers
+/// differ from those of AttentionDropout.
 bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) {
   if (math.type != DType::bfloat16 && math.type != DType::float16) return false;
   if (spec.dropout > 0.0f || (spec.causal && spec.first_query != 0)) return false;
@@ -281,7 +283,8 @@ bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) 
 
 size_t DnnAttention::most_workspace(const AttentionSpec& spec) {
   const int64_t positions = spec.queries + spec.keys, columns = std::max(spec.key_dim, spec.value_dim);
-  // This is enough for four float32 copies of all queries and keys, with as many heads of keys as of queries.
+  // The workspace suffices for four float32 copies of all queries and keys, even if there are as many heads
+  // of keys as of queries.
   return (size_t{1} << 20) + static_cast<size_t>(spec.batch * spec.heads * positions * columns) * 16;
 }
 

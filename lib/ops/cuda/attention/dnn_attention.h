@@ -23,17 +23,18 @@ struct DnnAttentionArrays {
   void *diff_query = nullptr, *diff_key = nullptr, *diff_value = nullptr;
 };
 
-/// A prepared pass of attention, as an operation graph of products, elementwise operations and reductions
-/// that cuDNN computes in one kernel (backward: a few), without storing the weights. The graphs have the
-/// structure of cudnn-frontend's graphs, which cuDNN recognizes (CompositeSDPANode and
-/// CompositeSDPABackwardNode in cudnn_frontend/node/scaled_dot_product_flash_attention.h).
+/// A prepared pass of attention (forward or backward). It is an operation graph of matrix products,
+/// elementwise operations and reductions. cuDNN computes the forward graph with one kernel and the backward
+/// graph with a few kernels, without storing the attention weights. cuDNN only recognizes graphs with the
+/// structure of cudnn-frontend's graphs (see CompositeSDPANode and CompositeSDPABackwardNode in
+/// cudnn_frontend/node/scaled_dot_product_flash_attention.h), so these graphs have the same structure.
 class DnnAttention {
  public:
   enum class Direction { forward, backward };
 
-  /// Returns nullopt if cuDNN has no engine for this pass, or if its results would not be the same in every
-  /// run although `math` requires it: cuDNN's backward kernels add the queries' gradients in any order,
-  /// although their numerical notes do not say so.
+  /// Returns nullopt if cuDNN has no engine for this pass. Also returns nullopt for a backward pass if `math`
+  /// requires deterministic results, because cuDNN's backward kernels add the gradients of the queries in any
+  /// order (although their numerical notes do not say so).
   static std::optional<DnnAttention> find(const DnnDevice& device, const GpuMath& math,
                                           const AttentionSpec& spec, Direction direction);
 

@@ -1,6 +1,7 @@
-// Attention by tiles of queries and keys. A block owns the queries (or in backward, also the keys) whose
-// results it writes, so that sums have the same order in every run. blockIdx.y counts blocks of the results'
-// columns.
+// Attention by tiles of queries and keys. In the forward pass, each block writes the results of a tile of
+// queries. In the backward pass, one kernel writes the gradients of the queries and another the gradients of
+// the keys and values. Every result is written by only one block, so sums have the same order in every run.
+// If the results have more columns than one block computes, blockIdx.y is the number of the group of columns.
 #include <algorithm>
 
 #include "ops/cuda/attention/tiled_attention.h"
@@ -26,7 +27,8 @@ struct AttentionArrays {
   T *diff_query, *diff_key, *diff_value;
 };
 
-/// One head of a sample, and the arithmetic of its weights.
+/// One head of a sample: the offsets of its arrays, and the masks and dropout factors of its attention
+/// weights.
 template <class T>
 struct AttentionPlace {
   const AttentionSpec& spec;
@@ -176,7 +178,8 @@ __global__ void __launch_bounds__(kTileThreads)
   AttentionPlace<T> place{spec, arrays, index / tiles / spec.kv_heads,
                           index / tiles % spec.kv_heads * spec.group()};
   const int64_t key = first + tile_row(), end = place.head + spec.group();
-  // The first tile with a query that sees a key.
+  // Index of the first query that sees a key of this tile. The loop begins with the tile that contains this
+  // query.
   const int64_t hidden = spec.causal && first > spec.first_query ? first - spec.first_query : 0;
   const float scale = place.scale();
   float key_sums[kColumns] = {}, value_sums[kColumns] = {};
@@ -209,7 +212,8 @@ __global__ void __launch_bounds__(kTileThreads)
   store_columns(arrays.diff_value + place.value_at(key), column, spec.value_dim, 1.0f, value_sums);
 }
 
-/// Calls use(number of a thread's columns) with a constant that suits results of `columns` columns.
+/// Calls use(n) with a compile-time constant n, the number of columns that each thread computes. n is chosen
+/// for results with `columns` columns.
 template <class Use>
 void with_tile_columns(int64_t columns, Use&& use) {
   if (columns <= kTileSize) return use(std::integral_constant<int, kTilePart>{});
@@ -239,8 +243,8 @@ class TiledAttention final : public Attention {
 
   void backward(const BackwardArguments& args) override {
     AttentionArrays<T> arrays = arrays_of(args);
-    arrays.dst = static_cast<T*>(const_cast<void*>(args.dst));  // forward only reads the array
-    arrays.logsumexp = const_cast<float*>(args.logsumexp);      // forward only reads the array
+    arrays.dst = static_cast<T*>(const_cast<void*>(args.dst));  // the backward pass only reads this array
+    arrays.logsumexp = const_cast<float*>(args.logsumexp);      // the backward pass only reads this array
     arrays.diff_dst = static_cast<const T*>(args.diff_dst);
     arrays.dots = static_cast<float*>(args.scratch);
     arrays.diff_query = static_cast<T*>(args.diff_query);
@@ -275,7 +279,8 @@ class TiledAttention final : public Attention {
             nullptr};
   }
 
-  /// Enqueues a kernel whose blocks write tiles of `rows` rows for each of `heads` heads of a sample.
+  /// Enqueues a kernel. Each block writes one tile of the result, which has `rows` rows and `columns` columns
+  /// for each of the `heads` heads of a sample.
   void run(Kernel kernel, int64_t heads, int64_t rows, int64_t columns, int thread_columns,
            const AttentionArrays<T>& arrays) {
     const int64_t tiles = (rows + kTileSize - 1) / kTileSize,

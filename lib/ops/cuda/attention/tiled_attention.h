@@ -1,4 +1,4 @@
-// Attention by dtrain's own kernels.
+// Attention by dtrain's own CUDA kernels.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace dtrain::cuda {
 
-/// Computes every spec in every type, with float32 arithmetic.
+/// Returns attention that supports every spec and every compute type. The arithmetic is always float32.
 std::unique_ptr<Attention> tiled_attention(CudaOps& ops, const AttentionSpec& spec);
 
 }  // namespace dtrain::cuda

@@ -12,13 +12,13 @@ namespace dtrain::cuda {
 inline constexpr int kTileSize = 32, kTileThreads = 256;
 inline constexpr int kTileLanes = kTileThreads / kTileSize, kTilePart = kTileSize / kTileLanes;
 
-/// A tile of [kTileSize, kTileSize] numbers. Because of the additional column, the elements of a column are
-/// in separate banks.
+/// A tile of [kTileSize, kTileSize] numbers in shared memory. The rows are padded by one element, so the
+/// elements of a column are in different memory banks and can be read at the same time.
 struct SharedTile {
   float v[kTileSize][kTileSize + 1];
 };
 
-/// Rows of an array, at most kTileSize.
+/// At most kTileSize consecutive rows of an array.
 template <class T>
 struct TileRows {
   const T* first;
@@ -33,8 +33,8 @@ __device__ inline int tile_lane() {
   return static_cast<int>(threadIdx.x) % kTileLanes;
 }
 
-/// Loads the columns [column, column + kTileSize) of the rows. Elements outside the rows and `columns` become
-/// 0.
+/// Loads the columns [column, column + kTileSize) of the rows into `tile`. Elements past the last row or past
+/// the last column are set to 0.
 template <class T>
 __device__ inline void load_tile(const TileRows<T>& rows, int64_t column, int64_t columns, SharedTile& tile) {
 #pragma unroll
@@ -64,8 +64,9 @@ __device__ inline void multiply_rows(const TileRows<T>& a, const TileRows<T>& b,
   }
 }
 
-/// Adds to sums the product of this thread's row of weights and the columns of b from `first` on.
-/// sums[chunk * kTilePart + k] belongs to column first + chunk * kTileSize + lane + k * kTileLanes.
+/// Multiplies this thread's row of weights by the rows of b and adds the product to `sums`. The product has
+/// the columns from `first` on: sums[chunk * kTilePart + k] belongs to column first + chunk * kTileSize +
+/// lane + k * kTileLanes.
 template <class T, int kColumns>
 __device__ inline void add_weighted_rows(const SharedTile& weights, const TileRows<T>& b, int64_t first,
                                          int64_t columns, SharedTile& right, float (&sums)[kColumns]) {
@@ -97,7 +98,7 @@ __device__ inline void store_columns(T* row, int64_t first, int64_t columns, flo
   }
 }
 
-/// Reduces over the lanes of a row, and returns the result to all of them.
+/// Reduces the values of all lanes of a row with `combine`. Every lane gets the result.
 template <class Combine>
 __device__ inline float lanes_reduce(float value, Combine combine) {
 #pragma unroll

@@ -79,10 +79,13 @@ size_t aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// A convolution by cuDNN; directions without a cuDNN engine use our own kernels. Both the forward and the
-/// data gradient's call read the kernel in cuDNN's order. If cuDNN computes both, the converted kernel is in
-/// the saved memory; otherwise it is in scratch memory. The kernel's gradient is always in scratch memory. A
-/// workspace follows in scratch memory if a plan needs a larger workspace than the context's.
+/// A convolution by cuDNN. If cuDNN has no engine for a direction (forward, data gradient or filter
+/// gradient), dtrain's own kernels compute this direction.
+///
+/// cuDNN needs the convolution's kernel in its own order. If cuDNN computes both the forward call and the
+/// data gradient, the reordered kernel is kept in the saved memory; otherwise, it is in scratch memory. The
+/// kernel's gradient is always in scratch memory. If a plan needs a larger workspace than the context has,
+/// this workspace is also in scratch memory, after the kernel.
 class DnnBackedConvolution final : public Convolution {
  public:
   DnnBackedConvolution(CudaOps& ops, const ConvolutionSpec& spec)
@@ -173,7 +176,7 @@ class DnnBackedConvolution final : public Convolution {
   }
   int64_t weights_per_filter() const { return spec_.kernel_pixels() * spec_.channels; }
 
-  /// Enlarges the scratch memory to the needs of this plan.
+  /// Makes the scratch memory large enough for this plan.
   void reserve(const DnnConvolution& plan) {
     const size_t elements = static_cast<size_t>(weights_per_filter() * spec_.filters);
     kernel_bytes_ = std::max(kernel_bytes_, aligned(elements * bytes_of(plan.weights_type())));
@@ -203,7 +206,7 @@ class DnnBackedConvolution final : public Convolution {
 }  // namespace
 
 std::unique_ptr<Convolution> CudaOps::convolution(const ConvolutionSpec& spec) {
-  const OnDevice on(context_.index());  // a plan over several GPUs is created by one GPU's thread
+  const OnDevice on(context_.index());  // a plan may be created by the thread of another GPU
   if (spec.depthwise) return std::make_unique<DepthwiseConvolution>(*this, spec);
   if (is_product(spec)) return std::make_unique<ProductConvolution>(*this, spec);
   return convolution_in_pieces(*this, spec, [this](const ConvolutionSpec& piece) {

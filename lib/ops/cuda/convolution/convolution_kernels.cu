@@ -4,13 +4,15 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kTile = 32, kTileRows = 8;  // each step of a block reads or writes this many rows of a tile
+// all threads of a block together read or write kTileRows rows of a tile at a time
+constexpr int kTile = 32, kTileRows = 8;
 constexpr int kTransposeThreads = kTile * kTileRows;
 
 template <class From, class To>
 __global__ void __launch_bounds__(kTransposeThreads, 6)
     transpose_kernel(const From* src, To* dst, int64_t rows, int64_t columns) {
-  __shared__ float tile[kTile][kTile + 1];  // padded by one element: a column is spread over all banks
+  // the additional column spreads the elements of a column over all memory banks
+  __shared__ float tile[kTile][kTile + 1];
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   const int64_t across = (columns + kTile - 1) / kTile, tiles = (rows + kTile - 1) / kTile * across;
   for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {

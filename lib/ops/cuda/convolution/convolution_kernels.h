@@ -1,4 +1,5 @@
-// Our own kernels for convolutions: conversion of kernels for cuDNN, and convolutions that cuDNN cannot do.
+// dtrain's own kernels for convolutions: the conversion of convolution kernels to cuDNN's order, and
+// convolutions for which cuDNN has no engine.
 #pragma once
 
 #include "ops/cuda/cuda_ops.h"

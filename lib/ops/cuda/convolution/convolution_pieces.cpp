@@ -18,15 +18,16 @@ int64_t weights(const ConvolutionSpec& spec) {
   return spec.kernel_pixels() * spec.channels * spec.filters;
 }
 
-/// Returns the smallest number of images of `elements` elements that take a multiple of 16 bytes, so that
-/// cuDNN can read the image that follows them.
+/// Returns the smallest number of images that together take a multiple of 16 bytes, if an image has
+/// `elements` elements. A piece must have a multiple of this number of images, so that the next piece begins
+/// at an address that cuDNN can read.
 int64_t aligned_images(int64_t elements, DType type) {
   constexpr int64_t kAlignment = 16;
   return kAlignment / std::gcd(kAlignment, elements * static_cast<int64_t>(bytes_of(type)));
 }
 
-/// A convolution in pieces. Images have the plain layout, so a piece begins at its first image. All pieces
-/// but the last have the same size.
+/// A convolution whose batch is split into pieces of `images` images; the last piece may be smaller. Images
+/// have the plain layout, so the images of a piece are contiguous in memory.
 class ConvolutionInPieces final : public Convolution {
  public:
   ConvolutionInPieces(Ops& ops, const ConvolutionSpec& spec, int64_t images, const MakeConvolution& make)

@@ -15,7 +15,8 @@ struct DepthwisePlace {
   int y, x, channel;
 };
 
-/// Returns the position of item `i` in images of [height, blocks of pixels, vectors of N channels].
+/// Returns the position of item `i`. The items are numbered in the order images, rows, blocks of `pixels`
+/// pixels, vectors of N channels.
 template <int N>
 __device__ DepthwisePlace depthwise_place(int64_t i, int height, int blocks, int pixels, int vectors) {
   const Division pixel = divide(i, vectors), row = divide(pixel.quotient, blocks),
@@ -28,14 +29,15 @@ __host__ __device__ constexpr int divided_up(int a, int b) {
   return (a + b - 1) / b;
 }
 
-/// Number of adjacent output pixels of a row that one thread computes; they share loads of the source and the
-/// kernel. With more pixels, a multiprocessor's registers would suffice for only one block.
+/// Number of adjacent output pixels of a row that one thread computes. These pixels share loads of the source
+/// and the kernel. With more pixels, a thread would need so many registers that only one block would fit on a
+/// multiprocessor.
 template <int K, int S>
 inline constexpr int kPixels = K == 3 && S == 1 ? 4 : 2;
 
-/// dst = act(src * kernel + bias) for a K x K kernel with stride S, no dilation and one filter per channel.
-/// With `flipped`, the kernel is rotated by 180 degrees: for stride 1, this computes the gradient of the
-/// source, with the extents and paddings of turned_round().
+/// dst = act(src * kernel + bias) for a K x K kernel with stride S, without dilation, and with one filter per
+/// channel. If `flipped` is true, the kernel is rotated by 180 degrees. With stride 1, this computes the
+/// gradient of the source; `g` must then be turned_round(the geometry of the convolution).
 template <class T, int N, int K, int S>
 struct DepthwiseForward {
   DepthwiseGeometry g;
@@ -44,7 +46,8 @@ struct DepthwiseForward {
   ActivationSpec activation;
   bool flipped;
 
-  static constexpr int kSources = (kPixels<K, S> - 1) * S + K;  // source pixels of a row that are read
+  // number of source pixels of a row that a thread reads
+  static constexpr int kSources = (kPixels<K, S> - 1) * S + K;
 
   int64_t items() const {
     return g.batch * g.out_height * divided_up(g.out_width, kPixels<K, S>) * (g.filters / N);
@@ -149,16 +152,17 @@ struct AnyDepthwiseForward {
   }
 };
 
-/// Returns the output row (or column) that reads source row `at` with kernel element `k`; -1 if there is
-/// none.
+/// Returns the output row (or column) for which kernel element `k` reads source row (or column) `at`. Returns
+/// -1 if there is no such output.
 __device__ inline int output_reading(int at, int padding, int k, int dilation, int stride, int extent) {
   const int from = at + padding - k * dilation;
   if (from < 0 || from % stride != 0) return -1;
   return from / stride < extent ? from / stride : -1;
 }
 
-/// Computes diff_src. A thread computes N channels of one pixel; N is 1 if a channel has several filters. K
-/// and S are the kernel's extent and the stride in both directions, without dilation; 0: any.
+/// Computes diff_src. A thread computes N channels of one pixel; N is 1 if a channel has several filters. If
+/// K and S are not 0, the kernel is K x K with stride S in both directions and without dilation. If they are
+/// 0, the sizes are read from `g`.
 template <class T, int N, int K, int S>
 struct DepthwiseBackwardData {
   DepthwiseGeometry g;
@@ -208,8 +212,8 @@ int checked_extent(int64_t extent) {
   return static_cast<int>(extent);
 }
 
-/// Returns the geometry of the source's gradient as a convolution of the destination's gradient, for stride
-/// 1.
+/// For stride 1, the gradient of the source is itself a convolution, which reads the gradient of the
+/// destination. Returns the geometry of this convolution.
 DepthwiseGeometry turned_round(const DepthwiseGeometry& g) {
   DepthwiseGeometry turned = g;
   std::swap(turned.height, turned.out_height);
@@ -219,8 +223,8 @@ DepthwiseGeometry turned_round(const DepthwiseGeometry& g) {
   return turned;
 }
 
-/// For kernels and strides that have their own instances, calls use(K, S) with constants and returns true;
-/// otherwise returns false.
+/// Some common kernel sizes and strides have separate template instances. For these, calls use(K, S) with
+/// compile-time constants and returns true. For all others, returns false.
 template <class Use>
 bool with_common(const DepthwiseGeometry& g, Use&& use) {
   const bool square = g.kernel_height == g.kernel_width && g.stride_height == g.stride_width;

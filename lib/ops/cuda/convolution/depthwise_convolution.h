@@ -1,5 +1,5 @@
-// Depthwise convolutions by our own kernels: cuDNN's engines reach much less than the memory bandwidth, which
-// limits these operations.
+// Depthwise convolutions by dtrain's own kernels. These operations are limited by the memory bandwidth, and
+// cuDNN's engines reach only a small part of this bandwidth.
 #pragma once
 
 #include "ops/cuda/cuda_ops.h"

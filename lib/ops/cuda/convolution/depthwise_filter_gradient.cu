@@ -11,10 +11,11 @@ namespace {
 
 constexpr int kFilterThreads = 256;
 
-/// The division of the work among blocks. `across` threads (a power of 2, at most a warp) cover N filters
-/// each; the other rows of threads take further pixels. blockIdx.x counts groups of kTaps elements of a
-/// kernel's row, so that blocks of the same pixels run at about the same time; blockIdx.y counts tiles of
-/// filters, blockIdx.z parts of the pixels.
+/// The division of the work among blocks. Each block has rows of `across` threads (a power of 2, at most a
+/// warp). The threads of a row cover N filters each, and the rows of threads take different pixels.
+/// blockIdx.x is the number of a group of kTaps elements of a kernel's row, so that blocks that read the same
+/// pixels run at about the same time. blockIdx.y is the number of a tile of filters, and blockIdx.z the
+/// number of a part of the pixels.
 struct FilterTiling {
   int across;
   unsigned groups, tiles, parts;
@@ -60,9 +61,9 @@ struct OutputPixel {
   }
 };
 
-/// Writes each block's sums of src * diff_dst over its pixels to `partials`, [parts, elements of the kernel,
-/// filters]. A thread sums for N filters and kTaps elements of one of the kernel's rows; N is 1 if a channel
-/// has several filters.
+/// Each block writes its sums of src * diff_dst over its pixels to `partials` [parts, elements of the kernel,
+/// filters]. A thread computes the sums of N filters for kTaps elements of one row of the kernel. N is 1 if a
+/// channel has several filters.
 template <class T, int N, int kTaps>
 __global__ void __launch_bounds__(kFilterThreads, kTaps* N > 40 ? 1 : 2)
     filter_sums_kernel(const __grid_constant__ DepthwiseGeometry g, FilterTiling tiling, const T* src,
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(kFilterThreads, kTaps* N > 40 ? 1 : 2)
   const int width = across * N, tile = static_cast<int>(blockIdx.y) * width;
 #pragma unroll
   for (int k = 0; k < kTaps; ++k) {
-    // Lanes a multiple of `across` apart have the same filters.
+    // Lanes whose distance is a multiple of `across` have the same filters, so their sums are added.
     for (int distance = kWarp / 2; distance >= across; distance /= 2) {
 #pragma unroll
       for (int c = 0; c < N; ++c) sums[k][c] += __shfl_xor_sync(kAllLanes, sums[k][c], distance);
@@ -140,12 +141,12 @@ __global__ void __launch_bounds__(kWarp* kWarp)
   diff_kernel[weight] = static_cast<float>(sum);
 }
 
-/// Returns the number of elements of a kernel's row that a thread sums for.
+/// Returns the number of elements of a kernel's row for which one thread computes sums.
 int taps_of(const DepthwiseGeometry& g) {
   return g.kernel_width == 3 || g.kernel_width == 5 || g.kernel_width == 7 ? g.kernel_width : 1;
 }
 
-/// Calls use(taps_of(g)) with a constant.
+/// Calls use(taps_of(g)) with a compile-time constant.
 template <class Use>
 void with_taps(const DepthwiseGeometry& g, Use&& use) {
   switch (taps_of(g)) {
@@ -166,8 +167,8 @@ int64_t weights_of(const DepthwiseGeometry& g) {
 
 }  // namespace
 
-/// Returns the bytes that suffice for both access widths: the narrower access has more tiles and therefore
-/// fewer parts.
+/// Returns enough bytes for accesses of one element and for vector accesses, because the alignment of the
+/// arrays is not known yet. Accesses of one element need more tiles and therefore fewer parts.
 size_t DepthwiseConvolution::scratch_bytes() const {
   if (!spec_.training) return 0;
   unsigned parts = 0;

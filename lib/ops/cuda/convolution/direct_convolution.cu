@@ -16,8 +16,8 @@ __device__ Place place_of(int64_t i, int64_t depth, int64_t height, int64_t widt
   return {image.quotient, image.rest, plane.rest, row.rest, pixel.rest};
 }
 
-/// Returns the output position along an axis at which kernel element `k` reads source position `at`; -1 if
-/// there is none.
+/// Returns the output position, along one axis, for which kernel element `k` reads source position `at`.
+/// Returns -1 if there is no such output.
 __device__ int64_t met_by(int64_t at, int64_t padding, int64_t k, int64_t dilation, int64_t stride,
                           int64_t extent) {
   const int64_t from = at + padding - k * dilation;
@@ -69,7 +69,7 @@ struct Geometry {
     return (((at.n * depth + z) * height + y) * width + x) * channels;
   }
   /// Returns the index of the first filter of the output pixel for which kernel element `k` reads source
-  /// pixel `at`; -1 if there is none.
+  /// pixel `at`. Returns -1 if there is no such output pixel.
   __device__ int64_t dst_at(const Place& at, const Place& k) const {
     const int64_t z = met_by(at.z, front, k.z, dilation_depth, stride_depth, out_depth);
     const int64_t y = met_by(at.y, top, k.y, dilation_height, stride_height, out_height);

@@ -14,14 +14,15 @@ using Direction = DnnConvolution::Direction;
 // Ids of the operation graph's tensors.
 constexpr int64_t kX = 'x', kW = 'w', kY = 'y';
 
-/// Returns one number for each axis of the convolution; the depth is left out unless the images are volumes.
+/// Returns one number for each axis of the convolution: {depth, height, width} for volumes, {height, width}
+/// for images.
 std::vector<int64_t> axes_of(const ConvolutionSpec& spec, int64_t depth, int64_t height, int64_t width) {
   if (spec.is_volume()) return {depth, height, width};
   return {height, width};
 }
 
-/// Returns the description of a tensor. cuDNN's order of axes is n, c, h, w (or n, c, d, h, w), independent
-/// of their order in memory, where the channels are innermost.
+/// Returns the descriptor of a tensor. cuDNN requires the axes in the order n, c, h, w (or n, c, d, h, w). In
+/// memory, the channels are innermost; the strides describe this.
 DnnDescriptor tensor(int64_t name, DType type, int64_t n, const std::vector<int64_t>& axes, int64_t c) {
   std::vector<int64_t> dimensions = {n, c}, strides(axes.size() + 2, 1);
   dimensions.insert(dimensions.end(), axes.begin(), axes.end());
@@ -152,8 +153,8 @@ size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, DType type, s
   const int64_t elements =
       spec.batch * (spec.src_pixels() * spec.channels + spec.dst_pixels() * spec.filters);
   const size_t images = static_cast<size_t>(elements) * bytes_of(type);
-  // This is enough for engines that first convert both images to another layout, as cuDNN does for many
-  // gradients.
+  // The workspace suffices for engines that first convert both images to another layout. cuDNN does this for
+  // many gradients.
   return at_hand + images + images / 4;
 }
 

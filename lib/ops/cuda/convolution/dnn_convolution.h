@@ -17,12 +17,16 @@ namespace dtrain::cuda {
 /// has any other value.
 std::vector<DType> filter_gradient_types(DType compute_type);
 
-/// A prepared cuDNN call. x is the convolution's source, w its weights, y its destination; the direction
-/// determines which of them is written. Images are NHWC, volumes NDHWC. Weights are [filters, height, width,
-/// channels], or [filters, depth, height, width, channels], in the compute type; their gradient has the first
-/// type of filter_gradient_types() for which cuDNN has an engine. Uses cuDNN's graph API: an operation graph
-/// of one node, and the first suitable plan that cuDNN's heuristics propose. Engine 0, the slowest, is used
-/// only if no other engine is suitable.
+/// A prepared cuDNN call for one direction of a convolution. x is the source of the convolution, w are its
+/// weights, and y is its destination; the direction determines which of the three arrays is written.
+///
+/// Images are NHWC, volumes NDHWC. Weights are [filters, height, width, channels], or [filters, depth,
+/// height, width, channels], in the compute type. Their gradient has the first type of
+/// filter_gradient_types() for which cuDNN has an engine.
+///
+/// The call uses cuDNN's graph API, with an operation graph of one node. cuDNN's heuristics propose plans,
+/// and the first suitable plan is used. Engine 0 is the slowest engine, so it is used only if no other engine
+/// is suitable.
 class DnnConvolution {
  public:
   enum class Direction { forward, backward_data, backward_filter };
@@ -38,7 +42,8 @@ class DnnConvolution {
   DType weights_type() const { return weights_type_; }
   /// Returns the plan's engine configuration.
   const DnnDescriptor& engine() const { return plan_.engine(); }
-  /// Returns cuDNN's number of the engine. Engine 0 supports everything and is by far the slowest.
+  /// Returns cuDNN's number of the engine. Engine 0 supports every convolution and is by far the slowest
+  /// engine.
   int64_t engine_index() const { return plan_.engine_index(); }
   /// Enqueues the call on the stream of `handle`, which must belong to the device for which the plan was
   /// found.

@@ -33,7 +33,7 @@ __device__ double elements_loss(const Loss& of, const ElementArrays<T>& arrays, 
 #pragma unroll
   for (int k = 0; k < N; ++k)
     sum += static_cast<double>(weight(k)) * static_cast<double>(of.value(values[k], targets[k]));
-  if constexpr (requires { of.gradient(0.0f, 0.0f); }) {  // pure metrics have no gradient
+  if constexpr (requires { of.gradient(0.0f, 0.0f); }) {  // losses have a gradient; metrics do not
     if (arrays.diff_prediction) {
 #pragma unroll
       for (int k = 0; k < N; ++k) values[k] = weight(k) * scale * of.gradient(values[k], targets[k]);

@@ -15,8 +15,8 @@ struct Exponentials {
   float most, total;
 };
 
-/// Computes a row's Exponentials in one pass, rescaling the sum whenever a greater element is found. Calls
-/// also(c) for each access, where c is the first of the N columns that it reads.
+/// Computes a row's Exponentials in one pass. Whenever a greater element is found, the sum so far is
+/// rescaled. After each access to the N elements from column c on, calls also(c).
 template <int N, class T, class Group, class Also>
 __device__ Exponentials exponentials(const Group& group, const T* x, int64_t columns, const Also& also) {
   float most = std::numeric_limits<float>::lowest(), total = 0.0f;
@@ -155,8 +155,8 @@ __device__ double dense_probability_row(const Group& group, const T* p, const Ta
   return static_cast<double>(group.reduce(loss, Add{}));
 }
 
-/// Computes one row of a cross-entropy with a target per class, from logits or probabilities, depending on
-/// the spec.
+/// Computes one row of a cross-entropy whose target has a probability for each class. Depending on the spec,
+/// the predictions are logits or probabilities.
 template <int N, class T, class Group, class Target>
 __device__ double dense_row(const CrossEntropySpec& spec, const Group& group, const T* p, const Target& t,
                             float scale, T* diff, int64_t columns) {

@@ -1,4 +1,5 @@
-// Metrics: top-k and counts over rows. Metrics of single elements are computed as losses without a gradient.
+// Metrics: top-k accuracy, and counts over rows. Elementwise metrics are computed like losses, but without a
+// gradient.
 #include <algorithm>
 
 #include "ops/cuda/cuda_ops.h"
@@ -51,9 +52,9 @@ __global__ void __launch_bounds__(Group::kMostThreads, 1)
   leave(total, sum);
 }
 
-/// The division of rows into pieces: row r belongs to piece r % pieces. One group counts the rows of a piece
-/// in order. Piece i adds to sums + i * stride. If stride is 0, all pieces add to the same sums; otherwise
-/// the kernel first clears each piece's `stride` sums.
+/// The division of rows into pieces: row r belongs to piece r % pieces. One group of threads counts the rows
+/// of a piece in order. If stride is 0, all pieces add to the same sums, `sums`. Otherwise, piece i has
+/// separate sums, which begin at sums + i * stride, and the kernel first sets these sums to 0.
 struct CountPieces {
   double* sums;
   int64_t pieces, stride;
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(kCountThreads, 1)
     double* const sums = to.sums + piece * to.stride;
     for (int64_t i = group.rank(); i < to.stride; i += group.size()) sums[i] = 0.0;
     for (int64_t r = piece; r < rows; r += to.pieces) {
-      group.sync();  // waits, so that earlier rows are added to a sum first
+      group.sync();  // waits until all threads have added the previous row
       const double weight = static_cast<double>(weights.of(r));
       math::count_row(spec, group, Row<T>{prediction + r * columns}, target, r, columns,
                       [&](int64_t place, double amount) { atomicAdd(sums + place, weight * amount); });
@@ -78,7 +79,8 @@ __global__ void __launch_bounds__(kCountThreads, 1)
   }
 }
 
-/// Adds to each sums[i] the partial sums i of all pieces.
+/// Adds the partial sums of all pieces to `sums`: for each i, sums[i] += the sum of the pieces' sums with
+/// index i.
 __global__ void add_pieces_kernel(CountPieces from, double* sums) {
   const WarpGroup group;
   for (int64_t i = group.index(); i < from.stride; i += group.count()) {
@@ -129,9 +131,10 @@ void CudaOps::metric(const MetricSpec& spec, const MetricArguments& args) {
   });
 }
 
-/// Sums of whole numbers have the same bits in any order, so all rows add to them concurrently. Sums of
-/// weights, of squares and of fractions of correct answers per row depend on the order. If they must be
-/// deterministic, they are computed in pieces, whose number depends only on the number of rows and of sums.
+/// Sums of whole numbers are exact, so they do not depend on the order in which rows are added, and all rows
+/// are added concurrently. The other sums (of row weights, of squares, and of the fraction of correct answers
+/// of a row) depend on the order. If these sums must be deterministic, the rows are divided into pieces. The
+/// number of pieces depends only on the number of rows and on the number of sums.
 void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
   constexpr int64_t kMostPieces = 1024;
   if (args.rows <= 0) return;

@@ -19,7 +19,7 @@ class Passes {
         by_one_(tiling(1)),
         by_vectors_(tiling(kVector<T>)) {}
 
-  /// Returns the bytes of the partial sums and of a Line.
+  /// Returns the bytes for the partial sums and for a Line.
   size_t scratch_bytes() const {
     return partials_bytes() + 2 * static_cast<size_t>(spec_.channels) * sizeof(float);
   }
@@ -44,8 +44,8 @@ class Passes {
             kept_in(const_cast<void*>(args.saved))};
   }
 
-  /// Computes the statistics of src: writes them to args and `kept` or, if `mine` is not null, writes this
-  /// replica's moments to `mine`.
+  /// Computes the statistics of src. If `mine` is null, writes them to the arrays of `args` and to `kept`.
+  /// Otherwise, writes only this replica's moments to `mine`.
   void find_statistics(const BatchNormalization::TrainingArguments& args, const Kept& kept,
                        double* mine) const {
     const auto* x = static_cast<const T*>(args.src);
@@ -73,8 +73,8 @@ class Passes {
     normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr, args.addend},
               kept.scale);
   }
-  /// Computes the parameters' gradients and the Line; if `mine` is not null, writes this replica's gradient
-  /// sums to `mine` instead of the Line.
+  /// Computes the gradients of gamma and beta. If `mine` is null, also computes the Line. Otherwise, writes
+  /// this replica's gradient sums to `mine`.
   void sum_gradients(const BatchNormalization::BackwardArguments& args, const BackwardArrays<T>& arrays,
                      double* mine) const {
     auto* partials = static_cast<double*>(args.scratch);
@@ -123,7 +123,8 @@ class Passes {
  private:
   bool undoes_relu() const { return spec_.relu && !spec_.adds; }
   int64_t rows() const { return spec_.batch * spec_.height * spec_.width; }
-  /// Calls use(N, tiling) with vector accesses if possible.
+  /// Calls use(N, tiling), where N is the number of channels per thread. N is greater than 1 if vector
+  /// accesses are possible.
   template <class Use>
   void with_tiling(bool aligned, const Use& use) const {
     with_width<T>(aligned && spec_.channels % kVector<T> == 0,
@@ -138,7 +139,8 @@ class Passes {
   const CudaContext& context_;
   unsigned* arrived_;
   BatchNormalizationSpec spec_;
-  Tiling by_one_, by_vectors_;  // tilings for one channel per thread, and for one vector access per thread
+  // tiling if a thread has one channel; tiling if a thread has the channels of one vector access
+  Tiling by_one_, by_vectors_;
 };
 
 template <class T>

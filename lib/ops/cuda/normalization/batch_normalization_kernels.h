@@ -1,8 +1,8 @@
-// Kernels of batch normalization of [rows, channels]. Forward and backward take two passes each; the first
-// computes the sums per channel.
+// Kernels of batch normalization of [rows, channels]. The forward pass and the backward pass both read the
+// data twice: first to compute sums over each channel, and then to compute the results.
 //
-// y = scale (x - mean) + shift, where the part of the mean that float32 cannot represent is included in the
-// shift. The backward pass recomputes y from x for the gradient of the relu.
+// y = scale (x - mean) + shift. The mean is rounded to float32, and the shift includes the correction for the
+// rounding error. For the gradient of the relu, the backward pass computes y again from x.
 #pragma once
 
 #include "ops/cuda/read_ahead.h"
@@ -17,7 +17,7 @@ namespace dtrain::cuda {
 struct Kept {
   float* scale;
   float* shift;
-  float* residual;  // the mean minus its float32 value
+  float* residual;  // the mean minus its value rounded to float32
 };
 
 __device__ inline float inverse_deviation(float variance, float epsilon) {
@@ -69,7 +69,7 @@ struct FinishStatistics {
   int64_t rows, channels;
   const T* src;
   Normalization to;
-  double* mine;  // receives the moments for the other replicas, instead of `to`; or null
+  double* mine;  // if not null, receives this replica's moments, and `to` is not written
 
   __device__ void operator()(int64_t c, const SumPair& sums) const {
     const auto n = static_cast<double>(rows);
@@ -82,8 +82,8 @@ struct FinishStatistics {
   }
 };
 
-/// A thread sums the distances from its first element, so that precision does not suffer from a large mean or
-/// from a first row that is far from the mean.
+/// Each thread sums the distances from its first element. If it summed the elements themselves, or the
+/// distances from the first row, a large mean or an unusual first row would cost precision.
 template <int N, class T>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     statistics_kernel(Tiling tiling, const T* src, double* partials, unsigned* arrived,
@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   finish_if_last<N>(tiling, partials, arrived, finish);
 }
 
-/// Computes the statistics of all replicas' rows from the moments of each replica. One thread per channel.
+/// Computes the statistics over the rows of all replicas from the moments of each replica. Each thread
+/// processes one channel.
 __global__ static void __launch_bounds__(kTileThreads, 1)
     join_moments_kernel(int64_t channels, int replicas, const double* all, Normalization to, double* rows) {
   const int64_t c = thread_index();
@@ -194,8 +195,8 @@ struct BackwardArrays {
   Kept kept;
 };
 
-/// The values that a thread keeps for its channels. gradient() returns the gradient with respect to y before
-/// the relu; its argument `x` is a value minus the mean.
+/// The values that a thread keeps in registers for its channels. gradient(i, x, diff) returns the gradient of
+/// y before the relu, where x is an element of src minus the mean and diff is an element of diff_dst.
 template <int N, bool kRelu, class T>
 struct BackwardChannels {
   Floats<N> means, scales, shifts;
@@ -221,7 +222,8 @@ struct Line {
   float* slope;
   float* offset;
 
-  /// Sets a channel's line from its gradient sums over all `rows`.
+  /// Computes a channel's slope and offset from its gradient sums. `rows` is the number of rows over which
+  /// the sums were computed.
   template <class T>
   __device__ void set(const BackwardArrays<T>& arrays, int64_t c, double sum, double product,
                       double rows) const {
@@ -248,7 +250,7 @@ struct FinishGradients {
   BackwardArrays<T> arrays;
   ParameterGradients to;
   Line line;
-  double* mine;  // receives the gradient sums for the other replicas, instead of the line; or null
+  double* mine;  // if not null, receives this replica's gradient sums, and `line` is not written
 
   __device__ void operator()(int64_t c, const SumPair& sums) const {
     const float inverse = inverse_deviation(arrays.variance[c], arrays.epsilon);
@@ -289,7 +291,8 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   finish_if_last<N>(tiling, partials, arrived, finish);
 }
 
-/// Computes the lines from the gradient sums of each replica. One thread per channel.
+/// Computes slope and offset (Line) of each channel from the gradient sums of all replicas. Each thread
+/// processes one channel.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads, 1)
     join_gradient_sums_kernel(int64_t channels, int replicas, const double* all, BackwardArrays<T> arrays,

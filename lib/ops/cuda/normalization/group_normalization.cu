@@ -1,5 +1,5 @@
-// Group normalisation. A block normalises a group of a sample; it reads the group again for each of its sums,
-// mostly from the cache.
+// Group normalisation. A block normalises one group of a sample. It reads the group again for each of its
+// sums, mostly from the cache.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/reductions/column_sum.h"
 #include "ops/cuda/reductions/reduce.h"
@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kGroupThreads = 256;
 
-/// Sizes of [samples, pixels, channels], whose channels form groups.
+/// Sizes of a [samples, pixels, channels] array. The channels are divided into `groups` groups of adjacent
+/// channels.
 struct GroupExtent {
   int64_t samples, pixels, channels, groups;
 
@@ -28,8 +29,8 @@ struct GroupExtent {
   __device__ void each_group(Use&& use) const {
     for (int64_t group = blockIdx.x; group < samples * groups; group += gridDim.x) use(group);
   }
-  /// Calls use(i, c) for this thread's elements of a group: i is the distance from the group's first element,
-  /// c from its first channel.
+  /// Calls use(i, c) for every element of a group that this thread processes. i is the offset of the element
+  /// from the group's first element, and c is the offset of its channel from the group's first channel.
   template <class Use>
   __device__ void each_element(Use&& use) const {
     const int64_t of_group = width();

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     T* const dx = diff_src + r * columns;
     const float m = mean[r], inverse = inverse_deviation[r];
     float total = 0.0f, dot = 0.0f;
-    // Loads the gradients with respect to the normalized values.
+    // Computes the gradients of the normalized values: diff_dst times gamma.
     const auto load_gradients = [&](int64_t c, const Raw<N, T>& diffs, float(&gradients)[N]) {
       load_or(1.0f, gamma, c, gradients);
 #pragma unroll

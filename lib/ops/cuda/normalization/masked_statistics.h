@@ -1,15 +1,17 @@
-// Statistics of batch normalization that leave out masked rows, and the gradient of the input in that case.
+// Batch normalization with a mask: statistics over the rows that are not masked, and the gradient of the
+// input.
 #pragma once
 
 #include "ops/cuda/normalization/batch_normalization_kernels.h"
 
 namespace dtrain::cuda {
 
-/// A warp reads neighboring channels of a row. Each block has several warps, and computes the sums of its
-/// channels over all rows.
+/// Number of threads per block. The lanes of a warp read neighboring channels of a row, and the warps of a
+/// block read different rows. A block computes the sums of its channels over all rows.
 inline constexpr int kMaskedThreads = 256;
 
-/// Returns the sum over the warps of the block, for the channel of each lane. All threads must call it.
+/// Adds the values of the lanes with the same index in all warps of the block. All threads of the block must
+/// call this function; every thread gets the sum for its lane.
 __device__ inline double sum_over_warps(double value) {
   __shared__ double parts[kMaskedThreads];
   parts[threadIdx.x] = value;
@@ -50,8 +52,8 @@ __global__ void __launch_bounds__(kMaskedThreads)
   mine[1 + channels + c] = squares;
 }
 
-/// Computes diff_src if the statistics leave out masked rows, which then get no gradient from the statistics.
-/// diff_src may be diff_dst.
+/// Computes diff_src for batch normalization with a mask. Masked rows do not influence the statistics, so
+/// they get no gradient through the statistics. diff_src may be diff_dst.
 template <bool kRelu, class T>
 struct MaskedGradient {
   BackwardArrays<T> arrays;

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     T* const dx = diff_src + r * columns;
     const float factor = inverse[r];
     float dot = 0.0f;
-    // Loads the gradients with respect to the normalised values.
+    // Computes the gradients of the normalised values: diff_dst times the scale.
     const auto load_gradients = [&](int64_t c, const Raw<N, T>& diffs, float(&gradients)[N]) {
       load_or(1.0f, scale, c, gradients);
 #pragma unroll

@@ -1,4 +1,4 @@
-// A thread's part of a row for kernels that iterate over rows several times.
+// The part of a row that one thread processes, for kernels that iterate over a row several times.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 
 namespace dtrain::cuda {
 
-/// Accesses of a row that a thread keeps in registers, and minimum blocks per multiprocessor: with 4 blocks,
-/// the backward kernel spills registers.
+/// Maximum number of accesses of a row that a thread keeps in registers, and minimum number of blocks per
+/// multiprocessor (__launch_bounds__). With 4 blocks instead of 3, the backward kernel would spill registers.
 inline constexpr int kHeldAccesses = 4, kRowBlocks = 3;
 
-/// A thread's elements of a row, for several iterations over them. Up to kHeld accesses of N elements are
-/// kept in registers; if kHeld is 0, every iteration reads from memory.
+/// The elements of a row that one thread processes, in accesses of N elements. If kHeld is not 0, the thread
+/// has at most kHeld accesses and keeps their elements in registers. If kHeld is 0, the elements are read
+/// from memory in every iteration.
 template <int N, int kHeld, class T>
 class RowPart {
  public:
@@ -23,8 +24,9 @@ class RowPart {
     for (int k = 0; k < kHeld; ++k)
       if (place(k) < columns_) held_[k] = load_raw<N>(row_ + place(k));
   }
-  /// Makes the compiler convert the elements to float again after this call. Otherwise it would keep the
-  /// floats across the reductions, in twice the registers.
+  /// Makes the compiler forget that it has converted the elements to float, so it converts them again after
+  /// this call. Otherwise, the compiler would keep the floats during the reductions, which takes twice as
+  /// many registers.
   __device__ void forget_floats() {
     if constexpr (sizeof(T) < sizeof(float) && N > 1) {
       constexpr int kWords = kHeld * N * static_cast<int>(sizeof(T)) / static_cast<int>(sizeof(uint32_t));
@@ -32,7 +34,8 @@ class RowPart {
       for (int i = 0; i < kWords; ++i) asm volatile("" : "+r"(reinterpret_cast<uint32_t*>(held_)[i]));
     }
   }
-  /// Calls use(c, elements) for each of this thread's accesses: the N elements from column c on.
+  /// Calls use(c, elements) for each of this thread's accesses. `elements` are the N elements from column c
+  /// on.
   template <class Use>
   __device__ void each(const Use& use) const {
     if constexpr (kHeld == 0) {
@@ -43,7 +46,7 @@ class RowPart {
         if (place(k) < columns_) use(place(k), held_[k]);
     }
   }
-  /// Calls use(c, elements, other's elements) for each access.
+  /// Calls use(c, elements, elements of `other`) for each of this thread's accesses.
   template <class Use>
   __device__ void each_with(const RowPart& other, const Use& use) const {
     if constexpr (kHeld == 0) {
@@ -73,7 +76,8 @@ __device__ inline void load_or(float otherwise, const float* src, int64_t at, fl
   for (int j = 0; j < N; ++j) values[j] = otherwise;
 }
 
-/// Calls use(N, kHeld, long_rows) with constants N and kHeld that suit rows of T.
+/// Calls use(N, kHeld, long_rows) for rows with `columns` elements of type T. N and kHeld are compile-time
+/// constants (see RowPart). long_rows is true if a block should process a row, and false if a warp should.
 template <class T, class Use>
 void with_row_parts(bool vectors, int64_t columns, Use&& use) {
   with_width<T>(vectors, [&](auto width) {
