@@ -27,7 +27,7 @@ struct AttentionSpec {
   int64_t query_stride = 0, key_stride = 0, value_stride = 0;
 
   bool operator==(const AttentionSpec&) const = default;
-  /// number of query heads that share one head of keys and values
+  /// Number of query heads that share one head of keys and values.
   DTRAIN_HOST_DEVICE int64_t group() const { return heads / kv_heads; }
   DTRAIN_HOST_DEVICE int64_t query_step() const { return query_stride ? query_stride : heads * key_dim; }
   DTRAIN_HOST_DEVICE int64_t key_step() const { return key_stride ? key_stride : kv_heads * key_dim; }

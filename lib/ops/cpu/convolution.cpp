@@ -19,7 +19,7 @@ struct Choice {
   dnnl::convolution_forward::primitive_desc forward;
   dnnl::convolution_backward_data::primitive_desc backward_data;       // empty if not needed
   dnnl::convolution_backward_weights::primitive_desc backward_filter;  // empty if not needed
-  // the lowest rank_of() among the primitives
+  // The lowest rank_of() among the primitives.
   int rank;
 };
 

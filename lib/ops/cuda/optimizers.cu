@@ -73,8 +73,9 @@ class WarpPairwiseSum {
   int64_t count_ = 0;
 };
 
-/// The blocks of a launch that processes several arrays: blocks first[i] to first[i + 1] - 1 work on array i.
-/// Tables of arrays are kernel arguments, which are limited to 4 KiB.
+/// The division of the blocks of a launch among several arrays: blocks first[i] to first[i + 1] - 1 process
+/// array i. A table of arrays is passed to the kernel as an argument. The arguments of a kernel are limited
+/// to 4 KiB, which limits the number of arrays per launch (kMost).
 template <int kMost>
 struct Blocks {
   int arrays = 0;
@@ -103,8 +104,9 @@ struct SquaresTable {
   int64_t n[kMost] = {}, piece[kMost] = {};
 };
 
-/// A block sums the squares of one piece of an array; each thread sums one grain at a time. The result goes
-/// to squares[array] if the array has one piece, else to sums[blockIdx.x].
+/// Each block sums the squares of one piece of an array, and each thread sums one grain at a time. If the
+/// array has only one piece, the sum is written to squares[array]; otherwise, it is written to
+/// sums[blockIdx.x].
 template <int N>
 __global__ void __launch_bounds__(kThreads)
     squares_kernel(const __grid_constant__ SquaresTable table, double* sums, double* squares) {
@@ -114,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
   const float* const src = table.src[array];
   const int64_t n = table.n[array], piece = table.piece[array];
   const int64_t first = (block - first_block) * piece, end = first + piece < n ? first + piece : n;
-  WarpPairwiseSum sum;  // sum of the first warp; other warps do not use it
+  WarpPairwiseSum sum;  // only the first warp uses this sum
   for (int64_t run = first; run < end; run += kSquaresRun) {
     const int64_t begin = run + int64_t{threadIdx.x} * kGrain;
     float values[kGrain] = {};
@@ -179,7 +181,8 @@ __device__ void update_some(const typename Rule::Step& step, const UpdateNumbers
   if (arrays.copy) store<N>(arrays.copy + i, w);
 }
 
-/// One thread of each block computes the step, whose bias corrections are in double precision.
+/// Updates n elements by one step of the rule. One thread of each block computes the numbers of the step,
+/// because the bias corrections need double precision.
 template <int N, class T, class Rule>
 __global__ void __launch_bounds__(kThreads)
     update_kernel(Rule rule, const StepState* state, GroupRule group, UpdateArrays<T> arrays, int64_t n) {
@@ -200,7 +203,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Consecutive parts of parameters: part i is the elements [begin[i], begin[i + 1]).
+/// The parts of parameters that one launch updates. Part i has the elements [begin[i], begin[i + 1]).
 struct DirectionTable {
   static constexpr int kMost = 160;
   static constexpr int64_t kPiece = int64_t{kThreads} * 4 * 8;  // elements that a block updates
@@ -209,8 +212,8 @@ struct DirectionTable {
   float learning_rate_factor[kMost] = {};
 };
 
-/// A block updates a piece of a part; one thread computes the part's step. `squares` starts at the table's
-/// first part.
+/// Each block updates kPiece elements of a part. One thread of the block computes the step of this part.
+/// `squares` has two sums for each part of the table.
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads)
     direction_kernel(math::DirectionRule rule, const __grid_constant__ DirectionTable table,
@@ -230,7 +233,7 @@ __global__ void __launch_bounds__(kThreads)
   int64_t i = first + int64_t{threadIdx.x} * N;
   for (; i + N <= end; i += int64_t{kThreads} * N) update_some<math::DirectionStep, N>(step, {}, arrays, i);
   for (; i < end; ++i)
-    update_some<math::DirectionStep, 1>(step, {}, arrays, i);  // one thread, fewer than N elements
+    update_some<math::DirectionStep, 1>(step, {}, arrays, i);  // one thread updates the rest
 }
 
 /// Returns whether every part begins at a multiple of `elements`.

@@ -1,4 +1,5 @@
-// Rotary and sinusoidal position embeddings, and caches that grow by one position.
+// Rotary and sinusoidal position embeddings, and the caches of keys and values that grow by one position per
+// generated token.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/positions.h"

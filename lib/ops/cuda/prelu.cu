@@ -61,7 +61,8 @@ struct PreluBackward {
   }
 };
 
-/// Terms whose column sums are the gradients of the slopes; a column holds the elements of one slope.
+/// The terms of the slopes' gradients. Column c holds the terms of slope c, so the column sums are the
+/// gradients.
 template <class T>
 struct SlopeGradients {
   static constexpr int kSums = 1;

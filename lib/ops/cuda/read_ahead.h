@@ -30,7 +30,8 @@ struct Floats {
   float v[N];
 };
 
-/// Calls use(N) with a constant N: the elements per vector access of T if `vectors`, else 1.
+/// Calls use(N) with a compile-time constant N. If `vectors` is true, N is the number of elements of a
+/// 16-byte access; otherwise, N is 1.
 template <class T, class Use>
 void with_width(bool vectors, Use&& use) {
   if (vectors) {

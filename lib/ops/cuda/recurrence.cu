@@ -1,7 +1,8 @@
-// Recurrent layers. Arrays of all steps are time-major, [steps, batch, ...]. One matrix product multiplies
-// the inputs of all steps by the kernel. Each step then runs a matrix product with the state and a CUDA
-// kernel that computes the gates (two of each if a gru resets before the product). Matrix products need
-// aligned matrices, so the operand of a step's product is also written to a separate array.
+// Recurrent layers on GPUs. Arrays of all steps are time-major: [steps, batch, ...]. One matrix product
+// multiplies the inputs of all steps by the kernel. Each step then runs a matrix product of the state and the
+// recurrent kernel, and a CUDA kernel that computes the gates. (A GRU whose reset gate comes before the
+// product runs two matrix products and two CUDA kernels per step.) Matrix products need aligned matrices, so
+// the state of the current step is also copied to a separate array.
 #include <optional>
 
 #include "device/cuda/current.h"
@@ -100,8 +101,8 @@ class CudaRecurrence final : public Recurrence {
 
  private:
   bool is_gru() const { return spec_.kind == RecurrenceKind::gru; }
-  /// Returns whether a part of the state's gradient reaches the state before the step without a matrix
-  /// product.
+  /// Returns whether a part of the state's gradient passes to the state before the step directly, that is,
+  /// without a matrix product.
   bool has_direct() const { return is_gru() || spec_.masked; }
   bool resets_before() const { return is_gru() && !spec_.reset_after; }
 
@@ -147,7 +148,9 @@ class CudaRecurrence final : public Recurrence {
                            spec_.batch, spec_.steps, spec_.inputs, spec_.go_backwards, to_steps});
   }
 
-  /// Copies the two parts of the recurrent kernel if a gru multiplies by them one after the other.
+  /// If a GRU needs two matrix products per step, the first with the kernels of the update and reset gates
+  /// and the second with the kernel of the candidate, copies these two parts of the recurrent kernel to
+  /// separate matrices. With state factors, also splits the kernel by gates.
   void split_kernel(const void* kernel, std::byte* scratch) {
     if (by_gates_) by_gates_->split_kernel(kernel, scratch);
     if (!resets_before()) return;
@@ -226,7 +229,7 @@ class CudaRecurrence final : public Recurrence {
     });
   }
 
-  /// Returns the parts of the state's gradient that come from the following step.
+  /// Returns the parts of the state's gradient that come from the next step.
   StateGradient<T> next_gradient(std::byte* scratch) const {
     return {at<float>(scratch, work_.product),
             has_direct() ? at<float>(scratch, work_.direct) : nullptr,
@@ -346,12 +349,14 @@ class CudaRecurrence final : public Recurrence {
 
   CudaOps& ops_;
   RecurrenceSpec spec_;
-  int64_t rows_, n_, columns_;  // rows of all steps; elements of a state; columns of the kernels
-  int64_t state_columns_;       // columns of the matrix product with the state
+  // rows_ is batch * steps; n_ is the number of elements of a state; columns_ is the number of columns of the
+  // kernels.
+  int64_t rows_, n_, columns_;
+  int64_t state_columns_;  // number of columns of the first matrix product with the state
   ArrayPlaces kept_, scratch_;
   struct {
     size_t gates = 0, states = 0, inner = 0, cells = 0;
-  } saved_;  // offsets in kept_: [steps, batch, columns], [steps + 1, batch, units], ...
+  } saved_;  // offsets in kept_; arrays are [steps, batch, ...], but states and cells [steps + 1, batch, ...]
   struct {
     size_t inputs = 0, current = 0, current_inner = 0, sums = 0, candidate_sums = 0, state_kernel = 0,
            candidate_kernel = 0, diff_gates = 0, diff_state_gates = 0, direct = 0, product = 0, diff_cell = 0,

@@ -1,5 +1,6 @@
-// The elementwise parts of recurrent layers: one step of one element, forward and backward, for for_each()
-// (ops/cuda/vector.h). Arrays of one step are [batch, units] or [batch, gates * units].
+// The elementwise parts of recurrent layers. Each functor computes one element of one step, in the forward or
+// backward pass, and is run by for_each() (ops/cuda/vector.h). Arrays of one step are [batch, units] or
+// [batch, gates * units].
 #pragma once
 
 #include "ops/cuda/vector.h"
@@ -7,7 +8,8 @@
 
 namespace dtrain::cuda {
 
-/// Copies the inputs from [batch, steps, inputs] to [steps, batch, inputs], times the factors, or back.
+/// If to_steps is true, copies the inputs from [batch, steps, inputs] to [steps, batch, inputs]; otherwise,
+/// copies in the opposite direction. The elements are multiplied by the factors, if there are any.
 template <class T>
 struct TransposeSteps {
   const T* src;
@@ -31,7 +33,7 @@ struct TransposeSteps {
   }
 };
 
-/// Copies [rows, columns] between arrays with different distances between rows.
+/// Copies [rows, columns] between two arrays whose rows have different strides.
 template <class T>
 struct CopyColumns {
   const T* src;
@@ -48,7 +50,7 @@ struct CopyColumns {
 /// dst = states times a gate's factors; states are [steps, batch, units].
 template <class T>
 struct TimesFactors {
-  const T *states, *factors;  // factors: rows of the batch, `stride` elements apart
+  const T *states, *factors;  // the factors of the batch's rows are `stride` elements apart
   T* dst;
   int64_t batch, units, stride;
 
@@ -60,12 +62,12 @@ struct TimesFactors {
   }
 };
 
-/// dst = src times a gate's factors or, if `adds`, dst += src times these factors. dst and src are [batch,
-/// units].
+/// Multiplies src by a gate's factors. If `adds` is true, adds the product to dst; otherwise, writes it to
+/// dst. dst and src are [batch, units].
 template <class T>
 struct AddTimesFactors {
   const float* src;
-  const T* factors;  // rows of the batch, `stride` elements apart
+  const T* factors;  // the factors of the batch's rows are `stride` elements apart
   float* dst;
   int64_t units, stride;
   bool adds;
@@ -92,7 +94,7 @@ struct SetInitial {
   }
 };
 
-/// The arrays that receive a step's state.
+/// The arrays to which a step's state is written.
 template <class T>
 struct StateOutputs {
   const T* before;      // [batch, units]
@@ -106,7 +108,8 @@ struct StateOutputs {
     if (!dst) return;
     dst[at.quotient * dst_stride + at.rest] = mask.has_output(at.quotient) ? state : from_float<T>(0.0f);
   }
-  /// If the step is masked, keeps the state and returns true.
+  /// If the step is masked, copies the state before the step to the outputs and returns true. Otherwise,
+  /// returns false.
   __device__ bool keeps(int64_t i, const Division& at) const {
     if (mask.is_valid(at.quotient)) return false;
     write(i, at, before[i]);
@@ -118,9 +121,9 @@ __device__ inline float bias_of(const float* bias, int64_t column) {
   return bias ? bias[column] : 0.0f;
 }
 
-// Each functor computes one step of one element. `gates` contains the products of the inputs and the kernel;
-// the functor overwrites them with the values that backward needs. `sums` contains the products of the state
-// and the recurrent kernel.
+// Each of the following functors computes one element of one step. At the start, `gates` contains the
+// products of the inputs and the kernel; the functor replaces them by the values that the backward pass
+// needs. `sums` contains the products of the state and the recurrent kernel.
 
 template <class T, class Function, class Gate>
 struct LstmForward {
@@ -176,16 +179,21 @@ struct SimpleForward {
   }
 };
 
-/// Returns the factor by which the state is multiplied before the product for the candidate.
+/// Returns the state factor of the candidate for this element: the state is multiplied by it before the
+/// matrix product with the candidate's kernel.
 template <class T>
 __device__ inline float candidate_factor(const T* factors, const Division& at, int64_t units) {
   return factors ? to_float(factors[(at.quotient * 3 + 2) * units + at.rest]) : 1.0f;
 }
 
-/// A gru's step. With `reset_after`, one call computes it. Otherwise there are two calls, and `sums` has only
-/// the gates update and reset. The first call writes `inner`, the state times the reset gate and its
-/// state_factors (null: 1), and its copy `current_inner`. The second call reads `candidate_sums`, the product
-/// of `inner` and the candidate's kernel.
+/// One step of a GRU. If reset_after is true, one call computes the whole step. Otherwise, a step needs two
+/// calls:
+///
+/// 1. `sums` has only the columns of the gates update and reset. The call computes these gates and writes
+///    `inner`, which is the state times the reset gate and the candidate's state_factors (1 if null), and a
+///    copy of `inner`, `current_inner`.
+/// 2. The call computes the new state from `candidate_sums`, the product of `inner` and the candidate's
+///    kernel.
 template <class T, class Function, class Gate>
 struct GruForward {
   Function function;
@@ -235,11 +243,12 @@ struct GruForward {
   }
 };
 
-/// The parts of the gradient of a step's state; each may be null.
+/// The parts of the gradient of a step's state. The gradient is the sum of the parts that are not null.
 template <class T>
 struct StateGradient {
-  const float *product, *direct;  // gradients from the next step
-  // Gradient of the last state; gradient of the output, in rows that are dst_stride elements apart.
+  const float *product, *direct;  // both come from the next step
+  // `last` is the gradient of the last state. `dst` is the gradient of the output; its rows are dst_stride
+  // elements apart.
   const T *last, *dst;
   int64_t dst_stride;
   math::StepMask mask;
@@ -308,11 +317,14 @@ struct SimpleBackward {
   }
 };
 
-/// The gradients of a gru's step. diff_gates is the gradient of the products of the inputs, [batch, 3 units].
-/// diff_state_gates is the gradient of the products of the state: [batch, 3 units] with `reset_after`, else
-/// [batch, 2 units]. Without `reset_after`, diff_candidate, [batch, units], is the gradient of the product of
-/// `inner` and the candidate's kernel. `current` and `current_candidate` are aligned copies of
-/// diff_state_gates and diff_candidate.
+/// The gradients of one step of a GRU. diff_gates [batch, 3 units] is the gradient of the products of the
+/// inputs and the kernel. diff_state_gates is the gradient of the products of the state and the recurrent
+/// kernel. `current` is an aligned copy of diff_state_gates.
+///
+/// If reset_after is true, one call computes the whole step, and diff_state_gates is [batch, 3 units].
+/// Otherwise, a step needs two calls, and diff_state_gates is [batch, 2 units]. diff_candidate [batch, units]
+/// is then the gradient of the product of `inner` and the candidate's kernel, and current_candidate is an
+/// aligned copy of diff_candidate.
 template <class T, class Function, class Gate>
 struct GruBackward {
   Function function;
@@ -323,10 +335,12 @@ struct GruBackward {
   T *diff_gates, *diff_state_gates, *current, *diff_candidate, *current_candidate;
   const float* diff_inner;  // gradient of GruForward::inner, for the second call
   const T* state_factors;   // as in the forward step
-  float* direct;            // part of the previous state's gradient that is not computed by a matrix product
+  // Part of the gradient of the previous state that passes through no matrix product.
+  float* direct;
   StateGradient<T> diff;
 
-  /// Passes the state's gradient through a masked step.
+  /// Computes a masked step: the gradient of the state passes to the previous state unchanged, and all other
+  /// gradients are 0.
   __device__ void pass(int64_t i, const Division& at) const {
     const T zero = from_float<T>(0.0f);
     if (!second) direct[i] = diff.read(i, at);

@@ -1,4 +1,5 @@
-// Scaling and shifting of columns by numbers in host memory, which are passed as a kernel argument.
+// Scales and shifts the columns of an array. The scales and offsets are in host memory and are passed to the
+// kernel as an argument.
 #include <algorithm>
 #include <cstdint>
 
@@ -12,7 +13,7 @@ namespace {
 /// of a kernel may have.
 constexpr int64_t kMostRescaled = 256;
 
-/// Scales and shifts all elements by the same numbers.
+/// Scales and shifts all elements by one scale and one offset.
 template <class T>
 struct RescaleAll {
   T* dst;
@@ -33,7 +34,7 @@ struct RescaleAll {
   }
 };
 
-/// Scales and shifts the columns [first, first + count), each by its own numbers.
+/// Scales and shifts the columns [first, first + count). Each column has a separate scale and offset.
 template <class T>
 struct RescaleColumns {
   T* dst;

@@ -25,7 +25,7 @@ __device__ inline void add_pixel(const T* src, float weight, float (&sums)[N]) {
   for (int j = 0; j < N; ++j) sums[j] += weight * values[j];
 }
 
-// For N > 1, the number of channels is a multiple of N.
+// If N is greater than 1 in the following functors, the number of channels must be a multiple of N.
 
 template <class T>
 struct Interpolate {

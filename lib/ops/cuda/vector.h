@@ -11,12 +11,13 @@
 
 namespace dtrain::cuda {
 
-/// Elements per access, when N elements are to be loaded.
+/// Number of elements per access when a thread loads N elements.
 template <class T, int N>
 inline constexpr int kAccess = N < kVector<T> ? N : kVector<T>;
 
-/// N elements in their memory format; [i] converts one to float. A load in flight needs only the registers
-/// for its own bytes: for 16-bit types, half of the registers that N floats need.
+/// N elements in their memory format. operator[] converts an element to float. While a load is in flight, it
+/// needs registers only for the bytes that it loads. For 16-bit types, these are half as many registers as N
+/// floats would need.
 template <int N, class T>
 struct Raw {
   static constexpr int kStep = kAccess<T, N>;
@@ -60,8 +61,8 @@ __device__ inline void store(T* dst, const float (&values)[N]) {
   }
 }
 
-/// Quotient and remainder of non-negative numbers. 64-bit division is a long subroutine on a GPU, and most
-/// indices fit in 32 bits.
+/// Quotient and remainder of non-negative numbers. Computed in 32 bits if possible: a 64-bit division is a
+/// long subroutine on a GPU, and most indices fit in 32 bits.
 struct Division {
   int64_t quotient, rest;
 };
@@ -81,17 +82,18 @@ __device__ inline int64_t thread_count() {
   return int64_t{gridDim.x} * blockDim.x;
 }
 
-/// A body that separates reading from writing: read<N>(i) returns N elements from i on, which are passed to
-/// finish().
+/// A functor for for_each() that separates reading from writing: read<N>(i) loads the N elements from i on,
+/// and finish<N>(i, loaded) uses them. A thread can therefore issue several reads before it uses the first
+/// result.
 template <class Body, int N>
 concept ReadsFirst = requires(const Body& body, int64_t i) {
   body.template read<N>(i);
 };
 
-/// Threads per block, and reads in flight per thread.
+/// Number of threads per block, and number of reads that a thread has in flight.
 inline constexpr int kEachThreads = 256, kEachAhead = 2;
 
-/// Processes this thread's share of the vectors [first, end), N elements each.
+/// Processes the vectors in [first, end) that belong to this thread. A vector has N elements.
 template <int N, class Body>
 __device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
   if constexpr (ReadsFirst<Body, N>) {
@@ -103,11 +105,13 @@ __device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
   }
 }
 
-/// Calls body.run<N>(i) for the elements [i, i + N), i a multiple of N, and body.run<1>(i) for the last few.
-/// A body with read<N>(i) and finish<N>(i, loaded) instead of run() has several reads in flight. The body
-/// stays in the kernel's argument space: if it is indexed, a thread's copy would be placed in local memory.
-/// There are no launch bounds, because with them the compiler spills registers of some instances;
-/// docs/gpu-kernels.md states the limit.
+/// Calls body.run<N>(i) for all elements [i, i + N), where i is a multiple of N, and body.run<1>(i) for the
+/// last few elements. If the body has the functions read<N>(i) and finish<N>(i, loaded) instead (ReadsFirst),
+/// each thread has several reads in flight.
+///
+/// The body stays in the kernel's argument space (__grid_constant__), because a copy that is indexed at run
+/// time would be placed in slow local memory. The kernel has no launch bounds, because with them the compiler
+/// spills registers of some instances; docs/gpu-kernels.md states the limit.
 template <int N, class Body>
 __global__ void each_kernel(const __grid_constant__ Body body, int64_t n) {
   const int64_t vectors = n / N;
@@ -115,7 +119,8 @@ __global__ void each_kernel(const __grid_constant__ Body body, int64_t n) {
   if constexpr (N > 1) do_each<1>(body, vectors * N, n);
 }
 
-/// Enqueues `body` over n elements: N at a time if `vectors` (all arrays are aligned), else one by one.
+/// Enqueues `body` for n elements. If `vectors` is true, processes N elements at a time; all arrays must then
+/// be aligned. Otherwise, processes one element at a time.
 template <int N, class Body>
 void for_each(const CudaContext& context, int64_t n, bool vectors, const Body& body) {
   if (n <= 0) return;

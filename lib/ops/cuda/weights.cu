@@ -34,7 +34,8 @@ __global__ void __launch_bounds__(kWeightThreads)
     dst[i] = from_float<T>(*loss_scale * math::penalty_gradient(spec, to_float(values[i])));
 }
 
-/// Returns the products of two vectors to all threads of the block.
+/// Computes the dot products of the vectors a and b with each other and with themselves. All threads of the
+/// block must call this function, and all get the result.
 __device__ math::VectorPair pair_of(const OrthogonalSpec& spec, const float* weights, int64_t a, int64_t b) {
   math::VectorPair pair;
   for (int64_t k = threadIdx.x; k < spec.extent; k += blockDim.x)
@@ -45,7 +46,7 @@ __device__ math::VectorPair pair_of(const OrthogonalSpec& spec, const float* wei
   return pair;
 }
 
-/// Adds the orthogonality penalty to `total`. Each block computes the pairs of a vector with all other
+/// Adds the orthogonality penalty to `total`. A block processes the pairs of one vector with all other
 /// vectors.
 __global__ void __launch_bounds__(kWeightThreads)
     orthogonal_penalty_kernel(OrthogonalSpec spec, float factor, const float* weights, Total total) {
@@ -60,7 +61,8 @@ __global__ void __launch_bounds__(kWeightThreads)
     orthogonal_gradient_kernel(OrthogonalSpec spec, float factor, GradientRule rule,
                                const double* row_weights, const StepState* state, const float* weights,
                                float* gradient, int64_t first, int64_t n) {
-  // The penalty has each pair twice, as (a, b) and as (b, a), so the factor is 2.
+  // The penalty contains each pair of vectors twice, as (a, b) and as (b, a). Therefore, the gradient has the
+  // factor 2.
   const double scale =
       2 * static_cast<double>(math::penalty_scale(rule, row_weights, *state)) * static_cast<double>(factor);
   for (int64_t a = blockIdx.x; a < spec.vectors; a += gridDim.x)
@@ -92,8 +94,8 @@ __global__ void __launch_bounds__(kWeightThreads)
     store_weight(weights, copy, i, math::without_negative(weights[i]));
 }
 
-/// Limits the norms of columns. A thread processes one column, which is a pair of an outer and an inner
-/// index. Neighboring threads read neighboring elements if `inner` is not small.
+/// Limits the norms of columns. A thread processes one column, which is identified by an outer and an inner
+/// index. If the inner extent is not small, neighboring threads read neighboring elements.
 template <class T>
 __global__ void __launch_bounds__(kWeightThreads)
     limit_norms_kernel(ConstraintSpec spec, const StepState* state, float* weights, T* copy) {

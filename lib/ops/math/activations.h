@@ -1,5 +1,6 @@
-// Activations, as in Keras: `forward` of one element; `backward` computes the gradient of the input from the
-// gradient of the output and the saved value, which is the output if from_output(spec), else the input.
+// Activation functions, as in Keras. forward() computes the output of one element. backward() computes the
+// gradient of the input from the gradient of the output and a saved value. The saved value is the output if
+// from_output(spec) is true, and the input otherwise.
 #pragma once
 
 #include "base/host_device.h"
@@ -18,8 +19,8 @@ struct Relu {
   DTRAIN_HOST_DEVICE float backward(float y, float diff) const { return y > 0.0f ? diff : 0.0f; }
 };
 
-/// x, or alpha * x if x is negative. If alpha is not negative, the output has the input's sign, so the
-/// gradient can be computed from the output.
+/// x, or alpha * x if x is negative. If alpha is not negative, the output has the same sign as the input, so
+/// the gradient can be computed from the output.
 struct LeakyRelu {
   float alpha;
   DTRAIN_HOST_DEVICE float forward(float x) const { return x < 0.0f ? alpha * x : x; }
@@ -29,7 +30,8 @@ struct LeakyRelu {
 struct Elu {
   float alpha;
   DTRAIN_HOST_DEVICE float forward(float x) const {
-    // exp(x) - 1 loses precision for small x; x + x^2/2 + x^3/6 + x^4/24 is accurate enough up to 2^-5.
+    // For small x, exp(x) - 1 loses precision. The series x + x^2/2 + x^3/6 + x^4/24 is accurate enough for
+    // |x| up to 2^-5.
     const float series = x * (1.0f + x * (0.5f + x * (0.166666667f + x * 0.0416666667f)));
     const float negative = x > -0.03125f ? series : exp(x) - 1.0f;
     return x < 0.0f ? alpha * negative : x;
@@ -79,17 +81,17 @@ struct GeluTanh {
   DTRAIN_HOST_DEVICE static float inner(float x) { return 0.797884561f * (x + 0.044715f * x * x * x); }
 };
 
-/// Keras's relu with options: x between threshold and maximum, the maximum above it, and slope * (x -
-/// threshold) below the threshold.
+/// Keras's relu with options: `maximum` if x is greater than the maximum, x if it is between threshold and
+/// maximum, and slope * (x - threshold) if it is at most the threshold.
 struct ClippedRelu {
   float slope, maximum, threshold;
   DTRAIN_HOST_DEVICE float forward(float x) const {
-    const float below = slope == 0.0f ? 0.0f : slope * (x - threshold);  // no product of 0 and infinity
+    const float below = slope == 0.0f ? 0.0f : slope * (x - threshold);  // avoids 0 * infinity, which is NaN
     const float above = x > maximum ? maximum : x;
     return x <= threshold ? below : above;
   }
-  /// `saved` is the output if from_output(spec), else the input: both are on the same side of threshold and
-  /// maximum.
+  /// `saved` is the output if from_output(spec) is true, and the input otherwise. This function works with
+  /// both, because the input and the output are on the same side of the threshold and of the maximum.
   DTRAIN_HOST_DEVICE float backward(float saved, float diff) const {
     const float above = saved < maximum ? diff : 0.0f;
     return saved > threshold ? above : slope * diff;
@@ -166,11 +168,13 @@ struct Mish {
     const float n = power(x), m = n * (n + 2.0f);
     return diff * (m / (m + 2.0f) + x * (4.0f * n * (n + 1.0f) / ((m + 2.0f) * (m + 2.0f))));
   }
-  /// Returns exp(x), or exp(20) for larger x: the tanh rounds to 1 from x = 20 on.
+  /// Returns exp(min(x, 20)). The limit does not change the result, because the tanh rounds to 1 from x = 20
+  /// on.
   DTRAIN_HOST_DEVICE static float power(float x) { return exp(x > 20.0f ? 20.0f : x); }
 };
 
-/// If the spec's activation is one of the common ones, calls use(activation) with it and returns true.
+/// If the spec's activation is a common one, calls use(activation) and returns true. Otherwise, returns
+/// false.
 template <class Use>
 DTRAIN_HOST_DEVICE inline bool with_usual_activation(const ActivationSpec& spec, Use&& use) {
   switch (spec.kind) {
@@ -203,7 +207,8 @@ DTRAIN_HOST_DEVICE inline bool with_usual_activation(const ActivationSpec& spec,
   }
 }
 
-/// Calls use(activation) with the spec's activation, which must not be one of the common ones.
+/// Calls use(activation) with the spec's activation, which must be one for which with_usual_activation()
+/// returns false.
 template <class Use>
 DTRAIN_HOST_DEVICE inline void with_unusual_activation(const ActivationSpec& spec, Use&& use) {
   switch (spec.kind) {
@@ -228,14 +233,15 @@ DTRAIN_HOST_DEVICE inline void with_unusual_activation(const ActivationSpec& spe
   }
 }
 
-/// Calls use(activation) with the spec's activation. Each activation has its own loop, so nothing is decided
-/// per element.
+/// Calls use(activation) with the spec's activation. Each activation has a separate type, so a loop inside
+/// use() is compiled separately for each activation and need not select the activation for every element.
 template <class Use>
 DTRAIN_HOST_DEVICE inline void with_activation(const ActivationSpec& spec, Use&& use) {
   if (!with_usual_activation(spec, use)) with_unusual_activation(spec, use);
 }
 
-/// Any activation that is not one of the common ones. It is selected again for every element.
+/// Any of the less common activations. The activation is selected at run time for every element, which is
+/// slower but needs only one instance of a kernel.
 struct UnusualActivation {
   ActivationSpec spec;
   DTRAIN_HOST_DEVICE float forward(float x) const {
@@ -250,8 +256,8 @@ struct UnusualActivation {
   }
 };
 
-/// Calls use(activation) for kernels that are instantiated for each activation. All activations that are not
-/// common share one instance, UnusualActivation, which keeps the program small.
+/// Calls use(activation) for kernels that are instantiated for each activation. All less common activations
+/// share one instance, UnusualActivation, to keep the program small.
 template <class Use>
 inline void with_activation_kernel(const ActivationSpec& spec, Use&& use) {
   if (!with_usual_activation(spec, use)) use(UnusualActivation{spec});

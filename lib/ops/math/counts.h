@@ -1,5 +1,5 @@
-// The contributions of one row to the sums of a CountSpec. CPU and GPU use the same functions: the threads of
-// a group (ops/math/row_group.h) share the row, and each adds a part.
+// The contributions of one row to the sums of a CountSpec. CPU and GPU use the same functions. The threads of
+// a group (ops/math/row_group.h) share the row, and each thread adds a part of the contributions.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace dtrain::math {
 
-/// Returns the first index of a row's greatest element. NaN never compares greater, and a NaN at index 0
-/// gives 0.
+/// Returns the index of the first greatest element of a row. NaN never counts as greater than another
+/// element. If the row begins with NaN, returns 0.
 template <class Group, class Score>
 DTRAIN_HOST_DEVICE inline int64_t argmax(const Group& group, const Score& score, int64_t columns) {
   float best = score(0);
@@ -28,7 +28,7 @@ DTRAIN_HOST_DEVICE inline int64_t argmax(const Group& group, const Score& score,
   return most == most ? first : 0;
 }
 
-/// Returns the bucket of a score (CountSpec::buckets). NaN goes to the first bucket.
+/// Returns the bucket of a score (CountSpec::buckets). NaN belongs to the first bucket.
 DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float score) {
   constexpr uint32_t kMantissa = 23, kOne = 127u << kMantissa;
   constexpr uint32_t kLeast = kOne - (CountSpec::kOctaves << kMantissa);
@@ -42,16 +42,17 @@ DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float score) 
   return below + place * (spec.buckets - below) / kSpan;
 }
 
-/// Returns a number that increases with a probability: its logit, so that probabilities near 0 and 1 stay
-/// distinct. Logits of probabilities in (0, 1) are between -88 and 16.7; scores <= 0 and >= 1 are mapped
-/// beyond that range.
+/// Maps a probability to a number such that greater probabilities have greater numbers: its logit, because
+/// the logits of probabilities near 0 and 1 are far apart. Logits of probabilities in (0, 1) are between -88
+/// and 16.7. Scores that are at most 0 or at least 1 are mapped to numbers outside of this range.
 DTRAIN_HOST_DEVICE inline float order_of_probability(float p) {
   if (p >= 1.0f) return 17.0f * p;
   if (p <= 0.0f) return 128.0f * (p - 1.0f);
   return log(p) - log(1.0f - p);
 }
 
-/// A row's target: class `number` if sparse (negative if the class does not exist), else `dense`.
+/// The target of a row. If the targets are sparse, `dense` is null and `number` is the class (negative if the
+/// class does not exist). Otherwise, `dense` points to the row's elements.
 struct RowTarget {
   const float* dense;
   int64_t number;
@@ -69,7 +70,7 @@ struct RowTarget {
   DTRAIN_HOST_DEVICE bool is(int64_t c) const { return (*this)(c) > 0.5f; }
 };
 
-/// The softmax of a row of logits, a column at a time.
+/// The softmax of a row of logits. operator() returns one column.
 template <class Score>
 struct RowSoftmax {
   const Score& score;
@@ -84,14 +85,14 @@ struct RowSoftmax {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return exp(score(c) - most) / total; }
 };
 
-/// The logits of a row's softmax probabilities, accurate even if a probability rounds to 0 or 1. The row has
-/// at least two columns.
+/// The logits of the softmax probabilities of a row. They are accurate even if a probability rounds to 0 or
+/// 1. The row must have at least two columns.
 template <class Score>
 struct SoftmaxLogits {
   const Score& score;
   int64_t best;
-  float most, total;  // the best score; the sum of exp(score - most)
-  float others;       // the logarithm of the sum of exp(score) over all columns but the best
+  float most, total;  // the greatest score, and the sum of exp(score - most)
+  float others;       // the logarithm of the sum of exp(score) over all columns except the best one
 
   template <class Group>
   DTRAIN_HOST_DEVICE SoftmaxLogits(const Group& group, const Score& of_row, int64_t columns)
@@ -115,7 +116,8 @@ struct SoftmaxLogits {
   }
 };
 
-/// Calls count(score) with the row's scores, or with their softmax if the scores are softmax logits.
+/// Calls count(score) with the scores that a threshold is compared with: the softmax of the row if the scores
+/// are softmax logits, and the scores themselves otherwise.
 template <class Group, class Score, class Count>
 DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Group& group, const Score& score,
                                              int64_t columns, const Count& count) {
@@ -126,7 +128,7 @@ DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Group&
   }
 }
 
-/// Returns the class of a row's target, negative if it does not exist.
+/// Returns the class of a row's target. The number is negative if the class does not exist.
 template <class Group>
 DTRAIN_HOST_DEVICE inline int64_t class_of(const Group& group, const RowTarget& target, int64_t columns) {
   return target.dense ? argmax(group, target, columns) : target.number;
@@ -145,7 +147,7 @@ DTRAIN_HOST_DEVICE inline void count_classes(const CountSpec& spec, const Group&
       }
     });
   const int64_t predicted = argmax(group, score, columns), is = class_of(group, target, columns);
-  if (is < 0 || group.rank() != 0) return;  // the loss reports a class that does not exist
+  if (is < 0 || group.rank() != 0) return;  // a class that does not exist is an error, which the loss reports
   if (predicted == is) add(is, 1.0);
   add(columns + predicted, 1.0);
   add(2 * columns + is, 1.0);
@@ -205,8 +207,8 @@ DTRAIN_HOST_DEVICE inline void count_regression(const Group& group, const Score&
   if (group.rank() == 0) add(3 * columns, 1.0);
 }
 
-/// Adds a row's contributions: score(c) returns column c of the row, add(place, amount) adds to the sums.
-/// Threads that add to the same place add the same amount.
+/// Adds the contributions of a row to the sums. score(c) returns column c of the row, and add(place, amount)
+/// adds to one of the sums. If several threads add to the same sum, they add the same amount.
 template <class Group, class Score, class AddTo>
 DTRAIN_HOST_DEVICE inline void count_row(const CountSpec& spec, const Group& group, const Score& score,
                                          const void* target, int64_t row, int64_t columns, const AddTo& add) {

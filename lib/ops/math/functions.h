@@ -1,5 +1,5 @@
-// Transcendental functions for elementwise operations, in float32. On the CPU they are branch-free
-// arithmetic, which compilers vectorize; on a GPU they call CUDA's functions.
+// Transcendental functions for elementwise operations, in float32. On the CPU, they consist of arithmetic
+// without branches, so compilers can vectorize them. On a GPU, they call CUDA's functions.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace dtrain::math {
 /// Returns the bits of a float. For positive floats, the bits have the same order as the numbers.
 DTRAIN_HOST_DEVICE inline uint32_t bits_of(float x) {
   uint32_t bits = 0;
-  memcpy(&bits, &x, sizeof(bits));  // std::bit_cast is a host function
+  memcpy(&bits, &x, sizeof(bits));  // std::bit_cast cannot be used, because it is a host function
   return bits;
 }
 
@@ -38,21 +38,23 @@ DTRAIN_HOST_DEVICE inline float log1p(float x) {
 
 #else
 
-// Each polynomial was fitted for this file by least squares at Chebyshev nodes, reweighted to minimize the
-// largest error, which is well under half a unit in the last place. All functions return NaN for NaN.
+// The coefficients of each polynomial were fitted for this file by least squares at Chebyshev nodes. The
+// nodes were reweighted to minimize the largest error, which is well under half a unit in the last place. All
+// functions return NaN for NaN.
 
-/// Returns e^x within 2 units in the last place; infinity from 88.73 on, 0 below -104. Computes with x = n
-/// log 2 + r and |r| <= log(2) / 2, after W. Cody and W. Waite, "Software Manual for the Elementary
-/// Functions", 1980.
+/// Returns e^x with an error of at most 2 units in the last place. The result is infinity from 88.73 on, and
+/// 0 below -104. x is split into n log 2 + r with |r| <= log(2) / 2, after W. Cody and W. Waite, "Software
+/// Manual for the Elementary Functions", 1980.
 DTRAIN_HOST_DEVICE inline float exp(float x) {
-  // NaN fails both comparisons and is kept.
+  // For NaN, both comparisons are false, so NaN is kept.
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
-  constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, in the low bits
+  // When added, rounds a number to an integer, which is in the low bits of the sum.
+  constexpr float kRound = 0x1.8p23f;
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;
-  float r = x - n * 0x1.62ep-1f;  // the leading bits of log 2: the product with n is exact
-  r = r - n * 0x1.0bfbe8p-15f;    // the remaining bits of log 2
+  float r = x - n * 0x1.62ep-1f;  // n times the leading bits of log 2; this product is exact
+  r = r - n * 0x1.0bfbe8p-15f;    // n times the remaining bits of log 2
   float p = 0.000199185073f;
   p = p * r + 0.00139461772f;
   p = p * r + 0.00833326392f;
@@ -60,15 +62,17 @@ DTRAIN_HOST_DEVICE inline float exp(float x) {
   p = p * r + 0.166666672f;
   p = p * r + 0.5f;
   p = p * r * r + r + 1.0f;
-  // 2^n as two factors, because n may exceed the range of one exponent. The integers are unsigned, because
-  // for NaN the bits are arbitrary.
+  // Multiplies by 2^n in two steps, because 2^n itself may exceed the range of float32. The integers are
+  // unsigned, because their bits are arbitrary if x is NaN, and an overflow of signed integers would be
+  // undefined.
   const uint32_t exponent = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound);
   const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(exponent) >> 1);
   return p * std::bit_cast<float>((half + 127u) << 23) * std::bit_cast<float>((exponent - half + 127u) << 23);
 }
 
-/// Returns log(x) within 2 units in the last place for normal x; -infinity for 0 and denormal numbers, NaN
-/// for x < 0. Computes with x = 2^n (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2).
+/// Returns log(x). For normal numbers, the error is at most 2 units in the last place. The result is
+/// -infinity for 0 and for denormal numbers, and NaN for x < 0. x is split into 2^n (1 + f) with sqrt(1/2) <=
+/// 1 + f < sqrt(2).
 DTRAIN_HOST_DEVICE inline float log(float x) {
   constexpr uint32_t kHalf = 0x3f3504f3u;  // sqrt(1/2)
   const uint32_t shifted = std::bit_cast<uint32_t>(x) - kHalf;
@@ -92,8 +96,8 @@ DTRAIN_HOST_DEVICE inline float log(float x) {
   return x < infinity ? result : x;  // infinity and NaN
 }
 
-/// Returns log(1 + x) for x >= 0, accurate for small x. By W. Kahan's method: adds back the rounding error of
-/// 1 + x.
+/// Returns log(1 + x) for x >= 0. The result is accurate for small x, because the rounding error of 1 + x is
+/// corrected (W. Kahan's method).
 DTRAIN_HOST_DEVICE inline float log1p(float x) {
   const float sum = 1.0f + x;
   return log(sum) + (x - (sum - 1.0f)) / sum;
@@ -114,8 +118,8 @@ DTRAIN_HOST_DEVICE inline float tanh(float x) {
   return a < 0.625f ? small : large;
 }
 
-/// Returns erf(x) within 2 units in the last place. For |x| >= 1 it is 1 - exp(q), where the polynomial q
-/// approximates log erfc.
+/// Returns erf(x) with an error of at most 2 units in the last place. For |x| >= 1, computes 1 - exp(q),
+/// where the polynomial q approximates log erfc.
 DTRAIN_HOST_DEVICE inline float erf(float x) {
   float a = ::fabsf(x);
   const float z = x * x;
@@ -127,7 +131,7 @@ DTRAIN_HOST_DEVICE inline float erf(float x) {
   p = p * z - 0.37612626f;
   p = p * z + 1.12837911f;
   const float small = p * x;
-  a = a > 4.0f ? 4.0f : a;  // the result rounds to 1 from erf(4) on
+  a = a > 4.0f ? 4.0f : a;  // for larger numbers, the result rounds to 1
   float q = 2.51296854e-07f;
   q = q * a - 2.53143917e-05f;
   q = q * a + 0.000463785516f;

@@ -8,11 +8,10 @@
 
 namespace dtrain::math {
 
-/// Returns the gradient scale of this step and the loss scale of the next one. `squares` is the sum of
-/// squares of the computed gradient, which is loss_scale times the true gradient. `mean` is the factor that
-/// converts the gradient of a mean over rows to the gradient of a mean weighted by row weights. Loss scaling
-/// follows P. Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2, with Keras's
-/// constants.
+/// Returns the gradient scale of this step and the loss scale of the next step. `squares` is the sum of the
+/// squares of the computed gradient, which is loss_scale times the true gradient. If rows have weights,
+/// `mean` is the result of mean_factor(). Loss scaling follows P. Micikevicius et al., "Mixed precision
+/// training", ICLR 2018, section 3.2, with Keras's constants.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, double squares,
                                                             double mean, GradientScale scale) {
   scale.skip = 0;
@@ -28,23 +27,26 @@ DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& 
   scale.gradient_scale = static_cast<float>(factor);
   if (rule.dynamic_scaling && ++scale.good_steps >= GradientRule::kGrowthSteps) {
     scale.good_steps = 0;
-    // This changes the scale of the next step: this step's gradient was computed with the old scale.
+    // The new loss scale is used from the next step on. The gradient of this step was computed with the old
+    // one.
     scale.loss_scale *= 2.0f;
   }
   return scale;
 }
 
-/// Returns the factor that converts the gradient of a mean over rows to the gradient of a mean weighted by
-/// row weights. `weights` is the sum of the weights; it may be null if the rule does not use weights. If all
-/// weights are 0, the gradient of the losses is 0, and the factor 1 keeps the gradient of the penalties.
+/// Returns the factor that converts the gradient of the mean loss over the rows to the gradient of the mean
+/// that is weighted by row weights. `weights` is the sum of the weights; it may be null if the rule does not
+/// use weights. If all weights are 0, the gradient of the losses is 0. The factor is then 1, so that the
+/// gradient of the penalties is kept.
 DTRAIN_HOST_DEVICE inline double mean_factor(const GradientRule& rule, const double* weights,
                                              const StepState& state) {
   if (!rule.is_weighted) return 1.0;
   return *weights > 0.0 ? state.now.row_weights / *weights : 1.0;
 }
 
-/// Returns the next scale, given a step's state and the sums of squares and of weights; either may be null if
-/// the rule does not need it. If `weights` is null, and the rule skips steps, now.row_weights is the sum.
+/// Returns the gradient scale from the sum of squares of the gradient and the sum of the row weights. Each of
+/// these pointers may be null if the rule does not need the sum. If `weights` is null and
+/// rule.skips_unweighted is true, state.now.row_weights is used as the sum of the weights.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, const double* squares,
                                                             const double* weights, const StepState& state) {
   if (rule.skips_unweighted && !((weights ? *weights : state.now.row_weights) > 0.0)) {

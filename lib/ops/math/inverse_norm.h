@@ -8,7 +8,8 @@
 
 namespace dtrain::math {
 
-/// The factor of a row: 1 / sqrt(share * the sum of its squares + epsilon), but at most `limit`.
+/// Computes the factor of a row: 1 / sqrt(share * the sum of the squares of the row + epsilon), limited to
+/// `limit`.
 struct InverseNorm {
   float share = 1, epsilon = 0, limit = std::numeric_limits<float>::infinity();
 
@@ -17,12 +18,12 @@ struct InverseNorm {
     return inverse > limit ? limit : inverse;  // NaN stays NaN
   }
 
-  /// Returns the slope in the gradient of x, which is inverse * (the gradient of inverse * x) - slope * x.
-  /// `dot` is the sum of the products of the row's elements with the gradients of inverse * x. A factor at
-  /// its limit is constant, so its slope is 0.
+  /// The gradient of x is inverse * (the gradient of y) - slope * x, where y = inverse * x. Returns this
+  /// slope. `dot` is the dot product of x and the gradient of y. If the factor `inverse` was limited, it does
+  /// not depend on x, so the slope is 0.
   DTRAIN_HOST_DEVICE float slope(float inverse, float dot) const {
-    // Multiplies by one factor at a time, because the cube of a large or small factor can exceed float32's
-    // range.
+    // Multiplies by one factor at a time, because inverse^3 can exceed the range of float32 if `inverse` is
+    // very large or very small.
     return inverse == limit ? 0.0f : dot * inverse * inverse * inverse * share;
   }
 };

@@ -1,4 +1,5 @@
-// Losses and metrics of one element, as in Keras: `value`, and `gradient` with respect to the prediction.
+// Elementwise losses and metrics, as in Keras. value(p, t) returns the loss for prediction p and target t,
+// and gradient(p, t) returns its derivative with respect to p.
 #pragma once
 
 #include "base/host_device.h"
@@ -14,7 +15,7 @@ DTRAIN_HOST_DEVICE inline float clip_probability(float p) {
   return p > kMost ? kMost : p;
 }
 
-/// Returns x^y for x in [0, 1]. An x below 1e-7 counts as 1e-7, so y may be negative.
+/// Returns x^y for x in [0, 1]. If x is below 1e-7, 1e-7 is used instead, so that y may be negative.
 DTRAIN_HOST_DEVICE inline float power(float x, float y) {
   return exp(y * log(x < 1e-7f ? 1e-7f : x));
 }
@@ -40,8 +41,8 @@ struct BinaryCrossEntropy {
   }
 };
 
-/// The binary cross-entropy of sigmoid(x) for a logit x, as max(x, 0) - x t + log(1 + exp(-|x|)), which never
-/// overflows.
+/// The binary cross-entropy of sigmoid(x) for a logit x. It is computed as max(x, 0) - x t + log(1 +
+/// exp(-|x|)), which never overflows.
 struct BinaryCrossEntropyLogits {
   DTRAIN_HOST_DEVICE float value(float x, float t) const {
     return (x < 0.0f ? 0.0f : x) - x * t + log1p(exp(-::fabsf(x)));
@@ -60,7 +61,7 @@ struct AbsoluteError {
   DTRAIN_HOST_DEVICE float value(float p, float t) const { return ::fabsf(p - t); }
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const {
     const float e = p - t;
-    return e > 0.0f ? 1.0f : (e < 0.0f ? -1.0f : e);  // keeps 0 and NaN
+    return e > 0.0f ? 1.0f : (e < 0.0f ? -1.0f : e);  // returns e itself if e is 0 or NaN
   }
 };
 
@@ -90,7 +91,7 @@ struct AbsolutePercentageError {
   }
 };
 
-/// (log(1 + p) - log(1 + t))^2, for p and t >= 0; smaller values count as 1e-7.
+/// (log(1 + p) - log(1 + t))^2, for p and t >= 0. If p or t is smaller than 1e-7, 1e-7 is used instead.
 struct SquaredLogarithmicError {
   DTRAIN_HOST_DEVICE static float logarithm(float x) { return log1p(x < 1e-7f ? 1e-7f : x); }
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
@@ -102,7 +103,7 @@ struct SquaredLogarithmicError {
   }
 };
 
-/// max(1 - t p, 0). Targets are -1 and 1, or 0 and 1, where 0 counts as -1.
+/// max(1 - t p, 0). Targets are -1 and 1, or 0 and 1; a target of 0 is converted to -1.
 struct Hinge {
   DTRAIN_HOST_DEVICE static float sign(float t) { return t == 0.0f ? -1.0f : t; }
   DTRAIN_HOST_DEVICE static float margin(float p, float t) {
@@ -133,7 +134,8 @@ struct Poisson {
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return 1.0f - t / (p + 1e-7f); }
 };
 
-/// log cosh e of the error e = p - t, as |e| + log(1 + exp(-2 |e|)) - log 2, which never overflows.
+/// log(cosh(e)) for the error e = p - t. It is computed as |e| + log(1 + exp(-2 |e|)) - log 2, which never
+/// overflows.
 struct LogCosh {
   DTRAIN_HOST_DEVICE float value(float p, float t) const {
     const float a = ::fabsf(p - t);
@@ -154,9 +156,9 @@ struct KlDivergence {
   }
 };
 
-/// (1 - q)^gamma times the binary cross-entropy, where q is the probability that p assigns to the target
-/// (T.-Y. Lin et al., "Focal loss for dense object detection", ICCV 2017). If it `balances` the classes,
-/// targets of 1 have the factor alpha, and targets of 0 the factor 1 - alpha.
+/// (1 - q)^gamma times the binary cross-entropy, where q is the probability that the prediction p assigns to
+/// the target (T.-Y. Lin et al., "Focal loss for dense object detection", ICCV 2017). If `balances` is true,
+/// the loss is multiplied by alpha for targets of 1 and by 1 - alpha for targets of 0.
 struct BinaryFocalCrossEntropy {
   float gamma, alpha;
   bool balances;
@@ -175,7 +177,7 @@ struct BinaryFocalCrossEntropy {
   }
 };
 
-/// Computes BinaryFocalCrossEntropy from a logit x, whose probability is sigmoid(x).
+/// BinaryFocalCrossEntropy of the probability sigmoid(x), for a logit x.
 struct BinaryFocalCrossEntropyLogits {
   BinaryFocalCrossEntropy of;
   DTRAIN_HOST_DEVICE float value(float x, float t) const {
@@ -191,7 +193,7 @@ struct BinaryFocalCrossEntropyLogits {
   }
 };
 
-/// A loss with label smoothing: the target is kept * t + spread.
+/// A loss with label smoothing: the target t is replaced by kept * t + spread.
 template <class Loss>
 struct Smoothed {
   Loss of;
@@ -208,7 +210,7 @@ struct BinaryAccuracy {
   }
 };
 
-/// Calls use() with the loss, or with the smoothed loss if the spec has label smoothing.
+/// Calls use(loss) or, if the spec has label smoothing, use(Smoothed{loss}).
 template <class Loss, class Use>
 DTRAIN_HOST_DEVICE inline void with_smoothing(const ElementwiseLossSpec& spec, const Loss& loss, Use&& use) {
   if (spec.label_smoothing == 0.0f) return use(loss);

@@ -6,8 +6,8 @@
 
 namespace dtrain::math {
 
-/// Merges values one by one: start with the first value, add() the others in order, then finish(). NaN stays
-/// NaN.
+/// Merges values one by one: start with the first value, call add() for each of the other values in order,
+/// and call finish() at the end. NaN stays NaN.
 struct Merge {
   MergeKind kind;
   float count = 1;  ///< number of values
@@ -28,10 +28,10 @@ struct Merge {
   DTRAIN_HOST_DEVICE float finish(float merged) const {
     return kind == MergeKind::average ? merged / count : merged;
   }
-  /// Returns true if the gradient depends on the values (maximum, minimum): it then goes only to the first
-  /// largest (smallest) value.
+  /// Returns true if the gradient depends on the values (for maximum and minimum). In this case, only the
+  /// first of the largest (smallest) values gets a gradient.
   DTRAIN_HOST_DEVICE bool selects() const { return kind == MergeKind::maximum || kind == MergeKind::minimum; }
-  /// Returns the gradient of one value, for kinds whose gradient does not depend on the values.
+  /// Returns the gradient of one value. Only for kinds for which selects() is false.
   DTRAIN_HOST_DEVICE float gradient(float diff, bool is_first) const {
     if (kind == MergeKind::average) return diff / count;
     return is_first ? diff : -diff;

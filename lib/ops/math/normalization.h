@@ -1,9 +1,10 @@
-// Batch normalization over rows that are split into parts (one per replica): the statistics of each part, and
-// their combination.
+// Batch normalization over rows that are split into parts (for example, one part per replica): the statistics
+// of each part, and how they are combined.
 //
-// The statistics of a part's values are [1 + 2 channels] doubles: the number of values per channel, the
-// means, the sums of squared distances from the mean. The statistics of its gradients are [2 channels]
-// doubles: the sums of the gradient, and of its products with the normalized values.
+// The moments of a part are [1 + 2 channels] doubles: the number of values per channel, the mean of each
+// channel, and the sum of the squared distances from the mean of each channel. The gradient sums of a part
+// are [2 channels] doubles: for each channel, the sum of the gradients, and the sum of the gradients times
+// the normalized values.
 #pragma once
 
 #include <cmath>
@@ -25,8 +26,9 @@ DTRAIN_HOST_DEVICE inline int64_t gradient_sums_size(int64_t channels) {
 struct Moments {
   double count = 0, mean = 0, squares = 0;
 
-  /// Adds the moments of `other`, as in T. Chan, G. Golub, R. LeVeque, "Updating formulae and a pairwise
-  /// algorithm for computing sample variances", 1979: no large sums are subtracted from one another.
+  /// Combines these moments with the moments of `other`, as in T. Chan, G. Golub, R. LeVeque, "Updating
+  /// formulae and a pairwise algorithm for computing sample variances", 1979. The formula is precise, because
+  /// it does not subtract large sums from one another.
   DTRAIN_HOST_DEVICE void add(const Moments& other) {
     if (other.count == 0.0) return;
     const double total = count + other.count, distance = other.mean - mean;
@@ -36,8 +38,8 @@ struct Moments {
   }
 };
 
-/// Returns a channel's moments over all parts, added in order. `partial` holds the statistics of the parts;
-/// consecutive parts are `stride` doubles apart.
+/// Returns the moments of a channel over all parts, combined in the order of the parts. `partial` holds the
+/// moments of the parts; consecutive parts are `stride` doubles apart.
 DTRAIN_HOST_DEVICE inline Moments moments_of(const double* partial, int64_t parts, int64_t stride,
                                              int64_t channels, int64_t channel) {
   Moments all;
@@ -48,17 +50,18 @@ DTRAIN_HOST_DEVICE inline Moments moments_of(const double* partial, int64_t part
   return all;
 }
 
-/// Returns the mean of the squared distances; 0 if there are no values.
+/// Returns the mean of the squared distances from the mean, or 0 if there are no values.
 DTRAIN_HOST_DEVICE inline double variance_of(const Moments& moments) {
   return moments.count > 0.0 ? moments.squares / moments.count : 0.0;
 }
 
-/// Normalises a channel's values in float32: y = scale * (x - mean) + shift. `residual` is the part of the
-/// mean that float32 cannot represent; it is included in the shift.
+/// The numbers that normalise a channel in float32: y = scale * (x - mean) + shift. `residual` is the
+/// rounding error of `mean`, that is, the exact mean minus its float32 value. The shift includes the
+/// correction for this error.
 struct Normalizer {
   float mean, variance, residual, inverse, scale, shift;
 };
-/// Returns a channel's normalizer. Pass gamma 1 and beta 0 if the layer has none.
+/// Returns the normalizer of a channel. If the layer has no gamma, pass 1; if it has no beta, pass 0.
 DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance, float epsilon, float gamma,
                                                    float beta) {
   Normalizer n;
@@ -71,12 +74,14 @@ DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance,
   return n;
 }
 
-/// The gradient of x is scale * (the gradient of y, before a relu) + slope * (x - mean) + offset.
+/// The numbers from which the gradient of x is computed. It is scale * (the gradient of y before the relu) +
+/// slope * (x - mean) + offset.
 struct GradientLine {
   float slope, offset;
 };
-/// Returns a channel's line. `sum` and `product` are its gradient sums over all rows; `rows` is the number of
-/// rows that the statistics cover. If there are no such rows, slope and offset are 0.
+/// Returns slope and offset of a channel. `sum` and `product` are the gradient sums of the channel over all
+/// rows. `rows` is the number of rows over which the statistics were computed; if it is 0, slope and offset
+/// are 0.
 DTRAIN_HOST_DEVICE inline GradientLine gradient_line(double scale, double inverse, double residual,
                                                      double sum, double product, double rows) {
   if (rows == 0.0) return {0.0f, 0.0f};

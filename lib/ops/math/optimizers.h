@@ -1,9 +1,10 @@
-// Optimizer rules, as in Keras. A rule holds the settings that do not change from step to step, and declares
-// its RuleTraits. begin() returns the computation of one step: a functor that updates one weight `w` from its
-// gradient and its slots (optimizer state), of which it uses the first `slots`. begin() runs once per update
-// and group, in double precision where the result needs it.
+// Optimizer rules, as in Keras. A rule holds the settings that stay the same in all steps, and declares its
+// RuleTraits. begin() is called once per update and parameter group, and computes in double precision where
+// the result needs it. It returns a functor that updates one weight `w` from its gradient and its slots (the
+// optimizer state of the weight). The functor takes kMostSlots slots, but uses only the first
+// RuleTraits::slots of them.
 //
-// To add a rule, write it here and add it to OptimizerRule; nothing else names it.
+// To add a rule, define it here and add it to OptimizerRule. No other code names the rules.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +16,20 @@
 
 namespace dtrain {
 
-/// Maximum number of slots of a rule. The functors of all rules take this number of slots.
+/// Maximum number of slots of a rule. The functors of all rules take this number of slots as arguments.
 inline constexpr int kMostSlots = 3;
 
 struct RuleTraits {
   int slots = 0;
-  /// True if the functor's second argument is a gradient, which is scaled and clipped before the call. Weight
-  /// decay then applies.
+  /// True if the second argument of the functor is a gradient. The gradient is then scaled and clipped before
+  /// the functor is called, and weight decay is applied. False for rules such as moving averages.
   bool of_gradient = true;
-  /// True if the update has two phases, because the length of a step depends on norms of whole parameters:
-  /// the functor only writes the step's direction, to its last slot, and Ops::apply_directions() then moves
-  /// the weights according to the rule's direction_rule().
+  /// True if the update has two phases, because the length of a step depends on the norms of whole
+  /// parameters. In the first phase, the functor only writes the direction of the step, to its last slot. In
+  /// the second phase, Ops::apply_directions() updates the weights according to the rule's direction_rule().
   bool finds_direction = false;
-  /// True if the functor only updates parameters with fewer than two axes, and Ops::find_factored_direction()
-  /// computes the direction of all others.
+  /// True if the functor is only used for parameters with fewer than two axes. For all other parameters,
+  /// Ops::find_factored_direction() computes the direction.
   bool factors = false;
 };
 
@@ -39,7 +40,7 @@ DTRAIN_HOST_DEVICE inline float rate_of(const StepState& state, const GroupRule&
   return group.learning_rate_factor * static_cast<float>(state.now.learning_rate);
 }
 
-/// Returns how many steps have updated a group's slots, including the current step.
+/// Returns the number of steps that have updated a group's slots, including the current step.
 DTRAIN_HOST_DEVICE inline double steps_of_slots(const StepState& state, const GroupRule& group) {
   return static_cast<double>(state.now.step + 1 - group.slots_since);
 }
@@ -129,8 +130,9 @@ struct Adagrad {
   }
 };
 
-/// D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015, in the form before its
-/// section 2.1: epsilon is added to the root without bias correction ("epsilon hat"). Slots: m, v.
+/// D. Kingma and J. Ba, "Adam: a method for stochastic optimization", ICLR 2015, in the form that is
+/// described just before section 2.1: epsilon is added to the square root without a bias correction ("epsilon
+/// hat"). Slots: m, v.
 struct Adam {
   double beta_1, beta_2;
   float epsilon;
@@ -181,7 +183,8 @@ struct Nadam {
   static constexpr RuleTraits kTraits{.slots = 2};
   struct Step {
     float rate, beta_1, beta_2, epsilon;
-    float mean_scale, gradient_scale, square_scale;  // momenta with their bias corrections
+    // Factors of m, of the gradient, and of v, including the bias corrections.
+    float mean_scale, gradient_scale, square_scale;
     DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float& v, float&) const {
       m += (g - m) * (1.0f - beta_1);
       v += (g * g - v) * (1.0f - beta_2);
@@ -200,10 +203,11 @@ struct Nadam {
             static_cast<float>(1 / (1 - ::pow(beta_2, steps)))};
   }
   /// Returns the product of the momenta of the first `steps` steps (Keras's variable _u_product). The loop
-  /// has at most 565 iterations: later factors differ from beta_1 by less than 1e-10 of it.
+  /// ends after at most 565 iterations, because the momenta of later steps differ from beta_1 by a factor of
+  /// less than 1e-10.
   DTRAIN_HOST_DEVICE double product_of_momenta(double steps) const {
     const double power = ::pow(beta_1, steps);
-    if (power < 1e-12) return 0;  // 1 - product is rounded to 1
+    if (power < 1e-12) return 0;  // 1 - product would be rounded to 1
     double product = power, decay = 1;
     for (double step = 0; step < steps && decay > 1e-10; ++step) {
       decay *= 0.96;
@@ -216,8 +220,8 @@ struct Nadam {
   DTRAIN_HOST_DEVICE double momentum(double step) const { return beta_1 * (1 - 0.5 * ::pow(0.96, step)); }
 };
 
-/// M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Slots: running means of squared gradients
-/// and of squared steps (without the learning rate).
+/// M. Zeiler, "ADADELTA: an adaptive learning rate method", 2012. Slots: the running mean of the squared
+/// gradients, and the running mean of the squared steps (without the learning rate).
 struct Adadelta {
   float rho, epsilon;
   static constexpr RuleTraits kTraits{.slots = 2};
@@ -243,7 +247,8 @@ struct Lion {
     float rate, beta_1, beta_2;
     DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float&, float&) const {
       const float direction = m * beta_1 + g * (1.0f - beta_1);
-      w -= direction > 0.0f ? rate : direction < 0.0f ? -rate : rate * direction;  // keeps NaN and 0
+      // Keeps the direction if it is 0 or NaN.
+      w -= direction > 0.0f ? rate : direction < 0.0f ? -rate : rate * direction;
       m = m * beta_2 + g * (1.0f - beta_2);
     }
   };
@@ -252,18 +257,18 @@ struct Lion {
   }
 };
 
-/// The second phase of a rule that finds directions. It moves a parameter w along its direction d:
-/// w -= ratio() * rate() * d.
+/// The second phase of a rule whose update has two phases (RuleTraits::finds_direction). It moves a parameter
+/// w along its direction d: w -= ratio() * rate() * d.
 struct DirectionRule {
   enum class Kind {
     trust_ratio,  // |w| / |d|, or 1 if a norm is 0
-    adafactor,    // max(epsilon, rms(w)) / max(1, rms(d) / clip_threshold), with root mean squares
+    adafactor,    // max(epsilon, rms(w)) / max(1, rms(d) / clip_threshold), where rms is the root mean square
   };
   Kind kind = Kind::trust_ratio;
   float epsilon = 0, clip_threshold = 1;  // options of adafactor
 
-  /// Returns the ratio of the kind. `w_squares` and `d_squares` are sums of squares over the whole w and d,
-  /// which have `elements` elements each.
+  /// Returns the ratio for this kind of rule. `w_squares` and `d_squares` are the sums of the squares of the
+  /// whole parameter w and of its direction d, which have `elements` elements each.
   DTRAIN_HOST_DEVICE double ratio(double w_squares, double d_squares, int64_t elements) const {
     if (kind == Kind::trust_ratio)
       return w_squares > 0 && d_squares > 0 ? ::sqrt(w_squares) / ::sqrt(d_squares) : 1.0;
@@ -272,16 +277,17 @@ struct DirectionRule {
                  excess = ::sqrt(d_squares / n) / static_cast<double>(clip_threshold);
     return (size > least ? size : least) / (excess > 1 ? excess : 1.0);
   }
-  /// Returns the learning rate; adafactor's is at most 1 / sqrt(t) in step t, counted from 1.
+  /// Returns the learning rate. For Adafactor, it is limited to 1 / sqrt(t), where t is the number of the
+  /// step, counted from 1.
   DTRAIN_HOST_DEVICE double rate(const StepNumbers& now) const {
     const double most = 1 / ::sqrt(static_cast<double>(now.step + 1));
     return kind == Kind::adafactor && now.learning_rate > most ? most : now.learning_rate;
   }
 };
 
-/// LAMB (Y. You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", ICLR
-/// 2020): applies weight decay and finds the direction, which is Adam's with both bias corrections. Slots: m,
-/// v, and the direction, which may be the gradient's memory.
+/// The first phase of LAMB (Y. You et al., "Large batch optimization for deep learning: training BERT in 76
+/// minutes", ICLR 2020). The direction is the update of Adam with both bias corrections; weight decay is
+/// applied before. Slots: m, v, and the direction. The direction may be stored in the memory of the gradient.
 struct Lamb {
   float beta_1, beta_2, epsilon;
   static constexpr RuleTraits kTraits{.slots = 3, .finds_direction = true};
@@ -307,8 +313,9 @@ struct Lamb {
 };
 
 /// N. Shazeer and M. Stern, "Adafactor: adaptive learning rates with sublinear memory cost", ICML 2018, as in
-/// Keras 3: the learning rate of step t is at most 1 / sqrt(t), and means decay by 1 - t^beta_2_decay. Slots:
-/// the running mean of squared gradients, and the direction, which may be the gradient's memory.
+/// Keras 3: in step t, the learning rate is at most 1 / sqrt(t), and the decay rate of the means is 1 -
+/// t^beta_2_decay. Slots: the running mean of the squared gradients, and the direction. The direction may be
+/// stored in the memory of the gradient.
 struct Adafactor {
   double beta_2_decay;
   float epsilon_1, epsilon_2, clip_threshold;
@@ -319,11 +326,12 @@ struct Adafactor {
       velocity = next_mean(velocity, g * g + epsilon_1);
       direction = g / ::sqrtf(velocity);
     }
-    /// Returns the new value of a running mean from its old value `before` and this step's mean `now`.
+    /// Returns the new value of a running mean. `before` is its old value, and `now` is the mean of this
+    /// step.
     DTRAIN_HOST_DEVICE float next_mean(float before, float now) const {
       return beta_2 * before + (1.0f - beta_2) * now;
     }
-    /// Returns the contribution of gradient g to the means of its row and column.
+    /// Returns the number that gradient g contributes to the means of its row and its column.
     DTRAIN_HOST_DEVICE double square(float g) const {
       return static_cast<double>(g) * static_cast<double>(g) + static_cast<double>(epsilon_1);
     }
@@ -334,10 +342,10 @@ struct Adafactor {
   DirectionRule direction_rule() const { return {DirectionRule::Kind::adafactor, epsilon_2, clip_threshold}; }
 };
 
-/// Second phase of the rules that find directions, for one parameter: w -= length * d for direction d.
+/// The second phase of a rule with two phases, for one parameter w with direction d: w -= length * d.
 struct DirectionStep {
   DirectionRule rule;
-  const double* squares;  // device memory: the sums of squares of the whole w and d
+  const double* squares;  // device memory: the sum of the squares of the whole w, and that of the whole d
   int64_t elements;       // number of elements of the whole w
   static constexpr RuleTraits kTraits{.of_gradient = false};
   struct Step {
@@ -367,8 +375,8 @@ struct MovingAverage {
   DTRAIN_HOST_DEVICE Step begin(const StepState&, const GroupRule&) const { return {momentum}; }
 };
 
-/// Returns a step's scalars for a group of parameters. Rules whose argument is not a gradient get defaults:
-/// no scaling, no weight decay.
+/// Returns the scalars of a step for a parameter group. If the rule's argument is not a gradient
+/// (RuleTraits), returns the defaults, which neither scale nor clip nor decay.
 template <class Rule>
 DTRAIN_HOST_DEVICE inline UpdateNumbers update_numbers(const StepState& state, const GroupRule& group) {
   if (!Rule::kTraits.of_gradient) return {};
@@ -378,7 +386,7 @@ DTRAIN_HOST_DEVICE inline UpdateNumbers update_numbers(const StepState& state, c
   return {group.learning_rate_factor * decay, state.gradient.gradient_scale, group.clip_value};
 }
 
-/// Returns the scaled gradient, clipped to [-clip_value, clip_value] if kClips. NaN stays NaN.
+/// Returns the scaled gradient. If kClips is true, clips it to [-clip_value, clip_value]. NaN stays NaN.
 template <bool kClips>
 DTRAIN_HOST_DEVICE inline float scaled(float gradient, const UpdateNumbers& numbers) {
   const float g = numbers.gradient_scale * gradient, most = numbers.clip_value;
@@ -386,8 +394,9 @@ DTRAIN_HOST_DEVICE inline float scaled(float gradient, const UpdateNumbers& numb
   return g;
 }
 
-/// Calls use(rule) with the rule that is set. It is used instead of std::visit(), which creates functions
-/// that are not inlined: kernels for several instruction sets must not share such functions.
+/// Calls use(rule) with the rule that the variant holds. std::visit() cannot be used, because it creates
+/// functions that are not inlined, and kernels that are compiled for several instruction sets must not share
+/// such functions.
 template <class Use, class... Rules>
 inline void with_rule(const std::variant<Rules...>& rule, Use&& use) {
   static_assert(((Rules::kTraits.slots <= kMostSlots) && ...));
@@ -411,7 +420,8 @@ inline RuleTraits traits_of(const OptimizerRule& rule) {
   return traits;
 }
 
-/// Returns the direction_rule() of a rule with RuleTraits::finds_direction; the default for other rules.
+/// Returns the direction_rule() of a rule with RuleTraits::finds_direction. For other rules, returns a
+/// default DirectionRule.
 inline math::DirectionRule direction_rule_of(const OptimizerRule& rule) {
   math::DirectionRule found;
   math::with_rule(rule, [&](const auto& set) {

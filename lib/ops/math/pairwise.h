@@ -1,7 +1,8 @@
-// Sums of squares that have the same bits no matter how an array is split. Terms are summed pairwise: each
-// with its neighbor, then these sums with their neighbors (N. Higham, "The accuracy of floating point
-// summation", SIAM J. Sci. Comput. 14, 1993, section 2). The sum of 2^k terms that start at a multiple of 2^k
-// is therefore a node of one tree, no matter where it is computed; missing terms at the end count as zeros.
+// Sums of squares that are bitwise the same no matter into which parts an array is split. Terms are summed
+// pairwise: each term is added to its neighbor, then these sums are added to their neighbors, and so on (N.
+// Higham, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14, 1993, section 2). These sums
+// form a binary tree. If 2^k terms start at a multiple of 2^k, their sum is a node of this tree, no matter
+// where the sum is computed. Missing terms at the end count as zeros.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace dtrain::math {
 
-/// Floats per term: a term is the sum of their squares. Parameters, and the parts of split parameters, start
-/// at multiples of this number.
+/// Number of floats per term; a term is the sum of the squares of these floats. Parameters, and the parts of
+/// split parameters, start at multiples of this number.
 inline constexpr int64_t kSquaresGrain = 16;
 
 /// Returns the sum of the squares of kSquaresGrain floats.

@@ -4,14 +4,14 @@
 namespace dtrain::cuda {
 namespace {
 
-// all threads of a block together read or write kTileRows rows of a tile at a time
+// All threads of a block together read or write kTileRows rows of a tile at a time.
 constexpr int kTile = 32, kTileRows = 8;
 constexpr int kTransposeThreads = kTile * kTileRows;
 
 template <class From, class To>
 __global__ void __launch_bounds__(kTransposeThreads, 6)
     transpose_kernel(const From* src, To* dst, int64_t rows, int64_t columns) {
-  // the additional column spreads the elements of a column over all memory banks
+  // The additional column spreads the elements of a column over all memory banks.
   __shared__ float tile[kTile][kTile + 1];
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
   const int64_t across = (columns + kTile - 1) / kTile, tiles = (rows + kTile - 1) / kTile * across;

@@ -46,7 +46,7 @@ struct DepthwiseForward {
   ActivationSpec activation;
   bool flipped;
 
-  // number of source pixels of a row that a thread reads
+  // Number of source pixels of a row that a thread reads.
   static constexpr int kSources = (kPixels<K, S> - 1) * S + K;
 
   int64_t items() const {

@@ -139,7 +139,7 @@ class Passes {
   const CudaContext& context_;
   unsigned* arrived_;
   BatchNormalizationSpec spec_;
-  // tiling if a thread has one channel; tiling if a thread has the channels of one vector access
+  // Tiling if a thread has one channel; tiling if a thread has the channels of one vector access.
   Tiling by_one_, by_vectors_;
 };
 

@@ -1,7 +1,7 @@
-// Pooling of NHWC images. Each thread computes a few channels of one pixel: of the output in the forward
-// pass; of the source in the backward pass, where it adds the gradients of all windows that contain the
-// pixel, in a fixed order. If there are few outputs and large windows, as in global pooling, the threads of a
-// block share the window of one output pixel.
+// Pooling of NHWC images. In the forward pass, each thread computes a few channels of one output pixel. In
+// the backward pass, each thread computes a few channels of one source pixel: it adds the gradients of all
+// windows that contain the pixel, in a fixed order. If there are few outputs and large windows, as in global
+// pooling, all threads of a block share the window of one output pixel.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -33,7 +33,7 @@ __device__ Range pixels_of(const Windows& windows, int64_t o) {
 /// Returns the windows that contain pixel `i`.
 __device__ Range windows_of(const Windows& windows, int64_t i) {
   const int64_t place = i + windows.before,
-                before = place - windows.pool;  // windows that start here or earlier end before the pixel
+                before = place - windows.pool;  // a window that begins here or earlier ends before the pixel
   const int64_t begin = before < 0 ? 0 : divide(before, windows.stride).quotient + 1;
   const int64_t end = divide(place, windows.stride).quotient + 1;
   return {begin, end < windows.out ? end : windows.out};
@@ -130,8 +130,9 @@ struct Mean {
   }
 };
 
-/// The largest element of N channels of a window, and the index of its first occurrence. NaN is never the
-/// largest; the comparison starts with the lowest float, as on the CPU.
+/// The largest element of each of N channels of a window, and the index of its first occurrence. NaN is never
+/// the largest element, because the search starts with the lowest float and every comparison with NaN is
+/// false. The CPU does the same.
 template <int N>
 struct Greatest {
   float best[N];
@@ -186,9 +187,10 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Geometry g, const T* 
       });
 }
 
-/// A block computes output pixel blockIdx.y (and further ones) for tile blockIdx.x of N * `across` channels.
-/// `across` (a power of 2) adjacent threads cover the channels, N channels each; the rows of threads share
-/// the window's pixels. The results of the threads are merged in a fixed order.
+/// Block (x, y) computes output pixels y, y + gridDim.y, and so on, for tile x of the channels. A tile has N
+/// * `across` channels. A row of `across` adjacent threads (a power of 2) covers the channels of the tile, N
+/// channels per thread, and the rows of threads share the pixels of the window. The results of the rows are
+/// merged in a fixed order.
 template <int N, class Pooled, class T, class Index>
 __global__ void __launch_bounds__(kSharingThreads, 1)
     shared_window_kernel(Geometry g, int across, const T* src, T* dst, Index* saved) {
@@ -339,8 +341,8 @@ class CudaPooling final : public Pooling {
 
   int64_t outputs() const { return spec_.batch * spec_.out_height() * spec_.out_width(); }
 
-  /// Returns true if one thread per output would leave most of the device idle while each thread reads a
-  /// large window.
+  /// Returns true if the threads of a block should share a window. This is faster if the windows are large
+  /// and there are so few outputs that one thread per output would leave most of the device idle.
   bool shares_windows() const {
     constexpr int64_t kLargeWindow = 64, kFewThreads = 2048;
     return spec_.pool_height * spec_.pool_width > kLargeWindow &&
@@ -363,7 +365,8 @@ class CudaPooling final : public Pooling {
 
   static constexpr int64_t kMostRows = 65535;  // maximum gridDim.y
 
-  /// Calls start(N, grid, threads) for a kernel over images of this extent.
+  /// Calls start(N, grid, threads) with the launch size for a kernel whose threads compute N channels each of
+  /// an image of [height, width].
   template <class Start>
   void run(int64_t height, int64_t width, bool aligned, const Start& start) const {
     with_width<T>(aligned && spec_.channels % kVector<T> == 0, [&](auto elements) {

@@ -6,9 +6,10 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Pools planes first, then across planes. The maximum of a box is the maximum of its planes' maxima, and its
-/// first occurrence is in the first plane with this maximum. The mean of a box is the mean of its planes'
-/// means, because the planes have equally many pixels in it.
+/// Pools a volume in two steps: first within each plane, then across the planes. For maximum pooling, the
+/// maximum of a window is the largest of the maxima of its planes, and its first occurrence is in the first
+/// plane with this maximum. For average pooling, the mean of a window is the mean of the means of its planes,
+/// because every plane of the window has the same number of pixels.
 class VolumePooling final : public Pooling {
  public:
   VolumePooling(Ops& ops, const PoolingSpec& spec) {
@@ -17,7 +18,7 @@ class VolumePooling final : public Pooling {
     planes.depth = planes.pool_depth = planes.stride_depth = 1;
     planes.padding.front = planes.padding.back = 0;
     planes_ = ops.pooling(planes);
-    // This pools images whose rows are whole planes of the volume.
+    // For this step, a volume is an image in which each plane is one row.
     across_ = ops.pooling({.kind = spec.kind,
                            .batch = spec.batch,
                            .height = spec.depth,
@@ -53,7 +54,7 @@ class VolumePooling final : public Pooling {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   size_t planes_saved() const { return aligned(planes_->saved_bytes()); }
-  /// Returns the scratch memory after the result of pooling the planes.
+  /// Returns the scratch memory that follows the pooled planes.
   void* rest(void* scratch) const { return static_cast<std::byte*>(scratch) + between_bytes_; }
 
   std::unique_ptr<Pooling> planes_, across_;

@@ -7,7 +7,7 @@
 
 namespace dtrain::cuda {
 
-/// Pools volumes of plain layout: pools the planes, then the results across planes.
+/// Pools volumes of plain layout in two steps: first within each plane, then across the planes.
 std::unique_ptr<Pooling> volume_pooling(Ops& ops, const PoolingSpec& spec);
 
 }  // namespace dtrain::cuda

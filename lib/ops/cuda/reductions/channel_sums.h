@@ -1,9 +1,11 @@
-// Two sums per channel over the rows of [rows, channels], in a fixed order.
+// Computes two sums per channel over the rows of a [rows, channels] array, in a fixed order.
 //
-// A thread sums its rows in float32. The threads of a block also combine their values in float32, because
-// float64 is slow on many GPUs. One thread per channel then writes the block's two sums in float64 to
-// `partials`, [row blocks, channels, 2]. The last block of each tile of channels to arrive adds the partial
-// sums and uses them; if there are many, a separate kernel does (sum_in_order).
+// 1. Each thread sums its rows in float32. The threads of a block also combine their values in float32,
+//    because float64 is slow on many GPUs.
+// 2. One thread per channel writes the block's two sums in float64 to `partials`, [row blocks, channels, 2].
+// 3. The block of a tile of channels that finishes last adds the partial sums of the tile and uses the
+// result.
+//    If there are many partial sums, a separate kernel does this instead (sum_in_order).
 #pragma once
 
 #include <algorithm>
@@ -16,29 +18,30 @@
 
 namespace dtrain::cuda {
 
-/// The division of rows and channels among blocks of kTileThreads threads. `across` threads (a power of 2, at
-/// most a warp) cover the channels of a tile, N channels each; the threads after them take further rows.
-/// blockIdx.x counts tiles of channels, blockIdx.y row blocks.
+/// The division of rows and channels among blocks of kTileThreads threads. The channels are divided into
+/// tiles. In a block, each row of `across` threads (a power of 2, at most a warp) covers the channels of one
+/// tile, N channels per thread; the rows of threads process different rows of the array. blockIdx.x is the
+/// number of the tile, and blockIdx.y the number of the row block.
 struct Tiling {
   int64_t rows, channels;
   int across;
   unsigned tiles, row_blocks;
-  bool last_block_finishes;  // whether the last block adds the partial sums; if not, a separate kernel does
+  bool last_block_finishes;  // true if the last block adds the partial sums; false if a separate kernel does
 
   dim3 grid() const { return {tiles, row_blocks}; }
 };
 
-/// Threads per block, and minimum blocks per multiprocessor (__launch_bounds__): with 4 blocks, kernels with
-/// 8 channels per thread spill registers.
+/// Number of threads per block, and minimum number of blocks per multiprocessor (__launch_bounds__). With 4
+/// blocks instead of 3, kernels with 8 channels per thread would spill registers.
 inline constexpr int kTileThreads = 256, kTileBlocks = 3;
 
-/// Maximum number of tiles if the last block of each tile finishes the sums; `arrived` has one block counter
-/// per tile.
+/// Maximum number of tiles for which the last block of each tile may finish the sums. The limit exists
+/// because `arrived` has one block counter per tile.
 inline constexpr int kMostArrivals = 1024;
 
-/// Returns the tiling for N channels per thread. There are enough row blocks to keep the device busy, and so
-/// that a thread sums at most kMostRows rows in float32. Small arrays get few row blocks, so that the last
-/// block has little to add.
+/// Returns the tiling if each thread processes N channels. There are enough row blocks to keep the device
+/// busy and to limit a thread to kMostRows rows, because it sums them in float32. For small arrays, there are
+/// only a few row blocks, so that the last block has few partial sums to add.
 inline Tiling tiling_of(int64_t rows, int64_t channels, int N, int multiprocessors) {
   constexpr int64_t kFewRows = 4, kSomeRows = 32, kMostRows = 256, kMostBlocks = 65535;
   constexpr int64_t kFewPartials = 16 * kTileThreads;  // partial sums of a tile that its last block can add
@@ -59,7 +62,8 @@ inline Tiling tiling_of(int64_t rows, int64_t channels, int N, int multiprocesso
           last_block_finishes};
 }
 
-/// This thread's channels [channel, channel + N) and rows.
+/// The part of the array that one thread processes: channels [channel, channel + N) of rows `row`, row +
+/// stride, and so on.
 struct TilePlace {
   int64_t channel, row, stride;
   bool any;  // false if the thread has no channels or no rows
@@ -85,8 +89,8 @@ template <int N>
 struct ChannelMoments {
   float count, mean[N], rest[N], squares[N];
 
-  /// Combines like math::Moments::add, but in float32: it uses the difference of the means, which is small
-  /// even if the means are large.
+  /// Combines the moments with those of `other`, like math::Moments::add() but in float32. Float32 is precise
+  /// enough, because only the difference of the means is used, which is small even if the means are large.
   __device__ void add(const ChannelMoments& other) {
     if (count == 0.0f) {
       *this = other;
@@ -101,8 +105,8 @@ struct ChannelMoments {
     }
     count = total;
   }
-  /// Sets the mean of channel i to a + b: mean[i] is the rounded sum, rest[i] its rounding error (D. Knuth's
-  /// TwoSum).
+  /// Sets the mean of channel i to a + b without a rounding error: mean[i] is the rounded sum, and rest[i] is
+  /// the rounding error (D. Knuth's TwoSum).
   __device__ void set_mean(int i, float a, float b) {
     const float sum = a + b, added = sum - a;
     rest[i] = (a - (sum - added)) + (b - added);
@@ -111,7 +115,8 @@ struct ChannelMoments {
   __device__ ChannelMoments<1> channel(int i) const {
     return {count, {mean[i]}, {rest[i]}, {squares[i]}};
   }
-  /// Returns the sums of the distances from `origin` and of their squares.
+  /// Returns, for channel 0, the sum of the distances of the values from `origin` and the sum of the squares
+  /// of these distances.
   __device__ SumPair sums(float origin) const {
     const double n = static_cast<double>(count);
     const double offset =
@@ -120,7 +125,7 @@ struct ChannelMoments {
   }
 };
 
-/// Gradient sums of N channels: the sums of the gradients, and of their products with x - mean.
+/// Gradient sums of N channels: the sums of the gradients, and the sums of the gradients times (x - mean).
 template <int N>
 struct ChannelGradients {
   float gradients[N], products[N];
@@ -140,7 +145,8 @@ struct ChannelGradients {
   }
 };
 
-/// Returns the value of the lane whose index is this lane's XOR `distance`. Value consists of floats.
+/// Returns the value of another lane: the lane whose index is this lane's index XOR `distance`. Value must
+/// consist of floats.
 template <class Value>
 __device__ Value shuffled(const Value& value, int distance) {
   constexpr int kFloats = static_cast<int>(sizeof(Value) / sizeof(float));
@@ -153,14 +159,15 @@ __device__ Value shuffled(const Value& value, int distance) {
   return other;
 }
 
-/// Writes the block's sums to `partials`. All threads call it; `mine` holds this thread's values for its N
-/// channels, origin(channel) returns the value that a channel's sums are relative to.
+/// Writes the block's sums to `partials`. All threads of the block must call this function. `mine` holds this
+/// thread's values for its N channels. origin(channel) returns the origin from which Values::sums() measures
+/// the values of a channel.
 template <int N, template <int> class Values, class Origin>
 __device__ void leave_channel_sums(Values<N> mine, const Tiling& tiling, double* partials,
                                    const Origin& origin) {
   constexpr int kWarps = kTileThreads / kWarp;
   __shared__ Values<N> of_warps[kWarps][kWarp];
-  // Lanes a multiple of `across` apart have the same channels.
+  // Lanes whose distance is a multiple of `across` have the same channels, so their values are combined.
   for (int distance = kWarp / 2; distance >= tiling.across; distance /= 2) mine.add(shuffled(mine, distance));
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
   if (lane < tiling.across) of_warps[warp][lane] = mine;
@@ -176,8 +183,9 @@ __device__ void leave_channel_sums(Values<N> mine, const Tiling& tiling, double*
   }
 }
 
-/// Adds the partial sums of the `width` channels from `first` on, and calls finish(channel, sums) in one
-/// thread per channel. All kThreads threads of the block call it; width is a power of two, at most kThreads.
+/// Adds the partial sums of the channels [first, first + width) in a fixed order, and calls finish(channel,
+/// sums) in one thread per channel. All kThreads threads of the block must call this function. `width` must
+/// be a power of two and at most kThreads.
 template <int kThreads, class Finish>
 __device__ void sum_in_order(const Tiling& tiling, const double* partials, int64_t first, int width,
                              const Finish& finish) {
@@ -193,7 +201,8 @@ __device__ void sum_in_order(const Tiling& tiling, const double* partials, int64
   };
   read_ahead<4>(
       part, any ? tiling.row_blocks : 0, parts,
-      // Bypasses the L1 cache, because other multiprocessors wrote the values while this kernel ran.
+      // Bypasses the L1 cache, because other multiprocessors wrote these values while this kernel was
+      // running.
       [&](int64_t b) {
         return __ldcg(reinterpret_cast<const double2*>(partials) + (b * tiling.channels + channel));
       },
@@ -206,15 +215,16 @@ __device__ void sum_in_order(const Tiling& tiling, const double* partials, int64
   finish(channel, sums);
 }
 
-/// Ends a kernel that wrote partial sums: the last block of a tile finishes the tile's channels. All threads
-/// call it. `arrived` has one counter per tile, zero before and after the kernel; if it is null, a separate
-/// kernel finishes the sums.
+/// Must be called by all threads at the end of a kernel that has written partial sums. In the block of each
+/// tile that finishes last, adds the partial sums of the tile and calls `finish` for its channels. `arrived`
+/// has one counter per tile; the counters must be 0 before the kernel and are 0 after it. If `arrived` is
+/// null, does nothing, because a separate kernel will finish the sums.
 template <int N, class Finish>
 __device__ void finish_if_last(const Tiling& tiling, const double* partials, unsigned* arrived,
                                const Finish& finish) {
   if (!arrived) return;
   __shared__ bool last;
-  __threadfence();  // makes this thread's sums visible before its block is counted
+  __threadfence();  // makes this thread's sums visible to other blocks before its block is counted
   __syncthreads();
   if (threadIdx.x == 0) last = atomicInc(arrived + blockIdx.x, gridDim.y - 1) == gridDim.y - 1;
   __syncthreads();
@@ -224,7 +234,7 @@ __device__ void finish_if_last(const Tiling& tiling, const double* partials, uns
   sum_in_order<kTileThreads>(tiling, partials, int64_t{blockIdx.x} * width, width, finish);
 }
 
-/// Threads per block of finish_kernel: kWarp channels per block, kWarp threads per channel.
+/// Threads per block of finish_kernel: a block finishes kWarp channels, with kWarp threads per channel.
 inline constexpr int kFinishThreads = kWarp * kWarp;
 template <class Finish>
 __global__ void __launch_bounds__(kFinishThreads, 1)
@@ -232,8 +242,8 @@ __global__ void __launch_bounds__(kFinishThreads, 1)
   sum_in_order<kFinishThreads>(tiling, partials, int64_t{blockIdx.x} * kWarp, kWarp, finish);
 }
 
-/// Enqueues the sum kernel through launch_kernel(arrived) and, if its last blocks do not finish the sums,
-/// finish_kernel.
+/// Calls launch_kernel(arrived), which must enqueue the kernel that computes the partial sums. If the last
+/// blocks of that kernel do not finish the sums, also enqueues finish_kernel.
 template <class Finish, class Launch>
 void launch_sums(const Tiling& tiling, double* partials, unsigned* arrived, const Finish& finish,
                  cudaStream_t stream, const Launch& launch_kernel) {

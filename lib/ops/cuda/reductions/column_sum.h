@@ -1,6 +1,7 @@
-// Sums over the rows of each column, in a fixed order. A term may have several values, which are summed
-// separately. A block has a tile of columns, and lanes that stride over the rows. If that would leave
-// multiprocessors idle, each block sums a part of the rows, and a second launch sums the parts.
+// Sums over the rows of each column, in a fixed order. The summand of an element (a term) may consist of
+// several values, which are summed separately. Each block processes a tile of columns. In a block, the lanes
+// of a column sum different rows. If this would leave multiprocessors idle, each block sums only a part of
+// the rows, and a second launch adds the sums of the parts.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +19,19 @@ inline constexpr int kColumnThreads = 512;
 inline constexpr int64_t kColumnTile = 32;
 inline constexpr int64_t kRowsOfLane = 32;  // minimum number of rows that each lane sums
 
-/// Destinations of a column's kSums sums: of[k][blockIdx.y * stride + column]. A sum whose of[k] is null is
-/// not written.
+/// The arrays to which the sums of the columns are written. Sum number k of a column is written to
+/// of[k][blockIdx.y * stride + column], unless of[k] is null.
 template <int kSums>
 struct SumPlaces {
   float* of[kSums];
   int64_t stride = 0;
 };
 
-// A term of sums over rows has kSums, load(r, c), and value(r, c, loaded), which returns Floats<kSums>. Both
-// functions are called once per element, and value() may overwrite the element that load() has read.
+// The interface of a term: kSums is its number of values; load(r, c) reads its operands; value(r, c, loaded)
+// returns its values as Floats<kSums>. Both functions are called once per element. value() may overwrite the
+// element that load() has read.
 
-/// The term for the column sums of an array.
+/// The term for summing the columns of an array.
 template <class T>
 struct Element {
   static constexpr int kSums = 1;
@@ -39,7 +41,7 @@ struct Element {
   __device__ Floats<1> value(int64_t, int64_t, float loaded) const { return {loaded}; }
 };
 
-/// The term for adding partial sums, which are stored as [parts, kSums, columns].
+/// The term for adding the sums of parts, which are stored as [parts, kSums, columns].
 template <int kSumsOfParts>
 struct PartSums {
   static constexpr int kSums = kSumsOfParts;
@@ -56,7 +58,7 @@ struct PartSums {
   }
 };
 
-/// Sums the terms of each column over part blockIdx.y of the rows. blockDim.y is a power of two.
+/// Sums the terms of each column over part number blockIdx.y of the rows. blockDim.y must be a power of two.
 template <class Term>
 __global__ void __launch_bounds__(kColumnThreads, 2)
     column_sum_kernel(const __grid_constant__ Term term, SumPlaces<Term::kSums> dst, int64_t rows,
@@ -100,8 +102,8 @@ void sum_columns(CudaContext& context, const Term& term, const SumPlaces<Term::k
                  int64_t columns) {
   constexpr int kSums = Term::kSums;
   if (columns <= 0) return;
-  // If there are few columns, more lanes process rows, because the elements of adjacent rows are then close
-  // together in memory.
+  // If there are few columns, a block has more lanes per column. The memory accesses are still efficient,
+  // because the elements of adjacent rows are then close together in memory.
   const auto width =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min(columns, kColumnTile))));
   const dim3 block(static_cast<unsigned>(width), static_cast<unsigned>(kColumnThreads / width));
@@ -116,7 +118,8 @@ void sum_columns(CudaContext& context, const Term& term, const SumPlaces<Term::k
     launch(column_sum_kernel<Term>, grid, block, context.compute(), term, dst, rows, columns, part_rows);
     return;
   }
-  // The workspace is free between the operations of the compute stream.
+  // The operations of the compute stream run one after the other, so no other operation uses the workspace at
+  // the same time.
   auto* const sums = static_cast<float*>(context.workspace());
   SumPlaces<kSums> of_parts{{}, kSums * columns};
   for (int k = 0; k < kSums; ++k) of_parts.of[k] = sums + k * columns;

@@ -1,5 +1,5 @@
-// Groups of threads that share a row (ops/math/row_group.h): a warp, a block for long rows, or one thread for
-// short rows.
+// Groups of threads that share a row (ops/math/row_group.h): a warp for most rows, a block for long rows, or
+// one thread for short rows.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,14 @@
 namespace dtrain::cuda {
 
 struct ThreadGroup : math::OneThread {
-  /// Maximum threads per block, for __launch_bounds__(kMostThreads, 1): without the 1, nvcc spills a few
-  /// registers to let another block run at the same time.
+  /// Maximum number of threads per block. Kernels use it as __launch_bounds__(kMostThreads, 1). Without the
+  /// second argument, nvcc would spill a few registers to let another block run at the same time.
   static constexpr int kMostThreads = 256;
   /// Return the index of this group in the grid, and the number of groups.
   __device__ int64_t index() const { return thread_index(); }
   __device__ int64_t count() const { return thread_count(); }
-  /// Waits for the group's other threads; their earlier memory accesses are visible afterwards.
+  /// Waits for the other threads of the group. After that, their earlier memory accesses are visible to this
+  /// thread.
   __device__ void sync() const {}
 };
 
@@ -62,7 +63,7 @@ void with_group(int64_t rows, int64_t columns, int64_t most_blocks, Use&& use) {
   use(WarpGroup{}, static_cast<unsigned>(std::min(blocks, most_blocks)), kThreads);
 }
 
-/// Like with_group(), but one thread processes a whole row if there are fewer than 8 columns.
+/// Like with_group(), but if there are fewer than 8 columns, one thread processes a whole row.
 template <class Use>
 void with_group_or_thread(int64_t rows, int64_t columns, int64_t most_blocks, Use&& use) {
   constexpr int64_t kThreads = 256;

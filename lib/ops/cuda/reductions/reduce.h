@@ -1,5 +1,5 @@
-// Reductions over a warp or a block, in a fixed order. Every thread gets the same result, bit by bit. All
-// threads of the warp or block must call them.
+// Reductions over the threads of a warp or a block, in a fixed order. Every thread gets the same result, bit
+// by bit. All threads of the warp or block must call these functions.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Multiply {
   }
 };
 
-/// `combine` must be commutative.
+/// Reduces the values of all lanes of a warp. `combine` must be commutative.
 template <class T, class Combine>
 __device__ inline T warp_reduce(T value, Combine combine) {
 #pragma unroll
@@ -32,9 +32,10 @@ __device__ inline T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-/// The block must be one-dimensional and consist of whole warps. The function may be called again
-/// immediately. With kToFirst, only thread 0 gets the result, and the other warps skip the second stage,
-/// which would take microseconds in float64 on GPUs whose multiprocessors add only two numbers per clock.
+/// Reduces the values of all threads of a block. The block must be one-dimensional and consist of whole
+/// warps. The function may be called several times in succession. If kToFirst is true, only thread 0 gets the
+/// result, and the other warps skip the second stage. This saves microseconds for float64 on GPUs whose
+/// multiprocessors can only add two float64 numbers per clock.
 template <bool kToFirst = false, class T, class Combine>
 __device__ inline T block_reduce(T value, Combine combine) {
   __shared__ T parts[kWarp];
