@@ -1,10 +1,14 @@
 // All operations that layers, losses and optimizers need from a device. ops/ops.inc lists the operations;
-// this file has the classes of prepared operations and the structs of arguments. There are implementations
-// for the CPU (oneDNN and our own kernels) and for CUDA (cuBLASLt, cuDNN and our own kernels). All pointers
-// point to memory of the Context's device. Calls may return before the work is done; operations run in the
-// order of the calls. `void*` arrays have compute_type(), unless an operation names their type: activations,
-// their gradients, and the copies of weights that matrix products and convolutions read. `float*` arrays are
-// always float32: parameters, their gradients, statistics. All arrays are row major.
+// this file has the classes of prepared operations and the structs of arguments. There are two
+// implementations: for the CPU (oneDNN and dtrain's own kernels) and for CUDA (cuBLASLt, cuDNN and dtrain's
+// own kernels).
+//
+// All pointers point to memory of the Context's device. Calls may return before the work is done; operations
+// run in the order of the calls. All arrays are row major.
+//
+// Arrays of type `void*` have the type compute_type(), unless an operation states another type. These are the
+// activations, their gradients, and the copies of weights that matrix products and convolutions read. Arrays
+// of type `float*` are always float32. These are the parameters, their gradients, and statistics.
 #pragma once
 
 #include <cstddef>
@@ -42,12 +46,12 @@ struct Remarks {
   std::string note;     ///< a note about all operations of this kind; printed once
 };
 
-// A plan creates prepared operations once per shape and runs them in every step. `scratch` holds at least
-// scratch_bytes() and keeps nothing between calls. `saved` holds at least saved_bytes(), which the forward
-// call writes and the backward call reads.
+// A plan prepares these operations once per shape and runs them in every step. `scratch` must point to at
+// least scratch_bytes() bytes, whose contents need not be kept between calls. `saved` must point to at least
+// saved_bytes() bytes, which the forward call writes and the backward call reads.
 
-/// C = act(op(A) op(B) + bias), C of [m, n], for each product of the batch. `bias` is [n], or null if the
-/// spec has none.
+/// C = act(op(A) op(B) + bias), for each matrix product of the batch. C is [m, n]. `bias` is [n], or null if
+/// the spec has no bias.
 class Matmul {
  public:
   virtual ~Matmul() = default;
@@ -55,29 +59,32 @@ class Matmul {
   virtual void run(const void* a, const void* b, const void* bias, void* c, void* scratch) = 0;
 };
 
-/// Cross-correlation in two or three dimensions, the "convolution" of deep learning. Images have the layouts
-/// that src_layout() and dst_layout() return. Kernels and their gradients always have Keras's layout:
-/// [height, width, channels, filters], or [height, width, channels, multiplier] if depthwise, or [depth,
-/// height, width, channels, filters] for volumes.
+/// Cross-correlation in two or three dimensions, which is called "convolution" in deep learning. Images have
+/// the layouts that src_layout() and dst_layout() return. Kernels and their gradients always have Keras's
+/// layout: [height, width, channels, filters] for images, [depth, height, width, channels, filters] for
+/// volumes, and [height, width, channels, multiplier] for depthwise convolutions.
 class Convolution {
  public:
   virtual ~Convolution() = default;
-  /// Return the layouts of src and diff_src, and of dst and diff_dst: the backend's fastest ones.
+  /// Return the layout of src and diff_src, and the layout of dst and diff_dst. These are the fastest layouts
+  /// of the backend.
   virtual Layout src_layout() const = 0;
   virtual Layout dst_layout() const = 0;
   virtual size_t scratch_bytes() const = 0;
-  /// Returns the size of a copy of the kernel in the backend's order. forward() writes the copy, and
-  /// backward_data() reads it instead of converting the kernel again. `saved` may be null in both calls.
+  /// Returns the size of a copy of the kernel in the backend's order. forward() writes the copy to `saved`,
+  /// and backward_data() reads it, so it need not convert the kernel again. `saved` may be null in both
+  /// calls.
   virtual size_t saved_bytes() const = 0;
   virtual Remarks remarks() const { return {}; }
   virtual void forward(const void* src, const void* kernel, const void* bias, void* dst, void* saved,
                        void* scratch) = 0;
-  /// diff_dst is the gradient before the epilogue's activation.
+  /// diff_dst is the gradient before the fused activation, that is, the activation's backward pass has
+  /// already been applied.
   virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
                              void* scratch) = 0;
-  /// Returns true if backward_filter() also computes the bias's gradient. Otherwise, the bias's gradient is
-  /// the sum over all pixels of diff_dst, which then has the plain layout: Ops::column_sum or
-  /// Ops::sum_backward_bias.
+  /// Returns true if backward_filter() also computes the gradient of the bias. Otherwise, diff_dst has the
+  /// plain layout, and the caller must compute this gradient as the sum of diff_dst over all pixels, by
+  /// Ops::column_sum or Ops::sum_backward_bias.
   virtual bool computes_bias_gradient() const = 0;
   /// `diff_bias` is null if there is no bias or computes_bias_gradient() is false.
   virtual void backward_filter(const void* src, const void* diff_dst, float* diff_kernel, float* diff_bias,
@@ -93,8 +100,8 @@ class Pooling {
   virtual void backward(const void* diff_dst, void* diff_src, const void* saved, void* scratch) = 0;
 };
 
-/// Normalization over all axes except the channels. gamma or beta (and their gradients) are null if the spec
-/// leaves them out.
+/// Batch normalization: normalization over all axes except the channels. gamma and beta (and their gradients)
+/// are null if the spec leaves them out.
 class BatchNormalization {
  public:
   virtual ~BatchNormalization() = default;
@@ -109,7 +116,7 @@ class BatchNormalization {
     void *saved, *scratch;
     const void* addend = nullptr;  ///< array of dst's shape, if the spec adds
     const uint8_t* mask =
-        nullptr;  ///< [rows], if the spec is masked: 0 for rows that the statistics leave out
+        nullptr;  ///< [rows], if the spec is masked: 0 for rows that are excluded from the statistics
   };
   virtual void forward_training(const TrainingArguments& args) = 0;
 
@@ -127,12 +134,13 @@ class BatchNormalization {
     const void* src;
     const float* gamma;
     const float *mean, *variance;  ///< as forward_training wrote them
-    const void* diff_dst;          ///< the gradient after the fused activation, unless the spec adds
+    const void* diff_dst;          ///< gradient of dst or, if the spec adds, of dst before the relu
     void* diff_src;                ///< may be diff_dst
     float *diff_gamma, *diff_beta;
-    float *diff_mean, *diff_variance;  ///< contributions to the moving averages: share times mean and
-                                       ///< variance
-    float share;                       ///< fraction of the global batch's rows that are in this batch
+    /// Written: this batch's contributions to the moving averages, which are share * mean and share *
+    /// variance.
+    float *diff_mean, *diff_variance;
+    float share;  ///< fraction of the global batch's rows that are in this batch
     const void* saved;
     void* scratch;
     const uint8_t* mask = nullptr;  ///< as in the forward call
@@ -140,10 +148,10 @@ class BatchNormalization {
   virtual void backward(const BackwardArguments& args) = 0;
 };
 
-/// Batch normalization in training over the rows of all replicas. Forward and backward take two calls each;
-/// between them, the replicas exchange their partial sums by all_gather (ops/math/normalization.h describes
-/// the sums). All replicas therefore normalise by bitwise equal statistics. A call accesses only the
-/// arguments that its comment names.
+/// Batch normalization in training with statistics over the rows of all replicas. The forward pass and the
+/// backward pass consist of two calls each. Between these calls, the replicas exchange their partial sums
+/// with all_gather (ops/math/normalization.h describes the sums). Therefore, the statistics of all replicas
+/// are bitwise identical. A call accesses only the arguments that its comment names.
 class SynchronizedBatchNormalization {
  public:
   using TrainingArguments = BatchNormalization::TrainingArguments;
@@ -152,15 +160,16 @@ class SynchronizedBatchNormalization {
   virtual size_t scratch_bytes() const = 0;
   virtual size_t saved_bytes() const = 0;
 
-  /// Writes the moments of this replica's src, math::moments_size(channels) doubles, to `mine`.
+  /// Writes the moments of this replica's src to `mine`, which has math::moments_size(channels) doubles.
   virtual void moments(const TrainingArguments& args, double* mine) = 0;
-  /// `all` has every replica's moments, in the order of ranks. Writes dst, and the mean and variance over all
-  /// rows that are not masked; 0 if there are none, as in Keras.
+  /// `all` holds the moments of every replica, in the order of ranks. Writes dst, and the mean and variance
+  /// over all rows that are not masked. If all rows are masked, mean and variance are 0, as in Keras.
   virtual void forward(const TrainingArguments& args, const double* all) = 0;
-  /// Reads src and diff_dst. Writes this replica's sums, math::gradient_sums_size(channels) doubles, to
-  /// `mine`, diff_gamma and diff_beta of its rows, and its part of diff_mean and diff_variance.
+  /// Reads src and diff_dst. Writes this replica's gradient sums to `mine`, which has
+  /// math::gradient_sums_size(channels) doubles. Also writes diff_gamma and diff_beta for the rows of this
+  /// replica, and this replica's contribution to diff_mean and diff_variance.
   virtual void gradient_sums(const BackwardArguments& args, double* mine) = 0;
-  /// `all` has every replica's sums, in the order of ranks. Writes diff_src.
+  /// `all` holds the gradient sums of every replica, in the order of ranks. Writes diff_src.
   virtual void backward(const BackwardArguments& args, const double* all) = 0;
 };
 
@@ -171,8 +180,8 @@ class Reorder {
   virtual void run(const void* src, void* dst) = 0;
 };
 
-/// Arguments of layer normalization, which normalises each of `rows` rows of `columns` elements by the row's
-/// own mean and biased variance, then scales the row by gamma and adds beta.
+/// Arguments of layer normalization. It normalises each of `rows` rows of `columns` elements by the mean and
+/// the biased variance of this row, multiplies the row by gamma, and adds beta.
 struct LayerNormalizationArguments {
   const void* src;
   const float *gamma, *beta;  ///< [columns]; null: 1 and 0
@@ -192,8 +201,8 @@ struct LayerNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
-/// Arguments of RMS normalisation, which multiplies each of `rows` rows of `columns` elements by the inverse
-/// of the row's norm, then each column by its scale.
+/// Arguments of RMS normalisation. It multiplies each of `rows` rows of `columns` elements by the inverse of
+/// the row's norm, and then each column by a scale.
 struct RmsNormalizationArguments {
   const void* src;
   const float* scale;  ///< [columns]; null: 1
@@ -214,8 +223,8 @@ struct RmsNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
-/// Arguments of group normalisation, which normalises each group of channels of each sample by the group's
-/// own mean and biased variance over its channels and all pixels, then scales each channel by gamma and adds
+/// Arguments of group normalisation. It normalises each group of channels of each sample by the mean and the
+/// biased variance over all pixels and all channels of the group, multiplies each channel by gamma, and adds
 /// beta. A group has channels / groups consecutive channels.
 struct GroupNormalizationArguments {
   const void* src;            ///< [samples, pixels, channels]
@@ -245,8 +254,8 @@ struct PreluBackwardArguments {
   float* diff_slopes;  ///< [spec.slopes()]; null if not needed
 };
 
-/// Row weights that take a mask into account: dst[i] is 0 if mask[i / per_mask] is 0, else weights[i /
-/// per_weight].
+/// Computes row weights that are 0 for masked rows: dst[i] is 0 if mask[i / per_mask] is 0, and weights[i /
+/// per_weight] otherwise.
 struct MaskWeightsArguments {
   const float* weights = nullptr;  ///< null: 1
   int64_t per_weight = 1;
@@ -256,7 +265,7 @@ struct MaskWeightsArguments {
   int64_t n = 0;  ///< elements of dst
 };
 
-/// The mean over the steps of a sequence that are not masked.
+/// Mean over the steps of a sequence, without the masked steps.
 struct MaskedAverageSpec {
   int64_t samples = 0, steps = 0, features = 0;
 };
@@ -266,11 +275,13 @@ struct LossArguments {
   const void* prediction = nullptr;
   View target;
   RowWeights weights = {};
-  double* total = nullptr;  ///< device memory; the weighted sum over the rows is added to it
+  double* total = nullptr;  ///< device memory; the weighted sum of the rows' losses is added to this number
   int64_t rows = 0, columns = 0;
-  /// Number of rows per sample; the rows of a sample are consecutive. Only losses of whole samples read it.
+  /// Number of rows per sample; the rows of a sample are consecutive. Only used by losses that are computed
+  /// over a whole sample.
   int64_t positions = 1;
-  void* diff_prediction = nullptr;  ///< gradient of `total`, times `scale` and *loss_scale; or null
+  /// Gradient of `total`, times `scale` and *loss_scale; null if not needed.
+  void* diff_prediction = nullptr;
   float scale = 1;
   const float* loss_scale = nullptr;  ///< device memory; null: 1
 };
@@ -286,11 +297,12 @@ struct MetricArguments {
 /// The arrays of an optimizer's step over n elements of flat buffers.
 struct UpdateArguments {
   const StepState* state;         ///< device memory
-  GroupRule group = {};           ///< settings of these elements' parameter group
+  GroupRule group = {};           ///< settings of the parameter group to which these elements belong
   float* weights;                 ///< updated in place
-  const float* gradient;          ///< read as state->gradient.gradient_scale * gradient, then clipped
+  const float* gradient;          ///< multiplied by state->gradient.gradient_scale and clipped before use
   std::span<float* const> slots;  ///< slots in the order of the rule's functor
-  void* weights_copy = nullptr;   ///< written, in the compute type; null if that is float32
+  /// Copy of the weights in the compute type, written; null if the compute type is float32.
+  void* weights_copy = nullptr;
   int64_t n;
 };
 
@@ -305,10 +317,10 @@ struct FactoredArguments {
   int64_t matrices, rows, columns;
 };
 
-/// The arrays of the gradient of a penalty, over n elements.
+/// The arrays for the gradient of a penalty with respect to n elements.
 struct PenaltyArguments {
   const GradientRule& rule;
-  /// The sum of the weights of all rows, in device memory; null if rows have no weights.
+  /// Sum of the row weights, in device memory. Null if rows have no weights.
   const double* row_weights;
   const StepState* state;  ///< device memory
   const float* weights;
@@ -316,7 +328,7 @@ struct PenaltyArguments {
   int64_t n;
 };
 
-/// One device's operations, bound to a Context and used by its thread only.
+/// The operations of one device. They are bound to a Context and may only be called by its thread.
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -336,8 +348,8 @@ class Ops {
   }
 };
 
-/// Returns the operations of a CPU. With `independent_rows`, the bits of a row of a matrix product depend
-/// only on that row and the other factor, not on the number of rows or threads; such products are slower.
+/// Returns the operations of a CPU. If `independent_rows` is true, each row of a matrix product is computed
+/// independently: it is bitwise the same for any number of rows and threads. Such products are slower.
 std::unique_ptr<Ops> make_cpu_ops(Context& context, bool independent_rows = false);
 /// Returns the operations of a GPU; `context` must belong to a GPU.
 std::unique_ptr<Ops> make_cuda_ops(Context& context, const GpuMath& math);

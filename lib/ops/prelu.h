@@ -1,4 +1,4 @@
-// The spec of PReLU: x if x is positive, else x times a trainable slope.
+// The spec of PReLU. The result is x if x is positive, and x times a trainable slope otherwise.
 #pragma once
 
 #include <array>
@@ -7,10 +7,10 @@
 
 namespace dtrain {
 
-/// Assigns a slope to each element of an array, whose axes are ordered from outermost to innermost. Element
-/// (i0, ..., i5) has the slope with the index i0 * steps[0] + ... + i5 * steps[5]. If a step is 0, the
-/// elements along that axis share their slope. The indices along the other axes reach each slope exactly
-/// once.
+/// Assigns a slope to each element of an array. The axes of the array are ordered from outermost to
+/// innermost. Element (i0, ..., i5) has the slope with the index i0 * steps[0] + ... + i5 * steps[5]. If the
+/// step of an axis is 0, all elements along this axis share a slope. The steps of the other axes must be such
+/// that every slope has a different combination of the indices along these axes.
 struct PreluSpec {
   static constexpr size_t kAxes = 6;
   std::array<int64_t, kAxes> extents{1, 1, 1, 1, 1, 1}, steps{};

@@ -41,7 +41,7 @@ DTRAIN_HOST_DEVICE inline double pairwise_sum(double* terms, int64_t n) {
 /// The pairwise sum of terms that are added one by one, in order.
 class PairwiseSum {
  public:
-  /// Adds the next 2^level terms, whose sum is `sum`. The number of terms added before must be a multiple of
+  /// Adds the sum of the next 2^level terms. The number of terms that were added before must be a multiple of
   /// 2^level.
   DTRAIN_HOST_DEVICE void add(double sum, int level = 0) {
     const int64_t terms = int64_t{1} << level;
@@ -66,8 +66,9 @@ class PairwiseSum {
 
 /// Maximum number of pieces in which an array is summed.
 inline constexpr int64_t kMostSquaresPieces = 1024;
-/// Returns the piece size, in floats, for summing an array of n floats in pieces: `least` (a power of two of
-/// grains), doubled until there are at most kMostSquaresPieces pieces.
+/// Returns the size of a piece, in floats, if an array of n floats is summed in pieces. The size is `least`
+/// (which must be a power of two, times kSquaresGrain), doubled until there are at most kMostSquaresPieces
+/// pieces.
 inline int64_t squares_piece(int64_t n, int64_t least) {
   int64_t piece = least;
   while (piece * kMostSquaresPieces < n) piece *= 2;

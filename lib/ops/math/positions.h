@@ -1,5 +1,5 @@
-// Rotary and sinusoidal position embeddings. Angles are computed in double, because the angles of late
-// positions are many turns, whose fraction float32 would lose.
+// Rotary and sinusoidal position embeddings. Angles are computed in double precision, because the angles of
+// late positions are many turns and float32 would lose the fraction of the last turn.
 #pragma once
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 namespace dtrain::math {
 
-/// Writes entry i of the table of cosines and sines.
+/// Writes entry i of the table, which is a cosine and a sine.
 DTRAIN_HOST_DEVICE inline void rotary_table_entry(const RotarySpec& spec, int64_t i, float* table) {
   const int64_t pairs = spec.pairs(), position = spec.at ? spec.at[i / pairs] : spec.first + i / pairs;
   const double angle =
@@ -18,8 +18,8 @@ DTRAIN_HOST_DEVICE inline void rotary_table_entry(const RotarySpec& spec, int64_
   table[spec.positions * pairs + i] = static_cast<float>(::sin(angle));
 }
 
-/// Returns element `column` of a position's encoding, of `columns` elements: a sine if `column` is even, else
-/// a cosine.
+/// Returns element `column` of the encoding of a position. The encoding has `columns` elements: sines in the
+/// even columns and cosines in the odd columns.
 DTRAIN_HOST_DEVICE inline float sinusoidal_position(int64_t position, int64_t column, int64_t columns,
                                                     double max_wavelength) {
   const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(columns);

@@ -1,6 +1,6 @@
-// The arithmetic of one element of a recurrent layer's step, for the CPU and the GPU. Gates are replaced in
-// place: forward turns a gate's pre-activation into the number that backward needs (`kept`), and backward
-// turns that number into the gradient of the pre-activation.
+// The arithmetic of recurrent layers: one step of one unit, for the CPU and the GPU. The values of the gates
+// are replaced in place. The forward pass replaces the pre-activation of a gate by a value that the backward
+// pass needs (`kept`). The backward pass replaces this value by the gradient of the pre-activation.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct KeptOutput {
   DTRAIN_HOST_DEVICE float backward(float kept, float diff) const { return function.backward(kept, diff); }
 };
 
-/// Any activation. It is selected again for every element.
+/// Any activation. The activation is selected at run time for every element.
 struct AnyKept {
   ActivationSpec spec;
   bool by_output;  ///< from_output(spec)
@@ -38,8 +38,8 @@ struct AnyKept {
   }
 };
 
-/// Calls use(activation, recurrent_activation). Keras's defaults have their own instance; all other pairs
-/// share one.
+/// Calls use(activation, recurrent_activation). Keras's default activations have a separate type and
+/// therefore a fast separate instance; all other pairs of activations share one instance.
 template <class Use>
 inline void with_gate_activations(const ActivationSpec& activation, const ActivationSpec& recurrent,
                                   Use&& use) {
@@ -50,8 +50,8 @@ inline void with_gate_activations(const ActivationSpec& activation, const Activa
   }
 }
 
-/// The mask of one step of a batch of sequences. A masked step keeps the state. The output is 0 until the
-/// first step that is not masked.
+/// The mask of one step, for a batch of sequences. In a masked step, the state does not change. The output is
+/// 0 until the first step that is not masked.
 struct StepMask {
   const uint8_t* mask = nullptr;  ///< [rows, steps], 0 for a masked step; null: no step is masked
   int64_t steps = 0;
@@ -62,7 +62,7 @@ struct StepMask {
     return mask[row * steps + (reverses ? steps - 1 - t : t)] != 0;
   }
   DTRAIN_HOST_DEVICE bool is_valid(int64_t row) const { return !mask || at(row, step); }
-  /// Returns whether this step or an earlier one is not masked.
+  /// Returns whether this step or any step before it is not masked.
   DTRAIN_HOST_DEVICE bool has_output(int64_t row) const {
     if (!mask) return true;
     for (int64_t t = step; t >= 0; --t)
@@ -75,7 +75,7 @@ struct LstmGates {
   float input, forget, cell, output;
 };
 
-/// Updates the cell and returns the state.
+/// Computes the gates, updates the cell, and returns the new state.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline float lstm_forward(const Function& function, const Gate& gate, LstmGates& gates,
                                              float& cell) {
@@ -101,14 +101,15 @@ DTRAIN_HOST_DEVICE inline void lstm_backward(const Function& function, const Gat
   diff_cell = diff_here * value.forget;
 }
 
-/// The gates of one unit of a gru. `inner` is the candidate's part of the product of the state and the
-/// recurrent kernel. If the reset gate comes before that product, `inner` is the state times the reset gate,
-/// which is then multiplied by the candidate's kernel.
+/// The gates of one unit of a GRU. If the reset gate comes after the matrix product, `inner` is the product
+/// of the state and the candidate's part of the recurrent kernel. If the reset gate comes before the matrix
+/// product, `inner` is the state times the reset gate, and `inner` is then multiplied by the candidate's part
+/// of the recurrent kernel.
 struct GruGates {
   float update, reset, inner, candidate;
 };
 
-/// Returns the state, if the reset gate comes after the product.
+/// Computes the gates and returns the new state. For a GRU whose reset gate comes after the matrix product.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline float gru_forward(const Function& function, const Gate& gate, GruGates& gates,
                                             float before) {
@@ -117,7 +118,8 @@ DTRAIN_HOST_DEVICE inline float gru_forward(const Function& function, const Gate
   return gate.value(update) * before + (1.0f - gate.value(update)) * function.value(gates.candidate);
 }
 
-/// Computes the gates and `inner` if the reset gate comes before the product.
+/// Computes the gates update and reset, and `inner`. For a GRU whose reset gate comes before the matrix
+/// product.
 template <class Gate>
 DTRAIN_HOST_DEVICE inline void gru_reset(const Gate& gate, GruGates& gates, float before) {
   gates.update = gate.keep(gates.update);
@@ -125,8 +127,8 @@ DTRAIN_HOST_DEVICE inline void gru_reset(const Gate& gate, GruGates& gates, floa
   gates.inner = gate.value(gates.reset) * before;
 }
 
-/// Returns the state if the reset gate comes before the product. gates.candidate must include the product of
-/// `inner` and the candidate's kernel.
+/// Computes the candidate and returns the new state. For a GRU whose reset gate comes before the matrix
+/// product. gates.candidate must include the product of `inner` and the candidate's kernel.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline float gru_finish(const Function& function, const Gate& gate, GruGates& gates,
                                            float before) {
@@ -135,8 +137,9 @@ DTRAIN_HOST_DEVICE inline float gru_finish(const Function& function, const Gate&
   return update * before + (1.0f - update) * function.value(gates.candidate);
 }
 
-/// Writes the gradients of the update gate and the candidate. Replaces `diff`, the gradient of the state, by
-/// the part of the previous state's gradient that passes through no matrix product.
+/// Replaces the update gate and the candidate by their gradients. `diff` is the gradient of the state after
+/// the step. It is replaced by a part of the gradient of the state before the step: the part that does not
+/// pass through a matrix product.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline void gru_backward_mix(const Function& function, const Gate& gate, GruGates& gates,
                                                 float before, float& diff) {
@@ -146,7 +149,7 @@ DTRAIN_HOST_DEVICE inline void gru_backward_mix(const Function& function, const 
   diff = diff * update;
 }
 
-/// Computes all gradients of a step if the reset gate comes after the product.
+/// Computes all gradients of a step. For a GRU whose reset gate comes after the matrix product.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline void gru_backward(const Function& function, const Gate& gate, GruGates& gates,
                                             float before, float& diff) {
@@ -156,9 +159,9 @@ DTRAIN_HOST_DEVICE inline void gru_backward(const Function& function, const Gate
   gates.inner = gates.candidate * reset;
 }
 
-/// Returns the gradient of the reset gate's pre-activation if the reset gate comes before the product.
-/// `reset` is the number that forward kept, diff_inner is the gradient of `inner`. Adds the part that passes
-/// through `inner` to `diff`, the gradient of the previous state.
+/// Returns the gradient of the reset gate's pre-activation. For a GRU whose reset gate comes before the
+/// matrix product. `reset` is the value that the forward pass has kept, and diff_inner is the gradient of
+/// `inner`. Adds the part of the gradient of the previous state that passes through `inner` to `diff`.
 template <class Gate>
 DTRAIN_HOST_DEVICE inline float gru_backward_reset(const Gate& gate, float reset, float diff_inner,
                                                    float before, float& diff) {

@@ -9,20 +9,21 @@
 
 namespace dtrain::math {
 
-/// The two source pixels of a pixel of the resized axis. `part` is the weight of `second`, and 1 - part the
-/// weight of `first`.
+/// The two source pixels from which a pixel of the resized axis is interpolated. The weight of `second` is
+/// `part`, and the weight of `first` is 1 - part.
 struct Between {
   int32_t first, second;
   float part;
 };
 
-/// An axis of `extent` pixels that is resized to `out_extent` pixels, with Keras's half-pixel centers: the
-/// center of pixel i is at (i + 1/2) * extent / out_extent. Outside of the centers of the outermost pixels,
-/// values are constant. Nothing is smoothed before an axis shrinks.
+/// An axis of `extent` pixels that is resized to `out_extent` pixels, with Keras's half-pixel centers:
+/// measured in source pixels, the center of pixel i of the resized axis is at (i + 1/2) * extent /
+/// out_extent. Before the center of the first source pixel and after the center of the last one, the values
+/// are constant. If the axis shrinks, the source is not smoothed (no antialiasing).
 struct ResizedAxis {
   int32_t extent, out_extent;
   uint32_t step, parts;  // extent / out_extent as a fraction in lowest terms
-  bool is_nearest;       // copies the pixel that contains the center, instead of interpolating
+  bool is_nearest;       // copies the source pixel that contains the center instead of interpolating
 
   /// Returns whether all numbers that the functions compute fit in 32 bits.
   static bool fits(int64_t extent, int64_t out_extent) {
@@ -31,7 +32,7 @@ struct ResizedAxis {
            extent / std::gcd(extent, out_extent) <= kMost / out_extent;
   }
 
-  /// Returns the axis for extents for which fits() is true.
+  /// Returns the axis. fits() must be true for these extents.
   static ResizedAxis of(int64_t extent, int64_t out_extent, bool is_nearest) {
     const int64_t divisor = std::gcd(extent, out_extent);
     return {static_cast<int32_t>(extent), static_cast<int32_t>(out_extent),
@@ -44,8 +45,9 @@ struct ResizedAxis {
     const uint32_t pixel = 2 * parts, center = (2 * static_cast<uint32_t>(at) + 1) * step;
     const auto inside = static_cast<int32_t>(center / pixel);
     if (is_nearest) return {inside, inside, 0.0f};
-    // The distance from the center of the first source pixel, or, before that center, from the center of an
-    // imaginary pixel before the first.
+    // `place` is the distance of the center from the center of the first source pixel. If the center is
+    // before the center of the first source pixel, the distance is measured from an imaginary pixel before
+    // the first.
     const bool is_before = center < parts;
     const uint32_t place = is_before ? center + parts : center - parts;
     const auto first = static_cast<int32_t>(place / pixel);
@@ -60,8 +62,8 @@ struct ResizedAxis {
     return (place.first == of ? 1.0f - place.part : 0.0f) + (place.second == of ? place.part : 0.0f);
   }
 
-  /// begin() and end() bound the pixels of the resized axis to which source pixel `of` contributes: all are
-  /// in [begin(of), end(of)), which may be empty.
+  /// Source pixel `of` contributes only to pixels of the resized axis in the range [begin(of), end(of)). The
+  /// range may be empty.
   DTRAIN_HOST_DEVICE int32_t begin(int32_t of) const {
     return of == 0 ? 0 : first_center(is_nearest ? 2 * of : 2 * of - 1);
   }

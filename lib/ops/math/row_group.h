@@ -1,6 +1,7 @@
-// The threads that share the work on one row. A group has rank() and size(); reduce(value, combine) returns
-// the combined values of all threads to each of them. In functions of a row, each thread works on the columns
-// rank(), rank() + size(), and so on. lib/ops/cuda/reductions/groups.h has the groups of a GPU.
+// The interface of a group of threads that share the work on one row. rank() is the index of this thread in
+// the group, and size() is the number of threads. reduce(value, combine) combines the values of all threads,
+// and every thread gets the result. In functions that process a row, each thread processes the columns
+// rank(), rank() + size(), and so on. The groups of a GPU are in lib/ops/cuda/reductions/groups.h.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct Add {
     return a + b;
   }
 };
-/// The larger number; NaN only if both are NaN.
+/// Returns the larger number. Returns NaN only if both are NaN.
 struct Max {
   DTRAIN_HOST_DEVICE float operator()(float a, float b) const { return ::fmaxf(a, b); }
 };

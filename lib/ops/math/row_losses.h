@@ -1,7 +1,7 @@
-// Losses of whole rows, as in Keras; they read a row several times. The threads of a group
-// (ops/math/row_group.h) share a row: each returns a part of the row's loss, and the loss is the sum of the
-// parts. score(c) and target(c) return the row's elements. If has_gradient, the thread that works on column c
-// calls write(c, gradient * scale).
+// Losses that are computed over a whole row, as in Keras, and read the row several times. The threads of a
+// group (ops/math/row_group.h) share a row. Each thread returns a part of the row's loss; the loss is the sum
+// of these parts. score(c) and target(c) return the elements of the row. If has_gradient is true, the thread
+// that processes column c calls write(c, gradient * scale).
 #pragma once
 
 #include "base/host_device.h"
@@ -18,8 +18,8 @@ struct SmoothedTarget {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return kept * target[c] + spread; }
 };
 
-/// Computes the negative cosine of the angle between prediction and target. A length below 1e-7 counts as
-/// 1e-7.
+/// Computes the negative cosine of the angle between the prediction and the target. If the length of one of
+/// these vectors is below 1e-7, 1e-7 is used instead.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const Score& score,
                                                        const Target& target, float scale, int64_t columns,
@@ -40,7 +40,7 @@ DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const
   const float t_inverse = 1.0f / (target_length < kLeast ? kLeast : target_length);
   const float cosine = pt * p_inverse * t_inverse;
   if (has_gradient) {
-    // A prediction of length 0 has no direction, so its gradient is 0.
+    // If the length is below the limit, the prediction has no direction, so its gradient is 0.
     const float factor = length < kLeast ? 0.0f : scale * p_inverse;
     for (int64_t c = group.rank(); c < columns; c += group.size())
       write(c, factor * (cosine * score(c) * p_inverse - target(c) * t_inverse));
@@ -48,8 +48,9 @@ DTRAIN_HOST_DEVICE inline double cosine_similarity_row(const Group& group, const
   return group.rank() == 0 ? -static_cast<double>(cosine) : 0.0;
 }
 
-/// Computes the sum over classes of alpha (1 - q)^gamma times the cross-entropy of the class. q is the
-/// class's probability: its score divided by the row's sum, or the softmax of logits.
+/// Computes the sum over the classes of alpha (1 - q)^gamma times the cross-entropy of the class, where q is
+/// the probability of the class. If the scores are logits, the probabilities are their softmax; otherwise,
+/// they are the scores divided by the sum of the row.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec, const Group& group,
                                                         const Score& score, const Target& target, float scale,
@@ -65,7 +66,7 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   float total = 0.0f;
   for (int64_t c = group.rank(); c < columns; c += group.size()) total += raised(c);
   total = group.reduce(total, Add{});
-  // The derivative with respect to q; 0 if q was clipped.
+  // Returns the derivative with respect to q, or 0 if q was clipped.
   const auto slope = [&](float q, float t) {
     if (clip_probability(q) != q) return q * 0.0f;
     const float lost = spec.gamma * power(1.0f - q, spec.gamma - 1.0f) * log(q);
@@ -88,14 +89,15 @@ DTRAIN_HOST_DEVICE inline double focal_crossentropy_row(const RowLossSpec& spec,
   return loss;
 }
 
-/// Computes 1 minus the overlap of prediction and target (their Dice coefficient or Tversky index), as the
-/// mean over the classes, times spec.factor. Sums are in double, because a row may be a whole image.
+/// Computes the mean over the classes of 1 - overlap, times spec.factor. The overlap of prediction and target
+/// is the Dice coefficient or the Tversky index. Sums are computed in double precision, because a row may be
+/// a whole image.
 template <class Group, class Score, class Target, class Write>
 DTRAIN_HOST_DEVICE inline double overlap_row(const RowLossSpec& spec, const Group& group, const Score& score,
                                              const Target& target, float scale, int64_t columns,
                                              bool has_gradient, const Write& write) {
-  // The overlap is times * both / (of_both * both + of_target * (sum of targets) + of_score * (sum of
-  // scores)), where `both` is the sum of products.
+  // overlap = times * both / (of_both * both + of_target * targets + of_score * scores), where `both` is the
+  // sum of the products of scores and targets, and `targets` and `scores` are the sums of these.
   const bool is_dice = spec.kind == RowLossSpec::Kind::dice;
   const double alpha = static_cast<double>(spec.alpha), beta = static_cast<double>(spec.beta);
   const double times = is_dice ? 2.0 : 1.0, of_both = is_dice ? 0.0 : 1.0 - alpha - beta;
