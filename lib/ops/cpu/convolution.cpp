@@ -96,7 +96,7 @@ Choice choose(const dnnl::engine& engine, const ConvolutionSpec& spec) {
     consider(Layout::plain, dst);
   }
   consider(Layout::plain, Layout::plain);
-  if (!best) throw Unsupported("oneDNN has no convolution of these sizes");
+  if (!best) throw Unsupported("oneDNN has no implementation of a convolution with these sizes");
   return *std::move(best);
 }
 

@@ -5,7 +5,7 @@
 namespace dtrain::cuda {
 
 std::unique_ptr<Reorder> CudaOps::reorder(const Shape&, Layout, Layout) {
-  throw Error("GPU images have only one layout, so they cannot be reordered");
+  throw Error("images on a GPU have only one memory layout, so they cannot be converted to another layout");
 }
 
 }  // namespace dtrain::cuda

@@ -166,7 +166,7 @@ void with_sources(std::span<const void* const> arrays, Use&& use) {
   if (arrays.size() <= kFewSources) return use(sources_of<kFewSources, T>(arrays));
   if (arrays.size() <= kMostSources) return use(sources_of<kMostSources, T>(arrays));
   throw Error("a GPU can combine at most " + std::to_string(kMostSources) +
-              " arrays in one operation, found " + std::to_string(arrays.size()));
+              " arrays in one operation, but found " + std::to_string(arrays.size()));
 }
 
 template <class Combine, class T, class Activation>

@@ -58,7 +58,7 @@ void with_type(DType type, Use&& use) {
     case DType::float64:
       break;
   }
-  throw Error("a GPU cannot compute in " + std::string(name_of(type)));
+  throw Error("a GPU cannot compute with elements of type " + std::string(name_of(type)));
 }
 
 /// Calls use(T{}) for any type but float64, for which it throws Error.

@@ -56,11 +56,10 @@ TEST_SUITE("gpu") {
     CHECK(cuda::images_per_piece(spec, bfloat16, {.images = 31}) == 24);
     CHECK(cuda::images_per_piece(spec, float32, {.images = 31}) == 28);
     CHECK(cuda::images_per_piece(spec, bfloat16, {.images = 8}) == 8);
-    CHECK_THROWS_WITH_AS(
-        cuda::images_per_piece(spec, bfloat16, {.elements = 35 * 7}),
-        "cuDNN supports arrays of at most 245 elements; the smallest possible part of this batch has more: "
-        "8 images of up to 35 elements each",
-        Unsupported);
+    CHECK_THROWS_WITH_AS(cuda::images_per_piece(spec, bfloat16, {.elements = 35 * 7}),
+                         "cuDNN supports arrays of at most 245 elements, but even the smallest possible part "
+                         "of this batch has more elements: 8 images of up to 35 elements each",
+                         Unsupported);
     // More than 2^31 elements; no test allocates such arrays.
     spec = spec_of(222, 64, 64, 3, 1, 1, {1, 1, 1, 1});
     spec.batch = 700;
@@ -112,7 +111,8 @@ TEST_SUITE("gpu") {
     CHECK(warning(spec) == "");
     {
       const OtherMachine machine({.dnn_elements = 100});
-      CHECK(contains(warning(spec), "engine 0, its slowest, for forward, data gradient, filter gradient"));
+      CHECK(contains(warning(spec),
+                     "engine 0, which is its slowest engine, for forward, data gradient, filter gradient"));
     }
     ConvolutionSpec refused = spec_of(11, 3, 4, 3, 1, 1, {});
     refused.dilation_height = 2;

@@ -61,8 +61,9 @@ TEST_SUITE("gpu") {
       const Floats found = filter_gradient(*device, spec, 32, 33);
       CHECK(found == Floats(9, row.exact ? sum : rounded(sum, format_of(row.type))));
       const std::string note = device->ops().convolution(spec)->remarks().note;
-      CHECK(note.find(row.exact ? "in float32; DTRAIN_FILTER_GRADIENT=compute"
-                                : "16; DTRAIN_FILTER_GRADIENT=float32") != std::string::npos);
+      CHECK(note.find(row.exact ? "in float32; set the environment variable DTRAIN_FILTER_GRADIENT=compute"
+                                : "16; set the environment variable DTRAIN_FILTER_GRADIENT=float32") !=
+            std::string::npos);
     }
   }
 

@@ -59,7 +59,9 @@ TEST_SUITE("gpu") {
   TEST_CASE("a run reports slow convolutions, and the type of their gradients, once") {
     const Said plain = run_with(INT32_MAX);
     CHECK(count(plain.warnings, "engine 0") == 0);
-    CHECK(count(plain.notes, "filter gradients in bfloat16; DTRAIN_FILTER_GRADIENT=float32") == 1);
+    CHECK(count(plain.notes,
+                "filter gradients of convolutions in bfloat16; set the environment variable "
+                "DTRAIN_FILTER_GRADIENT=float32") == 1);
     // The first layer's input has 4 x 8 x 8 x 3 = 768 elements; all other tensors are smaller.
     const Said slow = run_with(700);
     CHECK(count(slow.warnings, "engine 0") == 1);

@@ -128,7 +128,8 @@ class DnnBackedAttention final : public Attention {
     arrays.query = args.query;
     arrays.key = args.key;
     arrays.value = args.value;
-    if (args.key_mask && !spec_.masked) throw Error("attention that was prepared without masks got a mask");
+    if (args.key_mask && !spec_.masked)
+      throw Error("attention was prepared without masks, but a call has a mask");
     if (!spec_.masked) return arrays;
     void* const bias = AlignedArrays::at(args.scratch, bias_);
     key_bias(ops_, spec_, args.key_mask, bias, first_keys(args.scratch));

@@ -129,7 +129,8 @@ class DnnBackedConvolution final : public Convolution {
           fmt::format("cuDNN has no engine for {}, so dtrain's own kernels are used, which are slow",
                       fmt::join(direct, ", ")));
     if (!general.empty())
-      slow.push_back(fmt::format("cuDNN has only engine 0, its slowest, for {}", fmt::join(general, ", ")));
+      slow.push_back(fmt::format("cuDNN has only engine 0, which is its slowest engine, for {}",
+                                 fmt::join(general, ", ")));
     Remarks remarks{fmt::format("{}", fmt::join(slow, "; ")), ""};
     if (filter_ && ops_.compute_type() != DType::float32) remarks.note = gradient_note();
     return remarks;
@@ -169,8 +170,8 @@ class DnnBackedConvolution final : public Convolution {
   std::string gradient_note() const {
     const bool rounded = filter_->weights_type() == ops_.compute_type();
     return fmt::format(
-        "cuDNN computes convolutions' filter gradients in {}; DTRAIN_FILTER_GRADIENT={} in the "
-        "environment asks for {}",
+        "cuDNN computes the filter gradients of convolutions in {}; set the environment variable "
+        "DTRAIN_FILTER_GRADIENT={} to request {}",
         name_of(filter_->weights_type()), rounded ? "float32" : "compute",
         rounded ? "float32" : name_of(ops_.compute_type()));
   }

@@ -128,8 +128,8 @@ int64_t images_per_piece(const ConvolutionSpec& spec, DType type, const PieceLim
   const int64_t unit = std::max(aligned_images(src_image(spec), type), aligned_images(dst_image(spec), type));
   if (most < unit)
     throw Unsupported(fmt::format(
-        "cuDNN supports arrays of at most {} elements; the smallest possible part of this batch has more: {} "
-        "image{} of up to {} elements each",
+        "cuDNN supports arrays of at most {} elements, but even the smallest possible part of this batch has "
+        "more elements: {} image{} of up to {} elements each",
         limits.elements, unit, unit == 1 ? "" : "s", image));
   const int64_t greatest = most / unit * unit, pieces = (spec.batch + greatest - 1) / greatest;
   return ((spec.batch + pieces - 1) / pieces + unit - 1) / unit * unit;

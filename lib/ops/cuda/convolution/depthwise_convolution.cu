@@ -207,8 +207,9 @@ struct DepthwiseBackwardData {
 
 int checked_extent(int64_t extent) {
   if (extent > std::numeric_limits<int>::max())
-    throw Unsupported("a depthwise convolution on a GPU takes extents below 2^31, not " +
-                      std::to_string(extent));
+    throw Unsupported(
+        "depthwise convolutions on a GPU only support extents below 2^31, but found an extent of " +
+        std::to_string(extent));
   return static_cast<int>(extent);
 }
 
