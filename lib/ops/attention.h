@@ -19,11 +19,12 @@ struct AttentionSpec {
   bool causal = false;      ///< a query sees the keys up to its own position only
   int64_t first_query = 0;  ///< position of the first query
   float dropout = 0;        ///< fraction of the weights that is set to zero
-  bool training = true;     ///< there will be backward calls
-  bool masked = true;       ///< calls may have a key_mask
-  /// Number of elements from one position of a sequence to the next; 0 means that there are no gaps between
-  /// the heads of adjacent positions. There are never gaps between samples. The strides also hold for the
-  /// gradients. An array is aligned to 16 bytes if the sizes of its rows and heads are multiples of 16 bytes.
+  bool training = true;     ///< true if there will be backward calls
+  bool masked = true;       ///< true if calls may have a key_mask
+  /// Number of elements from one position of a sequence to the next. 0 means that there are no gaps between
+  /// the heads of adjacent positions. There are never gaps between samples. The arrays of the gradients have
+  /// the same strides. An array is aligned to 16 bytes if the sizes of its rows and heads are multiples of 16
+  /// bytes.
   int64_t query_stride = 0, key_stride = 0, value_stride = 0;
 
   bool operator==(const AttentionSpec&) const = default;
@@ -54,15 +55,16 @@ class Attention {
     const void *query, *key, *value;  ///< [batch, queries or keys, heads or kv_heads, key_dim or value_dim]
     /// [batch, keys]: 0 for a key that every query ignores. If null, all keys are valid.
     const uint8_t* key_mask = nullptr;
-    void* dst = nullptr;            ///< [batch, queries, heads, value_dim], contiguous
-    float* logsumexp = nullptr;     ///< [batch, heads, queries], written for backward; null: not needed
+    void* dst = nullptr;  ///< [batch, queries, heads, value_dim], contiguous
+    /// [batch, heads, queries], written for the backward pass; null if not needed.
+    float* logsumexp = nullptr;
     AttentionDropout dropout = {};  ///< required if the spec has dropout
     void* scratch = nullptr;
   };
   virtual void forward(const ForwardArguments& args) = 0;
 
   struct BackwardArguments {
-    const void *query, *key, *value;  ///< the arguments of the forward call, like key_mask and dropout
+    const void *query, *key, *value;  ///< same as in the forward call, also key_mask and dropout
     const uint8_t* key_mask = nullptr;
     const void* dst = nullptr;         ///< as the forward call wrote it
     const float* logsumexp = nullptr;  ///< as the forward call wrote it

@@ -184,7 +184,7 @@ class Reorder {
 /// the biased variance of this row, multiplies the row by gamma, and adds beta.
 struct LayerNormalizationArguments {
   const void* src;
-  const float *gamma, *beta;  ///< [columns]; null: 1 and 0
+  const float *gamma, *beta;  ///< [columns]; if null, gamma is 1 and beta is 0
   float epsilon;
   void* dst;
   float *mean, *inverse_deviation;  ///< [rows], written
@@ -228,7 +228,7 @@ struct RmsNormalizationBackwardArguments {
 /// beta. A group has channels / groups consecutive channels.
 struct GroupNormalizationArguments {
   const void* src;            ///< [samples, pixels, channels]
-  const float *gamma, *beta;  ///< [channels]; null: 1 and 0
+  const float *gamma, *beta;  ///< [channels]; if null, gamma is 1 and beta is 0
   float epsilon;
   void* dst;
   float *mean, *inverse_deviation;  ///< [samples, groups], written

@@ -21,10 +21,11 @@ struct RecurrenceSpec {
   /// Only for a GRU. If true, the reset gate multiplies the product of the state and the candidate's kernel.
   /// If false, it multiplies the state before this product.
   bool reset_after = true;
-  bool go_backwards = false;       ///< the last element of a sequence is processed first
-  bool return_sequences = false;   ///< dst holds the state after every step, in the order of processing
+  bool go_backwards = false;  ///< true if the last element of a sequence is processed first
+  /// True if dst holds the state after every step (in the order of processing).
+  bool return_sequences = false;
   bool training = true;            ///< true if there will be backward calls
-  bool masked = false;             ///< calls have a mask
+  bool masked = false;             ///< true if calls have a mask
   bool has_state_factors = false;  ///< calls have state_factors
 
   /// Returns the number of blocks of `units` columns in the kernels.

@@ -36,7 +36,7 @@ enum class Activation : uint8_t {
 struct ActivationSpec {
   Activation kind = Activation::linear;
   /// negative_slope of leaky_relu (0.3 in Keras's layer, 0.2 in Keras's function) and of clipped_relu; alpha
-  /// of elu; slope of hard_sigmoid
+  /// of elu; slope of hard_sigmoid.
   float alpha = 0;
   bool approximate = false;  ///< gelu: uses tanh instead of erf
   /// max_value of clipped_relu; must be greater than the threshold.
@@ -258,11 +258,9 @@ struct CountSpec {
     /// [1]: the sum over the rows of the fraction of columns in which the answer equals the target; the
     /// answer is 1 if the score is above the threshold, and 0 otherwise.
     answers,
-    ///< equals the target
     /// [3][columns]: for each column, the sums of t, of t^2, and of (t - p)^2 for target t and prediction p;
     /// followed by [1]: the sum of 1 over the rows.
     regression,
-    ///< sum of 1
   };
   Kind kind = Kind::classes;
   /// True if the target is int32 class numbers, [rows]; false if it is float32, with the prediction's shape.

@@ -55,7 +55,7 @@ class CpuAttention final : public Attention {
   }
 
  private:
-  /// true if there will be backward calls
+  /// Returns the number of floats of a contiguous array with all queries.
   int64_t query_floats() const { return spec_.batch * spec_.queries * spec_.heads * spec_.key_dim; }
 
   /// Calls body(index, work memory of the thread) for every index in [0, parts). The indices are divided

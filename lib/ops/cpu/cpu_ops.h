@@ -39,8 +39,8 @@ inline void check_converts(DType from, DType to) {
                     std::string(name_of(to)));
 }
 
-/// Returns make(), which creates oneDNN primitives. Throws Unsupported if oneDNN has no implementation,
-/// std::bad_alloc if memory is exhausted.
+/// Returns make(), which creates oneDNN primitives. Throws Unsupported if oneDNN has no implementation, and
+/// std::bad_alloc if the memory is exhausted.
 template <class Make>
 auto prepared(const char* what, Make&& make) try {
   return make();
@@ -92,7 +92,8 @@ class CpuOps final : public Ops {
     return total;
   }
 
-  /// Minimum columns per thread for dividing columns among threads; with fewer columns, rows are divided.
+  /// If there are at least this number of columns per thread, the columns are divided among the threads.
+  /// Otherwise, the rows are divided.
   static constexpr int64_t kColumnsPerThread = 64;
 
   /// Writes the sum of each column to dst. The function sum(dst, first_column, last_column, first_row,

@@ -8,8 +8,8 @@
 
 namespace dtrain::cpu {
 
-/// Minimum number of elements for several threads: entering and leaving an OpenMP region costs about a
-/// microsecond.
+/// Minimum number of elements for which several threads are used. Entering and leaving an OpenMP region costs
+/// about a microsecond, so several threads are not worthwhile for fewer elements.
 constexpr int64_t kWorthSharing = 8192;
 
 /// Divides [0, n) into `shares` shares, and returns the begin of share `index`. Shares consist of whole units

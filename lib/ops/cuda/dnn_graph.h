@@ -11,9 +11,10 @@
 
 namespace dtrain::cuda {
 
-/// The GPU for which plans are found: the GPU of a handle, or a described one. For a described GPU, plans can
-/// be found without GPU and driver (with cuDNN 9.8 or later) but not run. Engines that cuDNN compiles at run
-/// time need the driver's library.
+/// The GPU for which plans are found: either the GPU of a handle, or a GPU that is described by its
+/// properties. For a described GPU, plans can be found but not run. This needs neither a GPU nor a driver
+/// (with cuDNN 9.8 or later), except for engines that cuDNN compiles at run time, which need the driver's
+/// library.
 class DnnDevice {
  public:
   DnnDevice(cudnnHandle_t handle) : handle_(handle) {}
@@ -100,8 +101,8 @@ class DnnPlan {
   size_t workspace_bytes() const { return workspace_bytes_; }
   /// Returns the plan's engine configuration.
   const DnnDescriptor& engine() const { return engine_; }
-  /// Returns cuDNN's number of the engine. For convolutions, engine 0 supports every convolution and is by
-  /// far the slowest engine.
+  /// Returns cuDNN's number of the engine. Among the engines for convolutions, engine 0 supports every
+  /// convolution and is by far the slowest.
   int64_t engine_index() const;
   /// Enqueues the graph on the stream of `handle`, which must belong to the device for which the plan was
   /// found. arrays[i] is the array of the tensor with id ids[i]. For tensors that are passed by value,

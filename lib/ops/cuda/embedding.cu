@@ -16,7 +16,7 @@ struct EmbeddingForward {
   T* dst;
   int64_t table_rows, columns;
 
-  /// For N > 1, the number of columns is a multiple of N.
+  /// If N is greater than 1, the number of columns must be a multiple of N.
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, columns);

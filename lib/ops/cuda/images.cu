@@ -1,4 +1,4 @@
-// Copies and converts elements: blocks, borders of images, rows of stored data.
+// Kernels that copy or convert elements: blocks of rows, images with borders, and rows of stored data.
 #include <initializer_list>
 
 #include "ops/cuda/cuda_ops.h"
@@ -12,8 +12,8 @@ namespace {
 
 using Unit16 = Vector<uint32_t, 4>;
 
-/// Calls use(Unit{}) with the widest unit that divides all of these numbers. The numbers are sizes in bytes,
-/// or addresses.
+/// Calls use(Unit{}) with the widest unit whose size divides all of these numbers. The numbers are sizes in
+/// bytes, or addresses.
 template <class Use>
 void with_unit(std::initializer_list<int64_t> bytes, Use&& use) {
   int64_t all = 0;
@@ -133,7 +133,7 @@ struct GatherRows {
   const float *scale, *offset;
   bool scale_is_row;  // false: the scale is a single number
 
-  /// For N > 1, the numbers of columns and the stride are multiples of N.
+  /// If N is greater than 1, the number of columns and the stride must be multiples of N.
   template <int N>
   __device__ void run(int64_t i) const {
     const Division place = divide(i, columns);

@@ -21,7 +21,7 @@ __device__ inline int64_t slope_of(const PreluSpec& spec, int64_t element) {
   return slope;
 }
 
-/// For N > 1, the extent of the last axis is a multiple of N.
+/// If N is greater than 1, the extent of the last axis must be a multiple of N.
 template <class T>
 struct PreluForward {
   PreluSpec spec;

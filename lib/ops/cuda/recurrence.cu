@@ -101,8 +101,8 @@ class CudaRecurrence final : public Recurrence {
 
  private:
   bool is_gru() const { return spec_.kind == RecurrenceKind::gru; }
-  /// Returns whether a part of the state's gradient passes to the state before the step directly, that is,
-  /// without a matrix product.
+  /// Returns whether a part of the gradient of the state passes directly to the gradient of the previous
+  /// state, that is, without a matrix product.
   bool has_direct() const { return is_gru() || spec_.masked; }
   bool resets_before() const { return is_gru() && !spec_.reset_after; }
 
@@ -148,9 +148,9 @@ class CudaRecurrence final : public Recurrence {
                            spec_.batch, spec_.steps, spec_.inputs, spec_.go_backwards, to_steps});
   }
 
-  /// If a GRU needs two matrix products per step, the first with the kernels of the update and reset gates
-  /// and the second with the kernel of the candidate, copies these two parts of the recurrent kernel to
-  /// separate matrices. With state factors, also splits the kernel by gates.
+  /// If the reset gate of a GRU comes before the matrix product, copies two parts of the recurrent kernel to
+  /// separate matrices, because they are multiplied one after the other: the part of the update and reset
+  /// gates, and the part of the candidate. If the state has factors, also splits the kernel by gates.
   void split_kernel(const void* kernel, std::byte* scratch) {
     if (by_gates_) by_gates_->split_kernel(kernel, scratch);
     if (!resets_before()) return;

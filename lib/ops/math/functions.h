@@ -49,7 +49,7 @@ DTRAIN_HOST_DEVICE inline float exp(float x) {
   // For NaN, both comparisons are false, so NaN is kept.
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
-  // When added, rounds a number to an integer, which is in the low bits of the sum.
+  // Adding this number to x rounds x to an integer, which is then in the low bits of the sum.
   constexpr float kRound = 0x1.8p23f;
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;

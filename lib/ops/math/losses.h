@@ -202,7 +202,8 @@ struct Smoothed {
   DTRAIN_HOST_DEVICE float gradient(float p, float t) const { return of.gradient(p, kept * t + spread); }
 };
 
-/// 1 if the prediction (1 above the threshold, else 0) equals the label, else 0.
+/// Returns 1 if the predicted label equals the target, and 0 otherwise. The predicted label is 1 if the
+/// prediction is above the threshold, and 0 otherwise.
 struct BinaryAccuracy {
   float threshold;
   DTRAIN_HOST_DEVICE float value(float p, float t) const {

@@ -203,8 +203,8 @@ struct Nadam {
             static_cast<float>(1 / (1 - ::pow(beta_2, steps)))};
   }
   /// Returns the product of the momenta of the first `steps` steps (Keras's variable _u_product). The loop
-  /// ends after at most 565 iterations, because the momenta of later steps differ from beta_1 by a factor of
-  /// less than 1e-10.
+  /// ends after at most 565 iterations, because the momenta of later steps differ from beta_1 by less than
+  /// 1e-10 * beta_1.
   DTRAIN_HOST_DEVICE double product_of_momenta(double steps) const {
     const double power = ::pow(beta_1, steps);
     if (power < 1e-12) return 0;  // 1 - product would be rounded to 1
@@ -247,7 +247,7 @@ struct Lion {
     float rate, beta_1, beta_2;
     DTRAIN_HOST_DEVICE void operator()(float& w, float g, float& m, float&, float&) const {
       const float direction = m * beta_1 + g * (1.0f - beta_1);
-      // Keeps the direction if it is 0 or NaN.
+      // If the direction is 0 or NaN, w changes by 0 or NaN.
       w -= direction > 0.0f ? rate : direction < 0.0f ? -rate : rate * direction;
       m = m * beta_2 + g * (1.0f - beta_2);
     }

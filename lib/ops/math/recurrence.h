@@ -109,7 +109,8 @@ struct GruGates {
   float update, reset, inner, candidate;
 };
 
-/// Computes the gates and returns the new state. For a GRU whose reset gate comes after the matrix product.
+/// Computes the gates and returns the new state. Used for a GRU whose reset gate comes after the matrix
+/// product.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline float gru_forward(const Function& function, const Gate& gate, GruGates& gates,
                                             float before) {
@@ -118,7 +119,7 @@ DTRAIN_HOST_DEVICE inline float gru_forward(const Function& function, const Gate
   return gate.value(update) * before + (1.0f - gate.value(update)) * function.value(gates.candidate);
 }
 
-/// Computes the gates update and reset, and `inner`. For a GRU whose reset gate comes before the matrix
+/// Computes the gates update and reset, and `inner`. Used for a GRU whose reset gate comes before the matrix
 /// product.
 template <class Gate>
 DTRAIN_HOST_DEVICE inline void gru_reset(const Gate& gate, GruGates& gates, float before) {
@@ -127,7 +128,7 @@ DTRAIN_HOST_DEVICE inline void gru_reset(const Gate& gate, GruGates& gates, floa
   gates.inner = gate.value(gates.reset) * before;
 }
 
-/// Computes the candidate and returns the new state. For a GRU whose reset gate comes before the matrix
+/// Computes the candidate and returns the new state. Used for a GRU whose reset gate comes before the matrix
 /// product. gates.candidate must include the product of `inner` and the candidate's kernel.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline float gru_finish(const Function& function, const Gate& gate, GruGates& gates,
@@ -149,7 +150,7 @@ DTRAIN_HOST_DEVICE inline void gru_backward_mix(const Function& function, const 
   diff = diff * update;
 }
 
-/// Computes all gradients of a step. For a GRU whose reset gate comes after the matrix product.
+/// Computes all gradients of a step. Used for a GRU whose reset gate comes after the matrix product.
 template <class Function, class Gate>
 DTRAIN_HOST_DEVICE inline void gru_backward(const Function& function, const Gate& gate, GruGates& gates,
                                             float before, float& diff) {
@@ -159,9 +160,10 @@ DTRAIN_HOST_DEVICE inline void gru_backward(const Function& function, const Gate
   gates.inner = gates.candidate * reset;
 }
 
-/// Returns the gradient of the reset gate's pre-activation. For a GRU whose reset gate comes before the
+/// Returns the gradient of the reset gate's pre-activation. Used for a GRU whose reset gate comes before the
 /// matrix product. `reset` is the value that the forward pass has kept, and diff_inner is the gradient of
-/// `inner`. Adds the part of the gradient of the previous state that passes through `inner` to `diff`.
+/// `inner`. A part of the gradient of the previous state passes through `inner`; this part is added to
+/// `diff`.
 template <class Gate>
 DTRAIN_HOST_DEVICE inline float gru_backward_reset(const Gate& gate, float reset, float diff_inner,
                                                    float before, float& diff) {

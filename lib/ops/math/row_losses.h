@@ -11,7 +11,8 @@
 
 namespace dtrain::math {
 
-/// A row's target with label smoothing: part of it is spread evenly over the row's classes.
+/// The target of a row with label smoothing: a part of the target is spread evenly over the classes of the
+/// row.
 struct SmoothedTarget {
   const float* target;  // targets of the row
   float kept, spread;

@@ -1,7 +1,8 @@
-// All kernels, compiled for one instruction set: each .cpp file of x86/ and generic/ includes this header
-// once and names its table. Everything here has internal linkage and calls only functions with internal
-// linkage or always-inlined functions (DTRAIN_HOST_DEVICE). Otherwise, the linker could merge a function with
-// the version for another instruction set, which would then run on a CPU without that instruction set.
+// All kernels, compiled for one instruction set. Each .cpp file of x86/ and generic/ includes this header
+// once and defines the table for its instruction set. Everything in this header has internal linkage, and
+// calls only functions with internal linkage or always-inlined functions (DTRAIN_HOST_DEVICE). Otherwise, the
+// linker could merge a function with the version for another instruction set, which would then run on a CPU
+// without that instruction set.
 #pragma once
 
 #include "ops/cpu/kernels/attention.h"

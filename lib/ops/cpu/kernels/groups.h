@@ -18,7 +18,8 @@ struct GroupBlock {
   int64_t sample, first, count;  // the first group and the number of groups
 };
 
-/// Calls use(block) for all groups of the range, which counts the groups of all samples.
+/// Calls use(block) for the groups in [begin, end), where the groups of all samples are numbered
+/// consecutively.
 template <class Use>
 void each_group_block(int64_t groups, int64_t width, int64_t begin, int64_t end, Use&& use) {
   const int64_t most = width < kGroupChannels ? kGroupChannels / width : 1;
@@ -31,7 +32,8 @@ void each_group_block(int64_t groups, int64_t width, int64_t begin, int64_t end,
   }
 }
 
-/// Calls use(from, n) for parts of at most kGroupChannels of the block's channels.
+/// Splits the channels of a block into parts of at most kGroupChannels channels, and calls use(from, n) for
+/// each part. The part consists of the channels [from, from + n).
 template <class Use>
 void each_part(int64_t block_channels, Use&& use) {
   for (int64_t from = 0; from < block_channels; from += kGroupChannels)

@@ -36,7 +36,7 @@ struct PlainTarget {
   const float* t;
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return t[c]; }
 };
-/// A target class with label smoothing: part of it is spread over all classes.
+/// A target class with label smoothing: a part of the probability is spread over all classes.
 struct SpreadClass {
   int64_t k;
   float kept, spread;
@@ -234,7 +234,7 @@ double sum_of(const float* src, int64_t begin, int64_t end) {
   return total;
 }
 
-/// Sums pairwise (ops/math/pairwise.h).
+/// Returns the sum of the squares of n floats, summed pairwise (ops/math/pairwise.h).
 double sum_of_squares(const float* src, int64_t n) {
   constexpr int64_t kGrain = math::kSquaresGrain, kRun = 256;  // grains per run; their sums stay in the cache
   math::PairwiseSum sum;

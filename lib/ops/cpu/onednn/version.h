@@ -8,7 +8,7 @@
 namespace dtrain::cpu {
 
 /// Advances the descriptor to the first implementation for which accept(descriptor) is true. Throws
-/// dnnl::error if there is none.
+/// dnnl::error if there is no such implementation.
 template <class Desc, class Accept>
 Desc first_accepted(Desc desc, const Accept& accept) {
   while (!accept(desc))
@@ -18,11 +18,10 @@ Desc first_accepted(Desc desc, const Accept& accept) {
 
 #if DNNL_VERSION_MAJOR >= 3
 
+/// True if pooling descriptors take a dilation.
+constexpr bool kDilatedPooling = true;
 /// True if a batch normalization descriptor takes separate descriptors for the source and the destination
 /// (and for their gradients). False if it takes one descriptor for both (and one for both gradients).
-constexpr bool kDilatedPooling = true;
-/// True if batch normalization descriptors take source and destination (and their gradients) instead of one
-/// image (and its gradient).
 constexpr bool kBothImages = true;
 /// True if the backward pass of a batch normalization with use_shift takes the argument DNNL_ARG_SHIFT.
 /// oneDNN 2 reads this argument; oneDNN 3 rejects it.

@@ -18,8 +18,8 @@ struct AttentionPlan {
   std::optional<DnnAttention> forward, backward;
 };
 
-/// The plans in use by prepared attention. Layers with the same spec share a plan, because cuDNN compiles its
-/// kernels when a plan is created, which takes a second or more.
+/// The plans that the prepared attention operations use. Layers with the same spec share a plan, because
+/// cuDNN compiles its kernels when a plan is created, which takes a second or more.
 class AttentionPlans {
  public:
   std::shared_ptr<const AttentionPlan> find(CudaOps& ops, const AttentionSpec& spec) {

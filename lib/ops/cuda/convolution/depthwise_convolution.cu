@@ -30,8 +30,8 @@ __host__ __device__ constexpr int divided_up(int a, int b) {
 }
 
 /// Number of adjacent output pixels of a row that one thread computes. These pixels share loads of the source
-/// and the kernel. With more pixels, a thread would need so many registers that only one block would fit on a
-/// multiprocessor.
+/// and the kernel. With more pixels per thread, a multiprocessor would have enough registers for only one
+/// block.
 template <int K, int S>
 inline constexpr int kPixels = K == 3 && S == 1 ? 4 : 2;
 

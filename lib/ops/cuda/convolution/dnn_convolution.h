@@ -11,10 +11,10 @@
 namespace dtrain::cuda {
 
 /// Returns the types in which to request filter gradients from cuDNN, the preferred type first. By default,
-/// float16 prefers float32, because a sum over many images may exceed float16's range; bfloat16 prefers
-/// bfloat16, whose range suffices and whose engines are faster. The environment variable
-/// DTRAIN_FILTER_GRADIENT overrides this: `compute` (the compute type) or `float32`. Throws UserError if it
-/// has any other value.
+/// float16 prefers float32, because a sum over many images may exceed the range of float16. bfloat16 prefers
+/// bfloat16, because its range suffices and its engines are faster. The environment variable
+/// DTRAIN_FILTER_GRADIENT overrides this default. Its value may be `compute` (the compute type) or `float32`.
+/// Throws UserError if it has any other value.
 std::vector<DType> filter_gradient_types(DType compute_type);
 
 /// A prepared cuDNN call for one direction of a convolution. x is the source of the convolution, w are its

@@ -67,8 +67,8 @@ __device__ double sparse_logits_row(const Group& group, const T* x, int32_t k, f
   return static_cast<double>(math::log(total)) + static_cast<double>(most - chosen);
 }
 
-/// A row's target distribution; with Spread, part of the distribution is spread over all classes (label
-/// smoothing).
+/// The target distribution of a row. If Spread is true, a part of the distribution is spread over all classes
+/// (label smoothing).
 template <bool Spread>
 struct DenseTarget {
   const float* t;
@@ -82,7 +82,7 @@ struct DenseTarget {
     }
   }
 };
-/// A target class with label smoothing: part of the target is spread over all classes.
+/// A target class with label smoothing: a part of the probability is spread over all classes.
 struct SpreadClass {
   int64_t k;
   float kept, spread;

@@ -139,7 +139,8 @@ class Passes {
   const CudaContext& context_;
   unsigned* arrived_;
   BatchNormalizationSpec spec_;
-  // Tiling if a thread has one channel; tiling if a thread has the channels of one vector access.
+  // by_one_ is the tiling for one channel per thread. by_vectors_ is the tiling for one vector access per
+  // thread.
   Tiling by_one_, by_vectors_;
 };
 

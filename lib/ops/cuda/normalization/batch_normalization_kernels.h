@@ -223,7 +223,7 @@ struct Line {
   float* offset;
 
   /// Computes a channel's slope and offset from its gradient sums. `rows` is the number of rows over which
-  /// the sums were computed.
+  /// the statistics were computed.
   template <class T>
   __device__ void set(const BackwardArrays<T>& arrays, int64_t c, double sum, double product,
                       double rows) const {
@@ -243,7 +243,8 @@ struct ParameterGradients {
   float share;
 };
 
-/// Computes a channel's gradients from the sums of the gradient and of its product with x - mean.
+/// Computes a channel's gradients from the sum of the gradients and the sum of the gradients times (x -
+/// mean).
 template <class T>
 struct FinishGradients {
   int64_t rows, channels;

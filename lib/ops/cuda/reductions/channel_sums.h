@@ -3,9 +3,8 @@
 // 1. Each thread sums its rows in float32. The threads of a block also combine their values in float32,
 //    because float64 is slow on many GPUs.
 // 2. One thread per channel writes the block's two sums in float64 to `partials`, [row blocks, channels, 2].
-// 3. The block of a tile of channels that finishes last adds the partial sums of the tile and uses the
-// result.
-//    If there are many partial sums, a separate kernel does this instead (sum_in_order).
+// 3. For each tile of channels, the block that finishes last adds the partial sums and uses the result. If
+//    there are many partial sums, a separate kernel does this instead (sum_in_order).
 #pragma once
 
 #include <algorithm>

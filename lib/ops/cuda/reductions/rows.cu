@@ -16,7 +16,7 @@ struct AddBias {
   const T *src, *bias;
   int64_t columns;
 
-  /// For N > 1, the number of columns is a multiple of N.
+  /// If N is greater than 1, the number of columns must be a multiple of N.
   template <int N>
   __device__ void run(int64_t i) const {
     float values[N], biases[N];
