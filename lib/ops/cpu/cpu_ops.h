@@ -22,9 +22,8 @@ inline const float* f32(const void* data) {
   return static_cast<const float*>(data);
 }
 
-/// Writes what this replica contributes to the mean and variance of the global batch: the mean and variance
-/// of its own rows, times its share of the rows. The moving averages are updated from the sum of all
-/// contributions.
+/// Writes this replica's contribution to the mean and variance of the global batch: the mean and variance of
+/// the replica's rows, times args.share. The moving averages are updated from the sum of all contributions.
 inline void give_statistics(const BatchNormalization::BackwardArguments& args, int64_t channels) {
   for (int64_t c = 0; c < channels; ++c) {
     args.diff_mean[c] = args.share * args.mean[c];

@@ -352,7 +352,7 @@ class CudaRecurrence final : public Recurrence {
   // rows_ is batch * steps; n_ is the number of elements of a state; columns_ is the number of columns of the
   // kernels.
   int64_t rows_, n_, columns_;
-  int64_t state_columns_;  // number of columns of the first matrix product with the state
+  int64_t state_columns_;  // number of columns of the (first) matrix product with the state
   ArrayPlaces kept_, scratch_;
   struct {
     size_t gates = 0, states = 0, inner = 0, cells = 0;
