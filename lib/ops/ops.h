@@ -283,7 +283,7 @@ struct LossArguments {
   /// Gradient of `total`, times `scale` and *loss_scale; null if not needed.
   void* diff_prediction = nullptr;
   float scale = 1;
-  const float* loss_scale = nullptr;  ///< device memory; null: 1
+  const float* loss_scale = nullptr;  ///< device memory; if null, the loss scale is 1
 };
 /// Arrays that a metric reads and writes, over [rows, columns] predictions.
 struct MetricArguments {

@@ -55,7 +55,7 @@ class Recurrence {
     /// recurrent kernel. Null if the spec has no state factors.
     const void* state_factors = nullptr;
     const uint8_t* mask = nullptr;  ///< [batch, steps]: 0 for steps that keep the state (math::StepMask)
-    const void *initial_state = nullptr, *initial_cell = nullptr;  ///< [batch, units]; null: 0
+    const void *initial_state = nullptr, *initial_cell = nullptr;  ///< [batch, units]; if null, zeros
     /// [batch, steps, units] if the spec returns sequences, otherwise [batch, units] of the last step.
     void* dst = nullptr;
     void *last_state = nullptr, *last_cell = nullptr;  ///< [batch, units]; null if not needed

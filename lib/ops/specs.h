@@ -408,7 +408,7 @@ struct UpdateNumbers {
 
 /// The rule by which GradientScale is computed from the gradient.
 struct GradientRule {
-  float clip_norm = 0;  ///< maximum L2 norm of the whole gradient; 0: no limit
+  float clip_norm = 0;  ///< maximum L2 norm of the whole gradient; 0 means no limit
   /// If true, loss_scale is halved when the gradient overflows, and doubled after kGrowthSteps finite steps.
   bool dynamic_scaling = false;
   bool is_weighted = false;  ///< true if the mean loss is weighted by row weights

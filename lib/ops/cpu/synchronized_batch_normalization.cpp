@@ -1,5 +1,5 @@
-// Batch normalization over the rows of several replicas. It uses our own kernels, because oneDNN's primitives
-// cannot take sums computed elsewhere.
+// Batch normalization over the rows of several replicas. It uses dtrain's own kernels, because oneDNN's
+// primitives cannot use sums that were computed elsewhere.
 #include <algorithm>
 
 #include "ops/cpu/cpu_ops.h"

@@ -1,4 +1,4 @@
-// Implementation of Ops on a GPU with cuBLASLt, cuDNN and our own kernels.
+// Implementation of Ops on a GPU with cuBLASLt, cuDNN and dtrain's own kernels.
 #pragma once
 
 #include <memory>

@@ -53,7 +53,7 @@ inline void with_gate_activations(const ActivationSpec& activation, const Activa
 /// The mask of one step, for a batch of sequences. In a masked step, the state does not change. The output is
 /// 0 until the first step that is not masked.
 struct StepMask {
-  const uint8_t* mask = nullptr;  ///< [rows, steps], 0 for a masked step; null: no step is masked
+  const uint8_t* mask = nullptr;  ///< [rows, steps]: 0 for a masked step; if null, no step is masked
   int64_t steps = 0;
   int64_t step = 0;  ///< number of the step, in the order of processing
   bool reverses = false;

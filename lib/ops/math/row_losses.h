@@ -98,7 +98,8 @@ DTRAIN_HOST_DEVICE inline double overlap_row(const RowLossSpec& spec, const Grou
                                              const Target& target, float scale, int64_t columns,
                                              bool has_gradient, const Write& write) {
   // overlap = times * both / (of_both * both + of_target * targets + of_score * scores), where `both` is the
-  // sum of the products of scores and targets, and `targets` and `scores` are the sums of these.
+  // sum of the products of scores and targets, `targets` is the sum of the targets, and `scores` is the sum
+  // of the scores.
   const bool is_dice = spec.kind == RowLossSpec::Kind::dice;
   const double alpha = static_cast<double>(spec.alpha), beta = static_cast<double>(spec.beta);
   const double times = is_dice ? 2.0 : 1.0, of_both = is_dice ? 0.0 : 1.0 - alpha - beta;

@@ -197,8 +197,8 @@ double top_k_row(const float* p, int64_t k, int top, int64_t n) {
   return score == score && better < top ? 1.0 : 0.0;
 }
 
-/// Returns the metric's sum over the rows [begin, end): over their elements for an elementwise metric, else
-/// over the rows.
+/// Returns the sum of the metric over the rows [begin, end). For an elementwise metric, this is the sum over
+/// all elements of these rows; otherwise, it is the sum over the rows.
 double metric(const MetricSpec& spec, const float* prediction, const void* target, const RowWeights& weights,
               int64_t columns, int64_t begin, int64_t end) {
   using Kind = MetricSpec::Kind;

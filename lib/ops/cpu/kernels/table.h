@@ -42,7 +42,8 @@ struct ProductPanels {
 /// per sequence, without gaps between the rows. Gates are [rows, width]. An LSTM has Keras's four gates, a
 /// simple RNN has one, and a GRU has update, reset, inner and candidate (math::GruGates).
 struct RecurrentStep {
-  float* gates;                        ///< pre-activations, replaced by the numbers that backward needs
+  /// Pre-activations, which are replaced by the numbers that the backward pass needs.
+  float* gates;
   const float* bias;                   ///< [width], in the order of the gates
   const float* state_before;           ///< [rows, units]
   float* state;                        ///< [rows, units], written
@@ -59,7 +60,7 @@ struct RecurrentStep {
   }
 };
 struct RecurrentBackwardStep {
-  const float* gates;  ///< as the forward step left them
+  const float* gates;  ///< as the forward step wrote them
   float* diff_gates;   ///< gradients of the pre-activations, written
   const float* state_before;
   const float *cell_before = nullptr, *cell = nullptr;  ///< lstm

@@ -65,8 +65,8 @@ class AlignedArrays {
   size_t bytes_ = 0;
 };
 
-/// Attention by cuDNN; passes without a cuDNN plan use our own kernels. cuDNN and these kernels define
-/// logsumexp in the same way, so either may compute each pass.
+/// Attention by cuDNN. For a pass without a cuDNN plan, dtrain's own kernels are used. They define logsumexp
+/// in the same way as cuDNN, so cuDNN may compute one of the passes and these kernels the other.
 class DnnBackedAttention final : public Attention {
  public:
   DnnBackedAttention(CudaOps& ops, const AttentionSpec& spec, std::shared_ptr<const AttentionPlan> plan)

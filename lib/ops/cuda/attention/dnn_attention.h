@@ -14,9 +14,10 @@ namespace dtrain::cuda {
 struct DnnAttentionArrays {
   const void *query = nullptr, *key = nullptr, *value = nullptr;
   const void* bias = nullptr;  ///< [batch, keys], added to the scores; null unless the spec has masks
-  void* dst = nullptr;         ///< written by forward, read by backward
-  float* logsumexp = nullptr;  ///< [batch, heads, queries]; written by forward, read by backward
-  // The other arrays are used by backward only.
+  void* dst = nullptr;         ///< written by the forward pass, read by the backward pass
+  /// [batch, heads, queries]; written by the forward pass, read by the backward pass.
+  float* logsumexp = nullptr;
+  // The following arrays are only used by the backward pass.
   const void* diff_dst = nullptr;
   float* dots = nullptr;        ///< scratch memory, [batch, heads, queries]
   float* query_sums = nullptr;  ///< scratch memory, [batch, heads, queries, key_dim]

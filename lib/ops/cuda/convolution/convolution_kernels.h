@@ -11,7 +11,8 @@ void transpose(CudaOps& ops, const void* src, void* dst, int64_t rows, int64_t c
 /// Transposes an array of any type to float32. Converts a kernel's gradient back to Keras's order.
 void transpose_to_float(CudaOps& ops, DType type, const void* src, float* dst, int64_t rows, int64_t columns);
 
-/// A convolution computed directly from its definition by our own kernels. Slow; used if cuDNN has no engine.
+/// A convolution that is computed directly from its definition by dtrain's own kernels. It is slow, so it is
+/// used only if cuDNN has no engine.
 class DirectConvolution final : public Convolution {
  public:
   DirectConvolution(CudaOps& ops, const ConvolutionSpec& spec) : ops_(ops), spec_(spec) {}

@@ -137,7 +137,7 @@ struct ForwardRow {
 /// Parameters of normalize_kernel, arrays of [channels].
 struct Channels {
   const float* mean;
-  const float* scale;     // null: gamma / deviation
+  const float* scale;     // if null, gamma / deviation is used
   const float* gamma;     // null: 1
   const float* variance;  // used if scale is null
   const float* shift;     // null: 0
