@@ -34,7 +34,7 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
     const bool binary = text.starts_with('i');
     if (binary) text.remove_prefix(1);
     unit = std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
-    if (text.empty()) return std::nullopt;  // "24G" lacks the B
+    if (text.empty()) return std::nullopt;  // a prefix without the B, e.g. "24G"
   }
   if (!text.empty() && text != "B") return std::nullopt;
   const double bytes = std::round(number * unit);

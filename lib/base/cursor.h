@@ -25,11 +25,12 @@ class Cursor {
   /// Reads a little-endian number of 1 to 8 bytes.
   uint64_t number(size_t bytes);
   uint8_t byte() { return static_cast<uint8_t>(number(1)); }
-  /// Reads an address in the file, 8 bytes.
+  /// Reads a file address, a little-endian number of 8 bytes.
   uint64_t address() { return number(8); }
   /// Returns the next `size` bytes as text, without copying them.
   std::string_view text(uint64_t size);
-  /// Reads a byte that must equal `value`: a version, or a count for which dtrain writes only one value.
+  /// Reads a byte, and throws UserError unless it equals `value`. For a field that may have only one value,
+  /// e.g. a format version. `name` names the field in the message.
   void expect(uint8_t value, std::string_view name);
 
  private:

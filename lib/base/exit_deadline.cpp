@@ -62,7 +62,7 @@ void ExitDeadline::arm(const std::string& why) noexcept try {
       fmt::format("{}error: {}\nerror: cleaning up did not finish within {:g} seconds; ending the process\n",
                   ::isatty(STDERR_FILENO) == 1 ? "\n" : "", why, cleanup_limit().count());
   thread_ = std::thread([this, text = std::move(message)] { wait(text); });
-} catch (...) {  // without memory or threads, there is no deadline
+} catch (...) {  // if the thread cannot be started, there is no deadline
 }
 
 /// Waits in small steps, so that time during which the process is stopped (Ctrl-Z) does not count.

@@ -9,12 +9,13 @@
 
 namespace dtrain {
 
-/// Returns the seconds that a process may take to clean up after its GPUs failed or stalled: 30, or
-/// DTRAIN_CLEANUP_SECONDS from the environment (tests make it short).
+/// Returns the time that a process may take to clean up after its GPUs have failed or stalled. The default is
+/// 30 seconds; the environment variable DTRAIN_CLEANUP_SECONDS changes it (used by tests).
 std::chrono::duration<double> cleanup_limit();
 
-/// Ends the process if cleaning up after a failure never returns. Calls to a failed GPU may block forever,
-/// also in destructors, and then no exception reaches the code that reports it.
+/// Ends the process if the clean-up after a failure does not finish in time. A call to a failed GPU may block
+/// forever. If a destructor makes this call, the exception that reports the failure never reaches its
+/// handler.
 class ExitDeadline {
  public:
   ExitDeadline() = default;

@@ -16,8 +16,9 @@ inline uint16_t to_float16(float value) {
   const uint32_t size = bits & 0x7fffffffU;
   if (size > 0x7f800000U) return static_cast<uint16_t>(sign | 0x7e00U);   // NaN
   if (size >= 0x477ff000U) return static_cast<uint16_t>(sign | 0x7c00U);  // 65520 rounds to infinity
-  // Below 2^-14, float16 numbers are multiples of 2^-24, the spacing of float32 numbers from 0.5 to 1. Adding
-  // 0.5 therefore rounds to such a multiple; the distance from the bits of 0.5 is the float16 mantissa.
+  // Below 2^-14, float16 numbers are multiples of 2^-24. This is also the spacing of the float32 numbers from
+  // 0.5 to 1, so adding 0.5 rounds the number to a multiple of 2^-24. The difference between the bits of the
+  // sum and the bits of 0.5 is the mantissa of the float16 number.
   if (size < 0x38800000U) {
     const float rounded = std::bit_cast<float>(size) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(rounded) - std::bit_cast<uint32_t>(0.5f)));

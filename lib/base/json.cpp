@@ -55,7 +55,7 @@ std::string excerpt(const Json& json) {
 
 double Json::as_double() const {
   if (const auto* integer = std::get_if<int64_t>(&value_)) return static_cast<double>(*integer);
-  if (const auto* text = std::get_if<std::string>(&value_)) {  // non-finite values as dump() writes them
+  if (const auto* text = std::get_if<std::string>(&value_)) {  // dump() writes non-finite numbers as strings
     if (*text == "nan") return std::nan("");
     if (*text == "inf") return HUGE_VAL;
     if (*text == "-inf") return -HUGE_VAL;
@@ -114,7 +114,8 @@ void write_double(std::string& out, double value) {
   } else if (std::isinf(value)) {
     out += value > 0 ? "\"inf\"" : "\"-inf\"";
   } else {
-    const std::string text = fmt::format("{}", value);  // the shortest text that is parsed as this number
+    const std::string text =
+        fmt::format("{}", value);  // the shortest decimal text that is parsed as the same double
     out += text;
     if (text.find_first_of(".en") == std::string::npos) out += ".0";
   }
@@ -234,7 +235,7 @@ class Parser {
       expect(':');
       const auto [place, is_new] = places.emplace(key, entries.size());
       if (!is_new && repeated_ == Json::RepeatedKeys::error)
-        fail(fmt::format("each key once, not '{}' again,", place->first));
+        fail(fmt::format("a new key instead of '{}', which this object already has,", place->first));
       if (is_new)
         entries.emplace_back(std::move(key), value(depth + 1));
       else
@@ -336,7 +337,7 @@ class Parser {
     double real = 0;
     if (std::from_chars(begin, end, real).ec != std::errc()) {
       at_ = first;
-      fail("a number that float64 can hold");
+      fail("a number in the range of float64");
     }
     return Json(real);
   }

@@ -12,9 +12,10 @@
 
 namespace dtrain {
 
-/// A JSON value. Strings are bytes; bytes that are not UTF-8 are written as escapes (base/utf8.h) and read
-/// back. Objects keep insertion order. Numbers are written so that they read back as the same double; NaN and
-/// infinities, which JSON lacks, become the strings "nan", "inf" and "-inf".
+/// A JSON value. Strings may contain any bytes: dump() writes bytes that are not valid UTF-8 as escapes
+/// (base/utf8.h), and parse() converts the escapes back. Objects keep insertion order. A number is written
+/// such that it is parsed as the same double. JSON has no NaN and no infinities, so they are written as the
+/// strings "nan", "inf" and "-inf".
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -40,10 +41,11 @@ class Json {
   /// Returns nullptr if this is not an object or lacks the key.
   const Json* find(std::string_view key) const;
 
-  /// The treatment of a repeated key in an object: its last value counts, or parse() throws.
+  /// How parse() treats a key that occurs several times in an object: it keeps the last value, or throws
+  /// UserError.
   enum class RepeatedKeys { last, error };
-  /// Parses a whole document by the grammar of RFC 8259, with nesting to 100 levels. Throws UserError, with
-  /// the offset of the mistake, for any other text and for a number that float64 cannot hold.
+  /// Parses a whole JSON document (RFC 8259) with at most 100 levels of nesting. Throws UserError with the
+  /// offset of the mistake if the text is not valid JSON or a number is too large for float64.
   static Json parse(std::string_view text, RepeatedKeys repeated = RepeatedKeys::last);
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
@@ -53,7 +55,8 @@ class Json {
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_int() const { return std::holds_alternative<int64_t>(value_); }
   bool is_number() const { return is_int() || std::holds_alternative<double>(value_); }
-  // These throw UserError if the value has another type: the document may come from an untrusted source.
+  // These functions throw UserError if the value has another type, because the document may come from an
+  // untrusted source.
   bool as_bool() const { return get<bool>("true or false"); }
   int64_t as_int() const { return get<int64_t>("an integer"); }
   double as_double() const;
@@ -62,7 +65,8 @@ class Json {
   const Object& entries() const { return get<Object>("an object"); }
   const Json& at(std::string_view key) const;
 
-  /// Returns one line if `indent` is 0, else one line per element, except for arrays of scalars.
+  /// Returns the value as JSON text. If `indent` is 0, the text is a single line. Otherwise each element is
+  /// on a separate line, but an array that contains only scalars stays on one line.
   std::string dump(int indent = 0) const;
 
  private:

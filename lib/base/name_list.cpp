@@ -6,7 +6,7 @@ namespace dtrain {
 
 std::string list_some(const std::vector<std::string>& names, size_t most) {
   const size_t shown =
-      names.size() <= most + 1 ? names.size() : most;  // showing the last name is as short as "and 1 more"
+      names.size() <= most + 1 ? names.size() : most;  // "and 1 more" would be as long as the last name
   std::string text;
   for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);

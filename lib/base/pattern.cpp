@@ -4,7 +4,8 @@ namespace dtrain {
 
 bool matches(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0;
-  size_t star = std::string_view::npos, taken = 0;  // position of the last star, and the end of its match
+  // Position of the last `*` in the pattern; end of the part of the name that this `*` matches
+  size_t star = std::string_view::npos, taken = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;

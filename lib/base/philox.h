@@ -17,7 +17,8 @@ struct Philox {
     uint32_t v[4];
   };
 
-  /// Returns a generator for one purpose (`stream`) of a run with this seed.
+  /// Returns a generator for a run with this seed. `stream` identifies the purpose of the random numbers:
+  /// generators of different streams are independent.
   DTRAIN_HOST_DEVICE static Philox of(uint64_t seed, uint32_t stream) {
     // SplitMix64's finalizer: similar seeds and streams give unrelated keys.
     uint64_t z = seed + 0x9e3779b97f4a7c15ull * (static_cast<uint64_t>(stream) + 1);

@@ -10,7 +10,8 @@ int64_t Shape::elements() const {
   int64_t product = 1;
   for (const int64_t extent : extents_)
     if (__builtin_mul_overflow(product, extent, &product))
-      throw Error(fmt::format("the number of elements of an array of shape {} exceeds 64 bits", str()));
+      throw Error(fmt::format(
+          "an array of shape {} is too large: its number of elements does not fit in 64 bits", str()));
   return product;
 }
 

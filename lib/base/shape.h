@@ -30,9 +30,9 @@ class Shape {
   int64_t elements() const;
   /// Returns the extent of the last axis; 1 for a scalar.
   int64_t columns() const { return extents_.empty() ? 1 : extents_.back(); }
-  /// Returns elements() / columns(), the number of rows; 0 if columns() is 0.
+  /// Returns the number of rows: elements() / columns(), or 0 if columns() is 0.
   int64_t positions() const { return columns() == 0 ? 0 : elements() / columns(); }
-  /// Returns true if the product exceeds `most`. Safe for extents whose product overflows.
+  /// Returns true if the number of elements exceeds `most`. The number may be too large for 64 bits.
   bool exceeds(int64_t most) const;
   /// Returns this shape with `extent` prepended, e.g. [batch, ...] from a sample's shape.
   Shape prepended(int64_t extent) const;

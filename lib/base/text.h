@@ -11,14 +11,16 @@ namespace dtrain {
 
 /// Formats a number with thousands separators: "1,234,567".
 std::string format_count(int64_t count);
-/// Formats a loss or metric: "0.0931", or "1.4e-13" and "3.2e+07" for sizes below 0.001 or from 1e6 on.
+/// Formats a loss or metric, e.g. "0.0931". Magnitudes below 0.001 and from 1e6 on use exponents, e.g.
+/// "1.4e-13" and "3.2e+07".
 std::string format_value(double value);
-/// Formats a duration: "0:07", "12:05", "3:02:11"; as days and hours from 100 hours on.
+/// Formats a duration, e.g. "0:07", "12:05" or "3:02:11". From 100 hours on, the text contains days and
+/// hours.
 std::string format_duration(double seconds);
 /// Returns the text as one shell word, quoted if necessary.
 std::string shell_word(const std::string& text);
-/// Returns a shell command that reads a file, unpacks it if it ends in .gz, filters it by `command`, and
-/// writes the file `to`.
+/// Returns a shell command that filters `file` by `command` and writes the result to the file `to`. A file
+/// that ends in .gz is unpacked before the filter.
 std::string piped(const std::string& command, const std::string& file, const std::string& to);
 /// Formats a count with its noun: "1 epoch", "2 epochs", "1,000 epochs".
 std::string format_plural(int64_t count, const std::string& noun);

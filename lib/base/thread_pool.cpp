@@ -12,7 +12,7 @@ ThreadPool::ThreadPool(const std::string& purpose, int64_t threads, int64_t leas
         static_cast<size_t>(threads));  // so that push_back() cannot throw after a thread has started
     while (size() < threads) threads_.push_back(start_thread(purpose, [this] { serve(); }));
   } catch (...) {
-    if (size() >= least) return;  // fewer threads are only slower
+    if (size() >= least) return;  // the pool works with fewer threads, only more slowly
     join();
     throw;
   }

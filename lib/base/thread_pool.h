@@ -13,14 +13,14 @@
 
 namespace dtrain {
 
-/// Threads that run tasks, started in the order of submit(). For use by one thread. A pool of one thread runs
-/// one task after the other in the background. The threads inherit the core binding of the thread that
-/// constructs the pool. (Threads that wait for each other, such as those of the replicas, need a Team:
-/// collective/team.h.)
+/// A pool of threads that run tasks. Tasks start in the order of submit(); with a single thread, they run one
+/// after the other. Only one thread may use the pool. The pool's threads inherit the core binding of the
+/// thread that constructs the pool. (Tasks must not wait for each other. Threads that wait for each other,
+/// such as those of the replicas, need a Team: collective/team.h.)
 class ThreadPool {
  public:
-  /// Starts `threads` threads, or as many as the system allows. Throws Error with the pool's purpose
-  /// ("reading ahead") if it allows fewer than `least`.
+  /// Starts `threads` threads, or fewer if the system does not allow this number. If the system allows fewer
+  /// than `least` threads, throws Error with the pool's purpose ("reading ahead").
   ThreadPool(const std::string& purpose, int64_t threads, int64_t least = 1);
   /// Waits until all tasks have run. Their exceptions are lost.
   ~ThreadPool();
@@ -33,10 +33,10 @@ class ThreadPool {
   void submit(std::function<void()> task);
   /// Returns true if all tasks have run, so that wait() would return at once.
   bool idle();
-  /// Waits until all tasks have run (and their functions are destroyed). Then, if a task has thrown since the
-  /// last call, rethrows the first exception.
+  /// Waits until all tasks have run and their functions have been destroyed. If tasks have thrown exceptions
+  /// since the last call, rethrows the first exception.
   void wait();
-  /// Drops the tasks that have not started, and waits for the others.
+  /// Removes the tasks that have not started from the queue, and waits for the running tasks.
   void cancel();
 
  private:
@@ -45,9 +45,9 @@ class ThreadPool {
   bool has_finished() const { return tasks_.empty() && running_ == 0; }
 
   std::mutex mutex_;
-  /// changed_ wakes the threads of the pool, finished_ the thread in wait() or cancel().
+  /// `changed_` wakes the threads of the pool. `finished_` wakes the thread that waits in wait() or cancel().
   std::condition_variable changed_, finished_;
-  std::queue<std::function<void()>> tasks_;  // tasks that have not started yet
+  std::queue<std::function<void()>> tasks_;  // tasks that have not started
   int64_t running_ = 0;
   std::exception_ptr error_;
   bool stop_ = false;

@@ -19,7 +19,8 @@ std::thread start_thread(const std::string& purpose, Work&& work) {
   } catch (const std::system_error& error) {
     throw Error(purpose + ": the system cannot start another thread for this process (" +
                 error.code().message() +
-                "); the limits are ulimit -u, the control group's pids.max and memory");
+                "). The reason may be the limit on processes (ulimit -u), the limit pids.max of the control "
+                "group, or the memory");
   }
 }
 

@@ -71,7 +71,8 @@ std::string shortened(std::string text, size_t most) {
 
 namespace {
 
-/// Returns the length of the control character at the front, or 0 if there is none.
+/// Returns the length of the control character at the start of the text, or 0 if the text does not start with
+/// one.
 size_t control_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x20 || first == 0x7F) return 1;

@@ -9,20 +9,20 @@
 
 namespace dtrain {
 
-/// Returns the length of the UTF-8 sequence at the front, or 0 if there is none. Overlong forms and
-/// surrogates are invalid.
+/// Returns the length of the UTF-8 sequence at the start of the text, or 0 if the text does not start with a
+/// valid one. Overlong forms and surrogates are invalid.
 size_t utf8_length(std::string_view text);
 
 /// Returns true if the whole text is valid UTF-8.
 bool is_utf8(std::string_view text);
 
-/// Appends the UTF-8 encoding of a code point up to U+10FFFF. Surrogates, which UTF-8 excludes, are encoded
-/// in three bytes like other code points.
+/// Appends the UTF-8 encoding of a code point up to U+10FFFF. Surrogates, which are not valid in UTF-8, are
+/// encoded in three bytes like other code points of this size.
 void append_utf8(std::string& out, uint32_t code_point);
 
-/// Returns the escape for a byte that is not valid UTF-8, for JSON and YAML, which are Unicode: a lone
-/// surrogate, "\udc80" to "\udcff". This is Python's "surrogateescape" convention, so Python opens the right
-/// file if it reads the file's name from either format.
+/// Returns the escape that represents a byte that is not valid UTF-8 in JSON and YAML, whose texts must be
+/// Unicode. The escape is a lone surrogate, "\udc80" to "\udcff". Python uses the same convention
+/// ("surrogateescape"), so a Python program that reads a file name from JSON or YAML can open the file.
 std::string escaped_byte(unsigned char byte);
 
 /// Returns the byte that this code point escapes, or nullopt.
@@ -32,8 +32,9 @@ std::optional<char> byte_of_escape(uint32_t code_point);
 /// "...".
 std::string shortened(std::string text, size_t most);
 
-/// Returns the text with control characters escaped for a terminal ("\\x1b", "\\u009b"), including C1 control
-/// characters, and bytes of the same values that are not UTF-8. Line breaks and tabs are kept.
+/// Returns the text with control characters replaced by escapes ("\\x1b", "\\u009b"), so that it can be
+/// printed to a terminal. C1 control characters are also escaped, and so are single bytes with their values
+/// that are not valid UTF-8. Line breaks and tabs are kept.
 std::string visible(std::string_view text);
 /// Like visible(), but also escapes line breaks and tabs.
 std::string visible_in_line(std::string_view text);

@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-/// Memory layout of an image batch. Users only see `plain`; the other layouts are used between the layers of
-/// a plan.
+/// Memory layout of an image batch. Users only see `plain`. The other layouts are used inside a plan, between
+/// its layers.
 enum class Layout : uint8_t {
   plain,      ///< row major in the order of the shape; for images channels last (NHWC)
   planar,     ///< NCHW

@@ -22,7 +22,7 @@ int append(int fd, std::string_view bytes) {
   const ssize_t written = ::write(fd, bytes.data(), bytes.size());
   if (written == static_cast<ssize_t>(bytes.size())) return 0;
   const int why = written < 0 ? errno : ENOSPC;
-  // A file of records must not keep a partial record: later appends would follow it.
+  // Removes a partially written record, because later calls append other records after it.
   if (written > 0 && ::ftruncate(fd, before.st_size) != 0) return errno;
   return why;
 }

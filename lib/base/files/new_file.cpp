@@ -131,12 +131,13 @@ void NewFile::finish() {
                  location_.path.c_str()) != 0)
     fail("be renamed");
   finished_ = true;
-  ::close(std::exchange(fd_, -1));  // fsync has reported every failed write
+  ::close(std::exchange(fd_,
+                        -1));  // fsync() has already reported write errors, so close() cannot report new ones
   // Throws Error instead of NoSpace: the file has already replaced the old one, so freeing space and writing
   // again would not help.
   if (!sync_directory(beside(location_, ".")))
-    throw Error(
-        fmt::format("{}: could not be synced to the disk under its name: {}", location_.shown(), reason()));
+    throw Error(fmt::format("{}: the file was written, but its folder could not be synced to the disk: {}",
+                            location_.shown(), reason()));
 }
 
 void write_new_file(Location location, std::string_view content) {
@@ -150,7 +151,8 @@ void remove_leftovers(const Location& file) {
   for (const std::string& name : names_in(beside(file, "."))) {
     const pid_t writer = writer_of(name);
     if (writer == 0) continue;
-    // A dead process may have had the id of this process. Files that this process is writing are locked.
+    // If the id in the name is the id of this process, the file may be a leftover of an earlier process with
+    // the same id. The check of the lock below keeps the files that this process is writing.
     const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
     const Location leftover = beside(file, name);
     if (gone && is_unlocked(leftover)) remove(leftover);  // failing to remove a leftover is harmless

@@ -17,9 +17,9 @@ class NoSpace : public Error {
   using Error::Error;
 };
 
-/// Whether the constructor of NewFile calls remove_leftovers(), which lists the folder. A writer of many
-/// files calls remove_leftovers() once instead, so that its time does not grow with the square of their
-/// number.
+/// Whether the constructor of NewFile removes leftover temporary files with remove_leftovers(). Each call of
+/// that function lists the folder, so a caller that writes many files into one folder should call it once and
+/// pass `kept`.
 enum class Leftovers { removed, kept };
 
 /// Writes a file under a temporary name next to the final one. finish() renames it; an unfinished file is
@@ -36,10 +36,10 @@ class NewFile {
   const std::string& shown() const { return location_.shown(); }
   /// Returns the temporary path, relative to the location's directory.
   const std::string& temporary() const { return temporary_.path; }
-  /// Writes at the end of the appended data. Throws Error.
+  /// Appends bytes to the file. Throws Error on failure.
   void append(const void* data, size_t bytes);
   int64_t appended() const { return appended_; }
-  /// Writes at an offset from the start of the file. Throws Error.
+  /// Writes bytes at an offset from the start of the file. Throws Error on failure.
   void write(int64_t offset, const void* data, size_t bytes);
   /// Returns once the file is on the disk under its final name. On failure throws Error and keeps the old
   /// file, with one exception: if the rename succeeded but may not survive a crash of the machine, it throws
@@ -55,7 +55,7 @@ class NewFile {
   int64_t appended_ = 0;
 };
 
-/// Writes a whole file by NewFile, with its exceptions.
+/// Writes a whole file with a NewFile. Throws the same exceptions as NewFile.
 void write_new_file(Location location, std::string_view content);
 
 /// Removes temporary files from the directory of `file` if their writers have ended: the writer's process no

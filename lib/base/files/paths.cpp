@@ -55,14 +55,16 @@ std::string real_path(const std::string& path) {
 std::string absolute_path(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
-  if (error) throw UserError(path + ": cannot be resolved from the working directory: " + error.message());
+  if (error)
+    throw UserError(path + ": the path cannot be resolved, because the working directory is not known: " +
+                    error.message());
   return absolute.string();
 }
 
 std::string without_dots(const std::string& path) {
   const fs::path written(path), plain = written.lexically_normal();
   std::error_code error;
-  // Compares folders, because pipes and missing files cannot be compared.
+  // Compares the folders that contain the files, because fs::equivalent() fails for missing files and pipes.
   const bool is_folder = fs::is_directory(written, error);
   const fs::path from = is_folder ? written : written.parent_path(),
                  to = is_folder ? plain : plain.parent_path();

@@ -18,14 +18,14 @@ const char* name_of_type(mode_t mode);
 /// Names the type of the file at `path`, following symbolic links; "nothing" if it cannot be accessed.
 const char* name_of_type(const std::string& path);
 
-/// Returns true if an empty file is at `path`, following symbolic links.
+/// Returns true if `path` leads to an empty file. Follows symbolic links.
 bool is_empty_file(const std::string& path);
 
-/// Returns the absolute path with links, "." and ".." resolved as far as it exists. Throws UserError as
-/// file_type() does.
+/// Returns the absolute path without symbolic links, "." and "..". Only the part of the path that exists is
+/// resolved. Throws UserError in the same cases as file_type().
 std::string real_path(const std::string& path);
-/// Returns the path without "." and ".." if it still leads to the same place, else unchanged: ".." after a
-/// symbolic link may lead elsewhere.
+/// Removes "." and ".." from the path. Returns the path unchanged if the result would lead to another place,
+/// which is possible if ".." follows a symbolic link.
 std::string without_dots(const std::string& path);
 /// Returns the absolute path. Throws UserError if the working directory no longer exists.
 std::string absolute_path(const std::string& path);
