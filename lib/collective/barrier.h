@@ -10,8 +10,8 @@ namespace dtrain {
 /// visible to all threads afterwards.
 class Barrier {
  public:
-  /// `spin`: whether threads busy-wait for about a millisecond before they sleep, which helps only if each
-  /// thread has its own core.
+  /// `spin`: whether waiting threads busy-wait for about a millisecond before they sleep. This is faster only
+  /// if each thread has its own core.
   Barrier(int threads, bool spin) : threads_(threads), spin_(spin) {}
 
   /// Throws Aborted if abort() was called.

@@ -21,7 +21,7 @@ Link::Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, 
   }
 }
 
-/// Copies of data sent from the CPU to a GPU stay in host memory.
+/// Data sent from the CPU to a GPU are copied to host memory, so only these copies are not with the receiver.
 bool Link::copies_are_with_receiver() const {
   return from_.on_gpu() || !to_.on_gpu();
 }
@@ -31,7 +31,7 @@ Buffer Link::room_for_copy() {
   return from_.on_gpu() && !to_.on_gpu() ? from_.allocate_host(bytes_) : to_.allocate(bytes_);
 }
 
-/// Waits on the counters; abort() increments them to wake up sleeping threads.
+/// Waits until `count` has reached `number`. abort() wakes sleeping threads by incrementing the counters.
 void Link::wait(const std::atomic<uint64_t>& count, uint64_t number) {
   const auto come = [&] { return count.load(std::memory_order_acquire) >= number; };
   if (spin_) spin_until(come);

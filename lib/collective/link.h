@@ -15,19 +15,21 @@ namespace dtrain {
 /// A channel between two contexts of this process, which may run on different threads or on the same one.
 class Link final : public Channel {
  public:
-  /// The place of a sent array's data until they are received. `lent`: the sender's array, which must not
-  /// change before wait_received(). `copied`: a copy that the link makes, so the sender may change its array
-  /// at once.
+  /// How the data of a sent array are kept until the array is received. `lent`: the data stay in the sender's
+  /// array, which must not change before wait_received() has returned. `copied`: the link makes a copy, so
+  /// the sender may change its array at once.
   enum class Keeping { lent, copied };
 
-  /// `bytes`: size of the largest array. `most`: maximum number of arrays in flight (sent and not yet
-  /// received). `spin`: whether threads busy-wait for about a millisecond before they sleep, which helps only
-  /// if each thread has its own core. Memory for copies is allocated on first use.
+  /// `bytes`: size of the largest array. `most`: maximum number of arrays in flight, that is, sent but not
+  /// yet received. `spin`: whether waiting threads busy-wait for about a millisecond before they sleep, which
+  /// is faster only if each thread has its own core. Memory for copies is allocated on first use.
   Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, bool spin);
 
-  /// Returns whether the link keeps copies, in one buffer of `bytes` for each array in flight.
+  /// Returns whether the link makes copies of sent arrays. It then has one buffer of `bytes` for each array
+  /// in flight.
   bool copies() const { return copies_; }
-  /// Returns whether the copies are in the receiver's memory. Otherwise the sender is a CPU and keeps them.
+  /// Returns whether copies are in the memory of the receiver's device. Otherwise the sender is a CPU, and
+  /// the copies are in host memory.
   bool copies_are_with_receiver() const;
 
   uint64_t send(const void* src, size_t bytes) override;

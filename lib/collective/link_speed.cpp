@@ -19,8 +19,9 @@ double seconds_of_message(World& world, int with, int64_t bytes, int rounds, int
   return best;
 }
 
-/// Measures a link from its two processes. Short messages are measured in many short tries, because the
-/// messenger's thread polls less often after it has waited for long (processes/backoff.h).
+/// Measures a link; called by the two processes that it connects. Short messages are measured in many short
+/// tries instead of a few long ones, because the messenger's thread polls less often when it has been waiting
+/// for a long time (processes/backoff.h).
 void measure(World& world, LinkSpeed& link) {
   const int with = world.rank() == link.first ? link.second : link.first;
   link.latency = seconds_of_message(world, with, kShort, 8, 25);
@@ -41,7 +42,8 @@ std::vector<std::vector<std::pair<int, int>>> link_rounds(const std::vector<std:
   for (const int first : firsts)
     if (const std::vector<int>& its = ranks[machines[static_cast<size_t>(first)]]; its.size() > 1)
       rounds[0].emplace_back(its[0], its[1]);
-  // The first machine stays at its place, the other machines move on by one place after each round.
+  // Circle method: the first machine keeps its place in the list, and after each round all other machines
+  // move on by one place.
   constexpr int kNone = -1;
   if (firsts.size() % 2 == 1) firsts.push_back(kNone);
   for (size_t round = 1; round < firsts.size(); ++round) {

@@ -1,5 +1,5 @@
-// Collectives among the replicas of one process, which read each other's memory. The reference for other
-// implementations.
+// Collective calls among the replicas of one process, which read each other's memory. This is the reference
+// implementation.
 #include <algorithm>
 
 #include "collective/barrier.h"
@@ -12,7 +12,7 @@ namespace dtrain {
 Range part_of(int64_t n, int index, int parts, int64_t grain) {
   const int64_t grains = (n + grain - 1) / grain;
   const int64_t base = grains / parts,
-                longer = grains % parts;  // each of the first `longer` parts has one more grain
+                longer = grains % parts;  // the first `longer` parts have one grain more than the other parts
   const auto start = [&](int64_t i) { return std::min(n, (i * base + std::min(i, longer)) * grain); };
   return {start(index), start(index + 1)};
 }
@@ -29,8 +29,9 @@ struct Group {
   using Pointers = std::vector<float*>;
   Barrier barrier;
   const SumTree tree;
-  // The members' arguments to the current call. The two pointer lists alternate, so that a member that has
-  // begun its next call overwrites nothing that another member still reads.
+  // The arguments that the members passed to the current call. The two lists of pointers are used in turn. A
+  // member that has begun its next call therefore does not overwrite pointers that another member still
+  // reads.
   Pointers floats[2];
   std::vector<double*> doubles;
   std::vector<std::span<const double>> gathered;

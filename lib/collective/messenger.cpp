@@ -12,7 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// The time that the transport may take to return after a failure. Its calls normally return at once.
+/// Time that a call of the transport may take to return after a failure. Without a failure, calls return
+/// almost at once.
 constexpr std::chrono::seconds kPatience(1);
 
 }  // namespace
@@ -37,7 +38,7 @@ Messenger::~Messenger() {
 void Messenger::start(Exchange& exchange) {
   {
     const std::lock_guard lock(mutex_);
-    // The exchange was still running when the messenger failed.
+    // After a failure of the messenger, the exchange of an earlier call may still be running.
     if (exchange.state_ == Exchange::State::running) return;
     exchange.state_ = failure_ ? Exchange::State::failed : Exchange::State::running;
     if (failure_) return;
@@ -97,8 +98,9 @@ void Messenger::check() const {
 }
 
 void Messenger::serve() noexcept {
-  // The replicas' threads flush denormals, too. In a run of one process, the replicas' threads add the arrays
-  // that this thread adds in a run of several processes, and both must give the same bits.
+  // The threads of the replicas flush denormals, too. A run of one process adds arrays in the replicas'
+  // threads, and a run of several processes adds some of them in this thread. The sums must have the same
+  // bits in both cases.
   cpu::flush_denormals();
   std::vector<Exchange*> running;
   Backoff backoff;
@@ -114,12 +116,14 @@ void Messenger::serve() noexcept {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    finished_.notify_all();  // called while the mutex is locked, because the destructor continues after this
+    // Notifies while the mutex is locked, because the destructor may destroy the object as soon as the mutex
+    // is unlocked.
+    finished_.notify_all();
   }
 }
 
-/// Adds new exchanges to the running ones. Waits for a new exchange if none is running. After a failure,
-/// fails all exchanges. Returns false when the messenger is closing.
+/// Moves new exchanges to the list of running ones. If no exchange is running, waits for a new one. After a
+/// failure, makes all exchanges fail. Returns false if the messenger is closing.
 bool Messenger::take_new(std::vector<Exchange*>& running) {
   std::unique_lock lock(mutex_);
   if (running.empty()) changed_.wait(lock, [this] { return closing_ || !new_.empty(); });
@@ -133,7 +137,8 @@ bool Messenger::take_new(std::vector<Exchange*>& running) {
   return !closing_;
 }
 
-/// Returns whether an exchange has finished. An error of the transport fails all exchanges.
+/// Advances all running exchanges. Returns true if at least one exchange has finished. If the transport
+/// reports an error, all exchanges fail.
 bool Messenger::advance(std::vector<Exchange*>& running) {
   const size_t before = running.size();
   for (size_t i = 0; i < running.size();) try {
@@ -148,9 +153,9 @@ bool Messenger::advance(std::vector<Exchange*>& running) {
   return running.size() < before;
 }
 
-/// Interrupts all exchanges because of an error of the transport. The reason is the result of explain_(), or
-/// the error if this result is empty. After interrupt(), errors of the transport are only a consequence and
-/// are ignored.
+/// Makes all exchanges fail because the transport has reported an error. The reason for users is the result
+/// of explain_(), or the error itself if this result is empty. After interrupt(), the transport's errors are
+/// only consequences of the interruption, so they are ignored.
 void Messenger::note_error(const std::string& error) {
   if (!failure().empty()) return;
   const std::string why = explain_();

@@ -23,15 +23,16 @@ class Exchange {
 
  private:
   friend class Messenger;
-  /// Starts transfers, or tests those that were started. Returns true once all have finished. Called
-  /// repeatedly by the messenger's thread, and never waits.
+  /// Starts transfers, or tests whether the started transfers have finished. Returns true once all transfers
+  /// of the exchange have finished. The messenger's thread calls this function repeatedly. The function never
+  /// waits.
   virtual bool advance(Transport& transport) = 0;
 
   enum class State { idle, running, done, failed };
   State state_ = State::idle;  // protected by the messenger's mutex
 };
 
-/// Transfers that were started and have not all finished.
+/// A list of transfers that have been started and have not all finished.
 class Transfers {
  public:
   void add(Transport::Request request) { requests_.push_back(request); }
@@ -45,17 +46,17 @@ class Transfers {
   std::vector<Transport::Request> requests_;
 };
 
-/// Runs exchanges, several at a time, on its own thread. Only this thread uses the transport, except for
-/// Transport::abort().
+/// Runs exchanges on a separate thread. Several exchanges can run at the same time. Only this thread uses
+/// the transport, except for Transport::abort().
 class Messenger {
  public:
-  /// The transport must outlive the messenger. `explain` is called when the transport fails, and returns the
-  /// reason, or "" to use the transport's own message. `end_process` ends the process, which has failed for
-  /// the given reason; if `end_process` is null, release() waits without a limit. Throws Error if the system
-  /// cannot start a thread.
+  /// The transport must outlive the messenger. `explain` is called after an error of the transport. It
+  /// returns the reason of the error, or "" if the transport's own message should be used. `end_process` must
+  /// end the process; its argument is the reason why the process has failed. If `end_process` is null,
+  /// release() waits without a time limit. Throws Error if the system cannot start a thread.
   Messenger(Transport& transport, std::function<std::string()> explain,
             std::function<void(const std::string& why)> end_process = nullptr);
-  /// Makes running exchanges fail. May end the process, as release() does.
+  /// Makes running exchanges fail. May end the process, for the same reason as release().
   ~Messenger();
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
@@ -63,22 +64,22 @@ class Messenger {
   /// Starts an exchange. After a failure, the exchange fails at once. Safe on any thread.
   void start(Exchange& exchange);
   /// Waits until the exchange has finished, if it was started. May be called by several threads. Throws
-  /// ProcessFailed as soon as the transport has failed or exchanges were interrupted; the exchange may then
-  /// still be running, because the transport may never return (calls of Open MPI do not always return after a
-  /// process was killed).
+  /// ProcessFailed as soon as the transport has failed or interrupt() was called. The exchange may still be
+  /// running after this exception, because a call of the transport may never return. (In Open MPI, some calls
+  /// never return after another process was killed.)
   void wait(Exchange& exchange);
-  /// Waits until the exchange is not running, so that it may be destroyed. If the transport does not return
-  /// within a second after a failure, ends the process instead: neither the exchange nor its memory can be
-  /// destroyed then.
+  /// Waits until the exchange is not running, so that the caller may destroy it. After a failure, the
+  /// transport has one second to return. If it does not return, this function ends the process, because the
+  /// transport still uses the exchange and its memory.
   void release(Exchange& exchange) noexcept;
   /// Calls release() for all exchanges.
   void release_all() noexcept;
   /// Makes all unfinished and later exchanges fail with ProcessFailed(why). Only the first call has an
-  /// effect; returns whether this is the first. Safe on any thread; returns at once.
+  /// effect. Returns true for the first call. Safe on any thread; returns at once.
   bool interrupt(const std::string& why) noexcept;
-  /// Returns why exchanges fail; "" if they do not. Safe on any thread.
+  /// Returns the reason why exchanges fail, or "" if they do not fail. Safe on any thread.
   std::string failure() const;
-  /// Throws ProcessFailed if exchanges fail. Safe on any thread.
+  /// Throws ProcessFailed if failure() is not empty. Safe on any thread.
   void check() const;
 
  private:
@@ -87,13 +88,14 @@ class Messenger {
   bool advance(std::vector<Exchange*>& running);
   void finish(std::vector<Exchange*>& running, size_t index, Exchange::State state);
   void note_error(const std::string& error);
-  /// Waits until is_free(), which is called with the mutex locked, returns true. See release().
+  /// Waits until `is_free` returns true; calls it with the mutex locked. Like release(), ends the process if
+  /// the transport does not return within a second after a failure.
   void wait_until(const std::function<bool()>& is_free) noexcept;
 
   Transport& transport_;
   const std::function<std::string()> explain_;
   const std::function<void(const std::string& why)> end_process_;
-  mutable std::mutex mutex_;  // protects the members up to failure_, and the states of exchanges
+  mutable std::mutex mutex_;  // protects the data members from here to failure_, and the states of exchanges
   std::condition_variable changed_, finished_;
   std::vector<Exchange*> new_;
   size_t unfinished_ = 0;  // number of exchanges that were started and have not finished

@@ -31,10 +31,12 @@ void check_nccl(ncclResult_t status, const char* what) {
   if (status != ncclSuccess) throw nccl_error(status, what);
 }
 
-/// The first NCCL version in which ncclCommAbort inside a group frees the communicator only at the end of the
-/// group. Older versions free the communicator at once, while other threads may still be inside a call on it.
+/// The first NCCL version in which ncclCommAbort() can be called inside a group safely: it frees the
+/// communicator only at the end of the group. Older versions free the communicator at once, although other
+/// threads may still be inside a call on it.
 constexpr int kAbortsInGroups = 22200;
-/// A library is compatible only with headers of the same or an older version.
+/// The oldest supported version of the library. A library is compatible only with headers of the same or an
+/// older version, so it must be at least as new as the headers of this build.
 constexpr int kOldestVersion = std::max(kAbortsInGroups, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, 0));
 
 int loaded_version() {
@@ -67,8 +69,8 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, const ReplicaRanks
   world.broadcast(std::as_writable_bytes(std::span(&id, 1)));
   const auto size = static_cast<int>(gpus.size());
   std::vector<ncclComm_t> communicators(gpus.size());
-  // Calls are grouped, because each call waits for all others. A started group must be ended even after an
-  // error.
+  // The calls must be in one group, because each call waits for the calls of all other GPUs. A group that has
+  // been started must be ended even after an error.
   ncclResult_t status = ncclGroupStart();
   for (int rank = 0; rank < size && status == ncclSuccess; ++rank) {
     const auto at = static_cast<size_t>(rank);
@@ -80,8 +82,9 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, const ReplicaRanks
   return communicators;
 }
 
-/// The communicators, and a thread that frees them if the group is aborted. Freeing waits until no graph uses
-/// a communicator any more, which must not block a replica. The thread may outlive the users of the group.
+/// The communicators of this process's GPUs. If the group is aborted, a separate thread frees the
+/// communicators: freeing waits until no graph uses a communicator any more, and this must not block a
+/// replica. The thread may outlive the users of the group.
 class NcclGroup {
  public:
   /// Creates a group; it is closed when the last reference is released.
@@ -102,10 +105,10 @@ class NcclGroup {
   template <class Call>
   void run(int rank, const char* what, const Call& call) {
     const Inside inside(inside_);
-    check();  // called only after `inside`, which keeps the communicator from being freed
+    check();  // must follow `inside`, which keeps other threads from freeing the communicator
     const ncclResult_t status = call(communicators_[static_cast<size_t>(rank)]);
     if (status == ncclSuccess) return;
-    check();  // if another member failed first, shows its error
+    check();  // if another member failed first, throws the error of that member
     throw nccl_error(status, what);
   }
 
@@ -121,8 +124,8 @@ class NcclGroup {
     changed_.notify_all();
   }
 
-  /// Returns an asynchronous error that no call has reported, such as a lost link; otherwise "". Does not
-  /// detect the failure of a GPU itself.
+  /// Returns the message of an asynchronous error that no call has reported, such as a lost link; otherwise
+  /// "". Does not detect a failure of a GPU itself.
   std::string failure() {
     const Inside inside(inside_);
     for (const ncclComm_t communicator : communicators_) {
@@ -142,8 +145,9 @@ class NcclGroup {
   NcclGroup(const std::vector<int>& gpus, const ReplicaRanks& ranks, World& world)
       : first_gpu_(gpus[0]), first_(ranks.first()), communicators_(connect(gpus, ranks, world)) {}
 
-  /// Joins the thread and frees the communicators. Freeing aborted communicators never returns if a failed
-  /// GPU does not release its graphs; in that case the thread is detached.
+  /// Joins the freeing thread, or frees the communicators if there is no such thread. If a failed GPU does
+  /// not release its graphs, freeing aborted communicators never returns. In that case, the thread is
+  /// detached instead.
   void close() noexcept {
     std::unique_lock lock(mutex_);
     closing_ = true;
@@ -153,7 +157,8 @@ class NcclGroup {
     lock.unlock();
     if (ender_.joinable()) in_time ? ender_.join() : ender_.detach();
     if (aborted_) return;
-    // Calls are grouped, because each call waits for all others on this machine.
+    // The calls must be in one group, because each call waits for the calls of the other GPUs of this
+    // machine.
     ncclGroupStart();
     for (const ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
     ncclGroupEnd();
@@ -171,8 +176,8 @@ class NcclGroup {
   };
 
   void end_where_aborted() noexcept {
-    // NCCL restores the current device after its calls; without this line, this would be GPU 0, and NCCL
-    // would initialize GPU 0 for this thread.
+    // After a call, NCCL sets the current device to the device that was current before. Without this line,
+    // that device would be GPU 0, and NCCL would initialize GPU 0 for this thread.
     cudaSetDevice(first_gpu_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return aborted_ || closing_; });
@@ -185,9 +190,9 @@ class NcclGroup {
     changed_.notify_all();
   }
 
-  /// Aborts all communicators in one group: the group first cancels the calls running on them, and frees the
-  /// communicators only at the end of the group. In between, threads that wait inside NCCL for a failed
-  /// member return.
+  /// Aborts all communicators in one NCCL group. At the start of the group, NCCL cancels the calls that run
+  /// on the communicators, so that threads that wait inside NCCL for a failed member return. Only at the end
+  /// of the group, NCCL frees the communicators.
   void end_all() {
     ncclGroupStart();
     for (const ncclComm_t communicator : communicators_) ncclCommAbort(communicator);
@@ -230,7 +235,8 @@ class NcclCollective final : public DeviceCollective {
   }
 
   void join() override {
-    // Without a fork, joining would add a stream to the capture that must not be part of the capture.
+    // Joins only after a fork. Without a fork, joining would add the collective stream to a capture to which
+    // it does not belong.
     if (std::exchange(forked_, false)) context_.join_collective();
   }
   void check() override { group_->check(); }
@@ -255,7 +261,7 @@ class NcclCollective final : public DeviceCollective {
   std::shared_ptr<NcclGroup> group_;
   cuda::CudaContext& context_;
   int rank_;
-  bool forked_ = false;  ///< whether anything was forked since the last join
+  bool forked_ = false;  ///< whether a collective call was forked since the last join
 };
 
 }  // namespace
@@ -290,12 +296,13 @@ std::string nccl_version() {
 }
 
 void set_nccl_environment(bool deterministic) {
-  // No step makes NCCL calls outside a graph while a graph with NCCL calls runs, and NCCL's documentation
-  // reports hangs with the support for such mixing.
+  // Steps never make NCCL calls outside a graph while a graph with NCCL calls runs, so support for mixing
+  // both is not needed. NCCL's documentation reports hangs if this support is on.
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   if (!deterministic) return;
   setenv("NCCL_ALGO", "Ring", 0);
-  setenv("NCCL_GRAPH_REGISTER", "0", 0);  // otherwise registered graph buffers may use another algorithm
+  // Registered graph buffers may use another algorithm, which adds in another order.
+  setenv("NCCL_GRAPH_REGISTER", "0", 0);
 }
 
 }  // namespace dtrain

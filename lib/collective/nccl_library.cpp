@@ -12,8 +12,8 @@ namespace {
 
 using dtrain::cuda::Library;
 
-/// Returns the library's version, without a version of CUDA: NCCL does not report one, links its own CUDA
-/// runtime, and works with any version.
+/// Returns the library's version. The field for the CUDA version remains empty: NCCL does not report one, is
+/// linked with its own CUDA runtime, and works with any CUDA version.
 Library::Identity identify(const Library& opened) {
   int version = 0;
   opened.find<decltype(&::ncclGetVersion)>("ncclGetVersion")(&version);

@@ -21,8 +21,8 @@ bool MessageExchange::advance(Transport& transport) {
   return true;
 }
 
-/// Process r receives from process r - b, where b is the lowest set bit of r, and then sends to r + c for
-/// each power of two c below b.
+/// Algorithm: let b be the lowest set bit of this process's rank r. The process receives the bytes from
+/// process r - b, and then sends them to process r + c for each power of two c below b.
 bool BroadcastExchange::advance(Transport& transport) {
   const auto rank = static_cast<uint32_t>(transport.rank()), size = static_cast<uint32_t>(transport.size());
   const uint32_t lowest = rank == 0 ? std::bit_ceil(size) : rank & (~rank + 1);
@@ -168,8 +168,8 @@ bool SumExchange<T>::advance(Transport& transport) {
   return true;
 }
 
-/// Sends the parts that other processes add, and receives this process's part of the arrays of other
-/// processes.
+/// Sends to every other process the part of this process's arrays that the other process adds, and receives
+/// from every other process the part that this process adds.
 template <class T>
 void SumExchange<T>::exchange_parts(Transport& transport) {
   received_.resize(received_floats());
@@ -198,7 +198,8 @@ void SumExchange<T>::add_parts() {
   tree_.add<T>(arrays, mine_[0] + mine.begin, {0, mine.size()});
 }
 
-/// Sends the sums of this process's part, and receives the sums of all other parts.
+/// Sends the sum of this process's part to the other processes, and receives from them the sums of all other
+/// parts.
 template <class T>
 void SumExchange<T>::exchange_sums(Transport& transport) {
   const Range mine = part_at(ranks_.process);

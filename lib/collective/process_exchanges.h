@@ -15,22 +15,23 @@
 
 namespace dtrain {
 
-/// Counts the messages that are sent to a process with a tag, or received from it, so that their transfers
-/// begin in the order in which the messages are started, although each may wait for an event.
+/// Counters that keep the messages to a process (or from a process) with one tag in order. A transfer may
+/// have to wait for an event, so it may be ready before the transfer of an earlier message. The counters make
+/// sure that transfers begin in the order in which the messages were started.
 struct MessageOrder {
-  uint64_t started = 0;  // used by the thread that starts messages
-  uint64_t begun = 0;    // used by the messenger's thread
+  uint64_t started = 0;  // messages started; used by the thread that starts messages
+  uint64_t begun = 0;    // transfers begun; used by the messenger's thread
 };
 
 /// Sends one message to a process, or receives one.
 class MessageExchange final : public Exchange {
  public:
-  /// `sends` counts all messages with this tag to the process, `receives` those from it. Both must outlive
-  /// the exchange.
+  /// `sends` counts all messages with this tag to the process, and `receives` counts all messages with this
+  /// tag from it. Both must outlive the exchange.
   MessageExchange(int process, int tag, MessageOrder& sends, MessageOrder& receives)
       : process_(process), tag_(tag), sends_(sends), receives_(receives) {}
-  // Each of these functions sets the direction, the bytes and the event to wait for (null: none). One of them
-  // must be called before Messenger::start().
+  // One of these functions must be called before Messenger::start(). It sets the direction of the message,
+  // its bytes, and the event to wait for (null if the transfer may begin at once).
   void set_sent(std::span<const std::byte> bytes, const Event* after) {
     sent_ = bytes;
     set(sends_, after);
@@ -52,8 +53,8 @@ class MessageExchange final : public Exchange {
   MessageOrder &sends_, &receives_;
   std::span<const std::byte> sent_;
   std::span<std::byte> received_;
-  MessageOrder* order_ = nullptr;  // counts the messages in this direction
-  uint64_t number_ = 0;            // number of this message in that order
+  MessageOrder* order_ = nullptr;  // counts the messages in this message's direction
+  uint64_t number_ = 0;            // number of this message in `order_`
   const Event* after_ = nullptr;
   std::optional<Transport::Request> request_;  // set while the transfer is under way
 };
@@ -132,33 +133,35 @@ class RoundTripsExchange final : public Exchange {
   double seconds_ = 0;
 };
 
-/// Sums an array over all replicas. Each process receives one part of the array from all others, adds it in
-/// the order of the tree, and sends the sum to all others. So each of p processes with one node of the tree
-/// each sends 2 (p - 1) / p times the array. A short array is sent whole to all processes instead, in one
-/// round of messages instead of two.
+/// Sums an array over all replicas. Each process is responsible for one part of the array: it receives this
+/// part from all other processes, adds it in the order of the tree, and sends the sum to all other processes.
+/// With p processes that have one node of the tree each, a process sends 2 (p - 1) / p times the size of the
+/// array. A short array is sent whole to all processes instead, which needs only one round of messages
+/// instead of two.
 template <class T>
 class SumExchange final : public Exchange {
  public:
-  /// `n`: length of the array. `tag`: tag of the messages, which no other running exchange may have.
+  /// `n`: length of the array. `tag`: tag of the messages. No other exchange that runs at the same time may
+  /// have this tag.
   SumExchange(const ReplicaRanks& ranks, int64_t n, int tag);
   /// Like the other constructor, but each process receives only the sum of its part of the array,
   /// parts[process].
   SumExchange(const ReplicaRanks& ranks, std::vector<Range> parts, int tag);
 
-  /// Sets the sums of this process's nodes (BackgroundSum::start()). Must be called before
-  /// Messenger::start().
+  /// Sets the arrays with the sums over this process's nodes of the tree (see BackgroundSum::start()). Must
+  /// be called before Messenger::start().
   void set(std::span<T* const> sums) { mine_.assign(sums.begin(), sums.end()); }
-  /// Returns the bytes of memory for the arrays of other processes.
+  /// Returns the size, in bytes, of the memory for data received from other processes.
   size_t bytes() const { return received_floats() * sizeof(T); }
 
  private:
-  /// Arrays of up to this size are sent whole.
+  /// Largest size of an array, in bytes, that is sent whole to all processes.
   static constexpr size_t kShortBytes = 4096;
 
   bool advance(Transport& transport) override;
   size_t received_floats() const;
   bool is_short() const { return parts_.empty() && static_cast<size_t>(n_) * sizeof(T) <= kShortBytes; }
-  /// Returns the part of the array that a process adds.
+  /// Returns the part of the array for which a process is responsible.
   Range part_at(int process) const;
   void send(Transport& transport, int process, const T* array, Range part);
   void receive(Transport& transport, int process, T* array, Range part);
@@ -174,7 +177,8 @@ class SumExchange final : public Exchange {
   std::vector<std::vector<Range>> nodes_;  // indexed by process
   SumTree tree_;
   std::vector<T*> mine_;
-  /// For each node of the other processes, this process's part of the node's array. Allocated on first use.
+  /// The data received from other processes: for each of their nodes, the part of the node's array that this
+  /// process adds. Allocated on first use.
   std::vector<T> received_;
   enum class Phase { start, parts, sums } phase_ = Phase::start;
   Transfers transfers_;

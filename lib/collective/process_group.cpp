@@ -15,7 +15,8 @@ namespace {
 struct Gathered {
   std::unique_ptr<ProcessGather> gather;
   ReplicaRanks ranks;
-  /// The rank of each member, in the order of the processes; empty if members are numbered in this order.
+  /// rank() of each member. The members are listed process by process. Empty if the ranks are also assigned
+  /// process by process.
   std::vector<int> places;
   std::vector<double> own, padded, all;
 
@@ -30,7 +31,8 @@ struct Gathered {
     gather->all_gather({&mine, 1}, all_marks);
   }
 
-  /// Gathers the values of all processes from `own`, which has n values of each replica of this process.
+  /// Gathers the values of the replicas of all processes. `own` has the values of this process's replicas, n
+  /// values each.
   void exchange(size_t n) {
     const auto most = static_cast<size_t>(*std::max_element(ranks.counts.begin(), ranks.counts.end()));
     own.resize(most * n);  // padded, because all_gather() needs equally many values from all processes
@@ -71,7 +73,7 @@ class ProcessCollective final : public Collective {
     }
     local_.barrier();
     std::copy(gathered_->all.begin(), gathered_->all.end(), all.begin());
-    local_.barrier();  // keeps the values until all members have read them
+    local_.barrier();  // no member may start another call before all members have read the values
   }
 
   void all_reduce(std::span<double> values) override {
@@ -87,8 +89,9 @@ class ProcessCollective final : public Collective {
 
  private:
   [[noreturn]] static void reject(const std::string& call) {
-    throw std::logic_error(call +
-                           "() needs memory that all replicas share, but several processes share none");
+    throw std::logic_error(
+        call +
+        "() needs memory that all replicas share, but replicas in different processes share no memory");
   }
 
   Collective& local_;

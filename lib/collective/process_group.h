@@ -10,14 +10,14 @@
 
 namespace dtrain {
 
-/// Creates a group of the replicas of all processes, and returns the members of this process's replicas. Like
-/// World::make_gather(), all processes must call it in the same order, on the thread that owns the replicas.
-/// Several groups may be used at the same time. reduce_scatter() and share_pointers() throw std::logic_error,
-/// because the replicas share no memory.
+/// Creates a group of the replicas of all processes, and returns the members of this process's replicas. As
+/// for World::make_gather(), all processes must create the same groups in the same order, on the thread that
+/// owns the replicas. Several groups may be used at the same time. reduce_scatter() and share_pointers()
+/// throw std::logic_error, because the replicas share no memory.
 ///
 /// `local`: the members of a group of this process's replicas, on any threads. `ranks`: the number of members
-/// of each process. `places`: rank() of each member, in the order of the processes; if empty, the members are
-/// numbered in this order. Keeps references to the local members and to `world`.
+/// of each process. `places`: rank() of each member, listed process by process. If `places` is empty, the
+/// ranks are assigned process by process. Keeps references to the local members and to `world`.
 std::vector<std::unique_ptr<Collective>> make_process_group(const std::vector<Collective*>& local,
                                                             World& world, const ReplicaRanks& ranks,
                                                             std::vector<int> places = {});

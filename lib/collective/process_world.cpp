@@ -8,15 +8,15 @@ namespace dtrain {
 
 namespace {
 
-// Tags of messages. Calls of the thread that owns the replicas are never made at the same time, so they share
-// one tag. Each background sum, each ProcessGather and each channel of ProcessMessages has its own tag,
-// because threads of different processes may make their calls in different orders.
+// Tags of messages. The blocking calls of the thread that owns the replicas never overlap, so all of them use
+// one tag. Threads of different processes may make other calls in different orders. Therefore each background
+// sum, each ProcessGather and each channel of ProcessMessages has its own tag.
 constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstChannel = 10000,
               kFirstGather = kFirstChannel + World::kChannels,
               kTags = 32000;  // larger tags are for lib/processes
 
-/// Returns `next`, and sets it to the following tag of [first, end). Tags repeat after thousands of calls,
-/// which is harmless because two exchanges with the same tag do not run at the same time.
+/// Returns `next`, and sets `next` to the following tag of [first, end). After thousands of calls, tags are
+/// used again. This is harmless, because two exchanges with the same tag never run at the same time.
 int take_tag(int& next, int first, int end) {
   const int tag = next;
   next = tag + 1 < end ? tag + 1 : first;
@@ -25,8 +25,9 @@ int take_tag(int& next, int first, int end) {
 
 }  // namespace
 
-/// Blocking calls, one at a time. A failure ends a call at once, although the transport may still use the
-/// memory of its exchange. So exchanges use copies that this object owns, and no call follows a failure.
+/// Makes the blocking calls of a ProcessWorld, one at a time. A failure ends a call at once, but the
+/// transport may still access the memory of the call's exchange. Therefore exchanges use copies of the data
+/// that this object owns, and no call is made after a failure.
 class ProcessWorld::Calls {
  public:
   Calls(ProcessWorld& world, int tag) : world_(world), tag_(tag) {}
@@ -62,8 +63,8 @@ class ProcessWorld::Calls {
     std::copy(values_.begin(), values_.end(), values.begin());
   }
 
-  /// Returns the sum over all replicas. `nodes`: sums over the nodes of this process
-  /// (BackgroundSum::start()).
+  /// Returns the sum over all replicas. `nodes`: for each of this process's nodes of the tree, the sum over
+  /// the node (see BackgroundSum::start()).
   std::span<const double> sum(const ReplicaRanks& ranks, std::vector<std::vector<double>> nodes) {
     world_.messenger_.check();
     nodes_ = std::move(nodes);
@@ -76,7 +77,8 @@ class ProcessWorld::Calls {
     return nodes_[0];
   }
 
-  /// Runs the exchange E(tag, args...) and returns the exchange, which exists until the next call.
+  /// Constructs the exchange E(tag, args...), runs it, and returns it. The reference remains valid until the
+  /// next call.
   template <class E, class... Args>
   E& run(Args&&... args) {
     world_.messenger_.check();
@@ -95,8 +97,8 @@ class ProcessWorld::Calls {
   }
 
  private:
-  /// Runs an exchange and waits for it. Destroys the previous exchange, which has finished, because callers
-  /// check first that nothing has failed.
+  /// Runs an exchange and waits for it. Destroys the exchange of the previous call. That exchange has
+  /// finished, because callers check that nothing has failed before they call this function.
   void run_this(std::unique_ptr<Exchange> exchange) {
     const Waiting waiting(world_);
     exchange_ = std::move(exchange);
@@ -261,7 +263,8 @@ void ProcessWorld::abort(const std::string& why, bool is_user_error) noexcept {
   if (messenger_.interrupt(why) && hooks_.abort) hooks_.abort(why, is_user_error);
 }
 
-/// Asks the hook, too, because the messenger notices the failure of another process only while exchanges run.
+/// Returns why a process has failed, or "". Also calls the hook failure_of_other, because the messenger
+/// detects the failure of another process only while exchanges run.
 std::string ProcessWorld::failure() const {
   std::string why = messenger_.failure();
   if (why.empty() && hooks_.failure_of_other) why = hooks_.failure_of_other(false);

@@ -18,23 +18,24 @@
 
 namespace dtrain {
 
-/// Communicates by messages of a transport, which nothing else may use.
+/// Communicates with the other processes by messages of a transport. No other object may use the transport.
 class ProcessWorld final : public World {
  public:
-  /// Functions that reach the other processes without the transport; each may be null. They may be called on
-  /// any thread, and must not throw.
+  /// Functions that communicate with the other processes without the transport. Each of them may be null.
+  /// They may be called on any thread, and must not throw.
   struct Hooks {
-    /// Called once if this process fails, with the reason, to tell the other processes.
+    /// Tells the other processes that this process has failed, and why. Called at most once.
     std::function<void(const std::string& why, bool is_user_error)> abort = nullptr;
     std::function<void(double seconds)> set_peer_timeout = nullptr;
-    /// Returns why another process has failed; "" if none has. `transport_failed`: the transport has reported
-    /// an error, so that a failure is likely; the function may wait up to a second for its reason.
+    /// Returns why another process has failed, or "" if no process has failed. If `transport_failed` is true,
+    /// the transport has reported an error, so another process has probably failed. In this case, the
+    /// function may wait up to a second until it knows the reason.
     std::function<std::string(bool transport_failed)> failure_of_other = nullptr;
     std::function<bool()> other_has_failed = nullptr;
     std::function<void(double seconds)> set_hang_limit = nullptr;
     std::function<std::string(const std::string& message)> complete_error = nullptr;
-    /// Ends this process after a failure, because the transport does not return from a call, and still uses
-    /// memory that is to be freed. `why`: the failure, of this process or of another one.
+    /// Ends this process after a failure. Called if the transport does not return from a call and still uses
+    /// memory that is about to be freed. `why`: the failure, of this process or of another process.
     std::function<void(const std::string& why)> end_process = nullptr;
   };
   /// The transport must outlive the World.
@@ -80,7 +81,7 @@ class ProcessWorld final : public World {
   class Calls;
   class Gather;
   class Message;
-  /// The messages to and from a process over one channel.
+  /// The counters of the messages to and from one process over one channel.
   struct Orders {
     MessageOrder sends, receives;
   };
@@ -89,7 +90,7 @@ class ProcessWorld final : public World {
   const int rank_, size_;
   const Hooks hooks_;
   int next_sum_, next_gather_;
-  std::mutex orders_mutex_;  // protects the map, not its elements
+  std::mutex orders_mutex_;  // protects the map itself; its elements are not protected
   /// Indexed by process and channel. References to elements remain valid.
   std::map<std::pair<int, int>, Orders> orders_;
   Messenger messenger_;

@@ -9,7 +9,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns host memory for an array of a slot. On a CPU, this memory is counted as memory of the context.
+/// Allocates host memory for one array of a slot. If the slot is on a CPU, this memory is counted as memory
+/// of the context.
 Buffer room_for_copy(Context& context, size_t bytes) {
   return context.on_gpu() ? context.allocate_host(bytes) : context.allocate(bytes);
 }
@@ -19,13 +20,14 @@ Buffer room_for_copy(Context& context, size_t bytes) {
 /// A message and the memory of its array.
 struct RemoteSlots::Entry {
   std::unique_ptr<Event> copied;  // recorded after a GPU's last copy to or from `copy`; null on CPUs
-  Buffer copy;                    // in host memory; allocated on first use
+  Buffer copy;                    // in host memory; allocated before the first array is copied
   std::unique_ptr<ProcessMessage> message;
 };
 
-/// Sends the array itself, or a copy if the array is on a GPU or may change before it is received. The copy
-/// from a GPU is enqueued, and the message begins when the copy is complete, so the host thread does not wait
-/// for the GPU and enqueues the next task meanwhile.
+/// Sends the array directly, or a copy of the array. A copy is needed if the array is on a GPU, or if it may
+/// change before it has been received. The copy from a GPU is only enqueued, and the message is sent once the
+/// copy is complete. The host thread therefore does not wait for the GPU, and can enqueue the next task in
+/// the meantime.
 class RemoteSlots::Sender final : public Channel {
  public:
   Sender(std::vector<Entry> entries, Context& from, size_t bytes, bool copies)
@@ -52,8 +54,8 @@ class RemoteSlots::Sender final : public Channel {
 
  private:
   Entry& entry(uint64_t number) { return entries_[number % entries_.size()]; }
-  /// Waits until the messages up to `number` have left this process's memory. Before that, the receiver must
-  /// have started to receive them.
+  /// Waits until the messages up to `number` have been sent and their memory may be reused. The receiver must
+  /// already have started to receive these messages.
   void wait_finished(uint64_t number) {
     while (finished_ < number) entry(++finished_).message->wait();
   }
@@ -65,8 +67,8 @@ class RemoteSlots::Sender final : public Channel {
   uint64_t sent_ = 0, finished_ = 0;
 };
 
-/// Receives into host memory. A GPU's copy from there is enqueued, and the memory receives another array when
-/// that copy is complete.
+/// Receives arrays into host memory. If the receiving slot is on a GPU, the copy to the GPU is only enqueued.
+/// The host memory is used for another array once this copy is complete.
 class RemoteSlots::Receiver final : public Channel {
  public:
   Receiver(std::vector<Entry> entries, Inbox& inbox, Context& to, size_t bytes)
@@ -96,7 +98,7 @@ class RemoteSlots::Receiver final : public Channel {
   void abort() noexcept override {}
 
   bool has_room() const { return posted_ - taken_ < entries_.size(); }
-  /// Starts to receive the next array.
+  /// Starts to receive the next expected array.
   void post() {
     Entry& next = entry(++posted_);
     if (!next.copy.data()) next.copy = room_for_copy(to_, bytes_);
@@ -113,7 +115,7 @@ class RemoteSlots::Receiver final : public Channel {
   uint64_t posted_ = 0, taken_ = 0;
 };
 
-/// Starts to receive as many of the next arrays as there is room for.
+/// Starts to receive the next expected arrays, until a receiving end has no free memory for another array.
 void RemoteSlots::Inbox::post() {
   for (; !expected.empty() && expected.front()->has_room(); expected.pop_front()) expected.front()->post();
 }

@@ -14,33 +14,33 @@
 
 namespace dtrain {
 
-/// Makes the ends of channels that are in this process. Arrays are sent as messages of the World. In each
-/// part of a plan, forward or backward, one slot sends its messages to another in a fixed order, so they
-/// share one channel of the World.
+/// Creates this process's ends of the channels to and from slots of other processes. Arrays are sent as
+/// messages of the World. In each part of a plan (forward or backward), a slot sends its messages to another
+/// slot in a fixed order, so these messages can share one channel of the World.
 class RemoteSlots {
  public:
-  /// `processes`: the process of each slot. `replica`: rank of the replica. All processes need equal
-  /// arguments, and replicas * slots * slots * 2 <= World::kChannels.
+  /// `processes`: the process of each slot. `replica`: rank of the replica. All processes must pass equal
+  /// arguments. `replicas * slots * slots * 2` must be at most World::kChannels.
   RemoteSlots(World& world, std::vector<int> processes, int replica);
   ~RemoteSlots();
 
   bool is_here(int slot) const { return process_of(slot) == world_.rank(); }
-  /// Creates this process's end of a channel between a slot of this process and a slot of another one.
-  /// `backward`: whether the arrays are sent in backward parts. `mine`: context of the slot of this process.
-  /// The other arguments are those of Link. The receiving end receives up to `most` arrays early. Not
-  /// thread-safe.
+  /// Creates this process's end of the channel between a slot of this process and a slot of another process.
+  /// `backward`: whether the arrays are sent in backward parts of the plan. `mine`: context of the slot in
+  /// this process. The other arguments are those of Link. The receiving end starts to receive up to `most`
+  /// arrays before receive() is called. Not thread-safe.
   std::unique_ptr<Channel> make_channel(int from, int to, bool backward, Context& mine, size_t bytes,
                                         Link::Keeping keeping, int most);
-  /// Returns whether this process's end of such a channel keeps copies in host memory, one of `bytes` for
-  /// each of `most` arrays.
+  /// Returns whether this process's end of a channel from slot `from` keeps copies in host memory. It then
+  /// has `most` copies of `bytes` each (see make_channel()).
   bool copies(int from, const Context& mine, Link::Keeping keeping) const;
 
  private:
   struct Entry;
   class Sender;
   class Receiver;
-  /// Receiving ends, in the order in which their next arrays will be sent. Used by the receiving slot's
-  /// thread.
+  /// The receiving ends that expect arrays, in the order in which the arrays will be sent. Used by the thread
+  /// of the receiving slot.
   struct Inbox {
     std::deque<Receiver*> expected;
     void post();
@@ -52,7 +52,7 @@ class RemoteSlots {
   World& world_;
   const std::vector<int> processes_;
   const int replica_;
-  std::map<int, Inbox> inboxes_;  // indexed by number of the World's channel
+  std::map<int, Inbox> inboxes_;  // indexed by the number of the World's channel
 };
 
 }  // namespace dtrain

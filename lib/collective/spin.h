@@ -3,8 +3,8 @@
 
 namespace dtrain {
 
-/// Calls `done` until it returns true, for at most about a millisecond. In the steps of a small model, no
-/// thread waits longer for another one.
+/// Calls `done` until it returns true, but stops after about a millisecond. This limit is long enough for the
+/// waits between the threads within a step of a small model.
 template <class Done>
 void spin_until(Done&& done) {
   constexpr int kSpins = 20000;

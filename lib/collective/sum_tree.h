@@ -1,8 +1,9 @@
-// The order in which arrays of several replicas are added: a binary tree over the replicas' ranks (pairwise
-// summation: N. Higham, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14, 1993, section
-// 2). The number of ranks in the left half of a node of n ranks is the largest power of two below n, which
-// gives (a + b) + c for three ranks and (a + b) + (c + d) for four. A process adds the nodes whose ranks all
-// belong to it, so the sum over all ranks has the same bits however the ranks are divided among processes.
+// The order in which arrays of several replicas are added. The order is given by a binary tree over the
+// replicas' ranks (pairwise summation: N. Higham, "The accuracy of floating point summation", SIAM J. Sci.
+// Comput. 14, 1993, section 2). If a node has n ranks, its left half has the largest power of two of ranks
+// that is less than n. This gives (a + b) + c for three ranks and (a + b) + (c + d) for four ranks. A process
+// adds the arrays of each node whose ranks all belong to the process. Therefore the sum over all ranks has
+// the same bits for every division of the ranks among processes.
 #pragma once
 
 #include <algorithm>
@@ -22,16 +23,17 @@ inline int64_t middle_of(Range node) {
   return node.begin + static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(node.size() - 1)));
 }
 
-/// Returns, in order, the largest nodes of the tree over `total` ranks that contain only ranks in `own`.
-/// There are at most 2 log2(total) such nodes.
+/// Returns the largest nodes of the tree over `total` ranks that contain only ranks in `own`, in the order of
+/// their ranks. There are at most 2 log2(total) such nodes.
 std::vector<Range> subtrees(Range own, int total);
 
-/// Adds arrays in the order that the tree determines.
+/// Adds arrays in the order of the tree.
 class SumTree {
  public:
-  /// The arrays belong to `ranks` adjacent ranks, which are one node of the tree over all ranks.
+  /// For arrays of `ranks` adjacent ranks. These ranks must be one node of the tree over all ranks.
   explicit SumTree(int ranks);
-  /// The arrays are the sums of these nodes, in order, which together are one node.
+  /// For arrays that are the sums over these nodes. The nodes must be in order, and together they must be one
+  /// node of the tree.
   explicit SumTree(std::vector<Range> nodes);
 
   /// Writes the sums of elements `range` of the arrays to the same elements of `sums`, which may be one of
@@ -40,17 +42,21 @@ class SumTree {
   void add(std::span<const T* const> arrays, T* sums, Range range) const;
 
  private:
-  /// Number of elements that are added at a time, so that partial sums remain in the L1 cache.
+  /// Number of elements of each array that are added at a time. It is small, so that partial sums remain in
+  /// the L1 cache.
   static constexpr int64_t kBlock = 2048;
 
   bool is_array(Range node, size_t array) const {
     return nodes_[array].begin == node.begin && nodes_[array].end == node.end;
   }
-  /// Returns the number of blocks (kBlock elements) of memory for the partial sums of a node. `array` is the
-  /// index of the node's first array, and is set to the index of the first array after the node.
+  /// Returns the number of blocks of memory (kBlock elements each) that the partial sums of a node need.
+  /// `array` must be the index of the node's first array. It is set to the index of the first array after the
+  /// node.
   int blocks_of(Range node, size_t& array) const;
-  /// Returns the sums of n elements over the arrays of a node: a pointer into the array if the node is one
-  /// array, otherwise partial sums in `memory`. Returns null if all arrays of the node are null.
+  /// Returns the sums of n elements, starting at element `at`, over the arrays of a node. If the node has a
+  /// single array, the result points into that array. Otherwise the partial sums are written to `memory`.
+  /// Returns null if all arrays of the node are null, that is, if they count as zeros. `array`: see
+  /// blocks_of().
   template <class T>
   const T* add_block(Range node, std::span<const T* const> arrays, int64_t at, int64_t n, T* memory,
                      size_t& array) const;

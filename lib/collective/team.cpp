@@ -13,7 +13,7 @@ Team::Team(int size, bool spin)
     for (int rank = 1; rank < size; ++rank)
       threads_.push_back(start_thread(fmt::format("replica {} of {}", rank + 1, size),
                                       [this, rank] { serve(*members_[static_cast<size_t>(rank)]); }));
-  } catch (...) {  // the system is out of threads or memory: end the threads that have started
+  } catch (...) {  // the system has no more threads or memory: end the threads that have started
     start_.abort();
     for (std::thread& thread : threads_) thread.join();
     throw;
@@ -43,14 +43,14 @@ void Team::serve(Collective& member) try {
     finish_.arrive_and_wait();
   }
 } catch (const Aborted&) {
-  // the constructor failed to start another thread
+  // The constructor could not start another thread and has aborted the group.
 }
 
 void Team::work_on(Collective& member) noexcept {
   try {
     (*work_)(member);
   } catch (const Aborted&) {
-    // only the error of the member that failed first is shown
+    // Another member has failed first. Only the error of that member is shown.
   } catch (...) {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = std::current_exception();

@@ -14,9 +14,9 @@
 
 namespace dtrain {
 
-/// A group of `size` threads that all run the same function, one function at a time. Member 0 is the thread
-/// that owns the Team; the others wait between runs. The first exception of any member aborts the group,
-/// makes the Team unusable and is rethrown by run().
+/// A group of `size` threads that all run the same function at the same time. Member 0 is the thread that
+/// owns the Team. The other threads wait between the calls of run(). The first exception of any member aborts
+/// the group, makes the Team unusable and is rethrown by run().
 class Team {
  public:
   Team(int size, bool spin);
@@ -30,9 +30,9 @@ class Team {
   /// Calls work(collective) on every member and returns when all have finished. Only the owner's thread may
   /// call it.
   void run(const std::function<void(Collective&)>& work);
-  /// Registers a hook that the failed member calls after aborting the group, to release members that wait
-  /// outside of the group's calls. It must neither throw nor wait. Only the owner's thread may register
-  /// hooks, between runs.
+  /// Registers a hook that a failed member calls after it has aborted the group. Its purpose is to wake
+  /// members that wait outside the group's collective calls. The hook must neither throw nor wait. Only the
+  /// owner's thread may register hooks, and only while run() is not running.
   void on_abort(std::function<void()> hook) { on_abort_.push_back(std::move(hook)); }
 
  private:

@@ -52,7 +52,8 @@ ReplicaRanks World::replica_ranks(int count) {
 
 namespace {
 
-/// The sum of a run with one process. The array passed to start() already has the sum over all replicas.
+/// The background sum of a run with a single process. It does nothing, because the array passed to start()
+/// already has the sum over all replicas.
 template <class T>
 class SumOfOneProcess final : public BackgroundSum<T> {
  public:

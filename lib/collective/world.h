@@ -35,33 +35,33 @@ struct ReplicaRanks {
   }
   /// Returns the rank of this process's first replica.
   int first() const { return static_cast<int>(of(process).begin); }
-  /// Return the number of replicas of this process, and of all processes.
+  /// Return the number of replicas of this process, and the number of replicas of all processes.
   int local() const { return counts[static_cast<size_t>(process)]; }
   int total() const { return static_cast<int>(of(static_cast<int>(counts.size()) - 1).end); }
 };
 
-/// A list of ranges of one array for each process, by rank.
+/// For each process, by rank, a list of ranges of one array.
 using PartsOfProcesses = std::vector<std::vector<Range>>;
 
-/// The sum of one array over all replicas of all processes, computed while the threads of the replicas
-/// continue. The arrays are added in the order of the tree over the replicas' ranks (sum_tree.h), so the bits
-/// do not depend on how the replicas are divided among processes.
+/// Computes the sum of one array over all replicas of all processes, while the threads of the replicas
+/// continue. The arrays are added in the order of the tree over the replicas' ranks (sum_tree.h). The bits of
+/// the result therefore do not depend on how the replicas are divided among processes.
 template <class T>
 class BackgroundSum {
  public:
   virtual ~BackgroundSum() = default;
-  /// Starts the sum. `sums`: an array for each of the nodes subtrees(ranks.of(process), ranks.total()), with
-  /// the sum over the node. The arrays must not change until wait() returns; sums[0] then has the sum over
-  /// all replicas. May be called on any thread.
+  /// Starts the sum. `sums`: for each node in subtrees(ranks.of(process), ranks.total()), an array with the
+  /// sum over the replicas of the node. The arrays must not change until wait() returns. Then sums[0] has the
+  /// sum over all replicas. May be called on any thread.
   virtual void start(std::span<T* const> sums) = 0;
-  /// Waits for the sum that was started last. May be called on several threads. Throws ProcessFailed if
-  /// another process has failed.
+  /// Waits for the sum that the last call of start() has started. May be called on several threads. Throws
+  /// ProcessFailed if another process has failed.
   virtual void wait() = 0;
-  /// Returns the bytes of host memory for the arrays of other processes.
+  /// Returns the size, in bytes, of the host memory for data received from other processes.
   virtual size_t bytes() const = 0;
 };
 
-/// An all-gather among all processes that runs at the same time as other calls.
+/// Performs all-gathers among all processes, concurrently with other calls of the World.
 class ProcessGather {
  public:
   virtual ~ProcessGather() = default;
@@ -69,27 +69,29 @@ class ProcessGather {
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 
-/// Sends messages to one other process and receives messages from it, one at a time, while threads continue.
-/// Any thread may use it, but only one at a time.
+/// Sends messages to one other process and receives messages from it, one message at a time. Messages are
+/// transferred in the background. Any thread may use the object, but not several threads at the same time.
 class ProcessMessage {
  public:
   virtual ~ProcessMessage() = default;
-  /// Starts to send; `bytes` must not change until wait() returns. Must not be called while a message is
-  /// under way. If `after` is not null, the transfer begins once the operations before this event have
-  /// completed, such as a device's copy to `bytes`; the caller does not wait for them. The event must not be
-  /// recorded again until wait() returns.
+  /// Starts to send a message. `bytes` must not change until wait() returns. Must not be called before the
+  /// previous message has finished. If `after` is not null, the transfer begins once the operations recorded
+  /// by this event have completed, such as a device's copy to `bytes`. The caller does not wait for these
+  /// operations. The event must not be recorded again until wait() returns.
   virtual void send(std::span<const std::byte> bytes, const Event* after) = 0;
-  /// Starts to receive a message of exactly this size. `after`: as for send(), such as a device's copy from
-  /// `bytes`.
+  /// Starts to receive a message that has exactly the size of `bytes`. If `after` is not null, the transfer
+  /// begins once the operations recorded by this event have completed, such as a device's copy from `bytes`.
+  /// The event must not be recorded again until wait() returns.
   virtual void receive(std::span<std::byte> bytes, const Event* after) = 0;
-  /// Waits for the message that was started last; returns at once if there was none. Throws ProcessFailed.
+  /// Waits for the message that was started last. Returns at once if no message was started. Throws
+  /// ProcessFailed if a process has failed.
   virtual void wait() = 0;
 };
 
 /// Communication among all processes of a run. Each process has one World, used by the thread that owns its
-/// replicas. All processes must make the same calls in the same order. The World is used to agree on totals,
-/// stop signals and due checkpoints. All functions that communicate throw ProcessFailed at once when a
-/// process has failed.
+/// replicas. All processes must make the same calls in the same order. The processes use the World to agree
+/// on totals, on stop signals, and on the steps at which checkpoints are due. All functions that communicate
+/// throw ProcessFailed at once when a process has failed.
 class World {
  public:
   virtual ~World() = default;
@@ -104,15 +106,16 @@ class World {
   /// Fills `all`, which has size() * mine.size() bytes, with the processes' `mine` by rank. All processes
   /// must pass the same number of bytes.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  /// Creates an all-gather for another thread than the one that owns the replicas. All processes must create
-  /// the same all-gathers in the same order, on the thread that owns the replicas. The World must outlive the
-  /// result.
+  /// Creates an object that performs all-gathers on another thread than the one that owns the replicas. All
+  /// processes must create the same objects in the same order, on the thread that owns the replicas. The
+  /// World must outlive the object.
   virtual std::unique_ptr<ProcessGather> make_gather() = 0;
-  /// The number of channels of make_message(), which are numbered from 0.
+  /// The number of channels for make_message(). Channels are numbered from 0.
   static constexpr int kChannels = 20000;
-  /// Creates an object that exchanges messages with `process`, one at a time. Within one channel between two
-  /// processes, the n-th receive that is started gets the message of the n-th send that is started. Safe on
-  /// any thread. The World must outlive the object.
+  /// Creates an object that exchanges messages with `process`, one at a time. Several objects may use the
+  /// same channel between two processes; their messages are matched in order: the n-th receive that one
+  /// process starts gets the message of the n-th send that the other process starts. Safe on any thread. The
+  /// World must outlive the object.
   virtual std::unique_ptr<ProcessMessage> make_message(int process, int channel) = 0;
   /// Returns the text of process 0.
   std::string broadcast_text(const std::string& text);
@@ -125,52 +128,56 @@ class World {
 
   /// Returns the ranks of the replicas. `count`: number of replicas of this process, at least 1.
   ReplicaRanks replica_ranks(int count);
-  /// Writes the sums over all replicas of all processes to `sums`, added like a BackgroundSum. `mine`: the
-  /// arrays of this process's replicas, as long as `sums`.
+  /// Computes the sums over all replicas of all processes and writes them to `sums`. The arrays are added in
+  /// the same order as in a BackgroundSum. `mine`: the arrays of this process's replicas. Each has the length
+  /// of `sums`.
   virtual void sum(const ReplicaRanks& ranks, std::span<const double* const> mine,
                    std::span<double> sums) = 0;
-  /// Create sums of n numbers. All processes must create the same sums in the same order, on the thread that
-  /// owns the replicas. The World must outlive them.
+  /// Create objects that compute sums of n numbers in the background. All processes must create the same
+  /// objects in the same order, on the thread that owns the replicas. The World must outlive the objects.
   virtual std::unique_ptr<BackgroundSum<float>> background_sum_of_floats(const ReplicaRanks& ranks,
                                                                          int64_t n) = 0;
   virtual std::unique_ptr<BackgroundSum<double>> background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                            int64_t n) = 0;
-  /// Creates a sum of an array of which each process receives only its part, parts[process]. After wait(),
-  /// this part of sums[0] has the sum over all replicas; its other parts are unspecified.
+  /// Like background_sum_of_floats(), but each process receives only the sum of its part of the array,
+  /// parts[process]. After wait(), this part of sums[0] has the sum over all replicas. The other elements of
+  /// sums[0] are unspecified.
   virtual std::unique_ptr<BackgroundSum<float>> background_sum_of_parts(const ReplicaRanks& ranks,
                                                                         std::vector<Range> parts) = 0;
-  /// Runs background_sum_of_parts() and waits for it. `sums` is that of BackgroundSum::start(). After an
-  /// exception, the memory may still be in use, as after all_gather_parts_in_place().
+  /// Computes the same sum as background_sum_of_parts(), and waits for it. `sums`: see
+  /// BackgroundSum::start(). If the call throws, the arrays must not be changed or freed until release() has
+  /// returned.
   virtual void sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,
                          std::span<float* const> sums) = 0;
-  /// Fills in an array of which each process has a part: every process receives the parts of the others.
-  /// `parts`: the ranges of `values` that each process has, by rank, which must not overlap. All processes
-  /// must pass the same parts.
+  /// Exchanges the parts of an array among all processes: after the call, every process has the whole array.
+  /// `parts`: for each process, by rank, the ranges of `values` that the process has. The ranges must not
+  /// overlap. All processes must pass the same `parts`.
   virtual void all_gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
-  /// Like all_gather_parts(), but only process 0 receives the parts of the others.
+  /// Like all_gather_parts(), but only process 0 receives the parts of the other processes.
   virtual void gather_parts(const PartsOfProcesses& parts, std::span<float> values) = 0;
-  /// Like all_gather_parts(), without a copy of `values`. If the call throws, `values` must not be changed or
-  /// freed until release() has returned.
+  /// Like all_gather_parts(), but without an internal copy of `values`. If the call throws, `values` must not
+  /// be changed or freed until release() has returned.
   virtual void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
-  /// Sends a message of this many bytes to process `with` and back, `rounds` times after a first one that is
-  /// not counted, to measure the link. In the process of lower rank, returns the mean seconds of a round; in
-  /// the other process, returns 0. Only these two processes make the call, in the same order as their other
-  /// calls.
+  /// Measures the link to process `with`: sends a message of `bytes` bytes to the process and back. This is
+  /// one round. There are `rounds` measured rounds after a first one that is not counted. The process of
+  /// lower rank returns the mean time of a round in seconds; the other process returns 0. Only these two
+  /// processes make this call. Each of them must make it in the same order relative to its other calls.
   virtual double measure_round_trips(int with, int64_t bytes, int rounds) = 0;
 
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
   /// the first call has an effect. `is_user_error`: the reason is a UserError, so that all processes end with
   /// its exit code. Safe on any thread; returns at once.
   virtual void abort(const std::string& why, bool is_user_error) noexcept = 0;
-  /// Waits until the calls, sums and messages that a failure has ended no longer use memory. Must be called
-  /// before that memory is freed. Ends the process if this takes more than a second, because calls of MPI may
-  /// never return after another process has died. The caller must have saved all data that must not be lost.
+  /// After a failure, waits until the ended calls, sums and messages no longer use memory. Must be called
+  /// before that memory is freed. If this takes more than a second, the function ends the process, because
+  /// calls of MPI may never return after another process has died. Before the call, the caller must have
+  /// saved all data that must not be lost.
   virtual void release() noexcept {}
-  /// Sets the seconds without a sign of life after which another process counts as failed.
+  /// Sets the time, in seconds, after which another process counts as failed if it gives no sign of life.
   virtual void set_peer_timeout(double /*seconds*/) {}
-  /// Returns why a process has failed; "" if none has. Safe on any thread. Threads that wait for devices call
-  /// it, because a device's operations may wait for another process.
+  /// Returns why a process has failed, or "" if no process has failed. Safe on any thread. Threads that wait
+  /// for devices call this function, because an operation on a device may be waiting for another process.
   virtual std::string failure() const = 0;
   /// Returns whether another process has failed. Safe on any thread, and fast.
   virtual bool other_has_failed() const noexcept { return false; }
@@ -179,20 +186,21 @@ class World {
   void check_others() const {
     if (other_has_failed()) throw ProcessFailed(failure());
   }
-  /// Sets the seconds after which this process counts as failed if it hangs, that is, if it neither computes
-  /// or reads anything nor waits for other processes. 0, the initial value, means never.
+  /// Sets the time, in seconds, after which this process counts as failed if it hangs. A process hangs if it
+  /// neither computes, nor reads data, nor waits for other processes. 0, the initial value, means no limit.
   virtual void set_hang_limit(double /*seconds*/) {}
-  /// Returns an error message of this process for users: with the process's name, the step and the phase, if
-  /// there are several processes.
+  /// Returns an error message of this process in its form for users. If there are several processes, the
+  /// message is extended by the process's name, the step and the phase.
   virtual std::string complete_error(const std::string& message) const { return message; }
 
-  /// The activity of a process, for messages about processes that fail or make no progress.
+  /// The current activity of a process. It is shown in messages about processes that fail or make no
+  /// progress.
   struct Position {
     const char* phase = "";  // current work of the process, such as "reading samples"
     int64_t step = 0;        // number of the step in the run, from 1
     bool waits = false;      // whether the process waits for other processes
   };
-  /// Records this process's position. `phase`: a literal.
+  /// Records this process's position. `phase` must be a string literal, because only the pointer is stored.
   void set_position(const char* phase, int64_t step) noexcept {
     phase_ = phase;
     step_ = step;
@@ -201,7 +209,7 @@ class World {
   Position position() const noexcept { return {phase_, step_, waiting_ > 0}; }
 
  protected:
-  /// Counts a call that waits for other processes.
+  /// While an object of this class exists, the process counts as waiting for other processes.
   class Waiting {
    public:
     explicit Waiting(World& world) : world_(world) { ++world_.waiting_; }
