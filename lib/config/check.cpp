@@ -90,7 +90,7 @@ DTRAIN_NUMBER_CHECKS(std::optional<double>);
 #undef DTRAIN_NUMBER_CHECKS
 
 Check<std::vector<std::string>> distinct_names() {
-  return {"different names that are not empty",
+  return {"names that differ from each other and are not empty",
           [](const std::vector<std::string>& names) {
             return std::set(names.begin(), names.end()).size() == names.size() &&
                    std::find(names.begin(), names.end(), "") == names.end();

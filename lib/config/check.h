@@ -17,8 +17,8 @@ struct Check {
   Json schema = Json::object();         // the same restriction for the JSON schema, such as {"minimum": 1}
 };
 
-// Instantiated in check.cpp for V = int, int64_t, double and std::optional of these. An empty optional
-// passes.
+// Instantiated in check.cpp for V = int, int64_t, double and std::optional of these. An optional without a
+// value passes every check.
 template <class V>
 Check<V> at_least(V low);
 template <class V>
@@ -30,7 +30,7 @@ Check<V> between(V low, V high);
 template <class V>
 Check<V> between_excluding_high(V low, V high);
 
-/// Requires names that are all different and not empty.
+/// Requires a list whose names are not empty and differ from each other.
 Check<std::vector<std::string>> distinct_names();
 
 }  // namespace dtrain

@@ -69,8 +69,8 @@ bool IntegerCodec<V>::parse(const ConfigNode& node, const std::string& where, V&
     out = value;
     return true;
   }
-  // from_chars of an unsigned type accepts no sign, but -1 should be reported as out of range, not as "no
-  // integer".
+  // std::from_chars() accepts no minus sign for an unsigned type. But the message for -1 should say that it
+  // is out of range, instead of saying that it is not an integer.
   int64_t negative = 0;
   const bool out_of_range =
       error == std::errc::result_out_of_range ||
@@ -157,8 +157,8 @@ bool parse_positive(const ConfigNode& node, const std::string& where, int64_t& o
   return true;
 }
 
-/// Parses one number for all of `extents`, or a list with one number for each. `form` describes such a list
-/// in messages.
+/// Parses window sizes: either one number that is used for all of `extents`, or a list with one number for
+/// each. `form` describes the list in messages.
 bool parse_extents(const ConfigNode& node, const std::string& where, std::string_view form,
                    std::initializer_list<int64_t*> extents, Diagnostics& diagnostics) {
   if (node.is_scalar()) {

@@ -42,7 +42,8 @@ namespace dtrain {
 template <class V>
 struct Codec;
 
-/// Height and width, each from 1 to kMostExtent. Written as one number for both or as [height, width].
+/// Height and width. Each is from 1 to kMostExtent. Written either as one number for both or as a list
+/// [height, width].
 struct Size2 {
   static constexpr int64_t kMostExtent = INT32_MAX;  // libraries use 32-bit window sizes
   int64_t height = 1;
@@ -50,8 +51,8 @@ struct Size2 {
   bool operator==(const Size2&) const = default;
 };
 
-/// Depth, height and width; written as one number for all or as [depth, height, width]. The height and width
-/// of images are a Size3 of depth 1, too.
+/// Depth, height and width. Written either as one number for all three or as a list [depth, height, width].
+/// For images, the height and width are also stored as a Size3, with depth 1.
 struct Size3 {
   constexpr Size3() = default;
   constexpr Size3(int64_t d, int64_t h, int64_t w) : depth(d), height(h), width(w) {}
@@ -64,7 +65,8 @@ struct Size3 {
 template <class E>
 using EnumNames = std::vector<std::pair<E, std::string>>;
 
-/// The names of an enum's values in a configuration. An enum gets its names by a specialization:
+/// The names that an enum's values have in a configuration. To give an enum its names, specialize this
+/// variable:
 ///
 ///   template <>
 ///   inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
@@ -77,11 +79,12 @@ bool report_unexpected(const ConfigNode& node, const std::string& where, std::st
 /// Reports "where: unknown value 'x'; did you mean 'y'?" (or a list of all values). Returns false.
 bool report_unknown_value(const ConfigNode& node, const std::string& where,
                           std::span<const std::string> values, Diagnostics& diagnostics);
-/// Regular expression for a quotient of two numbers, such as 1/255.
+/// Regular expression for a division of two numbers, such as 1/255.
 inline constexpr std::string_view kDivisionPattern = "^[-+.0-9eE]+ */ *[-+.0-9eE]+$";
 /// Returns {"type": name}.
 Json json_type(std::string_view name);
-/// Returns a scalar that is parsed as this string; it is quoted if plain text would have another meaning.
+/// Returns a scalar that is parsed as this string. The scalar is quoted if YAML would otherwise give its text
+/// another meaning, e.g. a number.
 ConfigNode string_node(std::string text);
 
 }  // namespace dtrain

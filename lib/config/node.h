@@ -12,15 +12,15 @@
 
 namespace dtrain {
 
-/// A source location, for messages. Lines and columns (in bytes) count from 1; 0 if the value does not come
-/// from a file.
+/// A source location, for messages. Lines and columns (in bytes) are counted from 1. They are 0 if the value
+/// does not come from a file.
 struct Mark {
   std::shared_ptr<const std::string> file;
   int line = 0;
   int column = 0;
 
-  /// Formats "configs/a.yaml:14:7". For "--set" and similar sources, which have no line numbers, returns the
-  /// name only.
+  /// Formats the location as "configs/a.yaml:14:7". Returns only the name for sources without line numbers,
+  /// such as "--set".
   std::string str() const;
 };
 
@@ -47,9 +47,9 @@ class ConfigNode {
   const Mark& mark() const;
 
   const std::string& text() const;  ///< text of a scalar; no other node has one
-  bool quoted() const;  ///< whether a scalar was written in quotes: it is then a string, whatever its text
-  /// For a key: returns whether it comes only from the configuration's base (merge.h), or existed before a
-  /// --set.
+  bool quoted() const;  ///< whether a scalar was written in quotes; a quoted scalar is always a string
+  /// For a key: returns whether the key is inherited. Keys are inherited if they come only from the
+  /// configuration's base (merge.h), or if they existed before a --set added another key to the same mapping.
   bool inherited() const;
   ConfigNode as_inherited() const;  ///< returns a copy of this scalar key, marked as inherited
   const std::vector<ConfigNode>& items() const;
@@ -57,21 +57,22 @@ class ConfigNode {
 
   /// Returns the value under `key`, or nullptr if this is not a mapping or lacks the key.
   const ConfigNode* find(std::string_view key) const;
-  /// Returns this mapping without some keys. A null stays null.
+  /// Returns this mapping without the given keys. Returns null if this is null.
   ConfigNode without(std::span<const std::string_view> keys) const;
-  /// Returns this mapping with `key` set: replaced, or added at the end.
+  /// Returns this mapping with `key` set to `value`. A new key is added at the end.
   ConfigNode with(std::string_view key, ConfigNode value) const;
 
-  /// Returns the tree with every scalar except keys replaced by `change` of it.
+  /// Returns this tree with every scalar `s` replaced by `change(s)`. Keys are not changed.
   ConfigNode with_scalars(const std::function<ConfigNode(const ConfigNode&)>& change) const;
 
-  /// Returns true if both share the same tree (not whether the trees are equal).
+  /// Returns true if both objects share the same tree in memory. Does not compare the contents.
   bool same_as(const ConfigNode& other) const { return data_ == other.data_; }
 
   /// Returns "a mapping", "a list", "nothing" or "'abc'", for messages like "expected X, found Y".
   std::string describe() const;
-  /// Returns this value as YAML that `parse_yaml` reads back as an equal tree, and that has the same meaning
-  /// in YAML 1.1 (PyYAML). Short leaves use flow style, everything else block style.
+  /// Returns this value as YAML. `parse_yaml` parses the text to an equal tree, and YAML 1.1 parsers (PyYAML)
+  /// give it the same meaning. Short collections at the leaves of the tree are written in flow style, all
+  /// other collections in block style.
   std::string to_yaml() const;
 
  private:
@@ -80,7 +81,8 @@ class ConfigNode {
   std::shared_ptr<const Data> data_;
 };
 
-/// Returns the location of the value at this path of keys, or of its deepest existing ancestor.
+/// Returns the location of the value at this path of keys. If the path does not exist, returns the location
+/// of its deepest ancestor that exists.
 Mark place_in(const ConfigNode& node, std::initializer_list<std::string_view> path);
 
 }  // namespace dtrain

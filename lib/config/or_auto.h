@@ -8,11 +8,12 @@
 
 namespace dtrain {
 
-/// A value, or `auto`: then the program chooses the value from the data or the rest of the configuration.
+/// A value, or `auto`. For `auto`, the program chooses the value from the data or from the rest of the
+/// configuration.
 template <class V>
 struct OrAuto {
   std::optional<V> value;
-  ConfigNode written;  // the scalar `auto`; null if there is a value
+  ConfigNode written;  // the scalar `auto` as written; null if a value is given
 
   OrAuto() = default;
   OrAuto(V given) : value(std::move(given)) {}
@@ -41,7 +42,7 @@ struct Codec<OrAuto<V>> {
   }
 };
 
-/// Extends a check to a value that may be `auto`; `auto` passes.
+/// Converts a check of a value to a check of a value that may be `auto`. `auto` always passes.
 template <class V>
 Check<OrAuto<V>> or_auto(const Check<V>& check) {
   return {check.expected, [holds = check.holds](const OrAuto<V>& v) { return !v.value || holds(*v.value); },

@@ -24,7 +24,7 @@ void Patterns::check_each_matches(const std::vector<std::string>& names, const s
     if (std::any_of(names.begin(), names.end(), is_within))
       advice = fmt::format("; did you mean '{}/*'?", item.text());
     else if (advice.empty() && !names.empty())
-      advice = fmt::format("; there are {}", list_some(names, 10));
+      advice = fmt::format("; the existing names are {}", list_some(names, 10));
     diagnostics.error(item,
                       fmt::format("{}: the pattern '{}' matches no {}{}", where, item.text(), what, advice));
   }

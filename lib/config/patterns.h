@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// Patterns as written; each item is a scalar. See base/pattern.h for the syntax.
+/// Patterns as written in the configuration. Each item is a scalar. See base/pattern.h for the syntax.
 struct Patterns {
   std::vector<ConfigNode> items;
 

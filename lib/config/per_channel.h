@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// One number for all elements, or one per channel.
+/// One number for all channels, or a list with one number for each channel.
 struct PerChannel {
   std::vector<double> values;
 };
@@ -19,7 +19,8 @@ struct Codec<PerChannel> {
                     Diagnostics& diagnostics) {
     if (node.is_sequence()) {
       if (node.items().empty())
-        return report_unexpected(node, where, "a number, or one for each channel", diagnostics);
+        return report_unexpected(node, where, "a number, or a list with one number for each channel",
+                                 diagnostics);
       return Codec<std::vector<double>>::parse(node, where, out.values, diagnostics);
     }
     out.values.assign(1, 0.0);

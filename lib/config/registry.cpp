@@ -14,8 +14,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the first key of a mapping that was not inherited from a base. Returns the node itself if no key,
-/// or every key, was inherited.
+/// Returns the first key of a mapping that was not inherited from a base. Returns the node itself if the node
+/// is not a mapping, if no key was inherited, or if all keys were inherited.
 const ConfigNode& last_written(const ConfigNode& node) {
   if (!node.is_mapping()) return node;
   const auto& all = node.entries();
@@ -67,7 +67,8 @@ void report_unknown_kind(const ConfigNode& name, const std::string& noun, std::s
   diagnostics.error(name, fmt::format("unknown {} '{}'{}", noun, name.text(), advice));
 }
 
-/// Returns the schema of one type: an object with one key. If `bare`, the type's name alone is valid, too.
+/// Returns the schema of one type: an object whose only key is the type's name. If `bare` is true, the schema
+/// also accepts the name without options.
 Json kind_schema(const std::string& name, bool bare, Json options) {
   const Json* type = options.find("type");
   if (bare && type && type->is_string() && type->as_string() == "object") {
@@ -89,7 +90,8 @@ Json kind_schema(const std::string& name, bool bare, Json options) {
 
 thread_local std::vector<const void*> open_tables;
 
-/// Stops the recursion if a registry's types have options from the same registry.
+/// Detects recursion: while the schema of a registry is being made, again() is true if the options of one of
+/// the registry's types contain a choice from the same registry.
 class SchemaDescent {
  public:
   explicit SchemaDescent(const void* table)
@@ -131,7 +133,7 @@ AnyConfigured RegistryBase::parse_any(const ConfigNode& name, const ConfigNode& 
     report_unknown_kind(name, noun_, names(), !number_kind_.empty(), diagnostics);
     return {};
   }
-  // A missing key is reported at the name: users look there, however the options are laid out.
+  // Missing keys are reported at the type's name, because users look there first.
   ConfigNode node = options;
   if (options.is_null()) node = ConfigNode::mapping({}, name.mark());
   if (options.is_mapping()) node = ConfigNode::mapping(options.entries(), name.mark());

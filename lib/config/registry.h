@@ -17,8 +17,8 @@ template <class Base>
 struct Configured {
   std::string name;
   std::shared_ptr<const Base> value;
-  /// {name: {all options}}, or the bare name if the type has no options; keeps the mark of the written
-  /// choice.
+  /// {name: {all options}}, or only the name if the type has no options. Has the mark of the choice in the
+  /// configuration.
   ConfigNode resolved;
 
   explicit operator bool() const { return value != nullptr; }
@@ -26,33 +26,35 @@ struct Configured {
   const Base& operator*() const { return *value; }
 };
 
-/// Configured<Base> with the type Base erased: `value` points to a `const Base`.
+/// A Configured<Base> without its static type: `value` points to a `const Base`.
 struct AnyConfigured {
   std::string name;
   std::shared_ptr<const void> value;
   ConfigNode resolved;
 };
 
-/// A choice as written: the name (a scalar) and the options (null if not given).
+/// A choice as written in the configuration: the name (a scalar) and the options (null if not given).
 struct WrittenKind {
   ConfigNode name;
   ConfigNode options;
 };
 
-/// Splits `name` and `{name: options}` into name and options. If `number_kind` is set, also accepts a number,
-/// which means the type `number_kind` with its `number_field` set to the number. Reports anything else.
+/// Splits a choice, `name` or `{name: options}`, into name and options. If `number_kind` is not empty, also
+/// accepts a number, which stands for the type `number_kind` with the option `number_field` set to this
+/// number. Reports an error for anything else.
 std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string& noun,
                                       const std::string& number_kind, const std::string& number_field,
                                       Diagnostics& diagnostics);
-/// Returns {name: options}, or the bare name if there are no options.
+/// Returns {name: options}, or only the name if there are no options.
 ConfigNode resolved_kind(const std::string& name, const Mark& mark, const ConfigNode& options);
 
-/// One type of a registry, independent of its options' type.
+/// One type of a registry. This base class hides the C++ type of the options.
 class RegisteredKind {
  public:
   virtual ~RegisteredKind() = default;
-  /// Reads `options` and makes the object, a `const Base`. Sets `resolved` to the full options. Returns null
-  /// after reporting an error, unless all errors are in details (Schema::details).
+  /// Reads `options` and creates the object, a `const Base`. Sets `resolved` to the options including
+  /// defaults. On an error, reports it and returns null. If all errors are in details (Schema::details),
+  /// returns an object nevertheless.
   virtual std::shared_ptr<const void> make(const std::string& name, const ConfigNode& options,
                                            ConfigNode& resolved, Diagnostics& diagnostics) const = 0;
   virtual const SchemaBase& schema() const = 0;
@@ -63,19 +65,22 @@ class RegisteredKind {
 class RegistryBase {
  public:
   bool contains(std::string_view name) const;
-  /// Returns the type called `name`, by its own or its Keras name (`Adam`, `mse`), or "" if there is none.
+  /// Returns the name of the type that is called `name` in dtrain or in Keras (`Adam`, `mse`). Returns "" if
+  /// there is no such type.
   std::string canonical(std::string_view name) const;
   std::vector<std::string> names() const;
-  /// Returns `node` without inherited types if a type that replaces them is written next to them; for
-  /// example, without an inherited `adam` next to `sgd`. `other` is another key that replaces a type.
+  /// Removes inherited types from `node` if the same mapping also contains a newly written type. For example,
+  /// removes an inherited `adam` if `sgd` is written. `other` is an additional key that also replaces an
+  /// inherited type.
   ConfigNode without_replaced(const ConfigNode& node, std::string_view other = "") const;
-  /// Returns the option names of the type with this name; empty if unknown.
+  /// Returns the names of the options of a type. Returns an empty list if the type is unknown.
   std::vector<std::string> fields(std::string_view name) const;
   const std::string& noun() const { return noun_; }
-  /// Returns a JSON schema: oneOf the types, with bare names if no field is required. If a SchemaDefinitions
-  /// object exists, defines the schema under the noun and returns a reference.
+  /// Returns a JSON schema that accepts any type of the registry (oneOf). A type that requires no options may
+  /// be written as its name only. If a SchemaDefinitions object exists, adds the schema to its definitions
+  /// and returns a reference.
   Json json_schema() const;
-  /// Like json_schema(), but always returns the schema itself.
+  /// Like json_schema(), but never returns a reference.
   Json choices_schema() const;
 
  protected:
@@ -102,7 +107,8 @@ class RegistryBase {
   std::string number_kind_, number_field_;
 };
 
-/// An explicit table of types with a common base. A function that lists every type in order builds it once.
+/// A table of named types with a common base class. A function that adds all types in order builds the table
+/// once.
 template <class Base>
 class Registry : public RegistryBase {
  public:
@@ -116,17 +122,18 @@ class Registry : public RegistryBase {
   /// ConfigNode&).
   template <class Options, class Make>
   Registry& add_with(std::string name, Schema<Options> schema, Make make);
-  /// Makes a bare number mean this type with `field` set to it: `learning_rate: 0.001` means {constant:
-  /// {value: 0.001}}.
+  /// Gives a number without a type name a meaning: the type `name` with the option `field` set to the number.
+  /// For example, `learning_rate: 0.001` means {constant: {value: 0.001}}.
   Registry& number_as(std::string name, std::string field);
 
-  /// Parses a choice. On an error, reports it and returns an empty choice, unless all errors are in details
-  /// (Schema::details).
+  /// Parses a choice. On an error, reports it and returns an empty choice. If all errors are in details
+  /// (Schema::details), returns the choice nevertheless.
   Configured<Base> parse(const ConfigNode& node, Diagnostics& diagnostics) const;
-  /// Like parse() above, for a name and options already split (after a layer's common keys were removed).
+  /// Like parse() above, but the choice is already split into name and options. Used for layers, after the
+  /// keys that all layers have in common were removed from the options.
   Configured<Base> parse(const ConfigNode& name, const ConfigNode& options, Diagnostics& diagnostics) const;
-  /// Returns a type with its default options, for defaults in option structs. Throws std::logic_error if the
-  /// name is unknown.
+  /// Returns a type with its default options. Used for defaults in option structs. Throws std::logic_error if
+  /// the name is unknown.
   Configured<Base> make(const std::string& name) const;
 };
 

@@ -13,7 +13,7 @@ class KindOf final : public RegisteredKind {
     Options read{};
     if (schema_.read(options, name, read, diagnostics) == Reading::wrong) return nullptr;
     resolved = schema_.write(read);
-    // The void pointer will be cast to a pointer to Base, so it must be made from such a pointer.
+    // The caller casts the void pointer to a pointer to Base, so it must be created from a pointer to Base.
     return std::shared_ptr<const Base>(make_(read, options));
   }
   const SchemaBase& schema() const override { return schema_; }

@@ -42,8 +42,8 @@ Json to_json(const ConfigNode& node) {
 
 namespace {
 
-/// Names a field in messages: "conv2d's filters", "windows' length", and "input 'x': shape" after a name in
-/// quotes.
+/// Returns the name of a field for messages. Examples: "conv2d's filters", "windows' length", and "input 'x':
+/// shape" if `what` ends in a quotation mark.
 std::string field_of(const std::string& what, const std::string& field) {
   const char* const joint = what.ends_with('\'') ? ":" : what.ends_with('s') ? "'" : "'s";
   return fmt::format("{}{} {}", what, joint, field);
@@ -59,12 +59,13 @@ void report_unknown_keys(const ConfigNode& node, const std::string& what, std::s
   }
 }
 
-/// Returns true if the node is a positional value rather than a mapping of fields; see Schema::positional.
+/// Returns true if the node is a positional value (see Schema::positional). Returns false if it is a mapping
+/// of fields.
 bool is_positional(const ConfigNode& node, std::span<const std::string> fields) {
   if (!node.is_mapping()) return !node.is_null();
   if (node.entries().size() != 1) return false;
   const std::string& key = node.entries().front().first.text();
-  // A near match of a field name is treated as a misspelt field, which gives the better message.
+  // A key that resembles a field name is treated as a misspelt field, because this gives a better message.
   return std::find(fields.begin(), fields.end(), key) == fields.end() && !is_near(key, fields);
 }
 
@@ -106,7 +107,8 @@ bool SchemaBase::is_detail(std::string_view name) const {
          std::find(details_->begin(), details_->end(), name) != details_->end();
 }
 
-/// Returns false if an unknown key looks like a misspelling of a field outside details().
+/// Returns true if the unknown key does not change essential properties of the object. Returns false if the
+/// key looks like a misspelling of a field that is not in details().
 bool SchemaBase::is_harmless(const std::string& unknown_key) const {
   const std::string meant = suggestion(unknown_key, field_names());
   return std::none_of(fields_.begin(), fields_.end(), [&](const auto& field) {
@@ -120,8 +122,8 @@ const SchemaField* SchemaBase::find(std::string_view name) const {
   return found == fields_.end() ? nullptr : found->get();
 }
 
-/// Returns the field that a bare value (not a mapping of fields) sets: the positional field, else the only
-/// required one, else "".
+/// Returns the field that is set by a value that is not a mapping of fields. This is the positional field, or
+/// else the required field if there is exactly one. Returns "" if there is no such field.
 std::string SchemaBase::bare_field() const {
   if (!positional_.empty()) return positional_;
   const auto is_required = [](const auto& field) { return field->required(); };
@@ -129,7 +131,8 @@ std::string SchemaBase::bare_field() const {
   return (*std::find_if(fields_.begin(), fields_.end(), is_required))->name();
 }
 
-/// Returns `node` as a mapping of fields; a bare value becomes the mapping {field: value}.
+/// Returns `node` as a mapping of fields. A value that is not a mapping of fields becomes the mapping {field:
+/// value}.
 ConfigNode SchemaBase::spelled_out(const ConfigNode& node) const {
   if (node.is_null()) return ConfigNode::mapping({}, node.mark());
   const std::string field = bare_field();
@@ -147,7 +150,7 @@ Reading SchemaBase::read_fields(const ConfigNode& node, const std::string& what,
     return Reading::wrong;
   }
   const size_t before = diagnostics.count();
-  bool counts = !details_;  // whether errors are not only in details
+  bool counts = !details_;  // true if any error is not in details
   report_unknown_keys(fields, what, field_names(), diagnostics);
   if (diagnostics.count() != before && !counts)
     for (const auto& [key, value] : fields.entries())
@@ -226,7 +229,7 @@ Json SchemaDefinitions::define(std::string name, const std::function<Json()>& ma
   if (!living) return make();
   std::replace(name.begin(), name.end(), ' ', '_');
   if (!living->definitions_.find(name)) {
-    // The name is set before the schema is made, because the schema may be recursive.
+    // The name is added before the schema is complete, because the schema may contain itself.
     living->definitions_.set(name, Json());
     Json made = make();
     living->definitions_.set(name, std::move(made));

@@ -24,11 +24,11 @@
 
 namespace dtrain {
 
-/// The result of reading a mapping of fields. in_details: all errors are in fields of Schema::details(), and
-/// these fields keep their defaults.
+/// The result of reading a mapping of fields. `in_details`: all errors are in fields of Schema::details().
+/// These fields have their default values.
 enum class Reading { good, in_details, wrong };
 
-/// One field of an options struct of any type; the struct is passed as a void*.
+/// One field of an options struct. The struct may have any type and is passed as a void*.
 class SchemaField {
  public:
   SchemaField(std::string name, std::string doc, bool required)
@@ -42,7 +42,7 @@ class SchemaField {
                      Diagnostics& diagnostics) const = 0;
   virtual ConfigNode write(const void* object) const = 0;
   virtual Json json_schema() const = 0;
-  /// Returns true if the field belongs to a part (Schema::part).
+  /// Returns true if the field was added by Schema::part().
   virtual bool is_of_part() const { return false; }
 
  private:
@@ -114,38 +114,41 @@ class Schema : public SchemaBase {
   /// Adds a field that defaults to its value in `T{}`.
   template <class V>
   Schema& optional(std::string name, V T::*member, std::string doc, Check<V> check = {});
-  /// Adds the fields of a member, which `schema` describes, with `prefix` before their names. They are
-  /// details(), and write() leaves out fields that are null.
+  /// Adds the fields of the struct `member`, which `schema` describes, as fields of this schema. `prefix` is
+  /// put before their names. These fields are details(). write() omits them if they are null.
   template <class V>
   Schema& part(const std::string& prefix, V T::*member, const Schema<V>& schema);
-  /// Makes options that are not a mapping of fields set this field: `images: flowers`, `activation:
-  /// {leaky_relu: {negative_slope: 0.1}}` (a mapping with one key that is not a field). Without this call, a
-  /// scalar or list sets the required field if there is exactly one: `dense: 2`, `rescale: 1/255`.
+  /// Selects the field that is set by options that are not a mapping of fields. Examples: `images: flowers`,
+  /// and `activation: {leaky_relu: {negative_slope: 0.1}}`, a mapping whose only key is not a field. Without
+  /// this call, a scalar or list sets the required field if there is exactly one, e.g. `dense: 2` and
+  /// `rescale: 1/255`.
   Schema& positional(std::string name);
-  /// Adds a check of several fields, run if every field is valid. The check itself reports errors at `node`.
+  /// Adds a check that involves several fields. It runs only if every field is valid, and reports errors at
+  /// `node` itself.
   Schema& rule(std::function<void(const T&, const ConfigNode& node, Diagnostics&)> rule);
-  /// Names the fields that do not affect the properties of the object that other code reads (for a layer, its
-  /// output shape). If only these fields are wrong, or keys are unknown, the object is still good enough for
-  /// further checks. Without this call there are no such fields.
+  /// Names the fields that other parts of the configuration do not depend on. For example, other layers
+  /// depend on the output shape of a layer, so the fields that do not affect it are details. If only details
+  /// are wrong, or some keys are unknown, the object is still created, so that the rest of the configuration
+  /// can be checked. Without this call, no field is a detail.
   Schema& details(std::vector<std::string> names);
-  /// Sets example options in YAML, for the reference: "{units: 64, activation: relu}".
+  /// Sets the example of the options in the reference, in YAML: "{units: 64, activation: relu}".
   Schema& example(std::string options);
-  /// Makes write() return an empty mapping if every field has its default, so that the type is written as its
-  /// bare name.
+  /// Makes write() return an empty mapping if every field has its default value. The type is then written as
+  /// its name only.
   Schema& short_by_default();
 
-  /// Parses `node` (null means an empty mapping). Reports all unknown keys, missing fields, wrong types and
-  /// failed checks, each at its location; `what` names the type in messages ("conv2d"). Returns true if there
+  /// Parses `node`; null means an empty mapping. Reports all unknown keys, missing fields, wrong types and
+  /// failed checks, each at its location. `what` names the type in messages ("conv2d"). Returns true if there
   /// were no errors.
   bool parse(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read(node, what, out, diagnostics) == Reading::good;
   }
-  /// Like parse(), but distinguishes errors in details() from others.
+  /// Like parse(), but the result also tells whether all errors are in details().
   Reading read(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read_fields(node, what, &out, diagnostics);
   }
-  /// Returns all fields, including defaults (see short_by_default), as a mapping that `parse` reads back as
-  /// an equal struct.
+  /// Returns a mapping of all fields, including those with default values (except after short_by_default()).
+  /// `parse` converts the mapping back to an equal struct.
   ConfigNode write(const T& value) const {
     ConfigNode written = write_fields(&value);
     if (!is_short_by_default()) return written;
@@ -158,16 +161,16 @@ class Schema : public SchemaBase {
   }
 };
 
-/// While an object exists (per thread), a repeated JSON schema is written once under "$defs" and referenced
-/// elsewhere.
+/// While an object of this class exists, a JSON schema that occurs several times is written once under
+/// "$defs" and referenced elsewhere. Applies to the thread that created the object.
 class SchemaDefinitions {
  public:
   SchemaDefinitions();
   ~SchemaDefinitions();
   SchemaDefinitions(const SchemaDefinitions&) = delete;
   SchemaDefinitions& operator=(const SchemaDefinitions&) = delete;
-  /// Defines the schema that `make` returns under this name (spaces become '_') and returns a reference.
-  /// Returns the schema itself if no SchemaDefinitions object exists.
+  /// Defines the schema that `make` returns under the name `name` (spaces become '_'), and returns a
+  /// reference to it. If no SchemaDefinitions object exists, returns the schema itself.
   static Json define(std::string name, const std::function<Json()>& make);
   Json take() { return std::move(definitions_); }
 
@@ -175,8 +178,8 @@ class SchemaDefinitions {
   Json definitions_ = Json::object();
 };
 
-/// Returns the value as JSON. Plain scalars that have the form of booleans or numbers become booleans or
-/// numbers.
+/// Converts a value to JSON. An unquoted scalar that looks like a boolean or a number becomes a boolean or a
+/// number.
 Json to_json(const ConfigNode& node);
 
 }  // namespace dtrain

@@ -1,4 +1,5 @@
-// Adds fields to the JSON schemas of options, in addition to those of the options' own Schema.
+// Adds fields to JSON schemas. For fields that are not in the options' own Schema, such as the keys that all
+// layers have in common.
 #pragma once
 
 #include <functional>
@@ -7,13 +8,14 @@
 
 namespace dtrain {
 
-/// Returns the new "properties" of a mapping, given the old ones.
+/// A function that returns the new "properties" of a mapping's schema, given the old ones.
 using ChangeFields = std::function<Json(const Json& properties)>;
 
-/// Returns the schema with the fields of every mapping among its alternatives ("anyOf", "oneOf") changed.
+/// Applies `change` to the fields of a schema. If the schema has alternatives ("anyOf", "oneOf"), applies it
+/// to each alternative that is a mapping.
 Json with_fields(const Json& schema, const ChangeFields& change);
 
-/// Changes the fields of the options of every type in a registry's choices_schema() in the same way.
+/// Applies `change` to the option fields of every type in a registry's choices_schema().
 Json with_option_fields(const Json& kinds, const ChangeFields& change);
 
 }  // namespace dtrain

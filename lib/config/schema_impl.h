@@ -22,7 +22,8 @@ class FieldOf : public SchemaField {
     return well_formed;
   }
   ConfigNode write(const void* object) const override {
-    return Codec<V>::write(in(const_cast<void*>(object)));  // write() only reads the object
+    // The const_cast is safe because write() only reads the object.
+    return Codec<V>::write(in(const_cast<void*>(object)));
   }
   Json json_schema() const override {
     Json json = Codec<V>::schema();
@@ -48,7 +49,7 @@ class MemberField final : public FieldOf<V> {
   V T::*member_;
 };
 
-/// A field of the member `member` of T; see Schema::part.
+/// A field of the struct `member` of T, added by Schema::part().
 template <class T, class V>
 class PartField final : public SchemaField {
  public:
@@ -136,7 +137,7 @@ Schema<T>& Schema<T>::short_by_default() {
   return *this;
 }
 
-/// A nested struct: its own schema defines how it is written.
+/// A nested struct. It is read and written by its own schema.
 template <class T>
 requires requires {
   { T::schema() } -> std::same_as<const Schema<T>&>;

@@ -85,7 +85,7 @@ class Messages(Case):
         error = self.dtrain("check", "pixels.yaml", *loss, "train.loss=categorical_crossentropy").err
         self.assertIn("softmax or sigmoid; set from_logits: true, or add such an activation", error)
         error = self.dtrain("check", "pixels.yaml", *loss, "train.loss=jaccard", expect=2).err
-        self.assertIn("unknown loss 'jaccard'; it is `tversky: {alpha: 1, beta: 1}`", error)
+        self.assertIn("unknown loss 'jaccard'; use `tversky: {alpha: 1, beta: 1}`", error)
 
     def test_a_schedule_that_ends_early_is_a_warning(self):
         rate = lambda steps: ("--set", f"train.optimizer.adam.learning_rate={{cosine_decay: {{initial: 0.1, steps: {steps}}}}}")

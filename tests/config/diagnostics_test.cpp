@@ -118,7 +118,7 @@ TEST_CASE("dtrain's name is suggested for names of other tools") {
   CHECK(suggestion("Conv2D", layers) == "; did you mean 'conv2d'?");
   CHECK(suggestion("nn.Linear", layers) == "; did you mean 'dense'?");
   CHECK(suggestion("MaxPool2d", layers) == "; did you mean 'max_pooling2d'?");
-  CHECK(suggestion("nn.SyncBatchNorm", layers) == "; it is `batch_normalization: {synchronized: true}`");
+  CHECK(suggestion("nn.SyncBatchNorm", layers) == "; use `batch_normalization: {synchronized: true}`");
   CHECK(suggestion("nn.ReLU", layers) == "; write activation: relu");
   const Words adam{"learning_rate", "weight_decay", "beta_1", "beta_2", "epsilon"};
   CHECK(suggestion("lr", adam) == "; did you mean 'learning_rate'?");

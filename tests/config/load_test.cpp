@@ -190,7 +190,8 @@ TEST_CASE("an invalid base is an error at its location") {
                  "twice.yaml:2:1: error: duplicate key 'a'"));
   for (int i = 0; i < 40; ++i)
     folder.write("chain" + std::to_string(i) + ".yaml", "base: chain" + std::to_string(i + 1) + ".yaml\n");
-  CHECK(contains(load(folder / "chain0.yaml").messages, "base: expected a chain of at most 32 files"));
+  CHECK(contains(load(folder / "chain0.yaml").messages,
+                 "base: the chain of base configurations has more than 32 files"));
 }
 
 TEST_CASE("dollars are escaped only where they would begin a variable") {
@@ -231,7 +232,8 @@ TEST_CASE("an unreadable or invalid file is an error that names it") {
   CHECK(contains(load(folder / "").messages, "it is a directory"));
   const std::string list = folder.write("list.yaml", "- a\n");
   CHECK(load(list).messages ==
-        list + ":1:1: error: expected the configuration of a run, which is a mapping, found the list [a]");
+        list +
+            ":1:1: error: the configuration of a run must be a mapping, but this file contains the list [a]");
   folder.write("broken.yaml", "a: [\n");
   const std::string file = folder.write("a.yaml", "model: x/none.yaml\ndataset: broken.yaml\n");
   const std::string errors = load(file).messages;

@@ -380,7 +380,8 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("gaussian_noise: {stddev: 2}", {image}, "stddev: expected a number from 0 to 1");
   check_error("group_normalization: {groups: 0}", {image}, "groups: expected a number of at least 1, or -1");
   check_error("group_normalization: {groups: -2}", {image}, "groups: expected a number from -1 to");
-  check_error("rescaling: {scale: []}", {image}, "scale: expected a number, or one for each channel");
+  check_error("rescaling: {scale: []}", {image},
+              "scale: expected a number, or a list with one number for each channel");
   check_error("rescaling: {scale: [1, 2], offset: [1, 2, 3]}", {image},
               "rescaling's offset: expected one number, or 2 as in scale");
   check_error("rescaling", {image}, "missing key 'scale'");

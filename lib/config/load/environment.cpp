@@ -19,7 +19,8 @@ bool is_variable_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), fits);
 }
 
-/// Returns the value of the text between ${ and }. As in a shell, `:-` also applies to an empty variable.
+/// Returns the value of a variable. `inside` is the text between ${ and }. In `${NAME:-default}`, the default
+/// also applies if the variable is empty, as in a shell.
 std::string value_of(std::string_view inside, const ConfigNode& node, Diagnostics& diagnostics) {
   const size_t separator = inside.find(":-");
   const std::string name(inside.substr(0, separator));
@@ -69,8 +70,9 @@ Expanded expand_text(const ConfigNode& node, Diagnostics& diagnostics) {
   return {std::move(out), has_variables};
 }
 
-/// Parses the text as YAML if it is a bracketed list or mapping or a quoted string; any other text becomes a
-/// plain scalar. This keeps paths that contain '#' or '*' intact.
+/// Parses the text as YAML if it is a quoted string, or a list or mapping in brackets. Any other text becomes
+/// a plain scalar without parsing, because in YAML the characters '#' and '*' of a path could have a special
+/// meaning.
 ConfigNode read_value(std::string text, const Mark& mark) {
   const size_t first = text.find_first_not_of(" \t\n"), last = text.find_last_not_of(" \t\n");
   text = first == std::string::npos ? "" : text.substr(first, last - first + 1);

@@ -6,13 +6,14 @@
 
 namespace dtrain {
 
-/// Returns the tree with `${NAME}` and `${NAME:-default}` replaced in every scalar except keys, and `$$`
-/// replaced by a dollar; `$name` is kept. The new text of a scalar with a variable, quoted or not, becomes a
-/// plain scalar, or is parsed as YAML if it is a bracketed list or mapping or a quoted string. Reports an
-/// unset variable without a default at its scalar.
+/// Returns the tree with `${NAME}` and `${NAME:-default}` replaced by values of environment variables, and
+/// `$$` replaced by a dollar sign. `$name` is kept. Keys are not changed. A scalar that contains a variable,
+/// quoted or not, is replaced by a plain scalar with the new text. However, if the new text is a quoted
+/// string, or a list or mapping in brackets, it is parsed as YAML. If a variable is not set and has no
+/// default, reports an error at the scalar.
 ConfigNode expand_environment(const ConfigNode& node, Diagnostics& diagnostics);
 
-/// Returns the tree that expand_environment() turns into this one.
+/// The inverse of expand_environment(): returns a tree that expand_environment() converts to `node`.
 ConfigNode escape_environment(const ConfigNode& node);
 
 }  // namespace dtrain

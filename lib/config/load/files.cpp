@@ -37,17 +37,16 @@ std::string suggested_file(const fs::path& path) {
   return suggestion(path.filename().string(), names);
 }
 
-/// Describes file types that cannot be read to an end. Returns "" for regular files, and for pipes, whose
-/// writer ends them.
+/// Returns a description of the file's type if a file of this type cannot be read up to its end. Returns ""
+/// for regular files, and for pipes, which end when the writer closes them.
 std::string_view rejected_kind(mode_t mode) {
   if (S_ISREG(mode) || S_ISFIFO(mode)) return "";
   return S_ISDIR(mode) ? "it is a directory" : S_ISSOCK(mode) ? "it is a socket" : "it is a device";
 }
 
-/// Reads a nonblocking descriptor of a pipe or file until its end or the size of `bytes`. Waits without limit
-/// for data from a pipe's writer (a process substitution may take long), but only briefly for the first
-/// writer to open the pipe.
-/// Returns an error message, or "" on success.
+/// Reads a nonblocking descriptor of a file or pipe until its end, or until `bytes` is full. If a pipe has a
+/// writer, waits without a time limit for its data, because a process substitution may take long. If no
+/// writer has opened the pipe yet, waits only briefly. Returns an error message, or "" on success.
 std::string read_all(int file, std::string& bytes) {
   constexpr int kPollMilliseconds = 20, kMostPolls = 50;
   size_t size = 0;
@@ -75,8 +74,8 @@ std::string read_all(int file, std::string& bytes) {
   return "";
 }
 
-/// Returns the file's bytes, but at most kMaxConfigBytes + 1. If the file cannot be read, reports why and
-/// returns nullopt.
+/// Returns the bytes of the file, up to kMaxConfigBytes + 1 bytes. If the file cannot be read, reports the
+/// reason and returns nullopt.
 std::optional<std::string> read_bytes(const std::string& path, const Mark& named_at,
                                       Diagnostics& diagnostics) {
   const auto fail = [&](std::string_view why) {

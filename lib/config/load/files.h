@@ -9,24 +9,28 @@
 
 namespace dtrain {
 
-/// Returns the tree in this file after environment expansion. On an error, reports it (at `named_at` if the
-/// file cannot be read) and returns null.
+/// Reads the file and returns its tree after the expansion of environment variables. On an error, reports it
+/// and returns null. If the file cannot be read, the error is reported at `named_at`, the location of the
+/// file's name.
 ConfigNode read_config_file(const std::string& path, const Mark& named_at, Diagnostics& diagnostics);
 
-/// Returns true if a top-level key's value may be a path to a file with that value: model, dataset, strategy.
+/// Returns true for the top-level keys whose value may be a path: model, dataset and strategy. The file at
+/// this path contains the key's value.
 bool may_be_file(std::string_view key);
 
-/// Resolves a file name relative to the folder of the configuration file that contains it, or to the working
-/// directory if no file does (a --set).
+/// Returns the path of a file that is named at `named_at`. A relative name is relative to the folder of the
+/// configuration file that contains it. If the name does not come from a file (but from a --set), it is
+/// relative to the working directory.
 std::string beside(std::string_view name, const Mark& named_at);
 
-/// Returns the tree of the file whose path is `value`, relative to the file that contains `value`. Returns
-/// `value` itself unless it is a path: a string that contains a slash or ends in .yaml or .yml.
+/// Returns the tree of another file if `value` is a path, that is, a string that contains a slash or ends in
+/// .yaml or .yml. The path is relative to the file that contains `value`. Returns `value` itself if it is not
+/// a path.
 ConfigNode include_file(const ConfigNode& value, Diagnostics& diagnostics);
 
-/// Resolves a file name in a configuration: absolute paths are kept; else the name is searched relative to
-/// the file that contains it (see beside()), then under $DTRAIN_DATA. Returns the first path that exists, or
-/// the first one tried.
+/// Returns the path of a file that the configuration names. Absolute paths are kept. A relative path is
+/// searched in two places: relative to the file that contains it (see beside()), and then in $DTRAIN_DATA.
+/// Returns the first path that exists. If none exists, returns the first one.
 std::string find_file(std::string_view name, const Mark& named_at);
 
 }  // namespace dtrain

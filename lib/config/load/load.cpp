@@ -34,9 +34,9 @@ class RunReader {
     ConfigNode run = read_config_file(path, named_at, diagnostics_);
     if (diagnostics_.count() != before) return {};
     if (!run.is_mapping()) {
-      diagnostics_.error(run,
-                         fmt::format("expected the configuration of a run, which is a mapping, found {}{}",
-                                     run.describe(), advice_for_colon(run)));
+      diagnostics_.error(
+          run, fmt::format("the configuration of a run must be a mapping, but this file contains {}{}",
+                           run.describe(), advice_for_colon(run)));
       return {};
     }
     if (const ConfigNode* base = run.find("base"); base && !base->is_null()) {
@@ -71,15 +71,15 @@ class RunReader {
       return {};
     }
     if (open_.size() > kMostBases) {
-      diagnostics_.error(base,
-                         fmt::format("base: expected a chain of at most {} files, found more", kMostBases));
+      diagnostics_.error(
+          base, fmt::format("base: the chain of base configurations has more than {} files", kMostBases));
       return {};
     }
     return read(path, base.mark());
   }
 
   Diagnostics& diagnostics_;
-  std::vector<std::string> open_;  // the files whose bases are being read, outermost first
+  std::vector<std::string> open_;  // the files whose bases are being read; the first is the outermost file
 };
 
 }  // namespace

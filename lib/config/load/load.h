@@ -10,17 +10,25 @@
 
 namespace dtrain {
 
-/// Reads a run's configuration. First reads the file and replaces `${NAME}` and `${NAME:-default}` in strings
-/// from the environment. Then merges it over the configuration that `base` names (merge.h), recursively, and
-/// includes the files that `model`, `dataset` and `strategy` may name; all paths are relative to the file
-/// that contains them. Finally applies each `--set` "a.b.0.c=VALUE" or "a.b[0].c=VALUE" (VALUE is YAML).
-/// Missing keys are added; the schema checks them later. Reports an index out of range, a key below a scalar,
-/// and a missing key, other than the last one, that looks like a misspelling of an existing key. Reports a
-/// missing file at the place that names it, or without a location if it is `path` itself.
+/// Reads a run's configuration in these steps:
+/// - Reads the file and replaces `${NAME}` and `${NAME:-default}` in strings by values of environment
+///   variables.
+/// - If the configuration has the key `base`, reads the configuration that it names in the same way, and
+///   merges the file over it (merge.h).
+/// - Includes the files that `model`, `dataset` and `strategy` may name. All paths are relative to the file
+///   that contains them.
+/// - Applies each --set, "a.b.0.c=VALUE" or "a.b[0].c=VALUE" (VALUE is YAML). Missing keys are added, and the
+///   schema checks them later.
+///
+/// Reports three errors of a --set: an index that is out of range, a key inside a scalar, and a missing key
+/// that resembles an existing key, unless it is the last key of the assignment. If a file is missing, the
+/// error is reported at the location that names the file. If `path` itself is missing, the error has no
+/// location.
 ConfigNode load_config(const std::string& path, const std::vector<std::string>& sets,
                        Diagnostics& diagnostics);
 
-/// Applies `--set` assignments to a tree in memory (a checkpoint's configuration, on resume).
+/// Applies `--set` assignments to a tree that is already in memory. Used on resume, where the tree is the
+/// configuration of a checkpoint.
 ConfigNode apply_sets(ConfigNode config, const std::vector<std::string>& sets, Diagnostics& diagnostics);
 
 }  // namespace dtrain

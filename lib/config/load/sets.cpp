@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// Splits "a.b.0" or "a.b[0]" into keys. At least one key is empty if the syntax is wrong.
+/// Splits "a.b.0" or "a.b[0]" into keys. If the syntax is wrong, at least one of the returned keys is empty.
 std::vector<std::string> keys_of(std::string_view text) {
   std::vector<std::string> keys(1);
   bool in_brackets = false;
@@ -36,7 +36,8 @@ std::vector<std::string> keys_of(std::string_view text) {
   return keys;
 }
 
-/// Applies one assignment: walks down the tree and copies every collection on the path with the change.
+/// Applies one assignment. Descends to the assigned value, and copies each collection on the path with the
+/// new value inside.
 class Assignment {
  public:
   Assignment(const Mark& mark, std::vector<std::string> keys, ConfigNode value, Diagnostics& diagnostics)
@@ -50,7 +51,8 @@ class Assignment {
     if (node.is_sequence()) return into_sequence(node, level);
     if (node.is_mapping()) return into_mapping(node, level);
     if (node.is_null()) return into_mapping(ConfigNode::mapping({}, mark_), level);
-    // A bare type name, `adam`, becomes `adam: {}` when one of its options is set.
+    // If the type name is a plain scalar, such as `adam`, and one of its options is set, it becomes `adam:
+    // {}`.
     if (node.text() == keys_[level] && level + 1 < keys_.size())
       return into_mapping(ConfigNode::mapping({{node, ConfigNode()}}, node.mark()), level);
     fail(fmt::format("'{}' is {}, not a mapping or a list", path(level), node.describe()));
@@ -82,14 +84,14 @@ class Assignment {
       }
       known.push_back(key.text());
     }
-    // New keys are accepted here, because the schema checks them later: `checkpoint.keep=2` works if nothing
-    // was written under checkpoint. Only a new key that resembles an existing key, and has further keys after
-    // it, is rejected.
+    // Accepts new keys, because the schema checks them later: `checkpoint.keep=2` works even if the file
+    // contains nothing under `checkpoint`. A new key is rejected only if it resembles an existing key and is
+    // not the last key of the path.
     if (const std::string near = suggestion(keys_[level], known); level + 1 < keys_.size() && !near.empty()) {
       fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
       return node;
     }
-    // The existing keys become inherited, so that a new type `sgd` replaces an existing `adam`.
+    // Marks the existing keys as inherited, so that a new type, such as `sgd`, replaces an existing `adam`.
     for (auto& [key, value] : entries) key = key.as_inherited();
     entries.emplace_back(ConfigNode::scalar(keys_[level], false, mark_),
                          descend(ConfigNode::null(mark_), level + 1));

@@ -8,8 +8,9 @@ namespace dtrain {
 
 namespace {
 
-/// Maps `word`, a plain_name(), to the candidate `here`. With an `advice`, the advice is shown instead, and
-/// `here` only selects the part of a configuration in which the entry applies.
+/// Maps a foreign name to a name in dtrain. `word`: the foreign name, as returned by plain_name(). `here`:
+/// the name in dtrain. If `advice` is not empty, it is shown instead of the name in dtrain. In this case,
+/// `here` only restricts the entry to those parts of a configuration in which `here` is a valid name.
 struct Entry {
   std::string_view word, here, advice = {};
 };
@@ -30,11 +31,12 @@ constexpr std::string_view kWrittenAlways =
     "leave it out, because metrics.csv and metrics.jsonl are always written";
 constexpr std::string_view kSplit =
     "define a validation split under dataset, such as `validation: {split: {of: train, fraction: 0.2}}`";
-constexpr std::string_view kSynchronized = "it is `batch_normalization: {synchronized: true}`";
-constexpr std::string_view kInstances = "it is `group_normalization: {groups: -1}`";
-constexpr std::string_view kJaccard = "it is `tversky: {alpha: 1, beta: 1}`, 1 minus the Jaccard index (IoU)";
+constexpr std::string_view kSynchronized = "use `batch_normalization: {synchronized: true}`";
+constexpr std::string_view kInstances = "use `group_normalization: {groups: -1}`";
+constexpr std::string_view kJaccard =
+    "use `tversky: {alpha: 1, beta: 1}`, which is 1 minus the Jaccard index (IoU)";
 constexpr std::string_view kFromLogits =
-    "it is `sparse_categorical_crossentropy: {from_logits: true}`, with class indices as targets";
+    "use `sparse_categorical_crossentropy: {from_logits: true}`, with class indices as targets";
 
 constexpr auto kEntries = std::to_array<Entry>({
     // Losses and metrics.
@@ -45,8 +47,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"l1loss", "mean_absolute_error"},
     {"bceloss", "binary_crossentropy"},
     {"logloss", "binary_crossentropy"},
-    {"bcewithlogits", "binary_crossentropy", "it is `binary_crossentropy: {from_logits: true}`"},
-    {"bcewithlogitsloss", "binary_crossentropy", "it is `binary_crossentropy: {from_logits: true}`"},
+    {"bcewithlogits", "binary_crossentropy", "use `binary_crossentropy: {from_logits: true}`"},
+    {"bcewithlogitsloss", "binary_crossentropy", "use `binary_crossentropy: {from_logits: true}`"},
     {"crossentropy", "sparse_categorical_crossentropy", kFromLogits},
     {"crossentropyloss", "sparse_categorical_crossentropy", kFromLogits},
     {"nll", "sparse_categorical_crossentropy"},
@@ -64,12 +66,12 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"rocauc", "auc"},
     {"rocaucscore", "auc"},
     {"auroc", "auc"},
-    {"averageprecision", "auc", "it is `auc: {curve: PR}`"},
+    {"averageprecision", "auc", "use `auc: {curve: PR}`"},
     {"iou", "mean_iou"},
     {"jaccard", "mean_iou"},
     {"kappa", "cohen_kappa"},
     {"cohenkappascore", "cohen_kappa"},
-    {"quadraticweightedkappa", "cohen_kappa", "it is `cohen_kappa: {weightage: quadratic}`"},
+    {"quadraticweightedkappa", "cohen_kappa", "use `cohen_kappa: {weightage: quadratic}`"},
     {"mcc", "matthews_correlation"},
     {"matthewscorrcoef", "matthews_correlation"},
     {"matthewscorrelationcoefficient", "matthews_correlation"},
@@ -102,7 +104,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"lr", "learning_rate"},
     {"rate", "learning_rate"},
     {"stepsize", "learning_rate"},
-    {"betas", "beta_1", "it is beta_1 and beta_2"},
+    {"betas", "beta_1", "use beta_1 and beta_2"},
     {"eps", "epsilon"},
     {"alpha", "rho"},
     {"decay", "weight_decay"},
@@ -313,7 +315,8 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"learningratescheduler", "early_stopping", kSchedule},
     {"csvlogger", "early_stopping", kWrittenAlways},
     {"history", "early_stopping", kWrittenAlways},
-    {"progbarlogger", "early_stopping", "leave it out, because progress is shown on a terminal"},
+    {"progbarlogger", "early_stopping",
+     "leave it out, because progress is always shown if the output is a terminal"},
     {"swapemaweights", "ema"},
     {"exponentialmovingaverage", "ema"},
     {"fp32", "float32"},
@@ -368,8 +371,9 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"chunks", "microbatches"},
     {"nmicrobatches", "microbatches"},
     {"nummicrobatches", "microbatches"},
-    {"stage", "level", "it is 'level', which is optimizer, gradients or parameters, ZeRO's stages 1 to 3"},
-    {"shardingstrategy", "level", "it is 'level', which is optimizer, gradients or parameters"},
+    {"stage", "level",
+     "use the option 'level', which is optimizer, gradients or parameters (ZeRO's stages 1 to 3)"},
+    {"shardingstrategy", "level", "use the option 'level', which is optimizer, gradients or parameters"},
     {"remat", "recompute"},
     {"checkpoint", "recompute"},
     {"gradientcheckpointing", "recompute"},
@@ -416,7 +420,7 @@ constexpr auto kEntries = std::to_array<Entry>({
 }  // namespace
 
 std::string plain_name(std::string_view name) {
-  // Drops a module prefix such as "nn."; a trailing dot is not a prefix.
+  // Removes a module prefix such as "nn.". A dot at the end is not a prefix.
   if (const size_t dot = name.rfind('.'); dot != std::string_view::npos && dot + 1 < name.size())
     name.remove_prefix(dot + 1);
   std::string plain;

@@ -1,4 +1,5 @@
-// Names from Keras (which are accepted), PyTorch and common abbreviations, mapped to dtrain's names.
+// Maps names from Keras (which dtrain also accepts), names from PyTorch, and common abbreviations to dtrain's
+// names.
 #pragma once
 
 #include <span>
@@ -10,14 +11,14 @@ namespace dtrain {
 /// Returns the common form of all spellings of a name: "nn.Conv2d", "Conv2D" and "conv_2d" become "conv2d".
 std::string plain_name(std::string_view name);
 
-/// Returns the candidate that Keras calls `name`: a class (`Conv2D` for "conv2d") or a short name (`mse`).
-/// Returns "" if there is none.
+/// Returns the candidate that has the name `name` in Keras. This name may be a class (`Conv2D` for "conv2d")
+/// or a short name (`mse`). Returns "" if no candidate has this name.
 std::string_view find_keras_name(std::string_view name, std::span<const std::string> candidates);
 
 /// The meaning of a foreign name: one of the candidates, or advice. Both are empty if the name is unknown.
 struct Alias {
-  std::string_view meant;   // one of the candidates
-  std::string_view advice;  // a sentence, if no candidate has this meaning
+  std::string_view meant;   // the candidate; empty if there is advice
+  std::string_view advice;  // a sentence, if no candidate has the meaning of the name
 };
 Alias find_alias(std::string_view word, std::span<const std::string> candidates);
 

@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Further names in Keras: short names, and the names of Keras 2.
+/// A name in Keras (`word`) for a name in dtrain (`here`): a short name, or a name of Keras 2.
 struct ShortName {
   std::string_view word, here;
 };
@@ -34,7 +34,7 @@ constexpr auto kShortNames = std::to_array<ShortName>({
     {"orthogonalinitializer", "orthogonal"},
 });
 
-/// Keras classes whose names are not the camel case of dtrain's names.
+/// Keras classes whose names differ from dtrain's names in camel case.
 constexpr auto kClasses = std::to_array<ShortName>({
     {"SGD", "sgd"},
     {"RMSprop", "rmsprop"},

@@ -11,10 +11,11 @@ namespace dtrain {
 
 namespace {
 
-constexpr size_t kEscape = 6;  // the length of "\udc80"
+constexpr size_t kEscape = 6;  // the length of an escape such as "\udc80"
 
-/// Returns whether the text starts with an escape whose first two hexadecimal digits are `page`: "dc" for the
-/// escape of a byte, others for the characters that replace such escapes in the text.
+/// Returns whether the text starts with an escape whose first two hexadecimal digits are `page`. The page
+/// "dc" is that of the escapes for bytes. Other pages are those of the stand-in characters, which temporarily
+/// replace such escapes.
 bool is_escape(std::string_view text, std::string_view page = "dc") {
   const auto lower = [&](size_t i) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
@@ -28,7 +29,8 @@ std::string page_of(unsigned stand_ins) {
   return fmt::format("{:02x}", stand_ins);
 }
 
-/// Returns true if the text may contain stand-in characters with this upper byte, literally or as an escape.
+/// Returns true if the text may contain a character whose upper byte is `stand_ins`, either literally or as
+/// an escape. Such characters cannot be used as stand-ins.
 bool uses(std::string_view text, unsigned stand_ins) {
   std::string first, last;
   append_utf8(first, stand_ins << 8 | 0x80);
@@ -57,7 +59,7 @@ ByteEscapes::ByteEscapes(std::string_view text) : text_(text) {
     if (changed_.empty()) {
       stand_ins_ = kFirst;
       while (stand_ins_ <= kLast && uses(text, stand_ins_)) ++stand_ins_;
-      if (stand_ins_ > kLast) return;  // the parser will reject the escape
+      if (stand_ins_ > kLast) return;  // no stand-ins are available, so the parser will reject the escape
       page = page_of(stand_ins_);
       changed_ = text;
     }
@@ -70,10 +72,12 @@ std::string ByteEscapes::restore(std::string scalar) const {
   std::string out;
   std::string_view rest = scalar;
   const std::string page = page_of(stand_ins_);
-  std::string lead;  // the first stand-in character in UTF-8; all stand-ins have the same first byte
+  std::string
+      lead;  // the first stand-in character in UTF-8; all stand-in characters begin with the same byte
   append_utf8(lead, stand_ins_ << 8);
   while (!rest.empty()) {
-    // The parser did not decode this escape, because it is outside double quotes or after a backslash.
+    // A stand-in that is still written as an escape: the parser did not decode it, because it is outside
+    // double quotes or after a backslash.
     if (is_escape(rest, page)) {
       out += "\\udc";
       rest.remove_prefix(4);

@@ -43,7 +43,7 @@ std::string scalar_text(const ConfigNode& node) {
                                                                                : node.text();
 }
 
-/// Quotes keys that YAML would not read as strings.
+/// Returns the text of a key. The key is quoted if YAML would not parse it as a string.
 std::string key_text(const ConfigNode& key) {
   return reads_as_other_than_string(key.text()) ? in_quotes(key.text()) : scalar_text(key);
 }
@@ -94,9 +94,11 @@ std::optional<std::string> one_line(const ConfigNode& node, size_t column) {
   return out;
 }
 
-/// Writes a collection in block style, starting at column `indent` of a new line or after a list's "- ".
+/// Writes a collection in block style. The first entry is written at the end of `out`, which is at column
+/// `indent` of a new line or follows the "- " of a list. The following entries are indented by `indent`
+/// columns.
 void write_block(std::string& out, const ConfigNode& node, size_t indent) {
-  const char* margin = "";  // no margin before the first line: the cursor is already there
+  const char* margin = "";  // the first line needs no margin, because `out` is already at its column
   const std::string spaces(indent, ' ');
   const auto start_line = [&] { out += std::exchange(margin, spaces.c_str()); };
   if (node.is_sequence()) {
@@ -104,7 +106,8 @@ void write_block(std::string& out, const ConfigNode& node, size_t indent) {
       start_line();
       out += "- ";
       const bool is_choice = item.is_mapping() &&
-                             item.entries().size() == 1;  // `- dense: {...}` has braces only for the options
+                             // A choice is written as `- dense: {...}`, with braces only around the options.
+                             item.entries().size() == 1;
       if (const auto line = one_line(item, indent + 2); line && !is_choice) {
         out += *line + '\n';
       } else {

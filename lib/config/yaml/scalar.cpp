@@ -30,7 +30,7 @@ std::errc parse_division(std::string_view text, V& out) {
   return std::isfinite(out) ? std::errc() : std::errc::result_out_of_range;
 }
 
-/// Adds the decimal point that YAML 1.1 requires in numbers with an exponent: it reads 1e-07 as a string.
+/// Adds a decimal point to numbers with an exponent, because YAML 1.1 would parse 1e-07 as a string.
 std::string with_point(std::string text) {
   const size_t exponent = text.find('e');
   if (exponent != std::string::npos && text.find('.') == std::string::npos) text.insert(exponent, ".0");
@@ -75,8 +75,8 @@ bool reads_as_other_than_string(std::string_view text) {
       "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", "-.inf", "+.inf", ".nan", "<<", "="};
   if (reads_as_null(text)) return true;
   if (text.size() <= 5 && std::find(kWords.begin(), kWords.end(), lower(text)) != kWords.end()) return true;
-  // Includes every text that begins like a number: for some YAML readers, 1e400, 0x10, 1_000, 12:30,
-  // 2001-12-14 or 1/255 is not a string.
+  // Quotes every text that begins like a number, because some YAML parsers do not treat 1e400, 0x10, 1_000,
+  // 12:30, 2001-12-14 or 1/255 as a string.
   const size_t sign = text.find_first_not_of("+-.");
   return sign != std::string_view::npos &&
          ((text[sign] >= '0' && text[sign] <= '9') || (sign > 0 && text[sign] == '_'));
@@ -84,12 +84,12 @@ bool reads_as_other_than_string(std::string_view text) {
 
 bool plain_is_safe(std::string_view text) {
   if (reads_as_null(text) || text == "=" || text.starts_with("---") || text.starts_with("...")) return false;
-  const auto harmless =
-      [](char c) {  // safe anywhere in a scalar; characters with a meaning somewhere in YAML are quoted
-        const auto byte = static_cast<unsigned char>(c);
-        return std::isalnum(byte) || byte >= 0x80 ||
-               std::string_view("_-./+$ :=()^;").find(c) != std::string_view::npos;
-      };
+  const auto harmless = [](char c) {  // these characters are safe anywhere in a scalar; characters with a
+                                      // special meaning are quoted
+    const auto byte = static_cast<unsigned char>(c);
+    return std::isalnum(byte) || byte >= 0x80 ||
+           std::string_view("_-./+$ :=()^;").find(c) != std::string_view::npos;
+  };
   if (!std::all_of(text.begin(), text.end(), harmless)) return false;
   if (text.find(": ") != std::string_view::npos || text.front() == ' ' || text.front() == ':') return false;
   if (text.back() == ' ' || text.back() == ':') return false;

@@ -25,21 +25,22 @@ std::errc parse_number(std::string_view text, V& out) {
   return error;
 }
 
-/// Like parse_number, but also accepts a quotient such as 1/255.
+/// Like parse_number, but also accepts a division such as 1/255.
 std::errc parse_real(std::string_view text, double& out);
 std::errc parse_real(std::string_view text, float& out);
-/// Returns the shortest text that is parsed as this finite value, also by YAML 1.1: 1.0e-07.
+/// Returns the shortest text that is parsed as this finite number. YAML 1.1 parsers also read it as this
+/// number, e.g. 1.0e-07.
 std::string real_text(double value);
 std::string real_text(float value);
 
 /// Parses true, True, TRUE, false, False and FALSE, as in YAML 1.2.
 std::optional<bool> parse_bool(std::string_view text);
-/// Returns true if the text is a finite decimal number or a quotient of two.
+/// Returns true if the text is a finite decimal number or a division of two such numbers.
 bool reads_as_number(std::string_view text);
 /// Returns true if the text is "", "~", or "null" in one of its capitalizations.
 bool reads_as_null(std::string_view text);
-/// Returns true if this parser or another YAML parser may read the unquoted text as something other than a
-/// string (yes, on, .inf, ...), or if the text begins like a number.
+/// Returns true if dtrain or another YAML parser may read the unquoted text as something other than a string
+/// (yes, on, .inf, ...). Also returns true for every text that begins like a number.
 bool reads_as_other_than_string(std::string_view text);
 /// Returns true if the text can be written without quotes, even inside [] and {}, and is parsed as the same
 /// scalar.

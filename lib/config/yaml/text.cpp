@@ -10,8 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// Maximum number of brackets and commas in a text: yaml-cpp buffers the tokens of a whole flow collection
-/// before it returns the first one.
+/// Maximum number of brackets and commas in a text. The limit bounds the memory, because yaml-cpp buffers all
+/// tokens of a flow collection before it returns the first one.
 constexpr size_t kMaxFlowMarks = 1'000'000;
 constexpr size_t kShownCharacters = 60;  // maximum length of a text in a message
 
@@ -28,7 +28,8 @@ std::string with_blank(std::string_view text) {
   if (end == 0 || std::isdigit(static_cast<unsigned char>(text[0])) || end + 1 >= text.size() ||
       text[end] != ':')
     return "";
-  // A space or tab separates a key from its value; "::" and ":/" occur in namespaces and URLs.
+  // If one of these characters follows the colon, no space is missing: a space or tab separates a key from
+  // its value, and "::" and ":/" occur in namespaces and URLs.
   constexpr std::string_view kOther = " \t:/";
   if (kOther.find(text[end + 1]) != std::string_view::npos) return "";
   return fmt::format("{}: {}", text.substr(0, end), text.substr(end + 1));

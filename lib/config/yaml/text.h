@@ -21,20 +21,22 @@ struct TextMistake {
   std::string message;
 };
 
-/// Returns "seed: 1" for "seed:1", where a key is followed by a colon without a space; else "".
+/// Inserts the missing space into a text such as "seed:1" and returns "seed: 1". Returns "" for any other
+/// text.
 std::string with_blank(std::string_view text);
-/// Returns the advice that a message about such a scalar adds: "; a space is missing after the colon: 'seed:
-/// 1'". Returns "" for any other scalar.
+/// Returns the advice "; a space is missing after the colon: 'seed: 1'" for an unquoted scalar such as
+/// "seed:1". Returns "" for any other node.
 std::string advice_for_colon(const ConfigNode& node);
 
-/// Searches the first `count` lines of the text, from the last one up, for keys without a space after their
-/// colon. Returns these keys, up to the first line with other content: a parser takes their lines for one
-/// scalar. Skips blank lines and comments.
+/// Searches lines of the text upwards, from line number `count`, for keys without a space after the colon.
+/// Stops at the first line with other content; blank lines and comments are skipped. Returns the keys that
+/// were found. They are often the reason of a syntax error, because a parser joins such lines to one scalar.
 std::vector<TextMistake> keys_without_blank(std::string_view text, int count);
-/// Returns the position of the opening quote of the scalar at byte `at`, skipping anchors and tags; npos if
-/// it is not quoted.
+/// Returns the position of the opening quotation mark of the scalar at byte `at`, after anchors and tags.
+/// Returns npos if the scalar is not quoted.
 size_t quote_of_scalar(std::string_view text, size_t at);
-/// Returns the position of the quote that closes the one at byte `first`; npos if there is none.
+/// Returns the position of the quotation mark that closes the one at position `first`. Returns npos if it is
+/// not closed.
 size_t closing_quote(std::string_view text, size_t first);
 
 /// Returns the first error that makes `text` invalid: too large, not UTF-8, control characters, tabs as

@@ -24,18 +24,19 @@ constexpr int kMaxDepth = 100;
 constexpr size_t kMaxNodes = 1'000'000;
 constexpr size_t kMaxKeyBytes = 1024;  // YAML's limit for keys on one line
 
-/// A finished value, with its size and height for the limits on aliases.
+/// A finished value. Its size and height are stored to check the limits when an alias refers to it.
 struct Subtree {
   ConfigNode node;
   size_t nodes = 1;
   int height = 1;
 };
 
-/// Builds the tree from the parser's events. An alias shares its anchor's finished subtree. Reports errors
-/// after which parsing can continue; throws the parser's own exception for others.
+/// Builds the tree from the parser's events. An alias shares the subtree of its anchor. Errors after which
+/// parsing can continue are reported. For other errors, throws the parser's own exception.
 class Builder final : public YAML::EventHandler {
  public:
-  /// If `is_fixed`, all marks are `place`; otherwise they are locations in its file.
+  /// If `is_fixed` is true, all values and errors have the mark `place`. Otherwise their marks are locations
+  /// in the file of `place`.
   Builder(const ByteEscapes& escapes, Mark place, bool is_fixed, Diagnostics& diagnostics)
       : escapes_(escapes),
         text_(escapes.text()),
@@ -46,7 +47,8 @@ class Builder final : public YAML::EventHandler {
   const ConfigNode& root() const { return root_.node; }
   bool found_anything() const { return found_; }
 
-  /// Returns text for a syntax error: the location of the bracket in which it was found.
+  /// Returns a text to append to a syntax error inside brackets: the location of the opening bracket. Returns
+  /// "" if the error is outside brackets.
   std::string context() const {
     if (stack_.empty() || !stack_.back().in_brackets || is_fixed_) return {};
     const YAML::Mark& open = stack_.back().mark;
@@ -56,8 +58,9 @@ class Builder final : public YAML::EventHandler {
                        has_variable ? "; in brackets ${...} must be quoted" : "");
   }
 
-  /// Returns the start of the last quoted scalar that spans several lines and ends in this line, or null. A
-  /// missing closing quote makes a scalar end at the next quote, which was meant to open another one.
+  /// Returns the start of the last quoted scalar if it spans several lines and ends in this line; otherwise a
+  /// null mark. Such a scalar is suspicious: if its closing quotation mark is missing, it ends at the opening
+  /// quotation mark of the next quoted scalar.
   YAML::Mark quoted_up_to(int line) const {
     return quote_end_line_ == line ? quote_ : YAML::Mark::null_mark();
   }
@@ -79,7 +82,8 @@ class Builder final : public YAML::EventHandler {
         mark.pos >= 0 && at < text_.size() && (text_[at] == '~' || text_[at] == 'n' || text_[at] == 'N');
     if (stack_.empty()) {
       found_ = written;
-    } else if (!written && stack_.back().key) {  // no value after a key: messages should point at the key
+      // The value of the key is missing, so messages should point at the key.
+    } else if (!written && stack_.back().key) {
       return add({ConfigNode::null(stack_.back().key->mark())}, mark, anchor);
     }
     add({ConfigNode::null(place(mark))}, mark, anchor);
@@ -119,7 +123,7 @@ class Builder final : public YAML::EventHandler {
     bool is_mapping, in_brackets;
     std::vector<ConfigNode> items;
     std::vector<ConfigNode::Entry> entries;
-    std::vector<ConfigNode> merged;  // the mappings under a merge key
+    std::vector<ConfigNode> merged;  // the mappings given by merge keys (<<)
     std::optional<ConfigNode> key;
     std::unordered_set<std::string> keys;
     size_t nodes = 1;
@@ -152,13 +156,14 @@ class Builder final : public YAML::EventHandler {
     add(std::move(tree), frame.mark, frame.anchor);
   }
 
-  /// Adds a finished value to the collection that contains it. `cost` is the number of its values that are
-  /// not counted in `nodes_` yet.
+  /// Adds a finished value to the collection that contains it. `cost` is the number of values in the tree
+  /// that `nodes_` does not yet include.
   void add(Subtree tree, const YAML::Mark& mark, YAML::anchor_t anchor, size_t cost = 1) {
     nodes_ += cost;
     if (nodes_ > kMaxNodes)
       throw YAML::ParserException(
-          mark, fmt::format("expected at most {} values, counting expanded aliases, found more", kMaxNodes));
+          mark,
+          fmt::format("expected at most {} values (expanded aliases are counted), found more", kMaxNodes));
     if (anchor != YAML::NullAnchor) anchors_[anchor] = tree;
     if (stack_.empty()) {
       root_ = std::move(tree);
@@ -207,8 +212,9 @@ class Builder final : public YAML::EventHandler {
     for (const ConfigNode& one : value.items()) take(one);
   }
 
-  /// Inserts the entries of merged mappings before the mapping's own, as PyYAML does. Its own keys take
-  /// precedence, then those of earlier mappings.
+  /// Inserts the entries of merged mappings before the mapping's own entries, like PyYAML. If a key occurs
+  /// several times, the mapping's own entry takes precedence, followed by the entries of the first merged
+  /// mapping.
   static void merge(Frame& frame) {
     std::vector<ConfigNode::Entry> all;
     for (const ConfigNode& one : frame.merged)
@@ -218,7 +224,8 @@ class Builder final : public YAML::EventHandler {
     frame.entries = std::move(all);
   }
 
-  /// Reports a quoted scalar without a closing quote, which the parser extends to the end of the file.
+  /// Reports an error if a quoted scalar has no closing quotation mark. The parser extends such a scalar to
+  /// the end of the file.
   void check_quotes(const YAML::Mark& mark) {
     const size_t first = quote_of_scalar(text_, static_cast<size_t>(std::max(mark.pos, 0)));
     if (first == std::string_view::npos) return;
@@ -248,7 +255,8 @@ class Builder final : public YAML::EventHandler {
   bool is_fixed_;
   Diagnostics& diagnostics_;
   YAML::Mark quote_ = YAML::Mark::null_mark();
-  int quote_end_line_ = -1;  // counts from 0; -1 if the last quoted scalar is on one line
+  // Line of the end of `quote_`, counted from 0; -1 if the last quoted scalar is on a single line.
+  int quote_end_line_ = -1;
   bool is_unclosed_ = false;
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, Subtree> anchors_;
@@ -261,12 +269,14 @@ class Builder final : public YAML::EventHandler {
 class ViewBuffer final : public std::streambuf {
  public:
   explicit ViewBuffer(std::string_view text) {
-    char* first = const_cast<char*>(text.data());  // a get area is never written to
+    // The const_cast is safe because a stream never writes to its get area.
+    char* first = const_cast<char*>(text.data());
     setg(first, first, first + text.size());
   }
 };
 
-/// Reports a syntax error at the place where it probably began.
+/// Reports a syntax error at the place where the mistake probably is, which may be before the place where the
+/// parser found the error.
 void report_syntax(const YAML::Exception& mistake, const Builder& builder, std::string_view text,
                    Diagnostics& diagnostics) {
   if (builder.has_unclosed_quote()) return;
@@ -274,8 +284,8 @@ void report_syntax(const YAML::Exception& mistake, const Builder& builder, std::
   if (mark.is_null()) return diagnostics.error(builder.place(YAML::Mark()), mistake.msg);
   if (const YAML::Mark quote = builder.quoted_up_to(mark.line); !quote.is_null())
     return diagnostics.error(builder.place(quote),
-                             fmt::format("this quoted string ends in line {}, and an error follows there: "
-                                         "{}; is its closing quote missing?",
+                             fmt::format("this quoted string ends in line {}, and there is an error after "
+                                         "it: {}; is its closing quotation mark missing?",
                                          mark.line + 1, mistake.msg));
   std::vector<TextMistake> keys = keys_without_blank(text, mark.line + 1);
   if (keys.empty()) keys = keys_without_blank(text, mark.line);

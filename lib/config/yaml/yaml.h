@@ -9,15 +9,15 @@
 
 namespace dtrain {
 
-/// Parses one YAML document and applies merge keys (`<<: *other`, `<<: [*one, *other]`). Hostile input is
-/// reported as an error with a position, in bounded time and memory, and the result is null: more than 8 MiB,
-/// nesting over 100 levels, more than a million nodes (aliases expanded), aliases that contain themselves,
-/// duplicate keys, keys that are not scalars, several documents, or bytes that are not text. Never throws for
-/// invalid text.
+/// Parses one YAML document and applies merge keys (`<<: *other`, `<<: [*one, *other]`). On an error, reports
+/// it with its location and returns null. Never throws for invalid text. Limits bound the time and memory for
+/// hostile input: the text may have at most 8 MiB, 100 levels of nesting, and a million nodes (aliases are
+/// expanded). Other errors are aliases that contain themselves, duplicate keys, keys that are not scalars,
+/// several documents, and bytes that are not text.
 ConfigNode parse_yaml(std::string_view text, const std::string& file_name, Diagnostics& diagnostics);
 
-/// Like parse_yaml, for text that is not in a file (a --set, a variable): all values and errors have the mark
-/// `place`.
+/// Like parse_yaml, for text that does not come from a file but from a --set or a variable. All values and
+/// errors have the mark `place`.
 ConfigNode parse_yaml_at(std::string_view text, const Mark& place, Diagnostics& diagnostics);
 
 }  // namespace dtrain
