@@ -21,7 +21,7 @@ std::optional<DeviceId> DeviceId::parse(std::string_view text) {
   }
   const std::string_view digits = text.substr(4);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id.index);
-  // Accepts only the format of str(): no sign, no leading zeros.
+  // Accepts only the format that str() returns: no sign and no leading zeros.
   if (error != std::errc() || id.index < 0 || id.str() != text) return std::nullopt;
   return id;
 }

@@ -26,31 +26,33 @@ struct GpuInfo {
   uint64_t memory_for_run = 0;  // memory_free minus the memory of this process's context, in bytes
   std::vector<int> peers;       // GPUs whose memory this GPU can access directly
 
-  // Only set if NVIDIA's management library (NVML) is available and reports the value.
-  std::optional<int> utilisation;  // percent, over about the last second
+  // The following values are set only if NVIDIA's management library (NVML) is available and reports them.
+  std::optional<int> utilisation;  // in percent, averaged over about the last second
   std::optional<int> temperature;  // degrees Celsius
   std::optional<int> nvlinks;      // number of active links
 };
-/// Lists the GPUs of gpu_presence(), in order. Reads memory sizes from NVML; without NVML it creates a
-/// context on each GPU, which takes time and memory. A failing GPU gets a `problem`; the others are still
-/// listed.
+/// Lists the GPUs of gpu_presence(), in the same order. The memory sizes come from NVML. Without NVML, the
+/// function creates a context on each GPU, which takes time and memory. If a GPU fails, its `problem` is set,
+/// and the other GPUs are still listed.
 std::vector<GpuInfo> list_gpus();
 
-/// Sets environment variables that are not set yet, so that CUDA numbers GPUs by PCI address, as NVML and
-/// nvidia-smi do, and so that NCCL does not use peer access if DTRAIN_P2P is 0. Call it at the start of
-/// main(), before any other thread exists and before the first CUDA call.
+/// Sets environment variables for CUDA and NCCL. Variables that are already set keep their values. CUDA will
+/// number the GPUs by PCI address, like NVML and nvidia-smi. If DTRAIN_P2P is 0, NCCL will not use peer
+/// access. Must be called at the start of main(), before any other thread exists and before the first CUDA
+/// call.
 void set_gpu_environment();
 
-/// Returns the GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them: the entries of that
-/// variable, or else the numbers of all GPUs. Empty if there are none, or if NVML does not know them, as when
-/// GPUs are split into MIG instances. Makes no CUDA call.
+/// Returns the names of the GPUs that this process may use: the entries of CUDA_VISIBLE_DEVICES if this
+/// variable is set, and otherwise the numbers of all GPUs. Returns an empty list if there are no GPUs, or if
+/// NVML does not know them, as in the case of MIG instances. Makes no CUDA call.
 std::vector<std::string> visible_gpus();
-/// Hides all GPUs of visible_gpus() except `gpus`. Call it before the first CUDA call.
+/// Hides all GPUs from CUDA except `gpus`, which must be elements of visible_gpus(). Must be called before
+/// the first CUDA call.
 void show_only_gpus(std::span<const std::string> gpus);
 
 /// Returns the GPU's PCI address, "0000:19:00.0"; "" if CUDA does not report it. Creates no context.
 std::string gpu_pci_id(int index);
-/// Returns the indices of the usable GPUs by PCI address (see pci_id() in nvml.h). Creates no context.
+/// Returns the index of each usable GPU, by PCI address (see pci_id() in nvml.h). Creates no context.
 std::map<std::string, int> gpu_indices();
 
 /// An NVIDIA library that this process has opened.
@@ -59,8 +61,8 @@ struct GpuLibrary {
   std::string version;  // "9.19.0"
   std::string path;     // "/usr/lib/x86_64-linux-gnu/libcudnn.so.9"
 };
-/// Returns the opened libraries in the order of opening. Each is opened on the first call of one of its
-/// functions.
+/// Returns the libraries that have been opened, in the order of opening. Each library is opened on the first
+/// call of one of its functions.
 std::vector<GpuLibrary> opened_gpu_libraries();
 
 /// Versions of the driver and libraries (empty if unknown) and all GPUs.
@@ -73,17 +75,19 @@ struct GpuReport {
   std::string cublaslt, cudnn;
   std::vector<std::string> problems;  // reasons why libraries cannot be used
 };
-/// Collects the report; opens cuBLASLt and cuDNN.
+/// Collects the report. Opens cuBLASLt and cuDNN to find out their versions.
 GpuReport gpu_report();
 
 /// Copy bandwidth of a GPU in bytes per second; 0 for unusable GPUs.
 struct GpuSpeed {
   double to_device = 0, to_host = 0;  // speed of copies between the GPU and pinned host memory
-  double within = 0;                  // copy within the GPU's memory, counting bytes read plus bytes written
-  std::vector<double> to_gpu;         // speed of copies to each GPU; 0 to itself
-  std::vector<int> damaged;           // indices of GPUs to which copies arrive damaged
+  // Speed of a copy within the GPU's memory; counts both the bytes read and the bytes written.
+  double within = 0;
+  std::vector<double> to_gpu;  // speed of copies to each GPU, by index; 0 for this GPU itself
+  std::vector<int> damaged;    // indices of the GPUs to which copies do not arrive correctly
 };
-/// Measures each GPU in turn, about a second each. Connects all pairs of GPUs (peer_access.h).
+/// Measures all GPUs one after the other; each takes about a second. Connects all pairs of GPUs
+/// (peer_access.h).
 std::vector<GpuSpeed> measure_gpus();
 
 }  // namespace dtrain

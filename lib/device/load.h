@@ -1,4 +1,4 @@
-// Load of the devices. Nothing here creates a CUDA context, so monitoring takes no GPU memory.
+// Load of the devices. The functions create no CUDA context, so monitoring uses no GPU memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 namespace dtrain {
 
 struct CpuLoad {
-  std::map<int, double> cores;  // fraction of the time since the last look() that each core was busy
+  // For each core, the fraction of the time since the last call of look() in which the core was busy.
+  std::map<int, double> cores;
   uint64_t memory_total = 0, memory_used = 0;  // bytes
 };
 
@@ -40,10 +41,11 @@ struct GpuProcess {
 
 /// Load of one GPU. Values that the driver does not report are missing.
 struct GpuLoad {
-  std::optional<int> index;  // 1 is gpu:1; nullopt if this process cannot use the GPU
-  std::string pci;           // "0000:41:00.0"
+  // Index of the GPU in this process: 1 means gpu:1; nullopt if this process cannot use the GPU.
+  std::optional<int> index;
+  std::string pci;  // "0000:41:00.0"
   std::string name;
-  std::optional<int> utilisation;              // percent, over about the last second
+  std::optional<int> utilisation;              // in percent, averaged over about the last second
   std::optional<int> temperature;              // degrees Celsius
   std::optional<double> power, power_limit;    // watts
   uint64_t memory_total = 0, memory_used = 0;  // bytes
@@ -60,7 +62,7 @@ class GpuWatch {
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  /// Returns the reason why there are no GPUs to monitor; "" if there are.
+  /// Returns the reason why no GPUs can be monitored, or "" if there are GPUs.
   const std::string& reason() const;
   std::vector<GpuLoad> look() const;
 

@@ -11,8 +11,8 @@ namespace dtrain {
 
 namespace {
 
-// The NVML declarations that are used here. They are repeated, because a machine with a driver may lack
-// NVML's header. Every function returns 0 on success.
+// Declarations of the NVML types and functions that this file uses. They are copied here because a machine
+// with a driver may lack NVML's header. Every function returns 0 on success.
 struct MemoryInfo {
   unsigned long long total = 0, free = 0, used = 0;
 };
@@ -29,10 +29,11 @@ struct PciInfo {
   unsigned domain = 0, bus = 0, device = 0, device_id = 0, subsystem_id = 0;
   char id[32] = "";
 };
-constexpr int kChip = 0;                        // temperature sensor
-constexpr unsigned kLinks = 18;                 // NVML_NVLINK_MAX_LINKS
-constexpr unsigned kMigEnabled = 1;             // NVML_DEVICE_MIG_ENABLE
-constexpr unsigned long long kUnknown = ~0ULL;  // reported if a container hides a process's memory
+constexpr int kChip = 0;             // temperature sensor
+constexpr unsigned kLinks = 18;      // NVML_NVLINK_MAX_LINKS
+constexpr unsigned kMigEnabled = 1;  // NVML_DEVICE_MIG_ENABLE
+constexpr unsigned long long kUnknown =
+    ~0ULL;  // NVML's value if a container hides the memory use of a process
 
 std::string name_of_process(unsigned pid) {
   std::string name;
@@ -147,8 +148,8 @@ std::optional<int> Nvml::nvlinks(Gpu gpu) const {
 
 std::vector<GpuProcess> Nvml::processes(Gpu gpu) const {
   if (!gpu) return {};
-  // The first call fails for lack of space but returns the number of processes; the second leaves room for
-  // new processes.
+  // The first call fails because there is no room for the result, but it returns the number of processes. The
+  // second call has some extra room, because new processes may have started.
   unsigned count = 0;
   call("nvmlDeviceGetComputeRunningProcesses_v3", gpu, &count, static_cast<Process*>(nullptr));
   std::vector<Process> found(count + 64);

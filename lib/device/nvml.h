@@ -1,5 +1,6 @@
-// NVIDIA's management library (NVML), part of the driver. It is optional and loaded at run time. NVML's GPU
-// indices ignore CUDA_VISIBLE_DEVICES; PCI addresses identify a GPU in both NVML and CUDA.
+// NVIDIA's management library (NVML), a part of the driver. The library is optional and loaded at run time.
+// NVML numbers all GPUs of the machine and ignores CUDA_VISIBLE_DEVICES. Therefore a GPU is identified by its
+// PCI address, which is the same in NVML and CUDA.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// Returns the reason why NVML has no GPUs; "" if it has GPUs.
+  /// Returns the reason why NVML lists no GPUs, or "" if it lists GPUs.
   const std::string& reason() const { return reason_; }
   /// Returns the driver's version, such as "580.95.05"; "" if unknown.
   std::string driver_version() const;
@@ -36,13 +37,13 @@ class Nvml {
   /// Returns the GPU with the identifier `uuid`: "GPU-00112233-..." or "MIG-00112233-...".
   Gpu gpu_called(const std::string& uuid) const;
 
-  // Values that NVML does not report are nullopt or "".
+  // These functions return nullopt or "" for values that NVML does not report.
   std::string name(Gpu gpu) const;
   std::string pci_id(Gpu gpu) const;
   /// Returns true if the GPU is split into MIG instances, each of which CUDA sees as a GPU.
   bool is_split(Gpu gpu) const;
   std::optional<Memory> memory(Gpu gpu) const;
-  std::optional<int> utilisation(Gpu gpu) const;     // percent, over about the last second
+  std::optional<int> utilisation(Gpu gpu) const;     // in percent, averaged over about the last second
   std::optional<int> temperature(Gpu gpu) const;     // degrees Celsius
   std::optional<double> power(Gpu gpu) const;        // watts
   std::optional<double> power_limit(Gpu gpu) const;  // watts
@@ -53,15 +54,15 @@ class Nvml {
   template <class... Arguments>
   bool call(const char* function, Arguments... arguments) const;
 
-  void* library_ = nullptr;  // null if it could not be opened and initialized
+  void* library_ = nullptr;  // null if the library could not be opened and initialized
   std::string reason_;
   unsigned count_ = 0;
 };
 
 /// Formats a PCI address as Linux, nvidia-smi and CUDA do, in lower case: "0000:41:00.0".
 std::string pci_id(unsigned domain, unsigned bus, unsigned device);
-/// Converts an address with another number of digits or in upper case ("00000000:C1:00.0") to this format.
-/// Returns other text unchanged.
+/// Converts a PCI address to the format of pci_id(). The given address may have another number of digits or
+/// upper-case digits ("00000000:C1:00.0"). Returns other text unchanged.
 std::string normalized_pci_id(const std::string& address);
 
 }  // namespace dtrain

@@ -8,17 +8,19 @@
 
 namespace dtrain {
 
-/// Enables direct copies (peer access) between two GPUs if the machine has a path between them, the driver
-/// allows it, a test copy arrives undamaged, and the environment does not have DTRAIN_P2P=0. Otherwise, and
-/// before this call, the driver copies through host memory. Does nothing for two contexts of one GPU. Each
-/// pair of GPUs is tested once per process, with a copy of 1 MiB in each direction, which allocates and
-/// waits. Throws Error if a GPU fails, or if copies through the host arrive damaged as well.
+/// Enables direct copies (peer access) between two GPUs. Four conditions must be met: the machine has a path
+/// between the GPUs, the driver allows the access, a test copy arrives correctly, and the environment does
+/// not have DTRAIN_P2P=0. Otherwise, and before this call, the driver copies through host memory. Does
+/// nothing if both contexts use the same GPU. Each pair of GPUs is tested once per process, with a copy of 1
+/// MiB in each direction. The test allocates memory and waits for the GPUs. Throws Error if a GPU fails, or
+/// if copies through host memory do not arrive correctly, either.
 void connect_gpus(const Context& one, const Context& other);
 
 /// Returns false if the environment has DTRAIN_P2P=0.
 bool peer_access_is_wanted();
 
-/// Returns notes for the user about connected pairs: peer access that failed or damaged copies.
+/// Returns notes for the user about problems of connected pairs of GPUs: peer access failed, or copies did
+/// not arrive correctly.
 std::vector<std::string> peer_access_notes();
 
 }  // namespace dtrain

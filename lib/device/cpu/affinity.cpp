@@ -14,7 +14,7 @@ namespace dtrain {
 namespace cpu {
 namespace {
 
-// Machines with more than CPU_SETSIZE cores need dynamically allocated sets.
+// For machines with more than CPU_SETSIZE cores, the sets of cores must be allocated dynamically.
 constexpr int kMaxCores = 8192;
 using Set = std::unique_ptr<cpu_set_t, decltype([](cpu_set_t* set) { CPU_FREE(set); })>;
 
@@ -97,7 +97,8 @@ std::vector<int> cores_near(const std::string& pci, const std::string& root) {
 }
 
 std::vector<int> available_cores() {
-  // Queried once, before any thread is bound: later threads may inherit the affinity of a bound thread.
+  // The cores are queried only once, before any thread is bound. A thread that is started later may inherit
+  // the affinity of a bound thread, so a later query could return too few cores.
   static const std::vector<int> cores = cpu::thread_cores();
   return cores;
 }

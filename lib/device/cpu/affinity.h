@@ -10,12 +10,12 @@ namespace dtrain::cpu {
 /// Returns the cores that the calling thread may currently run on.
 std::vector<int> thread_cores();
 
-/// Binds the calling thread to these cores. If the system rejects them, the affinity is unchanged, which only
-/// costs speed.
+/// Binds the calling thread to these cores. If the system rejects the cores, the affinity does not change.
+/// The thread may then be slower, but still works.
 void bind_thread(const std::vector<int>& cores);
 
-/// Binds the calling thread to these cores for the lifetime of the object, then restores its previous
-/// affinity (unless another thread destroys the object).
+/// Binds the calling thread to these cores as long as the object exists. The destructor restores the previous
+/// affinity, but only if it runs on the same thread.
 class BoundThread {
  public:
   explicit BoundThread(const std::vector<int>& cores);

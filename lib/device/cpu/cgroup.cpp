@@ -33,8 +33,9 @@ bool lists(const std::string& names, const std::string& name) {
   return ("," + names + ",").find("," + name + ",") != std::string::npos;
 }
 
-/// Finds this process's group in /proc/self/cgroup: "0::/a/b" (v2) or "4:memory:/a/b" (v1). If both are
-/// present, the v1 entry wins because it holds the memory controller. Returns false if there is neither.
+/// Finds the control group of this process in /proc/self/cgroup: "0::/a/b" (v2) or "4:memory:/a/b" (v1). If
+/// the file has entries of both versions, uses the v1 entry, because the memory controller belongs to v1 in
+/// this case. Returns false if the file has neither.
 bool find_group(const std::string& root, bool& second, std::string& group) {
   std::ifstream file(root + "/proc/self/cgroup");
   bool found = false;
@@ -59,7 +60,8 @@ std::optional<Hierarchy> find_hierarchy(const std::string& root) {
   if (!find_group(root, hierarchy.second, group)) return std::nullopt;
   std::ifstream file(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(file, line);) {
-    // id, parent, device, root, mount point, options, any number of fields, "-", type, source, options
+    // The fields of a line: id, parent, device, root, mount point, options, any number of optional fields,
+    // "-", file system type, source, options of the file system.
     std::istringstream fields(line);
     std::string skipped, top, mount, type, options;
     fields >> skipped >> skipped >> skipped >> top >> mount;
@@ -68,8 +70,8 @@ std::optional<Hierarchy> find_hierarchy(const std::string& root) {
     if (hierarchy.second ? type != "cgroup2" : type != "cgroup" || !lists(options, "memory")) continue;
     hierarchy.mount = root + unescaped(mount);
     top = top == "/" ? "" : unescaped(top);
-    // If the group lies outside the mounted subtree (as seen from a container), only the mount point's own
-    // files apply.
+    // Inside a container, the control group may be outside the mounted subtree. In this case, only the files
+    // of the mount point itself can be read.
     const bool below = group.starts_with(top + "/") && group.find("/..") == std::string::npos;
     hierarchy.group = below ? group.substr(top.size()) : "";
     if (hierarchy.group == "/") hierarchy.group.clear();
@@ -78,8 +80,8 @@ std::optional<Hierarchy> find_hierarchy(const std::string& root) {
   return std::nullopt;
 }
 
-/// Returns the bytes of page cache that the kernel can reclaim at once: "inactive_file" of memory.stat; in v1
-/// the total that includes child groups.
+/// Returns the size, in bytes, of the page cache that the kernel can reclaim at once: "inactive_file" in
+/// memory.stat. In v1, child groups are counted only by another entry, "total_inactive_file".
 uint64_t droppable(const std::string& folder, bool second) {
   std::ifstream statistics(folder + "/memory.stat");
   const std::string wanted = second ? "inactive_file" : "total_inactive_file";
@@ -119,7 +121,8 @@ std::vector<MemoryGroup> memory_groups(const std::string& root) {
       groups.push_back(*std::move(found));
     }
     if (group.empty()) return groups;
-    // In v1 a parent without use_hierarchy does not count the memory of its children.
+    // In v1, the memory of child groups does not count towards the limit of a parent that has use_hierarchy =
+    // 0.
     const std::string above = hierarchy->mount + group.substr(0, group.rfind('/'));
     if (!hierarchy->second && number_in(above + "/memory.use_hierarchy") == uint64_t{0}) return groups;
   }

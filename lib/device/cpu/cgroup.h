@@ -12,12 +12,13 @@ namespace dtrain::cpu {
 struct MemoryGroup {
   uint64_t limit = 0;                 // limit of memory without swap
   std::optional<uint64_t> with_swap;  // memory plus swap; nullopt if their sum is not limited
-  uint64_t used = 0;  // memory used by all processes in the group, without reclaimable page cache
-  std::string file;   // path of the file that holds the limit
+  uint64_t used =
+      0;  // memory used by all processes in the group; does not count page cache that can be reclaimed
+  std::string file;  // path of the file that holds the limit
 };
 
-/// Returns the control groups that set a memory limit, from the process's own group up. `root` is the
-/// directory that contains /proc and /sys (for tests).
+/// Returns the control groups that limit this process's memory. The list begins with the process's own group
+/// and continues with its ancestors. `root` is the directory that contains /proc and /sys (for tests).
 std::vector<MemoryGroup> memory_groups(const std::string& root);
 
 }  // namespace dtrain::cpu

@@ -16,11 +16,11 @@
 namespace dtrain {
 namespace {
 
-/// False under ThreadSanitizer, which does not understand libgomp's synchronization: every context then has
-/// one thread and never enters OpenMP.
+/// False under ThreadSanitizer, which does not understand the synchronization of libgomp. In this case, every
+/// context has a single thread and does not use OpenMP.
 constexpr bool kThreaded = DTRAIN_OPENMP_THREADS;
 
-/// An event that does nothing: CPU operations have completed when their call returns.
+/// An event without function, because operations on a CPU are complete when their call returns.
 class PassedEvent final : public Event {
  public:
   void record() override {}
@@ -73,7 +73,7 @@ class CpuContext final : public Context {
   size_t free_bytes() override { return host_memory().left(); }
   void copy_to_device(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   void copy_to_host(void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
-  // All operations below are synchronous.
+  // On a CPU, all of the following operations are synchronous.
   Buffer allocate_host(size_t bytes) override { return cpu::allocate(bytes); }
   void enqueue_copy(void* dst, const void* src, size_t bytes) override { copy_to_device(dst, src, bytes); }
   void enqueue_zero(void* dst, size_t bytes) override {
@@ -114,8 +114,8 @@ class CpuContext final : public Context {
     unsigned denormals;
   };
 
-  /// Binds the calling thread. Without pinning, it is allowed on all cores again: OMP_PROC_BIND or a bound
-  /// parent thread may have restricted it to one core.
+  /// Binds the calling thread to its core. If pinning is off, allows the thread to run on all cores, because
+  /// OMP_PROC_BIND or a bound parent thread may have restricted it to one core.
   void bind(int thread) const {
     cpu::bind_thread(pin_ ? std::vector<int>{cores_[static_cast<size_t>(thread)]} : all_cores_);
   }

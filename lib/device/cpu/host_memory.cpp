@@ -19,7 +19,7 @@ uint64_t minus(uint64_t a, uint64_t b) {
   return a - std::min(a, b);
 }
 
-/// A memory limit, this process's use of it, and a description of the limit's source.
+/// A memory limit, the part of it that this process uses, and a description of its source.
 struct Grant {
   uint64_t limit, used;
   std::string whose;
@@ -57,7 +57,7 @@ HostMemory host_memory(const std::string& root) {
   if (memory.total > 0)
     consider(memory, {memory.total + swap, used,
                       swap > 0 ? "the machine's memory and swap" : "the machine's memory"});
-  if (memory.available == 0) memory.available = memory.total;  // not reported by old kernels
+  if (memory.available == 0) memory.available = memory.total;  // old kernels do not report MemAvailable
   for (const cpu::MemoryGroup& group : cpu::memory_groups(root)) {
     const uint64_t with_swap = std::min(plus(group.limit, swap), group.with_swap.value_or(~uint64_t{0}));
     consider(memory, {with_swap, used, fmt::format("the limit in {}", group.file)});

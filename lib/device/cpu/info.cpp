@@ -40,7 +40,8 @@ std::string name_of(dnnl::cpu_isa isa) {
     case dnnl::cpu_isa::avx512_core_amx:
       return "amx";
     default:
-      // Instruction sets that have no name in some oneDNN versions; later sets have larger numbers.
+      // Instruction sets that some versions of oneDNN have no name for. Later instruction sets have larger
+      // numbers.
       return isa > dnnl::cpu_isa::avx512_core_bf16 ? "avx512_fp16 or later" : "none";
   }
 }

@@ -11,8 +11,8 @@ namespace dtrain {
 
 CpuWatch::CpuWatch(std::string root) : root_(std::move(root)), before_(read()) {}
 
-/// Parses the lines "cpu0 user nice system idle iowait irq softirq steal ..." of /proc/stat: ticks since
-/// boot.
+/// Parses the lines "cpu0 user nice system idle iowait irq softirq steal ..." of /proc/stat. The numbers are
+/// ticks since boot.
 std::map<int, CpuWatch::Ticks> CpuWatch::read() const {
   const std::vector<int> available = available_cores();
   std::map<int, Ticks> ticks;
@@ -23,7 +23,8 @@ std::map<int, CpuWatch::Ticks> CpuWatch::read() const {
     if (line.starts_with("cpu ") || !(words >> core)) continue;
     if (root_.empty() && std::find(available.begin(), available.end(), core) == available.end()) continue;
     Ticks& of = ticks[core];
-    constexpr int kIdle = 3, kWaiting = 4, kMost = 8;  // later columns (guest) are already included in these
+    // The columns after the first kMost (for guest systems) are already included in other columns.
+    constexpr int kIdle = 3, kWaiting = 4, kMost = 8;
     uint64_t count = 0;
     for (int i = 0; i < kMost && words >> count; ++i) {
       of.all += count;

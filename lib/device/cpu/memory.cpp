@@ -29,8 +29,8 @@ void release_mapping(void* data, size_t bytes) {
   munmap(data, round_up(bytes, kPage));
 }
 
-/// Maps one huge page more than requested, then unmaps the unaligned head and the tail, so that only the last
-/// huge page can be partly used.
+/// Maps one huge page more than requested. Then unmaps the beginning up to a multiple of the huge page size,
+/// and the end that is not needed. As a result, at most the last huge page is partly unused.
 Buffer map(size_t bytes) {
   const size_t size = round_up(bytes, kPage);
   void* whole = mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
@@ -41,7 +41,7 @@ Buffer map(size_t bytes) {
       start + (round_up(reinterpret_cast<uintptr_t>(start), kHugePage) - reinterpret_cast<uintptr_t>(start));
   if (data != start) munmap(start, static_cast<size_t>(data - start));
   if (const size_t tail = kHugePage - static_cast<size_t>(data - start); tail > 0) munmap(data + size, tail);
-  // A hint: without huge pages the memory is slower, but valid.
+  // This is only a hint: if the system provides no huge pages, the memory works but is slower.
   madvise(data, size, MADV_HUGEPAGE);
   return Buffer(data, bytes, release_mapping);
 }

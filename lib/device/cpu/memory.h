@@ -7,8 +7,8 @@
 
 namespace dtrain::cpu {
 
-/// Allocates zeroed memory aligned to 64 bytes; from 2 MiB on, aligned to 2 MiB and backed by huge pages if
-/// possible. Throws Error if out of memory.
+/// Allocates zeroed memory that is aligned to 64 bytes. Blocks of at least 2 MiB are aligned to 2 MiB and use
+/// huge pages if possible. Throws Error if there is not enough memory.
 Buffer allocate(size_t bytes);
 
 }  // namespace dtrain::cpu

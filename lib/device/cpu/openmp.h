@@ -1,13 +1,13 @@
-// OpenMP parallel regions on the runtime that oneDNN uses. With `omp parallel` some compilers (clang) link a
-// second runtime, and a process with two runtimes has two thread pools competing for the same cores. Regions
-// are therefore entered through libgomp's interface, which LLVM's runtime also provides. `omp simd` needs no
-// runtime.
+// Parallel regions on the OpenMP runtime that oneDNN uses. With `omp parallel`, some compilers (clang) link a
+// second OpenMP runtime. The process then has two thread pools, which compete for the same cores. To avoid
+// this, parallel regions are started through the interface of libgomp, which LLVM's runtime also provides.
+// `omp simd` may be used, because it needs no runtime.
 #pragma once
 
 #include <type_traits>
 
 extern "C" {
-// Declared here because clang does not find omp.h if only GCC has it.
+// Declared here because clang does not find omp.h on machines where only GCC has this header.
 int omp_get_thread_num() noexcept;
 int omp_get_num_threads() noexcept;
 void omp_set_num_threads(int) noexcept;

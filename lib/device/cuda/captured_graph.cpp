@@ -23,7 +23,7 @@ void check_capture(cudaError_t status, const char* what) {
   throw CaptureRejected(fmt::format("{} failed: {}", what, error_text(status)));
 }
 
-/// Returns true if a call has invalidated the stream's capture.
+/// Returns true if an earlier call has invalidated the capture of this stream.
 bool is_spoiled(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   return cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
@@ -31,7 +31,8 @@ bool is_spoiled(cudaStream_t stream) {
 }
 
 Graph capture(cudaStream_t stream, const std::function<void()>& work) {
-  // The capture checks only this thread's calls, because other replicas allocate and wait in the meantime.
+  // Only unsafe calls of this thread invalidate the capture (thread-local mode). Other replicas may allocate
+  // memory and wait during the capture.
   check_capture(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
                 "starting the capture of a step");
   cudaGraph_t captured = nullptr;
@@ -39,7 +40,8 @@ Graph capture(cudaStream_t stream, const std::function<void()>& work) {
     work();
   } catch (const std::exception& error) {
     const bool spoiled = is_spoiled(stream);
-    // The stream must always leave capture mode; only the first failure is reported.
+    // The capture must always be ended, even after an error. If several calls fail, only the first failure is
+    // reported.
     const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
     const Graph dropped(captured);
     cudaGetLastError();
@@ -63,11 +65,12 @@ CudaCapturedGraph::CudaCapturedGraph(cudaStream_t stream, const std::function<vo
     : stream_(stream) {
   const Graph captured = capture(stream, work);
   cudaGraphExec_t made = nullptr;
-  // Graph nodes keep the priorities of the streams they were captured from.
+  // The flag gives each graph node the priority of the stream from which it was captured.
   check(cudaGraphInstantiate(&made, captured.get(), cudaGraphInstantiateFlagUseNodePriority),
         "instantiating the graph of a captured step");
   graph_.reset(made);
-  // Uploads the graph now; otherwise its first launch would do so, which may allocate and wait.
+  // Uploads the graph now. Without this call, the first launch would upload it, which may allocate memory and
+  // wait for the device.
   check(cudaGraphUpload(graph_.get(), stream_), "uploading a captured step to the GPU");
   check(cudaStreamSynchronize(stream_), "uploading a captured step to the GPU");
 }

@@ -14,8 +14,8 @@ std::string prefix_of(int device) {
   return device < 0 ? "" : fmt::format("gpu:{}: ", device);
 }
 
-/// Returns whether an error is asynchronous (sticky): an earlier operation caused it, and every later call on
-/// the GPU returns it.
+/// Returns whether an error is asynchronous (sticky). Such an error was caused by an earlier operation, and
+/// every later call on the GPU returns it, too.
 bool is_reported_late(cudaError_t status) {
   switch (status) {
     case cudaErrorECCUncorrectable:
@@ -60,7 +60,7 @@ std::string error_text(cudaError_t status) {
 
 void check(cudaError_t status, const char* what, int device) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // clears the error, so that no library reports it as its own
+  cudaGetLastError();  // clears the error; otherwise another library might report it as its own error
   throw Error(fmt::format("{}{} failed: {}", prefix_of(device), what, text_of(status)));
 }
 

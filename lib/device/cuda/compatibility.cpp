@@ -20,15 +20,15 @@ namespace cuda {
 
 namespace {
 
-/// An element of CMAKE_CUDA_ARCHITECTURES: "90-real" is machine code, "90-virtual" is PTX, "90" is both. A
-/// letter, as in "90a-real", restricts the code to GPUs of exactly this capability.
+/// An element of CMAKE_CUDA_ARCHITECTURES. "90-real" means machine code, "90-virtual" means PTX, and "90"
+/// means both. A letter, as in "90a-real", restricts the code to GPUs of exactly this capability.
 struct Architecture {
   int capability = 0;
-  bool only = false;  // true: the code runs only on this capability
+  bool only = false;  // true: the code runs only on GPUs of exactly this capability
   bool real = true, is_virtual = true;
 
-  /// Returns whether a GPU can run the machine code: it needs the same major version and the same or a later
-  /// minor version.
+  /// Returns whether the program has machine code that the GPU can run. The GPU's capability must have the
+  /// same major version, and the same or a later minor version.
   bool has_code_for(int gpu) const {
     if (!real) return false;
     return only ? gpu == capability : gpu / 10 == capability / 10 && gpu >= capability;
@@ -36,7 +36,7 @@ struct Architecture {
   bool has_ptx_for(int gpu) const { return is_virtual && (only ? gpu == capability : gpu >= capability); }
 };
 
-/// Returns an empty list if an element is not a number.
+/// Parses a list of architectures. Returns an empty list if an element does not begin with a number.
 std::vector<Architecture> parse_architectures(std::string_view list) {
   std::vector<Architecture> all;
   while (!list.empty()) {
@@ -62,7 +62,7 @@ std::string capability_text(int capability) {
   return fmt::format("{}.{}", capability / 10, capability % 10);
 }
 
-/// Formats the ranges of capabilities, such as "8.0 to 8.9, 9.0 to 9.9, 9.0 and newer".
+/// Lists the compute capabilities that the program supports, such as "8.0 to 8.9, 9.0 to 9.9, 9.0 and newer".
 std::string describe(const std::vector<Architecture>& all) {
   std::vector<std::string> parts;
   for (const Architecture& one : all) {

@@ -18,7 +18,7 @@ Stream make_stream() {
   return Stream(stream);
 }
 
-/// Returns a stream of the highest priority: its kernels are scheduled before the kernels of other streams.
+/// Creates a stream of the highest priority. Its kernels are scheduled before the kernels of other streams.
 Stream make_urgent_stream() {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "querying the GPU's attributes");
@@ -57,7 +57,7 @@ void CudaEvent::synchronize() {
   check(cudaEventSynchronize(event_.get()), "waiting for the GPU", device_);
 }
 
-/// Selects the device, because a query by a thread that has selected no device would initialize GPU 0.
+/// Selects the device first, because a query by a thread that has selected no device would initialize GPU 0.
 bool CudaEvent::has_completed() const noexcept {
   try {
     const OnDevice on(device_);
@@ -71,8 +71,8 @@ CudaContext::CudaContext(DeviceId device, bool deterministic, bool spin)
     : device_(device), deterministic_(deterministic), spin_(spin) {
   const OnDevice on(index());
   require_kernels(index());
-  // The flag applies to all contexts of this GPU. If the driver rejects it, the host spins, which only costs
-  // speed.
+  // The flag applies to all contexts of this GPU. If the driver rejects it, the host busy-waits, which wastes
+  // CPU time but is not an error.
   if (!spin && cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
   multiprocessors_ = attribute(cudaDevAttrMultiProcessorCount, index());
   capability_ = 10 * attribute(cudaDevAttrComputeCapabilityMajor, index()) +
@@ -91,7 +91,7 @@ CudaContext::~CudaContext() {
     for (const cudaStream_t stream : {compute(), copy(), collective()}) cudaStreamSynchronize(stream);
     dnn_.reset();
     blas_.reset();
-  } catch (const Error&) {  // the device is lost: the driver cleans up
+  } catch (const Error&) {  // the device is lost, so the driver frees the resources
   }
 }
 
@@ -119,10 +119,10 @@ size_t CudaContext::free_bytes() {
   const OnDevice on(index());
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "querying the free memory");
-  return free + workspace_.bytes();  // plans always include the workspace, allocated or not
+  return free + workspace_.bytes();  // the workspace counts as free, because plans always include it
 }
 
-/// Does not wait for an event that was never recorded.
+/// Makes the stream wait for the event. Does nothing if the event was never recorded.
 void CudaContext::let_wait(cudaStream_t stream, const CudaEvent& event) const {
   check(cudaStreamWaitEvent(stream, event.get(), 0), "making one stream wait for another", index());
 }
@@ -188,7 +188,7 @@ std::string CudaContext::failure() {
     if (status == cudaSuccess || status == cudaErrorNotReady) return "";
     cudaGetLastError();
     return describe_failure(status, index());
-  } catch (const Error& error) {  // the GPU cannot even be selected
+  } catch (const Error& error) {  // not even selecting the GPU has succeeded
     return error.what();
   }
 }

@@ -16,10 +16,10 @@ namespace dtrain::cuda {
 using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
 using EventHandle = Owned<cudaEvent_t, cudaEventDestroy>;
 
-/// A CUDA event without timing, used only for ordering.
+/// A CUDA event that records no times. It is used only to order operations.
 class CudaEvent final : public Event {
  public:
-  /// Creates the event on the selected device (chosen_device.h), which must own `stream`. `spin`: see
+  /// Creates an event for `stream`, which must belong to the selected device (chosen_device.h). `spin`: see
   /// make_gpu_context().
   CudaEvent(cudaStream_t stream, bool spin);
   void record() override;
@@ -34,8 +34,8 @@ class CudaEvent final : public Event {
   EventHandle event_;
 };
 
-/// Three independent streams, the library handles, and one workspace that cuBLASLt and cuDNN share: only work
-/// on compute() may use it. One GPU may have several contexts.
+/// Three independent streams, the library handles, and one workspace. cuBLASLt and cuDNN share the workspace,
+/// so only operations on the stream compute() may use it. One GPU may have several contexts.
 class CudaContext : public Context {
  public:
   CudaContext(DeviceId device, bool deterministic, bool spin = true);
@@ -60,19 +60,21 @@ class CudaContext : public Context {
   void synchronize() override;
   std::string failure() override;
 
-  /// Returns the stream of the operations.
+  /// Returns the stream on which operations run.
   cudaStream_t compute() const { return compute_.get(); }
-  /// Returns the stream of batch uploads.
+  /// Returns the stream for uploads of batches.
   cudaStream_t copy() const { return copy_.get(); }
-  /// Returns the stream of reductions. It has priority over compute(), since other GPUs wait for its results.
+  /// Returns the stream for reductions. It has a higher priority than compute(), because other GPUs wait for
+  /// the results of reductions.
   cudaStream_t collective() const { return collective_.get(); }
-  /// fork_collective() makes later work on collective() wait for the work already on compute();
-  /// join_collective() does the same in the opposite direction. A captured graph must join every stream that
-  /// it forked.
+  /// fork_collective() makes later operations on collective() wait for the earlier operations on compute().
+  /// join_collective() makes later operations on compute() wait for the earlier operations on collective(). A
+  /// captured graph must join every stream that it has forked.
   void fork_collective();
   void join_collective();
 
-  // The library handles and the workspace are created on first use, which must not happen during a capture.
+  // The library handles and the workspace are created on first use. The first use must not be during a
+  // capture.
   cublasLtHandle_t blas();
   /// The library handles are bound to compute().
   cudnnHandle_t dnn();
@@ -97,7 +99,7 @@ class CudaContext : public Context {
   int capability_ = 0;
   std::optional<cpu::BoundThread> near_;  // binds the attached thread to the cores near the GPU
   Stream compute_, copy_, collective_;
-  Stream health_;  // always empty; queried to find out whether the GPU has failed
+  Stream health_;  // never has operations; it is queried to find out whether the GPU has failed
   std::unique_ptr<CudaEvent> forked_, joined_;
   Buffer workspace_;
   Owned<cublasLtHandle_t, cublasLtDestroy> blas_;

@@ -25,13 +25,14 @@ Library::Identity identify_cudnn(const Library& opened) {
   const size_t cuda_version = opened.find<decltype(&::cudnnGetCudartVersion)>("cudnnGetCudartVersion")();
   std::string problem = dtrain::cuda::cuda_major_problem(static_cast<int>(cuda_version));
   if (problem.empty() && version / 100 < CUDNN_VERSION / 100)
-    problem = fmt::format("is older than the {} that this program was built for",
+    problem = fmt::format("is older than version {}, for which this program was built",
                           dtrain::cuda::library_version_text(CUDNN_VERSION));
   return {dtrain::cuda::library_version_text(version), problem};
 }
 
-/// Opens cuBLASLt and NVRTC first: cuDNN looks them up by file name and gets the library that is already open
-/// under that name. NVRTC compiles some of cuDNN's kernels; without it, cuDNN works without these kernels.
+/// Opens cuBLASLt and NVRTC before cuDNN. cuDNN opens them by file name, and then gets the libraries that are
+/// already open under these names. NVRTC compiles some of cuDNN's kernels; without NVRTC, cuDNN works but
+/// cannot use these kernels.
 void open_what_cudnn_needs() {
   cublasLtGetVersion();
   try {

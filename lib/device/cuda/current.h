@@ -3,11 +3,11 @@
 
 namespace dtrain::cuda {
 
-/// Directs all further CUDA calls of the calling thread to this GPU.
+/// Selects the GPU for all further CUDA calls of the calling thread.
 void use_device(int index);
 
-/// Directs the calling thread's CUDA calls to a GPU for the lifetime of the object, then back to the
-/// previously selected GPU, if any.
+/// Selects a GPU for the calling thread as long as the object exists. The destructor selects the previous GPU
+/// again, if there was one.
 class OnDevice {
  public:
   explicit OnDevice(int index);

@@ -19,7 +19,8 @@ using cuda::check;
 /// Approximate GPU memory that a CUDA context takes before any allocation, in bytes.
 constexpr uint64_t kContextBytes = uint64_t{512} << 20;
 
-/// Formats a UUID as nvidia-smi does after "GPU-" or "MIG-": 00112233-4455-6677-8899-aabbccddeeff.
+/// Formats a UUID like nvidia-smi, but without the prefix "GPU-" or "MIG-":
+/// 00112233-4455-6677-8899-aabbccddeeff.
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text;
   for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
@@ -41,7 +42,8 @@ std::vector<int> peers_of(int index, int count) {
   return peers;
 }
 
-/// Fills in the memory sizes from NVML; without NVML from CUDA, which creates a context.
+/// Fills in the memory sizes. They come from NVML if it is available. Otherwise they come from CUDA, which
+/// creates a context on the GPU.
 void set_memory(GpuInfo& info, const std::optional<Nvml::Memory>& memory) {
   if (memory) {
     info.memory_total = memory->total;

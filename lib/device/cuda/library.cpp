@@ -26,8 +26,9 @@ Opened& opened() {
   return only;
 }
 
-/// Lists the libraries opened so far, to diagnose mixed installations: "; already opened: cuBLASLt 13.1.0
-/// (/usr/lib/libcublasLt.so.13)".
+/// Lists the libraries that have been opened so far: "; already opened: cuBLASLt 13.1.0
+/// (/usr/lib/libcublasLt.so.13)". Appended to error messages, because some errors are caused by libraries
+/// from different installations.
 std::string describe_opened() {
   std::string text;
   for (const GpuLibrary& library : opened_gpu_libraries())

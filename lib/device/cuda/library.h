@@ -1,6 +1,6 @@
-// Lazy loading of NVIDIA's libraries: each is opened on the first call of one of its functions. Loading
-// cuBLASLt alone takes 140 ms and 200 MB, a cost that `dtrain --help` and CPU runs should not pay. Machines
-// without a GPU do not need the libraries at all.
+// Lazy loading of NVIDIA's libraries. Each library is opened on the first call of one of its functions.
+// Opening cuBLASLt alone takes 140 ms and 200 MB. `dtrain --help` and runs on CPUs do not use the libraries,
+// so they should not have this cost. Machines without a GPU do not need the libraries at all.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ class Library {
   };
   using Identify = Identity (*)(const Library& opened);
 
-  /// Opens `file` ("libcudnn.so.9") through the system's search path. If it cannot be opened or has a
-  /// problem, opens `known`, the path found at build time. opened_gpu_libraries() then lists it as `name`
-  /// ("cuDNN"). The library is never closed. If neither can be used, throws Error with both paths and
-  /// problems.
+  /// Opens the file `file` ("libcudnn.so.9"), which the system searches in its search path. If the file
+  /// cannot be opened or has a problem, opens `known`, the path that was found at build time. If this fails
+  /// as well, throws Error with both paths and their problems. The library is never closed.
+  /// opened_gpu_libraries() lists it under the name `name` ("cuDNN").
   Library(const char* name, const char* file, const char* known, Identify identify);
   /// Returns the address of a function. Throws Error if the library does not have it.
   void* find(const char* function) const;
@@ -45,8 +45,8 @@ std::string cuda_major_problem(int cuda_version);
 
 }  // namespace dtrain::cuda
 
-/// Defines a function that a library's header declares, forwarding its arguments to the opened library.
-/// `library()` must return a const Library&.
+/// Defines a function that is declared in a library's header. The definition forwards the arguments to the
+/// function in the opened library. `library()` must return a const Library&.
 #define DTRAIN_FORWARD(library, result, function, parameters, arguments)        \
   result function parameters {                                                  \
     static const auto found = library().find<decltype(&::function)>(#function); \

@@ -1,4 +1,4 @@
-// Measures memory copy bandwidth.
+// Measures the bandwidth of memory copies.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -41,7 +41,7 @@ double time_of(CudaContext& context, const std::function<void()>& copy) {
   return std::max(best, 1e-3f) * 1e-3;
 }
 
-using Contexts = std::vector<std::unique_ptr<CudaContext>>;  // null for unusable GPUs
+using Contexts = std::vector<std::unique_ptr<CudaContext>>;  // null for a GPU that cannot be used
 
 /// Returns a test pattern without repeated values.
 std::vector<uint32_t> pattern() {
@@ -93,7 +93,7 @@ std::vector<GpuSpeed> measure_gpus() {
     try {
       const DeviceId device{DeviceId::Kind::gpu, static_cast<int>(index)};
       contexts[index] = std::make_unique<CudaContext>(device, false);
-    } catch (const Error&) {  // list_gpus() reports the reason
+    } catch (const Error&) {  // this GPU cannot be used; list_gpus() reports the reason
     }
   }
   std::vector<GpuSpeed> speeds;

@@ -65,7 +65,7 @@ Buffer allocate_device(size_t bytes, cudaStream_t stream) {
   check(status, "allocating GPU memory");
   Buffer buffer(data, bytes, release_device);
   check(cudaMemsetAsync(data, 0, bytes, stream), "zeroing GPU memory");
-  // The caller may use the memory on other streams right away.
+  // Waits for the zeroing, because the caller may use the memory on other streams at once.
   check(cudaStreamSynchronize(stream), "zeroing GPU memory");
   return buffer;
 }

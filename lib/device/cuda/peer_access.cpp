@@ -21,7 +21,8 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  // Indexed by GPU pair (lower index first); "" if no problem.
+  // Notes about problems, indexed by pair of GPUs (the lower index first). A note is "" if the pair has no
+  // problem.
   std::map<std::pair<int, int>, std::string> notes;
 };
 
@@ -30,8 +31,8 @@ State& state() {
   return only;
 }
 
-/// Enables access from one GPU to another's memory. Returns the error if it fails although CUDA reports that
-/// the access is possible; otherwise "".
+/// Enables access from GPU `index` to the memory of GPU `peer`. Returns the error if this fails although CUDA
+/// reports that the access is possible. Otherwise returns "".
 std::string let_reach(int index, int peer) {
   const cuda::OnDevice on(index);
   int can = 0;
@@ -45,7 +46,7 @@ std::string let_reach(int index, int peer) {
 
 void stop_reaching(int index, int peer) {
   const cuda::OnDevice on(index);
-  cudaDeviceDisablePeerAccess(peer);  // fails harmlessly if not enabled
+  cudaDeviceDisablePeerAccess(peer);  // does no harm if access is not enabled
   cudaGetLastError();
 }
 

@@ -13,11 +13,12 @@ namespace dtrain {
 namespace {
 
 std::string reason_for(cudaError_t status, int driver) {
-  // cudaGetDeviceCount returns the same error for a missing driver and for one that is too old.
+  // cudaGetDeviceCount() returns the same error if the driver is missing and if it is too old.
   if (driver == 0) return "no NVIDIA driver was found";
   if (status == cudaErrorInsufficientDriver) {
-    return fmt::format("the NVIDIA driver is for CUDA {}, but this program needs {}",
-                       cuda::version_text(driver), cuda::version_text(CUDART_VERSION));
+    return fmt::format(
+        "the NVIDIA driver is for CUDA {}, but this program needs a driver for CUDA {} or newer",
+        cuda::version_text(driver), cuda::version_text(CUDART_VERSION));
   }
   if (status != cudaSuccess && status != cudaErrorNoDevice) return cuda::error_text(status);
   return std::getenv("CUDA_VISIBLE_DEVICES") ? "CUDA_VISIBLE_DEVICES names no existing GPU"

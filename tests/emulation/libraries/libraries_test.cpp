@@ -112,7 +112,7 @@ TEST_CASE("a cuDNN for another CUDA version is an error that names both") {
 TEST_CASE("a cuDNN that is older than the program's headers is an error") {
   const std::string why = open_cudnn_with("old", "");
   CHECK(has(why, "cuDNN 9.0.0 ("));
-  CHECK(has(why, fmt::format("is older than the {} that this program was built for", kVersion)));
+  CHECK(has(why, fmt::format("is older than version {}, for which this program was built", kVersion)));
 }
 
 }  // namespace dtrain
