@@ -21,7 +21,8 @@ void add_devices(const ConfigNode& node, std::set<std::string>& names) {
     for (const auto& [key, value] : node.entries()) add_devices(value, names);
 }
 
-/// Returns the number of devices named by the strategy and the layers, whether or not they exist; at least 1.
+/// Returns the number of devices that the strategy and the layers name, at least 1. The devices need not
+/// exist.
 int count_named_devices(const RunConfig& config) {
   std::set<std::string> names;
   if (const ConfigNode* strategy = config.resolved.find("strategy")) add_devices(*strategy, names);

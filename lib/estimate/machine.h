@@ -1,4 +1,4 @@
-// A machine for which a run is checked without using it.
+// The description of a machine, for checks whether a run fits on it. The machine need not exist.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@ namespace dtrain {
 struct Machine {
   DeviceId::Kind kind = DeviceId::Kind::gpu;
   int devices = 1;
-  int64_t bytes = 0;  // available on each GPU; or on the host, for all cpu:N devices together
-  int cores = 1;      // number of cores of the host, for all cpu:N devices together
-  double link = 0;    // bytes per second between two devices
+  int64_t bytes = 0;  // memory of each GPU, or memory of the host that all cpu:N devices share, in bytes
+  int cores = 1;      // cores of the host, which all cpu:N devices share
+  double link = 0;    // speed of copies between two devices, in bytes per second
 };
 
-/// The user's description of the machine. The defaults are this host's GPUs and their free memory or, without
-/// GPUs, the devices named by the strategy, and the link of typical_speed().
+/// The machine as the user describes it. By default, it has this host's GPUs with their free memory. If the
+/// host has no GPUs, it has the devices that the strategy names. The default of `link` is that of
+/// typical_speed().
 struct MachineRequest {
   std::optional<int64_t> bytes;  // memory of each GPU
   std::optional<int64_t> devices;
   std::optional<int64_t> link;  // bytes per second
 };
-/// Returns a machine with GPUs if `request` gives their memory or this host has GPUs. Otherwise returns this
-/// host, with the cpu:N devices that the run's strategy names.
+/// Returns the machine to check. It has GPUs if `request` gives the memory of GPUs, or if this host has GPUs.
+/// Otherwise it is this host, with the cpu:N devices that the strategy names.
 Machine machine_for(const RunConfig& config, const MachineRequest& request);
 
 }  // namespace dtrain

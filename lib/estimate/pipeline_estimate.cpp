@@ -41,7 +41,8 @@ PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
   const std::vector<StageLoad> with_copies = stage_loads(problem, slots);
   problem.seconds_per_byte = 0;
   const std::vector<StageLoad> alone = stage_loads(problem, slots);
-  // Seconds of the second forward, a quarter of a recomputed layer's time.
+  // Time of the second forward pass in each stage, in seconds. It is a quarter of the time of a recomputed
+  // layer.
   std::vector<double> again(alone.size(), 0.0);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (const auto stage = static_cast<size_t>(slots[i]); graph.nodes[i].recompute >= 0)
@@ -50,7 +51,8 @@ PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
   for (size_t stage = 0; stage < alone.size(); ++stage) {
     const double seconds = alone[stage].seconds - again[stage];
     times.stages.push_back({.forward = seconds / 3, .backward = seconds * 2 / 3 + again[stage]});
-    // The difference is the time of two copies: of values and of their gradients.
+    // The difference is the time of two copies: the copy of the values in forward and of their gradients in
+    // backward.
     if (stage > 0) times.transfers.push_back((with_copies[stage].seconds - alone[stage].seconds) / 2);
   }
   return times;

@@ -1,4 +1,4 @@
-// Estimates the work and the times of a pipeline's stages before it runs.
+// Estimates the work and the times of a pipeline's stages without running them.
 #pragma once
 
 #include <span>
@@ -10,18 +10,18 @@
 
 namespace dtrain {
 
-/// Returns the devices of the first replica's stages, with unlimited memory and without measured times. The
-/// placement's slots need not be known yet.
+/// Returns the devices of the first replica's stages. They have unlimited memory and no measured times. The
+/// slots of the placement need not be known yet.
 std::vector<PipelineDevice> pipeline_devices(const Placement& placement);
 
-/// Returns the pipeline's work in a step of `batch_size` samples: the size of the largest microbatch, the
-/// number of microbatches in the pipeline at a time, and the number of rounds.
+/// Returns the pipeline's work in a step of `batch_size` samples. The result includes the size of the largest
+/// microbatch, the number of microbatches that are in the pipeline together, and the number of rounds.
 PipelineWork pipeline_work(const RunConfig& config, const Placement& placement, int64_t batch_size);
 
-/// Returns how long each stage takes for a microbatch. `slots`: the stage of each node (empty: there is one
-/// stage). Backward takes two thirds of a layer's time, because it computes two products for each product of
-/// forward; recomputed layers take a third more. A value that skips a stage counts as a copy from the stage
-/// before its reader.
+/// Returns the times of each stage for one microbatch. `slots`: the stage of each node. If it is empty, there
+/// is a single stage. Backward takes two thirds of a layer's time, because it computes two products for each
+/// product of forward. Recomputed layers take a third more. If a value is read by a later stage than the next
+/// one, its copy is counted as a copy from the stage before the reader.
 PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
                              std::span<const PipelineDevice> devices, const PipelineWork& work);
 

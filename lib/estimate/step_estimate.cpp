@@ -13,7 +13,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the speed of one of `devices` devices in the run's precision.
+/// Returns the speed of one device, in the run's precision. `devices`: number of devices; CPU devices share
+/// the machine's cores.
 DeviceSpeed speed_of(const Machine& machine, const TrainOptions& train, size_t devices) {
   DeviceSpeed speed = typical_speed(machine.kind);
   speed.link = machine.link;
@@ -23,7 +24,7 @@ DeviceSpeed speed_of(const Machine& machine, const TrainOptions& train, size_t d
     speed.bytes *= cores;
     return speed;
   }
-  // Practical speed-ups by tensor cores, for products in TF32 and in 16 bits.
+  // Typical speed-ups of matrix products by tensor cores, for TF32 and for 16-bit types.
   constexpr double kTf32 = 3, k16Bits = 6;
   if (train.precision == Precision::tf32) speed.multiply_adds *= kTf32;
   if (gpu_math(train).type == DType::float32) return speed;
@@ -53,15 +54,15 @@ class StepEstimate {
  private:
   double replicas() const { return static_cast<double>(placement_.replicas.size()); }
 
-  /// Returns the seconds of one pass around a ring of the replicas: a reduce-scatter or an all-gather. An
-  /// all-reduce is both.
+  /// Returns the time of a reduce-scatter or of an all-gather in a ring of the replicas, in seconds. An
+  /// all-reduce takes twice this time.
   double ring(int64_t numbers, size_t bytes) const {
     return (replicas() - 1) / replicas() * static_cast<double>(numbers) * static_cast<double>(bytes) /
            speed_.link;
   }
 
-  /// Returns the seconds of an update, which reads the gradient, and reads and writes parameters and
-  /// optimizer state.
+  /// Returns the time of an update of the weights, in seconds. An update reads the gradients, and it reads
+  /// and writes the parameters and the optimizer state.
   double update(double numbers) const {
     const double bytes = 3 * sizeof(float) + 2 * static_cast<double>(slot_bytes_);
     return numbers * bytes / float32_bytes_;
@@ -78,7 +79,7 @@ class StepEstimate {
     return overlaps_ ? std::max(computing, copying) : computing + copying;
   }
 
-  /// Returns the seconds of a step in which every replica computes the whole model.
+  /// Returns the time of a step, in seconds, if every replica computes the whole model.
   double replicated() const {
     const PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     const double times = work.rounds;
@@ -109,7 +110,7 @@ class StepEstimate {
     return forward + backward + afterwards + update(static_cast<double>(whole.trained()) / parts);
   }
 
-  /// Returns the seconds in which the slowest slot reduces its gradients and updates its weights.
+  /// Returns the time, in seconds, in which the slowest slot reduces its gradients and updates its weights.
   double sum_and_update() const {
     double longest = 0;
     for (int slot = 0; slot < layout_.slots(); ++slot) {
@@ -120,8 +121,8 @@ class StepEstimate {
     return longest;
   }
 
-  /// Returns the seconds of a step in which each microbatch passes through the layers of several slots, one
-  /// microbatch after the other.
+  /// Returns the time of a step, in seconds, if the layers are on several slots and the microbatches are
+  /// processed one after the other.
   double branched() const {
     PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     work.seconds_per_byte = 1 / speed_.link;
@@ -129,7 +130,7 @@ class StepEstimate {
     return work.rounds * branches_seconds(problem, placement_.slots) + sum_and_update();
   }
 
-  /// Returns the seconds of a step with the pipeline schedule.
+  /// Returns the time of a step, in seconds, if it uses a pipeline schedule.
   double pipelined() const {
     PipelineWork work = pipeline_work(config_, placement_, batch_size_);
     work.seconds_per_byte = 1 / speed_.link;
@@ -141,7 +142,7 @@ class StepEstimate {
   const Placement& placement_;
   const int64_t batch_size_, slot_bytes_;
   const DeviceSpeed speed_;
-  const double float32_bytes_;  // bytes per second for arrays that stay float32
+  const double float32_bytes_;  // bytes per second for arrays that are float32 in every precision
   const bool overlaps_;
   const ModelLayout layout_;
 };

@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-/// Returns the estimated seconds of a step of `batch_size` samples by the plan, whose devices are replaced by
-/// those of `machine`. See what_fits().
+/// Returns the estimated time of a step of `batch_size` samples, in seconds. The step runs the plan on the
+/// devices of `machine` instead of the plan's devices. See what_fits().
 double estimate_step_seconds(const RunPlan& plan, int64_t batch_size, const Machine& machine);
 
 }  // namespace dtrain

@@ -14,7 +14,8 @@ StepTime measure_steps(const RunPlan& plan, double most_seconds) {
   const RunConfig& config = plan.config;
   using Clock = std::chrono::steady_clock;
   constexpr size_t kWarm = 2,
-                   kLeast = 3;  // the third step on a GPU is the first that replays a captured graph
+                   // On a GPU, the third step is the first one that replays a captured graph.
+      kLeast = 3;
   const auto loader = open_loader(config, *config.dataset.train, config.dataset.shuffle, true);
   Engine engine(plan);
   engine.memory().set_data({.most_samples = loader->samples(),
@@ -33,7 +34,7 @@ StepTime measure_steps(const RunPlan& plan, double most_seconds) {
     const auto now = Clock::now();
     seconds.push_back(std::chrono::duration<double>(now - last).count());
     last = now;
-    // The processes agree on whether to stop, so that each does the same number of steps.
+    // The processes agree on when to stop, so that all of them run the same number of steps.
     if (seconds.size() >= kWarm + kLeast &&
         plan.world.any(now - start > std::chrono::duration<double>(most_seconds)))
       break;

@@ -8,12 +8,13 @@
 namespace dtrain {
 
 struct StepTime {
-  double seconds = 0;  // seconds of the median step
+  double seconds = 0;  // median time of a step, in seconds
   int64_t steps = 0;   // number of measured steps
 };
 
-/// Trains on the first batches of the first epoch with fresh weights, for about `most_seconds` (but at least
-/// three measured steps, if the epoch has them), and discards the result.
+/// Measures training steps on the first batches of the first epoch, with newly initialized weights, and
+/// discards the result of the training. Takes about `most_seconds`, but at least three steps are measured if
+/// the epoch has this many.
 StepTime measure_steps(const RunPlan& plan, double most_seconds);
 
 }  // namespace dtrain

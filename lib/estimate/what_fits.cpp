@@ -18,8 +18,9 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the configuration of a strategy for devices of the given type. Called with the type of the
-/// machine's devices, to show the strategy, and with CPU, because the run is planned on CPU devices.
+/// Returns the configuration of a strategy for devices of the given type. It is called twice: with the type
+/// of the machine's devices, to show the strategy to the user, and with CPU, because the run is planned on
+/// CPU devices.
 using MakeStrategy = std::function<ConfigNode(DeviceId::Kind)>;
 
 ConfigNode device_names(DeviceId::Kind kind, int count) {
@@ -36,7 +37,8 @@ ConfigNode number_node(int64_t number) {
   return ConfigNode::scalar(std::to_string(number));
 }
 
-/// Returns the size of a sample in bytes during the upload to a device, in float32 or in its stored type.
+/// Returns the size of a sample, in bytes, while it is uploaded to a device. Values are uploaded as float32
+/// or in their stored type.
 int64_t sample_bytes(const RunConfig& config) {
   int64_t bytes = 0;
   std::vector<TensorSpec> columns = config.graph.input_specs();
@@ -46,10 +48,11 @@ int64_t sample_bytes(const RunConfig& config) {
   return bytes;
 }
 
-/// Returns the bytes that a GPU needs, from a memory plan for the CPU. With 16-bit types, activations take
-/// half the bytes, and parameters have an additional copy. The memory that only GPUs need is added: two
-/// staging areas, the libraries' workspace, and `passing` floats of staging for sharded state, whose gathered
-/// parameters are part of the activations.
+/// Converts a memory plan for the CPU to the number of bytes that a GPU needs. For 16-bit types, activations
+/// need half the bytes, and there is an additional copy of the parameters. Three kinds of memory exist only
+/// on GPUs and are added: two staging areas for samples, the workspace of the libraries, and `passing` floats
+/// of staging for sharded state. At the level `parameters`, the activations in the plan include the gathered
+/// parameters, which remain float32.
 int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config, ShardLevel level, int64_t passing) {
   constexpr int64_t kWorkspace = int64_t{64} << 20;
   const auto element = static_cast<int64_t>(bytes_of(gpu_math(config.train).type));
@@ -63,8 +66,7 @@ int64_t gpu_bytes(const MemoryPlan& plan, const RunConfig& config, ShardLevel le
   return bytes - activations * (kFloat - element) / kFloat;
 }
 
-/// Marks the layers of each use of a block in the model as one recomputed segment; returns the names of the
-/// uses.
+/// Marks the layers of each use of a block as one recomputed segment. Returns the names of the uses.
 std::vector<std::string> recompute_blocks(Graph& graph) {
   std::vector<std::string> blocks;
   for (GraphNode& node : graph.nodes) {
@@ -75,7 +77,7 @@ std::vector<std::string> recompute_blocks(Graph& graph) {
   return blocks;
 }
 
-/// Tries the strategies on one machine.
+/// Tries all strategies on one machine.
 class Trials {
  public:
   Trials(const RunConfig& config, const Machine& machine) : config_(config), machine_(machine) {
@@ -117,10 +119,11 @@ class Trials {
     try_placed(devices);
   }
 
-  /// Chooses stages for the machine's devices, and lists them by name in the strategy.
+  /// Tries a pipeline whose stages are chosen for the machine's devices. The strategy lists the stages by
+  /// their layer names.
   void try_pipeline(int stages, int replicas, int microbatches) {
     const int64_t share = (config_.train.batch_size + replicas - 1) / replicas;
-    // More microbatches than samples are useless; other candidates have fewer microbatches.
+    // More microbatches than samples are of no use. Other calls of this function try fewer microbatches.
     if (microbatches > share && microbatches > 2 * stages) return;
     Placement placement;
     for (int i = 0; i < stages * replicas; ++i) {
@@ -129,7 +132,7 @@ class Trials {
     }
     placement.microbatches = microbatches;
     placement.schedule = PipelineSchedule::one_f_one_b;
-    // CPU devices share the host's memory.
+    // CPU devices share the host's memory, so each gets an equal part of it.
     std::vector<PipelineDevice> devices = pipeline_devices(placement);
     for (PipelineDevice& device : devices)
       device.bytes =
@@ -154,8 +157,8 @@ class Trials {
     });
   }
 
-  /// Tries to place branches on several devices, if the model has independent branches and several devices
-  /// are faster.
+  /// Tries to place the branches of the model on several devices. Does nothing if the model has no
+  /// independent branches, or if several devices are not faster than one.
   void try_placed(int devices) {
     Placement placement;
     placement.replicas.emplace_back();
@@ -171,8 +174,8 @@ class Trials {
     });
   }
 
-  /// Returns the option `layers` of the strategy `placed`: the devices of layers that are not on the device
-  /// of their first input, and of layers that read a model input.
+  /// Returns the option `layers` of the strategy `placed`. It contains the devices of those layers that are
+  /// on another device than their first input, and of those that read a model input.
   ConfigNode said_places(std::span<const int> slots, DeviceId::Kind kind) const {
     const Graph& graph = config_.graph;
     std::vector<ConfigNode::Entry> places;
@@ -195,7 +198,8 @@ class Trials {
     candidates_.back().recomputed = blocks_;
   }
 
-  /// Plans the run on CPU devices, which compute in float32, instead of on the machine's devices.
+  /// Tries a strategy. The run is planned on CPU devices, which compute in float32, instead of on the
+  /// machine's devices.
   Candidate try_with(const RunConfig& config, const std::string& name, const MakeStrategy& make) const {
     Candidate candidate{.name = name, .strategy = make(machine_.kind), .device = {}, .refusal = {}};
     RunConfig stand_in = config;
@@ -204,13 +208,13 @@ class Trials {
       Diagnostics diagnostics;
       stand_in.strategy = registry<Strategy>().parse(make(DeviceId::Kind::cpu), diagnostics);
       diagnostics.throw_if_errors();
-      // Plans one process with all devices, because the machine need not exist.
+      // Plans a single process that has all devices, because the machine need not exist.
       RunPlan plan = plan_run(std::move(stand_in), single_process());
       {
         Engine engine(plan);
         find_batch(candidate, engine);
       }
-      plan.config = config;  // restores the run's precision, which was float32 in the plan for CPUs
+      plan.config = config;  // restores the precision of the run; the plan for CPU devices had to be float32
       if (candidate.fits)
         candidate.step_seconds = estimate_step_seconds(plan, candidate.batch_size, machine_);
     } catch (const UserError& error) {
@@ -236,7 +240,8 @@ class Trials {
     measure(candidate, engine, candidate.batch_size);
   }
 
-  /// Computes the memory use of the fullest device. The first replica's use is the largest of all replicas.
+  /// Sets the memory use of the candidate to that of its fullest device. Only the first replica is examined,
+  /// because no replica needs more memory than the first.
   void measure(Candidate& candidate, Engine& engine, int64_t batch) const {
     candidate.bytes = 0;
     if (machine_.kind == DeviceId::Kind::cpu) {
@@ -257,7 +262,8 @@ class Trials {
   RunConfig config_;
   const Machine& machine_;
   std::vector<std::string> blocks_;
-  std::optional<RunConfig> recomputing_;  // the run with these blocks recomputed, if there are any
+  // The run with the blocks in blocks_ recomputed; nullopt if nothing can be recomputed.
+  std::optional<RunConfig> recomputing_;
   std::vector<Candidate> candidates_;
 };
 
@@ -266,9 +272,8 @@ class Trials {
 std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine) {
   if (machine.kind == DeviceId::Kind::cpu && config.train.precision != Precision::float32)
     throw UserError(located(config.place({"train", "precision"}),
-                            fmt::format("precision {} is for GPUs, and this machine has none that can be "
-                                        "used; --memory assumes a machine with "
-                                        "GPUs",
+                            fmt::format("precision {} needs GPUs, but this machine has no GPU that can be "
+                                        "used; use --memory to estimate for a machine with GPUs",
                                         Codec<Precision>::write(config.train.precision).text())));
   return Trials(config, machine).run();
 }
