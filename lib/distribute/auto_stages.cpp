@@ -46,7 +46,7 @@ StageNode stage_node(const Graph& graph, size_t i, const NodeFlow& flow, const P
 
 std::vector<StageValue> stage_values(const Graph& graph, const PipelineWork& work) {
   std::vector<StageValue> values;
-  std::vector<size_t> first;  // index of each node's first value
+  std::vector<size_t> first;  // for each node, the index of its first output in `values`
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     first.push_back(values.size());
     for (const TensorSpec& output : graph.nodes[i].outputs)
@@ -63,8 +63,9 @@ std::vector<StageValue> stage_values(const Graph& graph, const PipelineWork& wor
   return values;
 }
 
-/// Moves the bytes of activations that are read only in their own recomputed segment to recomputed_bytes of
-/// the segment's last node, because they exist only while backward is in the segment.
+/// Counts the activations that exist only while backward is in their recomputed segment. These are the
+/// activations that are read only within their own segment. Their bytes are subtracted from activation_bytes
+/// of their node and added to recomputed_bytes of the segment's last node.
 void set_recomputed(const Graph& graph, StageProblem& problem) {
   const auto segment_of = [&](int node) { return graph.nodes[static_cast<size_t>(node)].recompute; };
   std::set<int> kept;
@@ -103,7 +104,8 @@ StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> d
             : device.seconds;
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       if (graph.nodes[i].recompute >= 0)
-        seconds[i] *= 4.0 / 3;  // forward is a third of the time, and runs twice
+        seconds[i] *=
+            4.0 / 3;  // recomputation adds a second forward pass, a third of the time of both passes
     problem.devices.push_back({.seconds = std::move(seconds),
                                .bytes = device.bytes,
                                .in_flight = most_in_flight(work.schedule, stage, stages, work.microbatches)});

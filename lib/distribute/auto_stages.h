@@ -17,26 +17,28 @@ namespace dtrain {
 struct PipelineDevice {
   DeviceId device;
   std::optional<int64_t> bytes;  // memory for parameters and activations; nullopt: unlimited
-  // Seconds of each node (layer_times.h); empty: estimated for a typical device of this type.
+  // Seconds of each node (layer_times.h). If empty, the seconds are estimated for a typical device of this
+  // type.
   std::vector<double> seconds = {};
 };
 
-/// Describes one batch as a pipeline processes it.
+/// The work on one batch in a pipeline.
 struct PipelineWork {
   int64_t samples = 1;   // number of samples in the largest microbatch
-  int microbatches = 1;  // number of microbatches in the pipeline at a time
-  int rounds = 1;        // number of rounds of `microbatches` each, one after the other (train.accumulate)
+  int microbatches = 1;  // number of microbatches that are in the pipeline together
+  // Number of rounds, which follow each other (train.accumulate); each processes `microbatches` microbatches.
+  int rounds = 1;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int64_t slot_bytes = 0;       // bytes of optimizer state per element of a trained parameter
-  size_t element_bytes = 4;     // bytes of an element of the compute type
-  double seconds_per_byte = 0;  // seconds to copy a byte between two devices
+  size_t element_bytes = 4;     // bytes per element in the type in which layers compute
+  double seconds_per_byte = 0;  // time to copy one byte between two devices, in seconds
 };
 
-/// Describes the graph for choose_stages(), with one stage per device. Bytes count parameters with their
-/// gradients and optimizer state, and each layer output that is kept from forward to backward. Recomputed
-/// layers take a third longer.
-/// Activations that are another layer's option, or that the previous layer computes, stay on that layer's
-/// stage.
+/// Returns the problem that choose_stages() solves for this graph, with one stage per device. The memory of a
+/// stage includes its parameters with their gradients and optimizer state, and every layer output that is
+/// kept from forward to backward. The time of recomputed layers is increased by a third. An activation stays
+/// on the stage of its layer if it is an option of the layer, or if the layer computes it together with its
+/// own output.
 StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> devices,
                            const PipelineWork& work);
 

@@ -31,9 +31,10 @@ class Branches {
     for (size_t i = 0; i < slots.size(); ++i)
       if (!problem_.nodes[i].is_input)
         ends[i] = free[static_cast<size_t>(slots[i])] = end_of(i, slots[i], slots, free, ends);
-    // Backward begins at the loss, after the last layer's forward.
+    // Backward begins at the loss, so it starts after the forward pass of the last layer.
     std::fill(free.begin(), free.end(), *std::max_element(free.begin(), free.end()));
-    std::vector<double> ready(slots.size(), 0.0);  // time at which each output's gradient is complete
+    // For each node, the time at which the gradient of its output is complete.
+    std::vector<double> ready(slots.size(), 0.0);
     for (size_t i = slots.size(); i-- > 0;) {
       if (problem_.nodes[i].is_input) continue;
       double& its = free[static_cast<size_t>(slots[i])];
@@ -50,22 +51,23 @@ class Branches {
   double own_seconds(size_t node, int slot) const {
     return problem_.devices[static_cast<size_t>(slot)].seconds[node];
   }
-  /// Returns the seconds to copy `value` to `slot` for `reader`. A model input is on the slot of its first
-  /// reader, so only other readers need a copy.
+  /// Returns the time, in seconds, to copy `value` to `slot`, where `reader` reads it. A model input is on
+  /// the slot of its first reader. It is copied only to other slots.
   double copy_seconds(const StageValue& value, size_t reader, int slot, std::span<const int> slots) const {
     const bool is_input = problem_.nodes[static_cast<size_t>(value.node)].is_input;
     const auto from = static_cast<size_t>(is_input ? value.readers.front() : value.node);
     if (from == reader || slots[from] == slot) return 0;
     return static_cast<double>(value.bytes) * problem_.seconds_per_byte;
   }
-  /// Returns the seconds to copy parameters from another slot at the start of a step. This is an upper bound,
-  /// because parameter_bytes includes gradients and optimizer state.
+  /// Returns the time, in seconds, to copy shared parameters from the slot of their owner at the start of a
+  /// step. The result is an upper bound, because parameter_bytes includes gradients and optimizer state.
   double parameters_seconds(size_t node, int slot, std::span<const int> slots) const {
     const int owner = problem_.nodes[node].parameters_of;
     if (owner < 0 || slots[static_cast<size_t>(owner)] == slot) return 0;
     return static_cast<double>(problem_.nodes[node].parameter_bytes) * problem_.seconds_per_byte;
   }
-  /// Returns the time at which the node's forward would end on `slot`; the slot is busy until then.
+  /// Returns the time at which the forward pass of the node would end if the node were on `slot`. The slot
+  /// cannot compute another node before this time.
   double end_of(size_t node, int slot, std::span<const int> slots, std::span<const double> free,
                 std::span<const double> ends) const {
     double begin = std::max(free[static_cast<size_t>(slot)], parameters_seconds(node, slot, slots));
@@ -77,7 +79,7 @@ class Branches {
   int earliest(size_t node, std::span<const int> slots, std::span<const double> free,
                std::span<const double> ends) const {
     if (problem_.nodes[node].stays) return slots[node - 1];
-    // On a tie, prefers the slot of the first input, to avoid needless copies.
+    // If several slots are equally good, prefers the slot of the first input, to avoid unnecessary copies.
     int best = inputs_[node].empty() ? 0 : slots[static_cast<size_t>(inputs_[node].front()->node)];
     double end = end_of(node, best, slots, free, ends);
     for (int slot = 0; slot < static_cast<int>(free.size()); ++slot)
@@ -89,7 +91,7 @@ class Branches {
   }
 
   const StageProblem& problem_;
-  std::vector<std::vector<const StageValue*>> inputs_;  // values that each node reads
+  std::vector<std::vector<const StageValue*>> inputs_;  // for each node, the values that it reads
 };
 
 }  // namespace

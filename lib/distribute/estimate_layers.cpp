@@ -7,7 +7,8 @@ namespace dtrain {
 
 namespace {
 
-/// Work of one pass: forward, input gradients or parameter gradients.
+/// Work of one pass over a layer. A pass is the forward pass, the computation of the input gradients, or the
+/// computation of the parameter gradients.
 struct PassWork {
   double multiply_adds = 0, bytes = 0;
 };
@@ -16,9 +17,10 @@ double bytes_of_batch(const TensorSpec& spec, int64_t batch) {
   return static_cast<double>(batch * spec.shape.elements()) * static_cast<double>(bytes_of(spec.dtype));
 }
 
-/// Returns the number of positions of a sample to which a kernel is applied. Convolution kernels (rank 4, or
-/// 5 for volumes) are applied once per position of the smaller image: the output, or the input of a
-/// transposed convolution. Other kernels are applied to each row of the input or output, whichever has more.
+/// Returns the number of positions in a sample to which a kernel is applied. A convolution kernel (rank 4, or
+/// rank 5 for volumes) is applied at each position of the output, or at each position of the input for a
+/// transposed convolution; this is the smaller of the two images. Any other kernel is applied to each row of
+/// the input or the output, whichever has more rows.
 int64_t places_of(const Graph& graph, const GraphNode& node, const Shape& kernel) {
   const int64_t in = node.inputs.empty() ? 1 : graph.spec(node.inputs[0]).shape.positions();
   const int64_t out = node.outputs[0].shape.positions();
@@ -30,7 +32,7 @@ PassWork forward_work(const Graph& graph, const GraphNode& node, int64_t batch) 
   PassWork work;
   for (const ValueRef input : node.inputs) work.bytes += bytes_of_batch(graph.spec(input), batch);
   for (const TensorSpec& output : node.outputs) work.bytes += bytes_of_batch(output, batch);
-  if (node.layer->indices()) return work;  // a lookup reads only some rows of the table
+  if (node.layer->indices()) return work;  // a lookup reads only some rows of the embedding table
   for (const ParameterSpec& parameter : node.parameters) {
     const auto elements = static_cast<double>(parameter.shape.elements());
     work.bytes += elements * sizeof(float);
@@ -50,8 +52,8 @@ double parameter_bytes(const GraphNode& node) {
 }  // namespace
 
 DeviceSpeed typical_speed(DeviceId::Kind kind) {
-  // kCore is one core of a server of 2022, measured on ResNet-50. kGpu has half of the float32 speed that
-  // data sheets state for GPUs of that time, and 16 lanes of PCIe 4 between two GPUs.
+  // kCore is one core of a server CPU of 2022, measured on ResNet-50. kGpu has half of the float32 speed in
+  // the data sheets of GPUs of that time. Its link is PCIe 4 with 16 lanes.
   constexpr DeviceSpeed kCore{.multiply_adds = 3e10, .bytes = 1e10, .call = 2e-6, .link = 5e9};
   constexpr DeviceSpeed kGpu{.multiply_adds = 1e13, .bytes = 1e12, .call = 5e-6, .link = 2.5e10};
   return kind == DeviceId::Kind::gpu ? kGpu : kCore;
@@ -69,7 +71,8 @@ std::vector<double> estimate_layer_seconds(const Graph& graph, int64_t batch, co
         std::any_of(node.inputs.begin(), node.inputs.end(),
                     [&](ValueRef input) { return flow[static_cast<size_t>(input.node)].needs_gradient; });
     const int passes = 1 + (trains ? 1 : 0) + (wants_input_gradient ? 1 : 0);
-    // Parameter gradients are written, and added to the gradients of earlier microbatches.
+    // Backward reads and writes the array of parameter gradients, because it adds to the gradients of earlier
+    // microbatches.
     const double gradients = trains ? 2 * parameter_bytes(node) : 0;
     seconds[i] = passes * (pass.multiply_adds / speed.multiply_adds + pass.bytes / speed.bytes + speed.call) +
                  gradients / speed.bytes;

@@ -1,4 +1,4 @@
-// Device-independent facts about how training uses the nodes of a graph.
+// Properties of a graph's nodes that training needs and that do not depend on the device.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,18 @@
 namespace dtrain {
 
 struct NodeFlow {
-  /// For an activation: the layer that computes it together with the layer's own output, if both are on the
-  /// same device; otherwise -1.
+  /// For an activation: the index of the layer that computes the activation together with its own output, if
+  /// both nodes are on the same device. -1 if the activation is not fused.
   int fused_into = -1;
-  /// The activation that is fused into this layer's first output.
+  /// For a layer: the activation that is fused into its first output.
   ActivationSpec activation;
   bool needs_gradient = false;  // whether this node or one that it depends on has trained parameters
-  // Number of readers of the first output (after the fused activation), including the model's output.
+  // Number of readers of the first output, after the fused activation. The model's output counts as a reader.
   int readers = 0;
 };
 
-/// Returns the flow of each node, by the rules of the passes in lib/program. A plan may differ: a loss may
-/// take the value before the last activation.
+/// Returns the flow of each node according to the rules of the passes in lib/program. The plan of a run may
+/// differ, because a loss may read the value before the last activation.
 std::vector<NodeFlow> flow_of(const Graph& graph);
 
 }  // namespace dtrain

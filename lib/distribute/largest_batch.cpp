@@ -5,7 +5,8 @@
 
 namespace dtrain {
 
-/// Interpolates linearly; every third probe halves the interval instead, to guarantee fast progress.
+/// The search interpolates linearly, but every third probe halves the interval, so that the search is fast in
+/// all cases.
 int64_t largest_batch(const std::function<double(int64_t)>& excess_of, int64_t does_not_fit, double excess) {
   if (does_not_fit <= 1) return 0;
   int64_t fits = 1;

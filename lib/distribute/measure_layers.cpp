@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-/// Prepares the layers of a graph and measures each.
+/// Prepares the layers of a graph and measures each of them.
 class DryRuns {
  public:
   DryRuns(const Graph& graph, int64_t batch, Ops& ops)
@@ -37,7 +37,8 @@ class DryRuns {
   }
 
  private:
-  /// Layers with equal options, shapes, layouts and use, of which only the first is measured.
+  /// A group of layers with equal options, shapes, layouts and use. Only the first layer of a group is
+  /// measured.
   struct DryRun {
     std::vector<size_t> nodes;
     std::unique_ptr<PreparedLayer> layer;
@@ -102,11 +103,11 @@ class DryRuns {
   const int64_t batch_;
   Ops& ops_;
   const std::vector<NodeFlow> flow_;
-  std::vector<std::vector<Layout>> layouts_;  // layouts of each node's outputs
+  std::vector<std::vector<Layout>> layouts_;  // for each node, the layouts of its outputs
   std::map<std::string, DryRun> alike_;
 };
 
-/// One layer with separate memory, filled with zeros.
+/// A single layer with its own memory, which is filled with zeros.
 class LayerAlone {
  public:
   LayerAlone(const Graph& graph, const GraphNode& node, const NodeFlow& flow, PreparedLayer& layer,
@@ -127,7 +128,7 @@ class LayerAlone {
     args_.step = static_cast<const uint64_t*>(take(sizeof(uint64_t)));
   }
 
-  /// Runs forward and backward as a plan would.
+  /// Runs forward and backward of the layer in the same way as a plan.
   void run() {
     const LayerRequirements& requirements = layer_.requirements();
     if (requirements.is_view) return;
@@ -152,12 +153,12 @@ class LayerAlone {
     args_.parameters.push_back(static_cast<const float*>(take(elements * sizeof(float))));
     args_.weights.push_back(type == DType::float32 ? args_.parameters.back()
                                                    : take(elements * bytes_of(type)));
-    // If one parameter changes in training, backward writes the gradients of all parameters.
+    // If at least one parameter of the layer is trained, backward writes the gradients of all its parameters.
     const bool wants_gradient = node_.has_moving_parameters();
     args_.diff_parameters.push_back(
         static_cast<float*>(wants_gradient ? take(elements * sizeof(float)) : nullptr));
   }
-  /// Sums the gradients of several readers and runs the backward of a fused activation.
+  /// Adds the gradients from all readers of the output, and runs the backward pass of a fused activation.
   void gather_gradients() {
     const LayerRequirements& requirements = layer_.requirements();
     const bool undone = flow_.activation.kind == Activation::linear || requirements.undoes_activation;
@@ -194,7 +195,8 @@ double DryRuns::time(const DryRun& run, double most_seconds) {
   if (run.layer->requirements().is_view) return 0;
   LayerAlone alone(graph_, graph_.nodes[first], flow_[first], *run.layer, run.input_needs_gradient, batch_,
                    ops_);
-  // Short runs are repeated in a row, so that the measurement is not dominated by waiting for the device.
+  // If a run is short, it is repeated several times before the device is synchronized. Otherwise the wait for
+  // the device would dominate the measurement.
   const auto seconds_of = [&](int in_a_row) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < in_a_row; ++i) alone.run();
@@ -204,7 +206,7 @@ double DryRuns::time(const DryRun& run, double most_seconds) {
   constexpr double kShort = 1e-3;
   constexpr int kMostInARow = 16, kMostTimes = 5;
   const auto start = std::chrono::steady_clock::now();
-  seconds_of(1);  // warm-up: libraries load and choose algorithms
+  seconds_of(1);  // warm-up: libraries load their kernels and select algorithms
   double best = seconds_of(1);
   for (int times = 1; times < kMostTimes && seconds_since(start) < most_seconds; ++times)
     best = std::min(best, seconds_of(std::clamp(static_cast<int>(kShort / best), 1, kMostInARow)));

@@ -9,14 +9,15 @@
 
 namespace dtrain {
 
-/// The microbatches of one replica, in order: ranges of the batch, some of which may be empty. The first is
-/// the largest.
+/// The microbatches of one replica, in order. Each is a range of the batch. Ranges may be empty. The first
+/// microbatch is the largest.
 class Microbatches {
  public:
-  /// `most`: number of microbatches per replica, unless the replica has fewer samples (without samples, it
-  /// has one empty microbatch). If `together`, the batch is first divided into microbatches, and then each
-  /// microbatch among the replicas, so that the n-th microbatches of all replicas together are the n-th
-  /// microbatch of a single device. All replicas then have the same number of microbatches.
+  /// `most`: number of microbatches per replica. A replica with fewer samples has fewer microbatches; a
+  /// replica without samples has a single empty microbatch. If `together` is true, the batch is first divided
+  /// into microbatches, and then each microbatch is divided among the replicas. The n-th microbatches of all
+  /// replicas are then together the n-th microbatch of a run on a single device, and all replicas have the
+  /// same number of microbatches.
   Microbatches(int64_t batch, int64_t most, int rank, int replicas, bool together)
       : batch_(batch),
         rank_(rank),
@@ -29,9 +30,10 @@ class Microbatches {
     return together_ ? within(part_of(batch_, number, count_), rank_, replicas_)
                      : within(share(), number, count_);
   }
-  /// Returns the replica's part of the batch, if the batch is divided among the replicas first.
+  /// Returns the replica's part of the batch, for batches that are first divided among the replicas.
   Range share() const { return part_of(batch_, rank_, replicas_); }
-  /// Returns the sizes of the non-empty microbatches: one number, or two that differ by one.
+  /// Returns the different sizes of the non-empty microbatches. There are at most two, and they differ by
+  /// one.
   std::set<int64_t> sizes() const {
     std::set<int64_t> all{(*this)[0].size(), (*this)[count_ - 1].size()};
     all.erase(0);

@@ -45,8 +45,8 @@ class Simulation {
   }
 
  private:
-  /// The time at which a stage finished its task, for each microbatch; nullopt if the stage has not finished
-  /// it.
+  /// For each microbatch, the time at which a stage finished its task. nullopt if the stage has not finished
+  /// the task.
   using Ends = std::vector<std::optional<double>>;
   struct Done {
     Ends forward, backward;  // ends of each microbatch
@@ -59,8 +59,8 @@ class Simulation {
     return number < ends.size() ? ends[number] : std::nullopt;
   }
 
-  /// Returns the time at which the input of a stage's task is available; nullopt if this time is not known
-  /// yet.
+  /// Returns the time at which the input of a stage's task becomes available. Returns nullopt if this time is
+  /// not yet known.
   std::optional<double> input_at(size_t stage, StageTask task) {
     const bool forward = task.kind == TaskKind::forward;
     const bool at_edge = forward ? stage == 0 : stage + 1 == tasks_.size();
@@ -122,7 +122,9 @@ std::vector<StageTask> stage_tasks(PipelineSchedule schedule, int stage, int sta
 
 int most_in_flight(PipelineSchedule schedule, int stage, int stages, int microbatches) {
   return count_ahead(schedule, stage, stages,
-                     microbatches);  // each backward frees the memory that the next forward takes
+                     // After these forward passes, a backward pass frees memory before each further forward
+                     // pass.
+                     microbatches);
 }
 
 double least_bubble(PipelineSchedule schedule, int stages, int microbatches) {

@@ -1,4 +1,4 @@
-// Pipeline schedules: the order in which stages process microbatches, and the time that it takes.
+// Pipeline schedules: the order in which stages process microbatches, and the resulting times.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,13 @@
 
 namespace dtrain {
 
-/// The order of the work on a batch, which passes through `stages` stages as `microbatches` microbatches.
-/// With every schedule, each stage runs the backward passes in the order of the microbatches, and so sums
-/// gradients in the same order as a single device.
+/// The order in which the stages of a pipeline process a batch. The batch is divided into `microbatches`
+/// microbatches, and each of them passes through `stages` stages. In every schedule, each stage runs the
+/// backward passes in the order of the microbatches. Gradients are therefore summed in the same order as on a
+/// single device.
 enum class PipelineSchedule {
-  sequential,   // both passes of a microbatch before the next microbatch: one stage computes at a time
+  sequential,   // forward and backward of one microbatch before the next one: a single stage computes at a
+                // time
   gpipe,        // all forward passes, then all backward passes (Huang et al., "GPipe", 2019)
   one_f_one_b,  // 1F1B: each backward pass runs as soon as possible (Narayanan et al.,
                 // "Memory-Efficient Pipeline-Parallel DNN Training", 2021: PipeDream-Flush)
@@ -25,16 +27,16 @@ struct StageTask {
   bool operator==(const StageTask&) const = default;
 };
 
-/// Returns the tasks of a stage in execution order: each microbatch once forward and once backward.
-/// The GPipe paper reverses the order of the backward passes, which takes the same time and memory.
+/// Returns the tasks of a stage in execution order: forward and backward of each microbatch. In the GPipe
+/// paper, the order of the backward passes is reversed, which takes the same time and memory.
 std::vector<StageTask> stage_tasks(PipelineSchedule schedule, int stage, int stages, int microbatches);
 
-/// Returns the maximum number of microbatches whose activations the stage keeps at a time.
+/// Returns the maximum number of microbatches whose activations the stage keeps at the same time.
 int most_in_flight(PipelineSchedule schedule, int stage, int stages, int microbatches);
 
-/// Returns the idle fraction of the stages' time if all stages take the same time and transfers take none:
-/// (stages - 1) / (microbatches + stages - 1), or (stages - 1) / stages for sequential. `stages` and
-/// `microbatches` must be at least 1.
+/// Returns the fraction of time in which the stages are idle, if all stages take the same time and copies
+/// take no time. The fraction is (stages - 1) / (microbatches + stages - 1), or (stages - 1) / stages for the
+/// schedule `sequential`. `stages` and `microbatches` must be at least 1.
 double least_bubble(PipelineSchedule schedule, int stages, int microbatches);
 
 /// Times of a pipeline's stages and copies, for one microbatch.
@@ -43,13 +45,13 @@ struct PipelineTimes {
     double forward = 0, backward = 0;  // seconds
   };
   std::vector<Stage> stages;
-  /// Seconds of a copy between each stage and the next one, in either direction: one entry less than
-  /// `stages`, or empty if copies take no time. Copies overlap with computation; a stage only waits for the
-  /// copy of its input.
+  /// Time, in seconds, of a copy between each stage and the next one, in either direction. The vector has one
+  /// element less than `stages`, or it is empty if copies take no time. Copies overlap with computation: a
+  /// stage waits only for the copy that it reads.
   std::vector<double> transfers;
 };
 
-/// The tasks that each stage runs, with their times in seconds from the start of the first task.
+/// The tasks of each stage with their start and end. Times are in seconds from the start of the first task.
 struct PipelineTimeline {
   struct Entry {
     StageTask task;
@@ -57,17 +59,18 @@ struct PipelineTimeline {
   };
   std::vector<std::vector<Entry>> stages;
 
-  /// Returns the seconds until the last task ends.
+  /// Returns the end of the last task, in seconds.
   double makespan() const;
-  /// Returns the seconds in which the stage computes.
+  /// Returns the total time of the stage's tasks, in seconds.
   double busy(size_t stage) const;
-  /// Returns the idle fraction of the stages' time.
+  /// Returns the fraction of time in which the stages are idle.
   double bubble() const;
 };
 
-/// Simulates the stages' tasks, given in execution order. A task starts when the stage's previous task is
-/// done and its input is available: for a forward, the previous stage's output; for a backward, the next
-/// stage's gradient and the stage's own forward. Throws Error if the stages deadlock.
+/// Simulates the tasks of all stages. The tasks of each stage must be in execution order. A task starts when
+/// the previous task of the stage has ended and the task's input is available. The input of a forward task is
+/// the output of the previous stage. The input of a backward task is the gradient from the next stage, and
+/// the forward task of the same stage must have ended. Throws Error if the stages deadlock.
 PipelineTimeline simulate(std::span<const std::vector<StageTask>> tasks, const PipelineTimes& times);
 PipelineTimeline simulate(PipelineSchedule schedule, int microbatches, const PipelineTimes& times);
 

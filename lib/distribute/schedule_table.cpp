@@ -20,14 +20,16 @@ std::string label_of(const Entry& entry) {
   return fmt::format("{}{}", letter_of(entry), entry.task.microbatch);
 }
 
-/// Pads `label` to `width` with `fill`; the cell ends with a space if there is room for one.
+/// Returns a cell of `width` characters: the label, followed by the character `fill`. The last character is a
+/// space if the label leaves room for it.
 std::string cell(const std::string& label, size_t width, char fill) {
   std::string text = label + std::string(width - std::min(width, label.size()), fill);
   if (width > std::max<size_t>(label.size(), 1)) text.back() = ' ';
   return text;
 }
 
-/// Returns columns per second: enough for the labels, but limited by the available columns.
+/// Returns the number of columns that represent one second. It is just large enough for the labels, but
+/// limited by the number of available columns.
 double scale_of(const PipelineTimeline& timeline, int columns) {
   double shortest = std::numeric_limits<double>::infinity();
   size_t label = 0;
@@ -78,8 +80,8 @@ std::string draw_letters(const std::vector<Entry>& entries, double scale, size_t
       if (inside <= 0) break;
       (entry.task.kind == StageTask::Kind::forward ? columns[c].forward : columns[c].backward) += inside;
     }
-  constexpr double kLeast = 0.125;  // fraction of a column's time; shorter work is not shown
-  constexpr double kPart = 0.25;    // fraction of the work in a column; smaller parts are not shown
+  constexpr double kLeast = 0.125;  // in columns; a column with less work is shown as idle
+  constexpr double kPart = 0.25;    // fraction of the work in a column; a smaller part is not shown
   std::string line;
   for (const Seconds& column : columns) {
     const double busy = column.forward + column.backward;
@@ -104,7 +106,7 @@ std::string duration(double seconds) {
   return seconds < 1 ? fmt::format("{:.3g} ms", seconds * 1e3) : fmt::format("{:.3g} s", seconds);
 }
 
-/// Describes the bubble and its causes.
+/// Describes the bubble, that is, the time in which stages wait, and its reasons.
 std::string bubble_text(const PipelineTimeline& timeline, PipelineSchedule schedule, int microbatches) {
   const size_t stages = timeline.stages.size();
   double mean = 0;
@@ -114,12 +116,13 @@ std::string bubble_text(const PipelineTimeline& timeline, PipelineSchedule sched
     if (timeline.busy(stage) > timeline.busy(slowest)) slowest = stage;
   }
   const auto percent = [](double part) { return fmt::format("{:.0f} %", part * 100); };
-  std::string text = fmt::format("bubble: the stages wait for {} of {}; equal stages would wait for {}",
-                                 percent(timeline.bubble()), duration(timeline.makespan()),
-                                 percent(least_bubble(schedule, static_cast<int>(stages), microbatches)));
+  std::string text = fmt::format(
+      "bubble: the stages are idle for {} of the total {}; stages of equal duration would be idle for {}",
+      percent(timeline.bubble()), duration(timeline.makespan()),
+      percent(least_bubble(schedule, static_cast<int>(stages), microbatches)));
   constexpr double kUneven = 1.05;
   if (timeline.busy(slowest) > kUneven * mean)
-    text += fmt::format("\nstage {} computes {:.2f} times as long as the mean", slowest,
+    text += fmt::format("\nstage {} computes {:.2f} times as long as the average stage", slowest,
                         timeline.busy(slowest) / mean);
   return text + "\n";
 }

@@ -9,16 +9,18 @@
 
 namespace dtrain {
 
-/// Draws the timeline, one line per stage, at most `columns` wide and no wider than needed for the microbatch
-/// numbers: "F0 F1 .. B0--- F2". If these do not fit, each column shows the stage's main activity in that
-/// time: 'F', 'B', '*' for both, '.' if it is mostly idle.
+/// Draws the timeline as text, with one line per stage. If the labels of the microbatches fit, a line is "F0
+/// F1 .. B0--- F2", and is no wider than the labels need. Otherwise each column is one character that shows
+/// what the stage does most in the column's time: 'F', 'B', '*' for both, or '.' if it is mostly idle. The
+/// drawing has at most `columns` columns.
 std::vector<std::string> draw_timeline(const PipelineTimeline& timeline, int columns);
 
-/// Returns a table with one line per stage: its device, the fraction of time in which it computes, the
-/// maximum number of microbatches whose activations it holds, and its timeline. The lines below it give the
-/// bubble, the time of all microbatches, the bubble that the schedule would have with equal stages, and a
-/// stage that is slower than the others. `devices`: names, by stage. The table is `columns` wide, or wider if
-/// the timeline would otherwise have less than 20 columns.
+/// Returns a table with one line per stage. Each line shows the stage's device, the fraction of time in which
+/// the stage computes, the maximum number of microbatches whose activations it keeps, and its timeline. The
+/// lines below the table state the bubble, the total time of all microbatches, and the bubble that the
+/// schedule would have with equal stages. If a stage is slower than the others, it is named. `devices`: the
+/// name of each stage's device. The table has `columns` columns, or more if its timeline would otherwise have
+/// less than 20.
 std::string schedule_table(PipelineSchedule schedule, int microbatches, const PipelineTimes& times,
                            std::span<const std::string> devices, int columns);
 

@@ -9,10 +9,12 @@ namespace dtrain {
 
 namespace {
 
-/// Copies of a value between stages: the value itself in forward, and its gradient in backward.
+/// Number of copies of a value that is read on another stage: the value is copied in forward, and its
+/// gradient is copied in backward.
 constexpr double kCopies = 2;
 
-/// Adds a node's time and activations to a stage, without its parameters and inputs.
+/// Adds the time and the activations of a node to a stage. The node's parameters and inputs are added
+/// separately.
 void load_node(StageLoad& load, const StageDevice& device, size_t i, const StageNode& node) {
   load.seconds += device.seconds[i];
   load.bytes += device.in_flight * node.activation_bytes;
@@ -21,7 +23,7 @@ void load_node(StageLoad& load, const StageDevice& device, size_t i, const Stage
   load.bytes += more;
 }
 
-/// Searches cuts of minimal cost over the layers (all nodes except model inputs).
+/// Finds cuts of minimal cost. The cuts are searched over the layers, that is, all nodes except model inputs.
 class CutSearch {
  public:
   explicit CutSearch(const StageProblem& problem) : problem_(problem) {
@@ -34,15 +36,17 @@ class CutSearch {
         std::count_if(layers_.begin(), layers_.end(), [](const CutLayer& layer) { return layer.may_begin; }));
   }
 
-  /// Returns the stage of each node in the cut that minimizes `combine` over all stages' costs; empty if
-  /// there is no such cut. `cost(stage, load)` is negative if the stage cannot have this load or any larger
-  /// one.
+  /// Returns the stage of each node for the cut with the minimal total cost. `combine` combines the costs of
+  /// several stages to a total. `cost(stage, load)` returns the cost of a stage with this load; it is
+  /// negative if the stage cannot have this load or any larger load. Returns an empty vector if no cut is
+  /// possible.
   template <class Cost, class Combine>
   std::vector<int> best(const Cost& cost, const Combine& combine) const {
     const size_t stages = problem_.devices.size(), n = layers_.size();
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    // Indexed by a number of stages and the number of layers in them: the minimal cost of these stages, and
-    // the first layer of the last of these stages.
+    // The first index is the number s of stages, the second index is the number of layers in the first s
+    // stages. `least` is the minimal cost of these stages, and `begins` is the first layer of the last of
+    // them.
     std::vector<std::vector<double>> least(stages + 1, std::vector<double>(n + 1, kNone));
     std::vector<std::vector<size_t>> begins(stages + 1, std::vector<size_t>(n + 1, 0));
     least[0][0] = 0;
@@ -74,23 +78,23 @@ class CutSearch {
 
  private:
   static constexpr int kNobody = -1;
-  /// A value that a layer reads. Layers are numbered without the model's inputs.
+  /// A value that a layer reads. Layer numbers do not count model inputs.
   struct Arrival {
-    int made_by;         // layer that makes the value; for a model input, its first reader
-    int read_before_by;  // last reader of the value before this layer
+    int made_by;         // the layer that computes the value; for a model input, its first reader
+    int read_before_by;  // the last layer before this one that reads the value
     int64_t bytes;
   };
   struct CutLayer {
     size_t node = 0;
-    bool may_begin = true;            // whether a stage may begin here
-    int parameters_before = kNobody;  // last earlier layer with the same parameters
+    bool may_begin = true;            // whether a stage may begin with this layer
+    int parameters_before = kNobody;  // the last layer before this one that has the same parameters
     std::vector<Arrival> arrivals = {};
   };
 
   const StageNode& node(size_t i) const { return problem_.nodes[i]; }
 
   void find_layers() {
-    std::map<int, int> users;  // for each owner of parameters, the last layer so far that uses them
+    std::map<int, int> users;  // for each owner of parameters, the last layer seen so far that uses them
     layer_of_.assign(problem_.nodes.size(), kNobody);
     for (size_t i = 0; i < problem_.nodes.size(); ++i) {
       if (node(i).is_input) continue;
@@ -117,7 +121,7 @@ class CutSearch {
     }
   }
 
-  /// Adds layer `number` to the load of a stage whose first layer is `begin`.
+  /// Adds layer `number` to the load of a stage that begins with layer `begin`.
   void add(StageLoad& load, size_t stage, size_t begin, size_t number) const {
     const CutLayer& layer = layers_[number];
     const StageDevice& device = problem_.devices[stage];
@@ -142,14 +146,14 @@ class CutSearch {
 
   const StageProblem& problem_;
   std::vector<CutLayer> layers_;
-  std::vector<int> layer_of_;  // indexed by node; kNobody for model inputs
+  std::vector<int> layer_of_;  // layer number of each node; kNobody for model inputs
 };
 
 }  // namespace
 
 std::vector<StageLoad> stage_loads(const StageProblem& problem, std::span<const int> stages) {
   std::vector<StageLoad> loads(problem.devices.size());
-  std::set<std::pair<int, int>> held;  // pairs of parameter owner and stage that were counted
+  std::set<std::pair<int, int>> held;  // pairs (owner of parameters, stage) that have been counted
   for (size_t i = 0; i < problem.nodes.size(); ++i) {
     const StageNode& node = problem.nodes[i];
     if (node.is_input) continue;
@@ -198,7 +202,8 @@ StageCut choose_stages(const StageProblem& problem) {
     return cut;
   }
   for (const StageLoad& load : stage_loads(problem, cut.stages)) slowest = std::max(slowest, load.seconds);
-  constexpr double kRounding = 1 + 1e-12;  // the seconds may be summed in a different order
+  // Tolerates rounding, because the seconds may have been summed in another order.
+  constexpr double kRounding = 1 + 1e-12;
   cut.stages = search.best(
       [&](size_t stage, const StageLoad& load) {
         return lack(stage, load) > 0 || load.seconds > slowest * kRounding ? kCannot

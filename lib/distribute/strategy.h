@@ -16,7 +16,7 @@
 
 namespace dtrain {
 
-/// The `devices:` option: `auto` (all GPUs; the CPU if there are none) or a list of names.
+/// The option `devices`: a list of device names, or `auto` (all GPUs, or the CPU if there are no GPUs).
 struct DeviceList {
   std::vector<WrittenDevice> devices;  // empty: auto
 };
@@ -29,66 +29,69 @@ struct Codec<DeviceList> {
   static Json schema();
 };
 
-/// The arrays that are sharded among the replicas; each level includes the previous ones (Rajbhandari et al.,
-/// "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", 2020: stages 1 to 3).
+/// The arrays that are sharded among the replicas. Each level also shards the arrays of the previous levels.
+/// The levels are the stages 1 to 3 of Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training
+/// Trillion Parameter Models", 2020.
 enum class ShardLevel { none, optimizer, gradients, parameters };
 template <>
 inline const EnumNames<ShardLevel> names_of<ShardLevel> = {{ShardLevel::optimizer, "optimizer"},
                                                            {ShardLevel::gradients, "gradients"},
                                                            {ShardLevel::parameters, "parameters"}};
 
-/// Assignment of a run to devices. A "slot" is the index of a device within a replica.
+/// The devices on which a run computes. A "slot" is the index of a device within a replica.
 struct Placement {
-  /// Devices by replica and slot.
+  /// The devices, indexed by replica and slot.
   std::vector<std::vector<DeviceId>> replicas;
-  /// The slot of each node of the graph; empty if all are on slot 0.
+  /// The slot of each node of the graph. Empty if all nodes are on slot 0.
   std::vector<int> slots;
-  /// Number of microbatches into which a replica's part of a batch is divided. They are in the pipeline
-  /// together, in the order of `schedule`.
+  /// Number of microbatches into which a replica's part of a batch is divided. The microbatches are in the
+  /// pipeline at the same time; `schedule` determines their order.
   int64_t microbatches = 1;
   PipelineSchedule schedule = PipelineSchedule::sequential;
   ShardLevel sharded = ShardLevel::none;
-  /// Whether the slots of each replica are divided among the processes of a run, the same slots of all
-  /// replicas to one process. Otherwise each process has whole replicas.
+  /// Whether the slots of each replica are divided among the processes of a run. In this case, a process has
+  /// the same slots of every replica. Otherwise each process has whole replicas.
   bool divides_replicas = false;
 
   std::vector<DeviceId> devices() const;  // devices of all replicas
-  /// Returns the devices that compute a node, one per replica, without duplicates.
+  /// Returns the devices that compute a node: one device for each replica, without duplicates.
   std::vector<DeviceId> devices_of(int node) const;
 };
 
-/// The work that a strategy places: a model and its training.
+/// The work for which a strategy chooses devices: a model and its training.
 struct Workload {
   const Graph& graph;        // empty if the model failed to parse
   int64_t batch_size = 1;    // samples processed at a time, over all replicas
   int64_t slot_bytes = 0;    // bytes of optimizer state per element of a trained parameter
-  size_t element_bytes = 4;  // bytes of an element of the compute type
-  /// Measures a device for batches of `samples` samples. `sharing`: number of threads that share its memory
-  /// (CPU devices share memory and cores). If the function is null, typical values are used.
+  size_t element_bytes = 4;  // bytes per element in the type in which layers compute
+  /// Measures the layer times and the memory of a device, for microbatches of `samples` samples. `sharing`:
+  /// number of stages that use the device's memory (all CPU devices share memory and cores). If the function
+  /// is null, typical values are used instead.
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;
-  /// Rank of the process whose devices are placed, and the number of processes.
+  /// Rank of the process for which devices are chosen, and the number of processes.
   int process = 0, processes = 1;
-  /// Whether these processes train. A trained model may be used by fewer processes than its options name.
+  /// Whether the run trains. If it only uses a trained model, it may have fewer processes than the strategy's
+  /// options name.
   bool trains = false;
 };
 
-/// Places runs on devices. Immutable.
+/// Chooses the devices of a run. Strategies are immutable.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// Returns the placement. Reports missing devices (and lists the existing ones) and conflicts with the
-  /// model; the result then has no replicas. If the model failed to parse, only devices() of the result is
-  /// meaningful.
+  /// Returns the placement. If a device is missing (the message lists the existing ones) or the options do
+  /// not match the model, reports an error and returns a placement without replicas. If the model failed to
+  /// parse, only devices() of the result may be used.
   virtual Placement place(const Workload& work, Diagnostics& diagnostics) const = 0;
   /// Like the other place(), but throws UserError instead of reporting errors.
   Placement place(const Workload& work) const;
-  /// Returns the strategy for `config.yaml`, {kind: options}, with the automatic choices of a placement by
-  /// place(), and with layers' `device:` options moved into its options. The result makes the same placement.
-  /// Null if there is nothing to change.
+  /// Returns the strategy to store in `config.yaml`, {kind: options}. Choices that place() made automatically
+  /// are written out, and `device:` options of layers are moved to the strategy's options. The result leads
+  /// to the same placement. Returns null if nothing changes.
   virtual ConfigNode settled(const Graph& /*graph*/, const Placement& /*placement*/) const { return {}; }
   /// Returns the names of the options that place() chooses automatically.
   virtual std::vector<std::string_view> open_options() const { return {}; }
-  /// Returns the bytes of gradients that GPUs reduce at a time during backward.
+  /// Returns the number of bytes of gradients that GPUs reduce in one call during backward.
   virtual int64_t bucket_bytes() const { return int64_t{25} << 20; }
 };
 

@@ -102,7 +102,7 @@ class Schedule(Case):
         self.assertIn("in microbatches of 32 samples, by estimated times:", text)
         self.assertRegex(text, r"\n0 cpu:0 +\d+ % +2 +F")
         self.assertRegex(text, r"\n1 cpu:1 +\d+ % +1 +\.+ ?F")
-        self.assertRegex(text, r"\nbubble: the stages wait for \d+ % of ")
+        self.assertRegex(text, r"\nbubble: the stages are idle for \d+ % of ")
         self.assertNotIn("schedule", self.json("check", "wide.yaml"))
         parts = "--schedule", "--set", "train.accumulate=2"
         self.assertIn("The schedule of each of the 2 parts of a batch in microbatches of 16 samples", self.dtrain("check", "wide.yaml", *parts).out)
@@ -218,7 +218,7 @@ class Fit(Case):
                 self.assertIn(message, self.dtrain("check", "wide.yaml", *arguments, expect=2).err)
         if self.json("gpus")["gpu"]["count"] == 0:
             error = self.dtrain("check", "wide.yaml", "--fit", "--set", "train.precision=mixed_bfloat16", expect=2).err
-            self.assertIn("precision mixed_bfloat16 is for GPUs, and this machine has none", error)
+            self.assertIn("precision mixed_bfloat16 needs GPUs, but this machine has no GPU", error)
 
 
 if __name__ == "__main__":

@@ -186,9 +186,11 @@ TEST_CASE("a schedule's table gives each stage's work, idle time and the reason"
         "0 gpu:0   60 %     3  F0 F1 F2 ..... B0 .. B1 .. B2\n"
         "1 gpu:1   60 %     2  .. F0 F1 .. B0 F2 B1 .. B2 ..\n"
         "2 gpu:2   60 %     1  ..... F0 B0 F1 B1 F2 B2 .....\n"
-        "bubble: the stages wait for 40 % of 10 ms; equal stages would wait for 40 %\n");
+        "bubble: the stages are idle for 40 % of the total 10 ms; stages of equal duration would be idle for "
+        "40 %\n");
   const std::string uneven =
       schedule_table(PipelineSchedule::gpipe, 4, {{{1, 1}, {2, 2}, {1, 1}}, {}}, devices, 120);
-  CHECK(uneven.find("bubble: the stages wait for 47 % of 20 s; equal stages would wait for 33 %\n"
-                    "stage 1 computes 1.50 times as long as the mean\n") != std::string::npos);
+  CHECK(uneven.find("bubble: the stages are idle for 47 % of the total 20 s; stages of equal duration would "
+                    "be idle for 33 %\n"
+                    "stage 1 computes 1.50 times as long as the average stage\n") != std::string::npos);
 }

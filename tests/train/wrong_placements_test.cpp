@@ -97,9 +97,9 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, @gpu:9999]"), "", "", "gpu:9999: "},
     {"{sharded: {devices: [@gpu:9999]}}", "", "", "gpu:9999: "},
     {"{sharded: {devices: [cpu:0, @gpu:9999]}}", "", "",
-     "sharded: expected devices of one kind, found cpu:0 and gpu:9999"},
+     "sharded: all devices must be of the same kind, but cpu:0 and gpu:9999 are not"},
     {"{sharded: {devices: [gpu:9999, @gpu:9999]}}", "", "",
-     "sharded: expected each GPU once, found gpu:9999 twice"},
+     "sharded: each GPU may be listed only once, but gpu:9999 is listed twice"},
     {"{mirrored: {devices: [cpu:0, @gpu:9999]}}", "", "", "gpu:9999: "},
     {"{single: {device: @gpu:9999}}", "", "", "gpu:9999: "},
     {placed("head: @tpu:0"), "", "",
@@ -114,32 +114,36 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: @[]"), "", "", "pipeline's devices: expected 'auto' or a list of devices"},
     // Patterns.
     {placed("'left/*': cpu:0, @'up/*': cpu:1"), "", "",
-     "placed: the pattern 'up/*' matches no layer; there are 'left/stem', 'left/mean', "},
+     "placed: the pattern 'up/*' matches no layer; the existing names are 'left/stem', 'left/mean', "},
     {placed("@haed: cpu:0"), "", "", "placed: the pattern 'haed' matches no layer; did you mean 'head'?"},
     {placed("@left: cpu:0"), "", "", "placed: the pattern 'left' matches no layer; did you mean 'left/*'?"},
-    {placed("@image: cpu:0"), "", "", "placed: the pattern 'image' matches no layer; there are"},
+    {placed("@image: cpu:0"), "", "", "placed: the pattern 'image' matches no layer; the existing names are"},
     {placed("@'right/stem/*': cpu:0"), "", "",
      "placed: the pattern 'right/stem/*' matches no layer; did you mean 'right/stem'?"},
     {placed("'left/*': cpu:0, @'*/stem': cpu:1"), "", "",
-     "placed: the layer 'left/stem' is put on cpu:0 by 'left/*', but on cpu:1 by '*/stem'; give the layer "
-     "its own `device:`, which decides"},
+     "placed: 'left/*' puts the layer 'left/stem' on cpu:0, but '*/stem' puts it on cpu:1; give the layer "
+     "its own `device:`, which takes precedence"},
     {placed("'*': cpu:0, @head: cpu:1"), "", "",
-     "placed: the layer 'head' is put on cpu:0 by '*', but on cpu:1 by 'head'"},
+     "placed: '*' puts the layer 'head' on cpu:0, but 'head' puts it on cpu:1"},
     {"@placed", "", "", "placed: no layer has a device; give patterns"},
     {"{@placed: {layers: {}}}", "", "", "placed: no layer has a device; give patterns"},
-    {"{placed: {layers: @['left/*', cpu:0]}}", "", "", "placed's layers: expected a mapping of layers"},
+    {"{placed: {layers: @['left/*', cpu:0]}}", "", "", "placed's layers: expected a mapping from layers"},
     {"{placed: {@layer: {head: cpu:0}}}", "", "", "unknown key 'layer' in placed; did you mean 'layers'?"},
     {"{placed: {@'left/*': cpu:0}}", "", "", "unknown key 'left/*' in placed; expected one of layers"},
     // Device options of layers under strategies without placement.
     {"single", kHead, head_with("device: @cpu:0"),
-     "device: 'head' is assigned to cpu:0, but the strategy 'single' does not place layers; use `strategy: "
+     "device: 'head' is assigned to cpu:0, but the strategy 'single' does not support devices for single "
+     "layers; use `strategy: "
      "placed`"},
     {"{mirrored: {devices: [cpu:0, cpu:1]}}", kHead, head_with("device: @cpu:1"),
-     "device: 'head' is assigned to cpu:1, but the strategy 'mirrored' does not place layers"},
+     "device: 'head' is assigned to cpu:1, but the strategy 'mirrored' does not support devices for single "
+     "layers"},
     {pipeline("devices: [cpu:0, cpu:1]"), kHead, head_with("device: @cpu:1"),
-     "device: 'head' is assigned to cpu:1, but the strategy 'pipeline' does not place layers"},
+     "device: 'head' is assigned to cpu:1, but the strategy 'pipeline' does not support devices for single "
+     "layers"},
     {"{sharded: {devices: [cpu:0, cpu:1]}}", kHead, head_with("device: @cpu:1"),
-     "device: 'head' is assigned to cpu:1, but the strategy 'sharded' does not place layers"},
+     "device: 'head' is assigned to cpu:1, but the strategy 'sharded' does not support devices for single "
+     "layers"},
     {"single", kBody, "    - body: {repeat: 2, device: @cpu:1}", "device: 'body/in' is assigned to cpu:1"},
     // Stages.
     {pipeline("devices: [cpu:0, cpu:1], stages: [@haed]"), "", "",
@@ -155,22 +159,24 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: [head, @merged]"), "", "",
      "stages: 'merged' comes before 'head' in the model; name layers in the model's order"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@left/stem]"), "", "",
-     "stages: 'left/stem' begins the model, so the first stage would have no layers"},
+     "stages: 'left/stem' is the first layer of the model, so the first stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: @[head]"), "", "",
-     "stages: expected the 2 layers with which the stages after the first begin, because 3 devices per "
+     "stages: expected the 2 layers with which the stages after the first one begin, because 3 devices per "
      "replica make 3 stages, found 1; `stages: auto` chooses the layers"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @[merged, head]"), "", "",
-     "stages: expected the one layer with which the stages after the first begin, because 2 devices per "
+     "stages: expected the one layer with which the stages after the first one begin, because 2 devices per "
      "replica make 2 stages, found 2; `stages: auto` chooses the layers"},
     {pipeline("devices: [cpu:0], stages: @[head]"), "", "",
-     "stages: 1 device per replica makes one stage, so no layer begins another stage, but 1 is given"},
+     "stages: with one device per replica there is only one stage, so no layer can begin another stage, but "
+     "1 "
+     "is given"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@[head]]"), "", "",
-     "pipeline's stages: expected 'auto' or the names"},
+     "pipeline's stages: expected 'auto', or the name"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @{head: cpu:1}"), "", "",
-     "pipeline's stages: expected 'auto' or the names"},
+     "pipeline's stages: expected 'auto', or the name"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is not a layer of the model"},
     {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
-     "", "pipeline: a model in which 10 layers can begin a stage cannot be divided into 11 stages"},
+     "", "pipeline: the model cannot be divided into 11 stages, because only 10 layers can begin a stage"},
     // Numbers of replicas.
     {"{mirrored: {devices: [cpu:0], replicas: @0}}", "", "",
      "mirrored's replicas: expected a number from 1 to 1024, found '0'"},
@@ -178,7 +184,7 @@ const WrongPlacement kWrong[] = {
      "mirrored's replicas: expected a number from 1 to 1024, found '1025'"},
     {"{mirrored: {devices: [cpu:0], replicas: [3, @one]}}", "", "", "mirrored's replicas: expected"},
     {"{mirrored: {devices: [cpu:0], replicas: @[]}}", "", "",
-     "mirrored's replicas: expected a number, or a list of numbers by process"},
+     "mirrored's replicas: expected a number, or a list with one number for each process"},
     {"{sharded: {devices: [cpu:0], replicas: [@-1, 2]}}", "", "",
      "sharded's replicas: expected a number from 1 to 1024, found '-1'"},
     // Other options of the pipeline.
@@ -197,8 +203,8 @@ const WrongPlacement kWrong[] = {
     {"{sharded: {devices: [cpu:0, cpu:1], level: @weights}}", "", "",
      "sharded's level: unknown value 'weights'"},
     {"{sharded: {devices: [cpu:0, cpu:1], @stage: 3}}", "", "",
-     "unknown key 'stage' in sharded; it is 'level', which is optimizer, gradients or parameters, ZeRO's "
-     "stages 1 to 3"},
+     "unknown key 'stage' in sharded; use the option 'level', which is optimizer, gradients or parameters "
+     "(ZeRO's stages 1 to 3)"},
     {"{@pipelined: {devices: [cpu:0, cpu:1]}}", "", "",
      "unknown strategy 'pipelined'; did you mean 'pipeline'?"},
     {"{@fsdp: {devices: [cpu:0, cpu:1]}}", "", "", "unknown strategy 'fsdp'; did you mean 'sharded'?"},
@@ -266,7 +272,7 @@ TEST_CASE("all errors of a placement are reported at once") {
       replaced(std::string(kGood), "STRATEGY", placed("'left/*': gpu:9999, '*/stem': cpu:1, nowhere: cpu:0"));
   const std::string of_placed = errors_of(text);
   for (const char* message :
-       {"error: gpu:9999: ", "error: placed: the layer 'left/stem' is put on gpu:9999 by",
+       {"error: gpu:9999: ", "error: placed: 'left/*' puts the layer 'left/stem' on gpu:9999",
         "error: placed: the pattern 'nowhere' matches no layer"})
     CHECK_MESSAGE(of_placed.find(message) != std::string::npos, message << " in\n" << of_placed);
 }

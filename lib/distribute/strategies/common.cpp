@@ -18,7 +18,8 @@ bool Codec<ReplicaCounts>::parse(const ConfigNode& node, const std::string& wher
   const std::vector<ConfigNode> numbers = node.is_sequence() ? node.items() : std::vector{node};
   out = {{}, node.is_sequence(), node.mark()};
   bool good = !numbers.empty();
-  if (!good) report_unexpected(node, where, "a number, or a list of numbers by process", diagnostics);
+  if (!good)
+    report_unexpected(node, where, "a number, or a list with one number for each process", diagnostics);
   for (const ConfigNode& number : numbers) {
     int64_t& count = out.counts.emplace_back();
     if (!Codec<int64_t>::parse(number, where, count, diagnostics)) {
@@ -51,8 +52,8 @@ std::vector<DeviceId> devices_of_replicas(const std::vector<DeviceId>& devices,
   if (counts->is_list && (work.processes > given || (work.trains && work.processes < given))) {
     diagnostics.error(
         counts->mark,
-        fmt::format("replicas: the list is for {} process{}, but {} started; use `mpirun -n {}`, or give one "
-                    "number for all processes",
+        fmt::format("replicas: the list has numbers for {} process{}, but {} started; use `mpirun -n {}`, or "
+                    "give one number for all processes",
                     given, given == 1 ? "" : "es",
                     work.processes == 1 ? "1 was" : fmt::format("{} were", work.processes), given));
     return {};
@@ -74,19 +75,22 @@ bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
                         fmt::format("{} cannot run this program: {}", device.id.str(), obstacle));
     return obstacle.empty();
   }
-  diagnostics.error(device.mark,
-                    gpus.count == 0 ? fmt::format("{}: no GPU can be used ({}); there are cpu:0, cpu:1, ...",
-                                                  device.id.str(), gpus.reason)
-                    : gpus.count == 1 ? fmt::format("{}: this machine has gpu:0 only", device.id.str())
-                                      : fmt::format("{}: this machine has gpu:0 to gpu:{}", device.id.str(),
-                                                    gpus.count - 1));
+  diagnostics.error(
+      device.mark,
+      gpus.count == 0
+          ? fmt::format("{}: no GPU can be used ({}); the available devices are cpu:0, cpu:1, ...",
+                        device.id.str(), gpus.reason)
+      : gpus.count == 1
+          ? fmt::format("{}: this machine has gpu:0 only", device.id.str())
+          : fmt::format("{}: this machine has gpu:0 to gpu:{}", device.id.str(), gpus.count - 1));
   return false;
 }
 
 namespace {
 
-/// Resolves `auto` to all GPUs that can run this program, or to the CPU if no GPU can. Warns about GPUs that
-/// cannot run it, and about using the CPU if the user probably expected a GPU.
+/// Returns the devices for `auto`: all GPUs that can run this program, or the CPU if no GPU can run it. Warns
+/// about GPUs that cannot run the program. Also warns about the choice of the CPU if the user probably
+/// expected a GPU.
 std::vector<DeviceId> automatic_devices(Diagnostics& diagnostics) {
   const GpuPresence gpus = gpu_presence();
   std::vector<DeviceId> usable;
@@ -96,7 +100,7 @@ std::vector<DeviceId> automatic_devices(Diagnostics& diagnostics) {
       usable.push_back(gpu);
     else
       diagnostics.warning(
-          {}, fmt::format("{} is left out, as it cannot run this program: {}", gpu.str(), obstacle));
+          {}, fmt::format("{} is not used, because it cannot run this program: {}", gpu.str(), obstacle));
   }
   if (!usable.empty()) return usable;
   if (gpus.count == 0 && gpu_is_expected())
@@ -124,9 +128,10 @@ void reject_layers_devices(const Graph& graph, std::string_view strategy, Diagno
   std::set<std::string> reported;
   for (const GraphNode& node : graph.nodes)
     if (node.device && reported.insert(node.device->mark.str()).second)
-      diagnostics.error(node.device->mark, fmt::format("device: '{}' is assigned to {}, but the strategy "
-                                                       "'{}' does not place layers; use `strategy: placed`",
-                                                       node.name, node.device->id.str(), strategy));
+      diagnostics.error(node.device->mark,
+                        fmt::format("device: '{}' is assigned to {}, but the strategy '{}' does not support "
+                                    "devices for single layers; use `strategy: placed`",
+                                    node.name, node.device->id.str(), strategy));
 }
 
 std::vector<int> layer_nodes(const Graph& graph) {

@@ -11,7 +11,7 @@ struct MirroredOptions {
   double bucket_megabytes = 25;
 };
 
-/// Data parallelism: the whole model on every replica, with the global batch divided among the replicas.
+/// Data parallelism. Every replica has the whole model, and the global batch is divided among the replicas.
 class Mirrored final : public Strategy {
  public:
   explicit Mirrored(const MirroredOptions& options) : options_(options) {}
@@ -38,17 +38,19 @@ class Mirrored final : public Strategy {
 void add_mirrored(Registry<Strategy>& table) {
   table.add<Mirrored>(
       "mirrored",
-      Schema<MirroredOptions>("Each replica has a copy of the model and computes a contiguous share of each "
-                              "batch. The gradients of all replicas are summed.")
+      Schema<MirroredOptions>("Data parallelism. Each replica has a copy of the model and computes a "
+                              "contiguous share of each batch. The gradients of all replicas are summed.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"]}")
           .optional("devices", &MirroredOptions::devices,
-                    "the devices; auto: all GPUs, or the CPU if there are none", at_most(kMostReplicas))
-          .optional("replicas", &MirroredOptions::replicas,
-                    "number of replicas in each process, or a list with a number for each process; replicas "
-                    "are assigned to the devices in turn; default: one per device")
+                    "the devices to use. `auto` means all GPUs, or the CPU if there are no GPUs",
+                    at_most(kMostReplicas))
+          .optional(
+              "replicas", &MirroredOptions::replicas,
+              "number of replicas in each process, or a list with one number for each process. The replicas "
+              "are assigned to the devices in turn. By default, there is one replica per device")
           .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
-                    "size in megabytes of the buckets of gradients that GPUs, or several processes, sum "
-                    "during the backward pass",
+                    "size of a bucket of gradients in megabytes. During the backward pass, GPUs sum "
+                    "gradients bucket by bucket, and so do several processes",
                     between(0.001, 65536.0)));
 }
 

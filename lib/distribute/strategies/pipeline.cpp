@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// The `stages:` option: `auto`, or the first layer of each stage after the first.
+/// The option `stages`: either `auto`, or a list with the first layer of each stage except the first stage.
 struct StageList {
   bool automatic = true;
   std::vector<ConfigNode> names;  // each is a scalar
@@ -30,7 +30,7 @@ struct Codec<StageList> {
     for (const ConfigNode& name : out.names)
       if (!name.is_scalar())
         good = report_unexpected(
-            name, where, "'auto' or the names of the layers with which the stages after the first begin",
+            name, where, "'auto', or the name of the first layer of each stage except the first stage",
             diagnostics);
     return good;
   }
@@ -60,10 +60,11 @@ inline const EnumNames<PipelineAcross> names_of<PipelineAcross> = {{PipelineAcro
 
 namespace {
 
-/// Upper limit of microbatches, because a stage may hold the activations of all microbatches.
+/// Upper limit for the number of microbatches. A limit is necessary because a stage may have to keep the
+/// activations of all microbatches.
 constexpr int64_t kMostMicrobatches = 65536;
-/// Number of microbatches per stage if the user sets none. With four, equal stages are idle for less than a
-/// fifth of the time (Huang et al., "GPipe", 2019).
+/// Number of microbatches per stage if the user does not set `microbatches`. With four, stages of equal time
+/// are idle for less than a fifth of the time (Huang et al., "GPipe", 2019).
 constexpr int64_t kMicrobatchesPerStage = 4;
 
 struct PipelineOptions {
@@ -78,34 +79,39 @@ struct PipelineOptions {
 const Schema<PipelineOptions>& pipeline_schema() {
   static const auto schema =
       Schema<PipelineOptions>(
-          "Divides the model into stages, one per device. The stages compute several microbatches of a batch "
-          "at the same time.")
+          "Pipeline parallelism. The model is divided into stages, one per device. The stages work on "
+          "different microbatches of a batch at the same time.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], stages: auto, microbatches: 8}")
-          .optional("devices", &PipelineOptions::devices,
-                    "the devices, one per stage, or auto; the devices of the first replica come first. With "
-                    "`across: processes`, each name is a device of the stage's process, and auto means the "
-                    "devices of all processes",
-                    at_most(kMostReplicas))
+          .optional(
+              "devices", &PipelineOptions::devices,
+              "the devices, one for each stage. The devices of the first replica come first. `auto` means "
+              "all GPUs, or the CPU if there are no GPUs. With `across: processes`, each name is a device of "
+              "the process that has the stage, and `auto` means the devices of all processes",
+              at_most(kMostReplicas))
           .optional(
               "stages", &PipelineOptions::stages,
-              "the name of the first layer of each stage after the first, in the model's order; auto divides "
-              "the model so that the slowest stage is as fast as possible within the devices' memory")
+              "the name of the first layer of each stage except the first stage, in the model's order. For "
+              "example, `[conv_3, dense_1]` makes three stages. `auto` divides the model so that the slowest "
+              "stage is as fast as possible and every stage fits into the memory of its device")
           .optional("microbatches", &PipelineOptions::microbatches,
-                    "number of microbatches into which each replica's share of a batch is divided; the "
-                    "gradient is the same for any number (except through batch normalization); default: four "
-                    "times the number of stages",
+                    "number of microbatches into which each replica's share of a batch is divided. The "
+                    "gradient does not depend on it, except in models with batch normalization. By default, "
+                    "it is four times the number of stages",
                     between<std::optional<int64_t>>(1, kMostMicrobatches))
           .optional("schedule", &PipelineOptions::schedule,
-                    "`1f1b` begins the backward pass of a microbatch as soon as possible, so a stage keeps "
-                    "the activations of at most as many microbatches as there are stages; `gpipe` computes "
-                    "all forward passes before the first backward pass")
+                    "the order in which a stage processes microbatches. `1f1b` begins the backward pass of a "
+                    "microbatch as soon as possible. A stage then keeps the activations of at most as many "
+                    "microbatches as there are stages. `gpipe` computes all forward passes before the first "
+                    "backward pass")
           .optional("replicas", &PipelineOptions::replicas,
-                    "number of pipelines: each gets an equal part of the devices and a share of each batch",
+                    "number of pipelines. Each pipeline gets an equal part of the devices and computes a "
+                    "share of each batch",
                     between<int64_t>(1, kMostReplicas))
-          .optional("across", &PipelineOptions::across,
-                    "in a run of several processes: with `devices`, each process has its own pipelines over "
-                    "its devices and computes a share of the batch; with `processes`, the stages are divided "
-                    "among the processes in order, so each process has a part of the model");
+          .optional(
+              "across", &PipelineOptions::across,
+              "how a run with several processes is divided. With `devices`, each process has its own "
+              "pipelines on its own devices and computes a share of each batch. With `processes`, the stages "
+              "are divided among the processes in order, so each process has a part of the model");
   return schema;
 }
 
@@ -161,13 +167,13 @@ class Pipeline final : public Strategy {
 
  private:
   bool divides() const { return options_.across == PipelineAcross::processes; }
-  /// Returns whether the number of processes decides the number of stages. settled() then stores the devices,
-  /// so that a resumed run has the same stages.
+  /// Returns whether the number of stages depends on the number of processes. In this case, settled() stores
+  /// the devices in the configuration, so that a resumed run has the same stages.
   bool chooses_devices() const { return divides() && options_.devices.devices.empty(); }
 
-  /// Returns the devices of the stages of all processes, replica by replica; only the devices of this process
-  /// need to exist here. For `auto`, all processes have as many devices as this process. Returns an empty
-  /// list if a device is missing.
+  /// Returns the devices of the stages of all processes, replica by replica. Only the devices of this process
+  /// must exist on this machine. For `auto`, assumes that all processes have the same devices as this
+  /// process. Returns an empty list if a device does not exist.
   std::vector<DeviceId> divided_devices(const Workload& work, Diagnostics& diagnostics) const {
     const std::vector<WrittenDevice>& named = options_.devices.devices;
     const auto replicas = static_cast<size_t>(options_.replicas);
@@ -192,8 +198,9 @@ class Pipeline final : public Strategy {
     return good ? all : std::vector<DeviceId>();
   }
 
-  /// Returns the number of stages per replica; reports an error and returns 0 if the devices cannot be
-  /// divided evenly among the replicas. `present`: number of devices that `auto` resolves to.
+  /// Returns the number of stages per replica. If the devices cannot be divided evenly among the replicas,
+  /// reports an error and returns 0. `present`: number of devices that the option `devices: auto` resolves
+  /// to.
   size_t count_stages(size_t present, Diagnostics& diagnostics) const {
     const auto replicas = static_cast<size_t>(options_.replicas);
     const size_t devices = options_.devices.devices.empty() ? present : options_.devices.devices.size();
@@ -210,30 +217,29 @@ class Pipeline final : public Strategy {
     if (stages == 1) {
       diagnostics.error(
           place_in(written_, {"stages"}),
-          fmt::format(
-              "stages: 1 device per replica makes one stage, so no layer begins another stage, but {} "
-              "given; name the devices of all stages in 'devices'",
-              names == 1 ? "1 is" : fmt::format("{} are", names)));
+          fmt::format("stages: with one device per replica there is only one stage, so no layer can begin "
+                      "another stage, but {} given; name the devices of all stages in 'devices'",
+                      names == 1 ? "1 is" : fmt::format("{} are", names)));
       return;
     }
     diagnostics.error(
         place_in(written_, {"stages"}),
-        fmt::format(
-            "stages: expected the {} with which the stages after the first begin, because {} devices per "
-            "replica make {} stages, found {}; `stages: auto` chooses the layers",
-            stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), stages, stages, names));
+        fmt::format("stages: expected the {} with which the stages after the first one begin, because {} "
+                    "devices per replica make {} stages, found {}; `stages: auto` chooses the layers",
+                    stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), stages, stages, names));
   }
 
-  /// Returns the bandwidth, in bytes per second, of the slowest link among typical devices of these types.
-  /// `divided`: the devices are divided among processes, so values pass through the memory of the hosts.
+  /// Returns the bandwidth, in bytes per second, of the slowest link between typical devices of these types.
+  /// If `divided` is true, the devices belong to several processes, so the values are copied through host
+  /// memory.
   static double slowest_link(const std::vector<DeviceId>& devices, bool divided) {
     double link = typical_speed(divided ? DeviceId::Kind::cpu : devices[0].kind).link;
     for (const DeviceId& device : devices) link = std::min(link, typical_speed(device.kind).link);
     return link;
   }
 
-  /// Returns the number of stages, over all replicas, that share the memory of a stage's device within one
-  /// process.
+  /// Returns the number of stages, over all replicas, whose devices use the same memory as the device of
+  /// `stage`. Only stages in the same process count.
   static int count_sharing(const Placement& placement, int64_t stage, int processes) {
     const std::vector<DeviceId>& first = placement.replicas[0];
     const DeviceId device = first[static_cast<size_t>(stage)];
@@ -251,9 +257,9 @@ class Pipeline final : public Strategy {
     return sharing;
   }
 
-  /// Chooses stages for the devices of the first replica and assumes that the other replicas have equal
-  /// devices. If no cut fits into the devices' memory, returns the cut that exceeds it least; the memory plan
-  /// then reports the shortage in detail.
+  /// Chooses stages for the devices of the first replica. Assumes that the other replicas have equal devices.
+  /// If no cut fits into the memory of the devices, returns the cut with the smallest shortage. The memory
+  /// plan later reports the shortage in detail.
   std::vector<int> chosen_stages(const Workload& work, const Placement& placement,
                                  Diagnostics& diagnostics) const {
     const auto parts = [](int64_t samples, int64_t count) { return (samples + count - 1) / count; };
@@ -278,8 +284,9 @@ class Pipeline final : public Strategy {
     if (cut.outcome == StageCut::Outcome::too_few_layers)
       diagnostics.error(
           place_in(written_, {"devices"}),
-          fmt::format("pipeline: a model in which {} can begin a stage cannot be divided into {} stages",
-                      format_plural(cut.possible_starts, "layer"), devices.size()));
+          fmt::format(
+              "pipeline: the model cannot be divided into {1} stages, because only {0} can begin a stage",
+              format_plural(cut.possible_starts, "layer"), devices.size()));
     else
       settle_stages(work.graph, cut.stages);
     return std::move(cut.stages);

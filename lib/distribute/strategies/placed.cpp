@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Layer names, or patterns of layer names, with their devices, in the order of the configuration.
+/// Layer names, or patterns of layer names, and the device of each. They have the order of the configuration.
 struct LayerPlaces {
   std::vector<std::pair<ConfigNode, WrittenDevice>> items;  // patterns are scalars
 };
@@ -21,7 +21,7 @@ struct Codec<LayerPlaces> {
   static bool parse(const ConfigNode& node, const std::string& where, LayerPlaces& out,
                     Diagnostics& diagnostics) {
     if (!node.is_mapping())
-      return report_unexpected(node, where, "a mapping of layers, or patterns like 'head/*', to devices",
+      return report_unexpected(node, where, "a mapping from layers (or patterns like 'head/*') to devices",
                                diagnostics);
     out.items.clear();
     bool good = true;
@@ -54,14 +54,15 @@ struct PlacedOptions {
 const Schema<PlacedOptions>& placed_schema() {
   static const auto schema =
       Schema<PlacedOptions>(
-          "Computes each layer on the device that a pattern of `layers` or the layer's own `device:` names. "
-          "Any other layer is on the device of its first input, and an input of the model is on the device "
-          "of the first layer that reads it. Independent layers on different devices compute at the same "
-          "time.")
+          "Model parallelism. Each layer is computed on the device that its own option `device` or a pattern "
+          "in `layers` names. Any other layer is on the device of its first input. An input of the model is "
+          "on the device of the first layer that reads it. Independent layers on different devices are "
+          "computed at the same time.")
           .example("{layers: {dense: \"cpu:0\"}}")
           .optional("layers", &PlacedOptions::layers,
-                    "mapping from names of layers, or patterns, to devices; a layer's own `device:` takes "
-                    "precedence");
+                    "mapping from layer names to devices, for example `{\"encoder/*\": cpu:0, head: cpu:1}`. "
+                    "A name may be a pattern with `*`. If a layer has its own option `device`, that option "
+                    "takes precedence");
   return schema;
 }
 
@@ -114,15 +115,16 @@ class Placed final : public Strategy {
       if (node.device && !node.is_activation_of_previous) check_present(*node.device, diagnostics);
   }
 
-  /// Returns a placement that has only devices, for a model that failed to parse.
+  /// Returns a placement for a model that failed to parse. It contains only the devices that the patterns
+  /// name.
   Placement of_patterns() const {
     Placement placement;
     for (const auto& [pattern, device] : options_.layers.items) placement.replicas.push_back({device.id});
     return placement;
   }
 
-  /// Returns the devices given by layers' `device:` options and by patterns. Reports each pair of patterns
-  /// that disagree about a layer once.
+  /// Returns the devices that are given by the layers' `device:` options and by patterns. If two patterns
+  /// give different devices to a layer, reports an error, but only once for each pair of patterns.
   Places said_places(const Graph& graph, Diagnostics& diagnostics) const {
     Places places(graph.nodes.size());
     std::set<std::pair<size_t, size_t>> reported;
@@ -142,19 +144,20 @@ class Placed final : public Strategy {
           place = device.id;
           first = i;
         } else if (*place != device.id && reported.emplace(first, i).second) {
-          diagnostics.error(pattern, fmt::format("placed: the layer '{}' is put on {} by '{}', but on {} by "
-                                                 "'{}'; give the layer its own `device:`, which decides",
-                                                 node.name, place->str(), items[first].first.text(),
-                                                 device.id.str(), pattern.text()));
+          diagnostics.error(pattern,
+                            fmt::format("placed: '{2}' puts the layer '{0}' on {1}, but '{4}' puts it on "
+                                        "{3}; give the layer its own `device:`, which takes precedence",
+                                        node.name, place->str(), items[first].first.text(), device.id.str(),
+                                        pattern.text()));
         }
       }
     }
     return places;
   }
 
-  /// Fills in missing devices. A node gets the device of its first input; if this input has no device, the
-  /// device of the node's first reader; otherwise the first device that is specified for any node. Model
-  /// inputs get the device of their first reader.
+  /// Chooses devices for the nodes that have none. A model input gets the device of its first reader. Any
+  /// other node gets the device of its first input. If the first input has no device, the node gets the
+  /// device of its first reader. All remaining nodes get the device of the first node that has one.
   static void place_others(const Graph& graph, Places& places) {
     const std::vector<std::optional<int>> readers = first_readers(graph);
     const auto follow_reader = [&](size_t i) {
@@ -171,7 +174,8 @@ class Placed final : public Strategy {
       if (!place) place = first;
   }
 
-  /// Numbers the devices (slots) in the order in which nodes first use them.
+  /// Assigns slot numbers to the devices, in the order in which the nodes first use them, and returns the
+  /// placement.
   static Placement laid_out(const Places& places) {
     std::vector<DeviceId> devices;
     Placement placement;

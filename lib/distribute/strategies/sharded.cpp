@@ -17,8 +17,8 @@ struct ShardedOptions {
   ShardLevel level = ShardLevel::parameters;
 };
 
-/// ZeRO data parallelism: usually one replica per device, with the global batch divided as under `mirrored`,
-/// and each replica holding one part of the state.
+/// ZeRO data parallelism. The global batch is divided among the replicas as in `mirrored`, and each replica
+/// stores one part of the sharded state. Usually, there is one replica per device.
 class Sharded final : public Strategy {
  public:
   explicit Sharded(const ShardedOptions& options) : options_(options) {}
@@ -33,9 +33,11 @@ class Sharded final : public Strategy {
       placement.replicas.push_back({device});
     if (const size_t most = devices.size();
         placement.replicas.size() > most && devices[0].kind == DeviceId::Kind::gpu) {
-      diagnostics.error(options_.replicas->mark,
-                        fmt::format("sharded: expected at most one replica per GPU, found {} for {} GPU{}",
-                                    placement.replicas.size(), most, most == 1 ? "" : "s"));
+      diagnostics.error(
+          options_.replicas->mark,
+          fmt::format(
+              "sharded: there may be at most one replica per GPU, but there are {} replicas for {} GPU{}",
+              placement.replicas.size(), most, most == 1 ? "" : "s"));
       return {};
     }
     placement.sharded = options_.level;
@@ -43,18 +45,21 @@ class Sharded final : public Strategy {
   }
 
  private:
-  /// Reports an error for mixed device types and for duplicate GPUs, because parts are exchanged through host
-  /// memory, or by NCCL with one rank per GPU.
+  /// Reports an error if the devices have different types or if a GPU is listed twice. The reason is that
+  /// parts are exchanged either through host memory, or by NCCL with one rank per GPU.
   bool check_kinds(Diagnostics& diagnostics) const {
     const size_t before = diagnostics.count();
     std::set<std::string> gpus;
     for (const auto& [device, mark] : options_.devices.devices) {
       const DeviceId first = options_.devices.devices.front().id;
       if (device.kind != first.kind)
-        diagnostics.error(mark, fmt::format("sharded: expected devices of one kind, found {} and {}",
-                                            first.str(), device.str()));
+        diagnostics.error(mark,
+                          fmt::format("sharded: all devices must be of the same kind, but {} and {} are not",
+                                      first.str(), device.str()));
       else if (device.kind == DeviceId::Kind::gpu && !gpus.insert(device.str()).second)
-        diagnostics.error(mark, fmt::format("sharded: expected each GPU once, found {} twice", device.str()));
+        diagnostics.error(
+            mark,
+            fmt::format("sharded: each GPU may be listed only once, but {} is listed twice", device.str()));
     }
     return diagnostics.count() == before;
   }
@@ -67,18 +72,20 @@ class Sharded final : public Strategy {
 void add_sharded(Registry<Strategy>& table) {
   table.add<Sharded>(
       "sharded",
-      Schema<ShardedOptions>("Each replica computes a contiguous share of each batch and stores one part of "
-                             "the arrays that `level` selects.")
+      Schema<ShardedOptions>("Sharded data parallelism (ZeRO). Each replica computes a contiguous share of "
+                             "each batch, and stores only one part of the arrays that `level` selects.")
           .example("{devices: [\"cpu:0\", \"cpu:1\"], level: parameters}")
           .optional("devices", &ShardedOptions::devices,
-                    "the devices; auto: all GPUs, or the CPU if there are none", at_most(kMostReplicas))
-          .optional("replicas", &ShardedOptions::replicas,
-                    "number of replicas in each process, or a list with a number for each process; replicas "
-                    "are assigned to the devices in turn; default: one per device")
+                    "the devices to use. `auto` means all GPUs, or the CPU if there are no GPUs",
+                    at_most(kMostReplicas))
+          .optional(
+              "replicas", &ShardedOptions::replicas,
+              "number of replicas in each process, or a list with one number for each process. The replicas "
+              "are assigned to the devices in turn. By default, there is one replica per device")
           .optional("level", &ShardedOptions::level,
-                    "the arrays that are divided among the replicas: `optimizer` divides the optimizer "
-                    "state, `gradients` also the summed gradients, and `parameters` also the parameters, "
-                    "which are gathered layer by layer when they are used"));
+                    "the arrays that are divided among the replicas. `optimizer` divides the optimizer "
+                    "state. `gradients` also divides the summed gradients. `parameters` also divides the "
+                    "parameters, which are gathered layer by layer when they are used"));
 }
 
 }  // namespace dtrain

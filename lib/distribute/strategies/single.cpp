@@ -9,7 +9,7 @@ struct SingleOptions {
   DeviceList device;
 };
 
-/// Puts the whole model on one device. Other strategies are tested against its results.
+/// The whole model on a single device. Its results are the reference in tests of other strategies.
 class Single final : public Strategy {
  public:
   explicit Single(const SingleOptions& options) : options_(options) {}
@@ -31,12 +31,13 @@ class Single final : public Strategy {
 
 void add_single(Registry<Strategy>& table) {
   Check<DeviceList> at_most_one = at_most(1);
-  at_most_one.expected = "one device, or auto (use mirrored for several)";
+  at_most_one.expected = "one device, or auto (for several devices, use the strategy mirrored)";
   table.add<Single>(
-      "single", Schema<SingleOptions>("Computes the model on one device.")
+      "single", Schema<SingleOptions>("Computes the whole model on one device.")
                     .example("{device: \"gpu:0\"}")
                     .optional("device", &SingleOptions::device,
-                              "the device; auto: the first GPU, or the CPU if there is no GPU", at_most_one));
+                              "the device to use. `auto` means the first GPU, or the CPU if there is no GPU",
+                              at_most_one));
 }
 
 }  // namespace dtrain

@@ -11,8 +11,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the index in `layers` of the layer `name`, or of the first layer in the block use `name`; nullopt
-/// if there is no match.
+/// Returns the index in `layers` of the layer called `name`. If `name` is a use of a block, returns the index
+/// of the first layer of this use. Returns nullopt if there is neither.
 std::optional<size_t> place_of(const std::string& name, const std::vector<std::string>& layers) {
   auto found = std::find(layers.begin(), layers.end(), name);
   if (found == layers.end())
@@ -30,21 +30,21 @@ std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>&
   const std::vector<std::string> layers = layer_names(graph);
   const std::vector<int> nodes = layer_nodes(graph);
   std::vector<int> stages(graph.nodes.size(), 0);
-  size_t last = 0;  // first layer of the previous stage
+  size_t last = 0;  // index of the first layer of the previous stage
   const ConfigNode* last_name = nullptr;
   for (const ConfigNode& name : names) {
     const std::optional<size_t> place = place_of(name.text(), layers);
     if (!place) {
       std::string advice = suggestion(name.text(), layers);
-      if (advice.empty()) advice = fmt::format("; there are {}", list_some(layers, 10));
+      if (advice.empty()) advice = fmt::format("; the layers are {}", list_some(layers, 10));
       diagnostics.error(name, fmt::format("stages: '{}' is not a layer of the model{}", name.text(), advice));
       continue;
     }
     if (*place == 0)
-      diagnostics.error(name,
-                        fmt::format("stages: '{}' begins the model, so the first stage would have no layers; "
-                                    "name the layers with which the stages after the first begin",
-                                    name.text()));
+      diagnostics.error(
+          name, fmt::format("stages: '{}' is the first layer of the model, so the first stage would have no "
+                            "layers; name the layers with which the stages after the first one begin",
+                            name.text()));
     else if (last_name && *place == last)
       diagnostics.error(
           name, fmt::format("stages: '{}' begins at the same layer as '{}', so a stage would have no layers",

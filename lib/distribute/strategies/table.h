@@ -1,4 +1,4 @@
-// Registration functions of all strategies, one per source file.
+// Functions that register the strategies. Each is defined in the source file of its strategy.
 #pragma once
 
 #include "distribute/strategy.h"

@@ -45,7 +45,7 @@ TEST_SUITE("gpu") {
     CHECK(plan_run(config, single_process()).warnings == warnings);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].starts_with(
-        "warning: gpu:1 is left out, as it cannot run this program: its compute capability is 7.5"));
+        "warning: gpu:1 is not used, because it cannot run this program: its compute capability is 7.5"));
     CHECK(emulation::contexts().empty());
   }
 
