@@ -10,7 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// Maps a float to its rank among all floats; 0 and -0 have the same rank.
+/// Maps a float to an integer. Neighboring floats are mapped to neighboring integers, and 0 and -0 to the
+/// same integer.
 int64_t place_of(float value) {
   const auto bits = std::bit_cast<int32_t>(value);
   return bits >= 0 ? int64_t{bits} : int64_t{std::numeric_limits<int32_t>::min()} - bits;
@@ -49,7 +50,8 @@ int64_t ulps_between(float a, float b) {
 
 ArrayDifference compare_arrays(std::span<const float> a, std::span<const float> b, double tolerance) {
   ArrayDifference result{.elements = static_cast<int64_t>(a.size())};
-  constexpr size_t kBlock = 4096;  // equal blocks are compared at memory bandwidth
+  // Arrays are first compared block by block, because equal blocks are found at memory bandwidth.
+  constexpr size_t kBlock = 4096;
   for (size_t begin = 0; begin < a.size(); begin += kBlock) {
     const size_t end = std::min(begin + kBlock, a.size());
     if (std::memcmp(a.data() + begin, b.data() + begin, (end - begin) * sizeof(float)) == 0) continue;

@@ -16,7 +16,7 @@ struct Setting {
 using Settings = std::map<std::string, Setting>;
 using Row = std::vector<std::optional<std::string>>;
 
-/// Removes ".constant.value" from a key, because a number in place of a schedule is short for
+/// Removes ".constant.value" from the end of a key, because a number in place of a schedule is short for
 /// {constant: {value: NUMBER}}.
 std::string without_constant(const std::string& key) {
   constexpr std::string_view kConstant = ".constant.value";
@@ -30,7 +30,7 @@ Settings settings_of_run(const RunSettings& run) {
   return settings;
 }
 
-/// Returns the settings at and below `key`.
+/// Returns the settings whose key is `key` or begins with `key` and a dot.
 std::map<std::string, Setting> settings_under(const Settings& settings, const std::string& key) {
   const auto begin = settings.lower_bound(key + "."), end = settings.lower_bound(key + "/");
   std::map<std::string, Setting> found(begin, end);
@@ -38,7 +38,8 @@ std::map<std::string, Setting> settings_under(const Settings& settings, const st
   return found;
 }
 
-/// Returns the next components of the keys below `key`: the type chosen there, or its options.
+/// Returns the components that follow `key` in longer keys. These are either the type that the key chooses,
+/// or its options.
 std::set<std::string> parts_under(const Settings& settings, const std::string& key) {
   std::set<std::string> parts;
   for (const auto& [below, setting] : settings_under(settings, key)) {
@@ -49,9 +50,9 @@ std::set<std::string> parts_under(const Settings& settings, const std::string& k
   return parts;
 }
 
-/// Returns the value of a key. If there is one key below it, the key chooses a type, and the value is the
-/// type's name. A type with several options has the value of its first option, which is the one that a bare
-/// value sets (`dense: 2`).
+/// Returns the value of a key. If exactly one component can follow the key, the key chooses a type, and its
+/// value is the name of the type. If several can follow, the value is that of the first option, because this
+/// option is set if the user writes only a value (`dense: 2`).
 std::optional<std::string> value_of(const Settings& settings, const std::string& key) {
   if (const auto found = settings.find(key); found != settings.end()) return found->second.value;
   const std::set<std::string> parts = parts_under(settings, key);
@@ -78,7 +79,7 @@ class Comparison {
 
   std::vector<Difference> differences() {
     for (const std::string& key : written_) compare(key);
-    std::map<std::string, int> below;  // number of rows by written key
+    std::map<std::string, int> below;  // for each written key, the number of rows that belong to it
     for (const auto& [key, row] : rows_) ++below[written_as(key)];
     std::map<std::string, Row> named;
     for (const auto& [key, row] : rows_)
@@ -89,7 +90,8 @@ class Comparison {
   }
 
  private:
-  /// Adds a row for the key, or for keys below it if all runs chose the same type.
+  /// Adds a row for the key if its value differs. If all runs chose the same type, compares the options of
+  /// the type instead.
   void compare(const std::string& key) {
     const std::set<std::string> parts = parts_under(runs_.front(), key);
     const bool same_kind = std::all_of(runs_.begin(), runs_.end(), [&](const Settings& run) {
@@ -105,7 +107,7 @@ class Comparison {
       rows_.emplace(key, std::move(row));
   }
 
-  /// Returns the longest written key that equals `key` or is a parent of it.
+  /// Returns the longest key that the user has written and that is equal to `key` or to one of its parents.
   std::string written_as(std::string key) const {
     while (!written_.contains(key)) key.resize(key.rfind('.'));
     return key;

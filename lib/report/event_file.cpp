@@ -21,7 +21,7 @@ constexpr std::array<uint32_t, 256> kCrcTable = [] {
   return table;
 }();
 
-/// Applies TFRecord's masking, because a CRC of data that contains a CRC is weak.
+/// Masks a CRC as the TFRecord format requires. A CRC of data that contain a CRC would otherwise be weak.
 uint32_t masked(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
@@ -35,7 +35,7 @@ std::string event(double time, int64_t step, const std::string& content) {
   return proto_double(kWallTime, time) + (step != 0 ? proto_varint(kStep, step) : "") + content;
 }
 
-/// Returns an event with one summary that has one value: `message` in its field `number`.
+/// Returns an event with a summary of one value. The field `number` of the value contains `message`.
 std::string summary_event(double time, int64_t step, const std::string& tag, int number,
                           const std::string& message) {
   return event(time, step,

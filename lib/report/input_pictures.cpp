@@ -35,8 +35,8 @@ std::vector<float> read_numbers(const Dataset& samples, size_t column, const Sam
   return numbers;
 }
 
-/// Converts values in [0, 1] or [0, 255] to bytes. If values are outside these ranges, the minimum becomes
-/// black and the maximum white.
+/// Converts values in [0, 1] or in [0, 255] to bytes. If any value is outside these ranges, scales the values
+/// such that the minimum is black and the maximum is white.
 std::vector<uint8_t> pixels_of(const std::vector<float>& numbers) {
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
   float black = 0, white = *most <= 1 ? 1.0f : 255.0f;

@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-/// Returns true if an input has shape [height, width] or [height, width, 1, 3 or 4] and is not empty.
+/// Returns true if the input has the shape of an image and is not empty. The shape must be [height, width] or
+/// [height, width, channels] with 1, 3 or 4 channels.
 bool is_picture_input(const TensorSpec& spec);
 
 /// An image of 1 (grayscale), 3 (RGB) or 4 channels (RGB and alpha).
@@ -19,15 +20,15 @@ struct Picture {
 
   /// Returns a PNG file of the image.
   std::string png() const;
-  /// Returns the image with at most `most` pixels per side: every n-th pixel of every n-th row, for the least
-  /// n that suffices.
+  /// Returns a smaller image with at most `most` pixels per side. It consists of every n-th pixel of every
+  /// n-th row, where n is as small as possible.
   Picture reduced(int64_t most) const;
 };
 
-/// Reads a sample's image from an input column of `samples` for which is_picture_input() is true, as the
-/// model receives it with this seed in the first epoch. If all values are in [0, 1] or in [0, 255], 0 is
-/// black; otherwise the least value is black and the greatest is white. Throws as Dataset::read_column()
-/// does.
+/// Reads the image of one sample from an input column of `samples`. is_picture_input() must be true for the
+/// column. The image is the one that the model receives in the first epoch with this seed. If all values are
+/// in [0, 1] or in [0, 255], 0 is black. Otherwise the smallest value is black and the largest value is
+/// white. Throws the same errors as Dataset::read_column().
 Picture read_picture(const Dataset& samples, size_t column, int64_t row, uint64_t seed);
 
 }  // namespace dtrain

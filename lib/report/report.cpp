@@ -16,15 +16,16 @@
 
 namespace dtrain {
 
-/// page.html with its scripts, embedded by CMake.
+/// The content of page.html with its scripts. CMake embeds it into the program.
 extern const char* const kReportPage;
 
 namespace {
 
-/// Maximum total number of points of the curves of a page, which take about a megabyte.
+/// Maximum total number of points in the curves of a page. This many points take about a megabyte.
 constexpr size_t kMostPoints = 60'000;
 
-/// Rounds to six digits, more than the page shows. Returns null for numbers that JSON lacks.
+/// Rounds a number to six digits, which is more than the page shows. Returns null for infinity and NaN,
+/// because JSON does not have them.
 Json shown(double value) {
   if (!std::isfinite(value)) return {};
   return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
@@ -35,7 +36,7 @@ struct Curve {
   std::vector<double> values;
 };
 
-/// Returns the curves by name, in the order of the records.
+/// Returns the curves with their names. They have the order in which the names first occur in the records.
 std::vector<std::pair<std::string, Curve>> curves_of(const std::vector<Json>& records) {
   std::vector<std::pair<std::string, Curve>> curves;
   std::map<std::string, size_t> places;
@@ -70,7 +71,7 @@ Json value_of(const Json* event, const char* key, const Json& otherwise = {}) {
   return value ? *value : otherwise;
 }
 
-/// Returns the events for the page, which shows only the names of machines.
+/// Returns the events for the page. Of the description of a machine, only its name is kept.
 Json history_of(const RunFiles& run) {
   Json rows = Json::array();
   for (const Json& event : run.events) {
@@ -92,7 +93,7 @@ std::string machine_of(const Json* begin) {
   return fmt::format("On {}: {}, {} cores.", name->as_string(), cpu->as_string(), cores->as_int());
 }
 
-/// Returns the class names for each table.
+/// Returns the class names for each table, indexed by the table's name.
 Json class_names_of(const RunFiles& run, const Json& tables) {
   const Json* begin = run.last_begin();
   const Json* by_target = begin ? begin->find("classes") : nullptr;
@@ -105,8 +106,8 @@ Json class_names_of(const RunFiles& run, const Json& tables) {
   return names;
 }
 
-/// Returns the line of tables.jsonl for the shown epoch: the best one if the run keeps its checkpoint, else
-/// the newest.
+/// Returns the line of tables.jsonl whose tables the page shows. If the run keeps its best checkpoint, this
+/// is the line of the best epoch, and otherwise the last line.
 const Json* shown_tables(const RunFiles& run) {
   if (run.tables.empty()) return nullptr;
   if (const auto best = kept_best_record(run))
@@ -116,7 +117,7 @@ const Json* shown_tables(const RunFiles& run) {
   return &run.tables.back();
 }
 
-/// Returns the confusion matrices and per-class values.
+/// Returns the confusion matrices and the values per class for the page.
 Json tables_of(const RunFiles& run) {
   Json tables = Json::object();
   if (const Json* line = shown_tables(run))
@@ -141,7 +142,7 @@ Json last_of(const std::vector<Json>& records) {
   return last;
 }
 
-/// Returns the numbers of the best epoch; an empty object if there is none.
+/// Returns the numbers in the record of the best epoch. Returns an empty object if there is no best epoch.
 Json numbers_of(const RunFiles& run, const std::optional<BestRecord>& best) {
   Json numbers = Json::object();
   for (const Json& record : run.records) {
@@ -153,7 +154,7 @@ Json numbers_of(const RunFiles& run, const std::optional<BestRecord>& best) {
   return numbers;
 }
 
-/// Returns the configuration keys written by the user, or null if the run did not record them.
+/// Returns the configuration keys that the user has written. Returns null if the run did not record them.
 Json written_keys(const RunFiles& run) {
   std::set<std::string> keys;
   bool found = false;
@@ -219,7 +220,7 @@ Json run_json(const RunFiles& run, const std::vector<std::pair<std::string, Curv
   return std::move(json.set("config", run.config_text));
 }
 
-/// Returns [{key, values}]; `values` has null for a run without the key.
+/// Returns the differences as [{key, values}]. A value is null if the run does not have the key.
 Json differences_json(std::span<const RunFiles> runs) {
   std::vector<RunSettings> settings;
   for (const RunFiles& run : runs) settings.push_back({settings_of(run.config), written_keys(run)});
@@ -232,7 +233,7 @@ Json differences_json(std::span<const RunFiles> runs) {
   return list;
 }
 
-/// Returns the keys that sweeps vary, with their titles.
+/// Returns the keys that sweeps vary, and the title of each.
 Json titles_of_varied(std::span<const RunFiles> runs) {
   std::vector<std::string> keys;
   for (const RunFiles& run : runs)
@@ -244,7 +245,8 @@ Json titles_of_varied(std::span<const RunFiles> runs) {
   return all;
 }
 
-/// Escapes JSON for a <script> element, so that nothing in it can end the element.
+/// Returns JSON text that can be placed inside a <script> element: characters that could end the element are
+/// escaped.
 std::string for_script(const Json& data) {
   std::string text;
   for (const char c : data.dump()) {
@@ -317,7 +319,7 @@ std::string report_page(std::span<const RunFiles> runs, const std::string& progr
 
 bool is_report_page(const std::string& path) {
   constexpr std::string_view kTitle = "<title>dtrain report</title>";
-  constexpr size_t kHead = 1024;  // the title is within these first bytes
+  constexpr size_t kHead = 1024;  // number of bytes at the beginning of the file that contain the title
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
   std::string start(kHead, '\0');

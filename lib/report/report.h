@@ -1,4 +1,4 @@
-// report.html: one page that shows a run or compares several.
+// Creates report.html, a page that shows one run or compares several.
 #pragma once
 
 #include <span>
@@ -9,20 +9,21 @@
 
 namespace dtrain {
 
-/// Returns a page that needs no network and no other file. All user-provided text is embedded as data, which
-/// the page's script shows as plain text. Curves are thinned to screen resolution but keep their peaks.
-/// `made`: the time in run.jsonl's format; `program`: "dtrain 0.1.0".
+/// Returns an HTML page that needs neither a network nor other files. Texts from users are embedded as data,
+/// and the script of the page shows them as plain text. Curves are reduced to the resolution of a screen, but
+/// keep their peaks. `made`: the time in the format of run.jsonl. `program`: e.g. "dtrain 0.1.0".
 std::string report_page(std::span<const RunFiles> runs, const std::string& program, const std::string& made);
 
 /// Returns true if the file at `path` is a report page of any version.
 bool is_report_page(const std::string& path);
 
-/// Returns the page's data, for tests: {program, made, larger_is_better, runs: [...]}. Each run has the class
-/// names of its tables, by table.
+/// Returns the data that the page contains: {program, made, larger_is_better, runs: [...]}. A run has the
+/// class names for each of its tables. Used by tests.
 Json report_data(std::span<const RunFiles> runs, const std::string& program, const std::string& made);
 
-/// Returns the indices of at most `most` points to keep of a curve, ascending: the first and last, and the
-/// minimum and maximum of each interval between them. Ignores NaN.
+/// Returns the indices of the points of a curve to keep, in ascending order. There are at most `most` of
+/// them: the first point, the last point, and the minimum and the maximum in each interval between them. NaN
+/// is ignored.
 std::vector<size_t> thin_curve(std::span<const double> values, size_t most);
 
 }  // namespace dtrain

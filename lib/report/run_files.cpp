@@ -46,7 +46,7 @@ bool is_run_directory(const std::string& path) {
   return is_file(path + "/config.yaml") && (is_file(path + "/metrics.jsonl") || is_file(path + "/run.jsonl"));
 }
 
-/// Returns the time breakdown of the last process that trained and recorded one; null if none did.
+/// Returns the time breakdown that was recorded last, or null if no process has recorded one.
 const Json* last_seconds(const std::vector<Json>& events) {
   for (auto event = events.rbegin(); event != events.rend(); ++event)
     if (const Json* spent = event->find("seconds")) return spent;
@@ -81,7 +81,8 @@ void find_runs_below(const fs::path& folder, int depth, std::vector<std::string>
       find_runs_below(entry.path(), depth + 1, found);
 }
 
-/// Returns the varied values of a sweep's run, by key.
+/// Returns the keys that the sweep of a run varies, with their values in this run. Empty if the run does not
+/// belong to a sweep.
 std::vector<std::pair<std::string, std::string>> read_varied(const std::string& path) {
   const fs::path directory = fs::path(path).lexically_normal();
   std::vector<std::pair<std::string, std::string>> values;
@@ -92,7 +93,7 @@ std::vector<std::pair<std::string, std::string>> read_varied(const std::string& 
     if (!run || !run->is_object()) return values;
     for (const auto& [key, value] : run->entries())
       if (value.is_string()) values.emplace_back(key, value.as_string());
-  } catch (const UserError&) {  // no such file, or a file of another program
+  } catch (const UserError&) {  // the file is missing, or it is not from dtrain
   }
   return values;
 }
@@ -159,7 +160,8 @@ std::vector<Json> parse_json_lines(std::string_view text) {
   for (size_t at = 0, end; (end = text.find('\n', at)) != std::string_view::npos; at = end + 1) try {
       if (Json record = Json::parse(text.substr(at, end - at)); record.is_object())
         records.push_back(std::move(record));
-    } catch (const UserError&) {  // a line truncated by a kill may have other lines after it
+    } catch (
+        const UserError&) {  // the line was truncated when a process was killed; complete lines may follow
     }
   return records;
 }
@@ -183,7 +185,7 @@ RunFiles read_run_files(const std::string& path) {
   while (run.path.size() > 1 && run.path.ends_with('/')) run.path.pop_back();
   if (!is_run_directory(run.path)) {
     std::error_code unknown;
-    throw UserError(fmt::format("{}: expected a run directory, which has config.yaml and run.jsonl, found {}",
+    throw UserError(fmt::format("{}: expected a run directory (with config.yaml and run.jsonl), but found {}",
                                 path,
                                 fs::is_directory(path, unknown) ? "another directory" : name_of_type(path)));
   }
@@ -199,7 +201,7 @@ RunFiles read_run_files(const std::string& path) {
     run.samples = samples.front();
   run.running = RunDirectory(run.path).is_held();
   run.varied = read_varied(run.path);
-  // A process that was killed did not record its time breakdown.
+  // A process that was killed has recorded no time breakdown.
   const Json *end = run.last_event("end"), *begin = run.last_begin();
   const Json* seconds = end && begin && end > begin ? last_seconds(run.events) : nullptr;
   if (seconds) run.seconds = *seconds;

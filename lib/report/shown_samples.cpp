@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kShown = 12, kLookedAt = 1000, kMostPixels = 128;
 
-/// Evenly spaced rows of another dataset, which must outlive this object.
+/// A dataset of evenly spaced rows of another dataset. The other dataset must outlive this object.
 class SpreadRows final : public Dataset {
  public:
   SpreadRows(const Dataset& all, int64_t count) : all_(all) {
@@ -63,7 +63,7 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-/// Replaces a class index by the class's name. Other values are returned unchanged.
+/// Returns the class name if `value` is a class index. Other values are returned unchanged.
 Json named(const Json& value, const std::vector<std::string>& names) {
   if (!value.is_int() || value.as_int() < 0 || value.as_int() >= static_cast<int64_t>(names.size()))
     return value;
@@ -98,8 +98,8 @@ Json describe(const RunConfig& config, const Dataset& data, const SpreadRows& ro
       .set("pictures", std::move(pictures));
 }
 
-/// Returns the `count` samples with the largest losses among `rows` evenly spaced samples, in the order of
-/// their rows if `by_row`. Returns null if `should_stop` returned true.
+/// Examines `rows` evenly spaced samples, and returns the `count` samples with the largest losses among them.
+/// If `by_row` is true, the result is sorted by rows. Returns null if `should_stop` has returned true.
 Json worst_of(const RunConfig& config, Engine& engine, const Dataset& data, int64_t rows, int64_t count,
               bool by_row, const std::function<bool()>& should_stop) {
   const auto spread = std::make_shared<const SpreadRows>(data, rows);

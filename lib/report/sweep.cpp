@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kSeed = "seed";
 
-/// Returns the last `count` components of a key, or the whole key if it has no more.
+/// Returns the last `count` components of a key. Returns the whole key if it has fewer components.
 std::string end_of_key(const std::string& key, size_t count) {
   size_t at = key.size();
   for (; count > 0 && at != std::string::npos; --count)
@@ -21,8 +21,9 @@ std::string end_of_key(const std::string& key, size_t count) {
   return at == std::string::npos ? key : key.substr(at + 1);
 }
 
-/// Returns "optimizer.adam.learning_rate.initial" for "optimizer.adam.learning_rate.cosine_decay.initial":
-/// "learning_rate" is more informative than the schedule's type. Returns other keys unchanged.
+/// Removes the type of a learning rate schedule from a key. Example:
+/// "optimizer.adam.learning_rate.cosine_decay.initial" becomes "optimizer.adam.learning_rate.initial".
+/// Returns other keys unchanged.
 std::string without_schedule(const std::string& key) {
   constexpr std::string_view kRate = "learning_rate.";
   const size_t rate = key.rfind(kRate);
@@ -42,7 +43,7 @@ void set_statistics(const std::vector<double>& values, SweepSetting& setting) {
   if (values.size() > 1) setting.deviation = std::sqrt(squares / (count - 1));
 }
 
-/// Converts numbers to JSON numbers; other text stays a string.
+/// Returns a JSON number if the text is a number, and otherwise a JSON string.
 Json to_json(const std::string& value) {
   try {
     if (Json number = Json::parse(value); number.is_number()) return number;

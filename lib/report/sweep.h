@@ -1,4 +1,4 @@
-// The runs of a sweep, and statistics for each setting.
+// The runs of a sweep, and statistics for each of its settings.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,44 @@
 
 namespace dtrain {
 
-/// Returns the shortest distinct suffixes of keys: "learning_rate" for "train.optimizer.adam.learning_rate".
-/// A schedule's option becomes "learning_rate.initial", whatever the schedule.
+/// Returns short names for keys: for each key, the shortest suffix that differs from those of the other keys.
+/// Example: "learning_rate" for "train.optimizer.adam.learning_rate". The type of a learning rate schedule is
+/// omitted, as in "learning_rate.initial".
 std::vector<std::string> short_keys(const std::vector<std::string>& whole_keys);
 
-/// A run of a sweep. `values` has the varied values as written, by key; "seed" is not part of a setting.
+/// A run of a sweep. `values`: the keys that the sweep varies, with their values as written. "seed" does not
+/// belong to a setting.
 struct SweepRun {
   std::vector<std::pair<std::string, std::string>> values;
   bool finished = false, failed = false;
-  std::optional<BestRecord> best;  // best record of the monitored value
-  std::string note;                // why the run failed
+  std::optional<BestRecord> best;  // record with the best monitored value
+  std::string note;                // the reason why the run failed
 };
 
 SweepRun sweep_run_of(const RunFiles& run);
 
-/// The runs that differ only in their seed.
+/// One setting of a sweep, that is, all runs that differ only in their seed.
 struct SweepSetting {
   std::vector<std::pair<std::string, std::string>> values;
   int64_t runs = 0, finished = 0, failed = 0;
-  std::optional<double> mean;       // mean of the best monitored values of the finished runs
-  std::optional<double> deviation;  // sample standard deviation (divides by n - 1); empty for one run
-  std::string note;                 // note of the first failed run
+  std::optional<double> mean;  // mean of the best monitored values of the finished runs
+  // Sample standard deviation (with n - 1 as divisor); nullopt if there is only one run.
+  std::optional<double> deviation;
+  std::string note;  // note of the first run that failed
 };
 
-/// Returns the settings, best mean first. Settings without a mean come last, in the order of the runs.
+/// Returns the settings sorted by their mean, the best first. Settings without a mean come last, in the order
+/// of the runs.
 std::vector<SweepSetting> settings_of(std::span<const SweepRun> runs);
 
-/// Returns the name of the monitored value, or "" if no run has one.
+/// Returns the name of the value that the sweep monitors, or "" if no run has such a value.
 std::string monitored_value(std::span<const SweepRun> runs);
 
-/// Returns an object for each setting, in the same order: values (numbers as numbers), runs, finished,
-/// failed, monitor, mean, deviation, and `note` if a run failed.
+/// Returns an object for each setting, in the same order. Its keys are values (numbers are JSON numbers),
+/// runs, finished, failed, monitor, mean and deviation. If a run failed, there is also the key `note`.
 Json sweep_json(std::span<const SweepRun> runs);
 
-/// Returns the runs that belong to sweeps, by the sweep's folder.
+/// Returns the runs that belong to sweeps, grouped by the folder of the sweep.
 std::map<std::string, std::vector<SweepRun>> sweeps_of(std::span<const RunFiles> runs);
 
 }  // namespace dtrain

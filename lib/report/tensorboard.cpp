@@ -29,8 +29,8 @@ double time_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Returns a file name with the time before the host, because TensorBoard reads the files of a folder in the
-/// order of their names.
+/// Returns the name of a new event file. The time precedes the host name, because TensorBoard reads the files
+/// of a folder in alphabetical order.
 std::string make_file_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
@@ -92,7 +92,7 @@ void TensorBoard::write(const std::string& folder, const std::string& records) {
   try {
     const std::string path = directory_.tensorboard_directory() + "/" + folder;
     std::string head;
-    // The run directory may have been removed and recreated in the meantime.
+    // In the second case, the run directory has been removed and created again since the last call.
     if (!begun_[folder] || !fs::exists(path)) {
       fs::create_directories(path);
       head = tf_record(version_event(time_now()));

@@ -1,4 +1,4 @@
-// Writes a run's metrics for TensorBoard to the run directory's tensorboard/.
+// Writes the metrics of a run for TensorBoard, into the folder tensorboard/ of the run directory.
 #pragma once
 
 #include <chrono>
@@ -18,25 +18,28 @@
 
 namespace dtrain {
 
-/// Writes one file per process, named ...dtrain, in each of several folders, which TensorBoard shows as
-/// separate runs: train/ and validation/ (epoch_loss etc. by epoch; the same tags, so that they share charts)
-/// and steps/ (by global step). Removes an earlier process's records of steps after the one from which this
-/// process continues, so that the files have the records of a run without interruption; an event tells a
-/// TensorBoard that has read these records to discard them. Used by the trainer's thread. A write failure
-/// causes one warning and does not end the run.
+/// Writes TensorBoard's event files. There are several folders, which TensorBoard shows as separate runs:
+/// train/ and validation/ contain values by epoch, such as epoch_loss, and steps/ contains values by global
+/// step. train/ and validation/ use the same tags, so that their curves are in the same charts. Each process
+/// writes one file, whose name ends in "dtrain", in each folder.
+///
+/// If a run continues from an earlier step, the records of later steps that a previous process has written
+/// are removed. The files then have the same records as those of an uninterrupted run. An event tells a
+/// TensorBoard that has already read the removed records to discard them. Only the thread of the trainer uses
+/// this object. The first failure to write causes a warning; failures do not end the run.
 class TensorBoard {
  public:
   using Warn = std::function<void(const std::string&)>;
-  /// The run continues after `epoch` and `step`; both are 0 for a new run.
+  /// `epoch`, `step`: epoch and step after which the run continues. Both are 0 for a new run.
   TensorBoard(RunDirectory directory, const TensorboardOptions& options, int64_t epoch, int64_t step,
               Warn warn);
 
-  /// Writes the optional data before the first step: the graph, and samples of the training split as the
-  /// model receives them with this seed. Does nothing if the run was resumed.
+  /// Writes the optional data before the first step: the graph, and samples of the training split. The
+  /// samples are those that the model receives with this seed. Does nothing if the run was resumed.
   void add_model(const Graph& graph, const Dataset& samples, uint64_t seed);
-  /// Writes every number of an epoch's record except "epoch" and "step".
+  /// Writes all numbers in the record of an epoch, except "epoch" and "step".
   void add_epoch(const Json& record);
-  /// Writes a step's numbers at the interval that the options specify.
+  /// Writes the numbers of a step, if the interval in the options has passed.
   void add_step(const Progress& progress);
   void add_histogram(int64_t epoch, const std::string& tag, std::span<const float> values);
   /// Writes the steps buffered by add_step().
@@ -55,8 +58,8 @@ class TensorBoard {
   const int64_t epoch_, step_;
   const Warn warn_;
   const std::string file_name_;
-  std::map<std::string, bool> begun_;  // folders that already have this process's file
-  std::string steps_;                  // records not written yet
+  std::map<std::string, bool> begun_;  // folders in which this process has already created its file
+  std::string steps_;                  // records of steps that have not been written yet
   Clock::time_point flushed_ = Clock::now();
   bool failed_ = false;
 };

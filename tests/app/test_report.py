@@ -197,7 +197,7 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         self.write("other/file.txt", "")
         foreign = self.write("other/page.html", "<!doctype html>\n<title>mine</title>\n")
         for arguments, message in ((["report"], "RUN"), (["report", "missing"], "missing: expected a run directory"),
-                                   (["report", "other"], "which has config.yaml and run.jsonl, found another directory"),
+                                   (["report", "other"], "(with config.yaml and run.jsonl), but found another directory"),
                                    (["report", "run", "-o", "run/config.yaml"], "run/config.yaml: expected a dtrain report"),
                                    (["report", "run", "-o", "other/page.html"], "other/page.html: expected a dtrain report"),
                                    (["report", "run", "-o", "other"], "other: expected a dtrain report"),
