@@ -104,7 +104,7 @@ std::string why_no_feature(const ColumnProfile& column, ColumnMeaning meaning) {
     case ColumnMeaning::constant:
       return "all rows have the same value";
     case ColumnMeaning::row_number:
-      return "it numbers the rows";
+      return "it contains the numbers of the rows";
     case ColumnMeaning::id:
       return "it identifies the rows";
     case ColumnMeaning::odd_numbers:

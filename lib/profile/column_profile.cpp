@@ -25,7 +25,8 @@ int64_t words_of(std::string_view text) {
   return words;
 }
 
-/// Returns true if a column's name suggests times. The values do not: Unix times look like any large numbers.
+/// Returns true if the name of a column suggests that it contains times. The values cannot show this, because
+/// Unix times look like any other large numbers.
 bool has_name_of_time(const std::string& name) {
   constexpr std::array<std::string_view, 9> kParts{"time",    "date",    "stamp",    "epoch", "unix",
                                                    "created", "updated", "modified", "when"};
@@ -35,8 +36,8 @@ bool has_name_of_time(const std::string& name) {
                      [&](std::string_view part) { return small.find(part) != std::string::npos; });
 }
 
-/// Returns true if a text marks a missing value in a form that the csv reader needs in `na_values`. Infinity
-/// counts as missing, because the reader accepts only finite numbers.
+/// Returns true for texts that mark a missing value, but are recognized by the csv reader only if `na_values`
+/// lists them. Infinity is one of them, because the reader accepts only finite numbers.
 bool is_name_of_missing(std::string_view text) {
   constexpr std::array<std::string_view, 20> kNames{
       "unknown", "missing", "not available", "not applicable", "undefined", "unspecified", "n.a.",
@@ -70,7 +71,7 @@ bool is_comma_number(std::string_view text) {
   const std::string_view whole = text.substr(0, comma), fraction = text.substr(comma + 1);
   if (!std::all_of(fraction.begin(), fraction.end(), is_digit)) return false;
   if (std::all_of(whole.begin(), whole.end(), is_digit)) return true;
-  // The part before the comma may have points as thousands separators: "1.234.567".
+  // The digits before the comma may be grouped by points, as in "1.234.567".
   for (size_t i = 0; i < whole.size(); ++i)
     if ((whole.size() - i) % 4 == 0 ? whole[i] != '.' : !is_digit(whole[i])) return false;
   return is_digit(whole.front());
@@ -81,14 +82,15 @@ void ColumnProfiler::add(std::string_view text, const char* at) {
   ++rows_;
 }
 
-/// Adds the value to the statistics. Returns its entry for the sample.
+/// Adds the value to the statistics. Returns the number that represents it in the sample.
 double ColumnProfiler::add_value(std::string_view text, const char* at) {
   double value = std::numeric_limits<double>::quiet_NaN();
   if (values_->is_missing_name(text)) {
     ++column_.missing;
     return value;
   }
-  // A text such as "none" is a missing value among numbers, but an ordinary name among texts.
+  // A text such as "none" is a missing value if the column has numbers, but an ordinary value if it has
+  // texts.
   if (values_->is_gap(text)) {
     ++missing_numbers_;
     value = hash_of(text);
@@ -153,7 +155,8 @@ double ColumnProfiler::add_text(std::string_view text, const char* at) {
   return hash_of(text);
 }
 
-/// Counts the text as a date or an amount if it is one and all texts before it were, too.
+/// Checks whether the text is a date or an amount, and counts it. Only relevant if all earlier texts were of
+/// the same kind.
 void ColumnProfiler::add_date_or_amount(std::string_view text) {
   const int64_t before = column_.texts - named_missing_ - 1;
   if (column_.amounts == before && values_->amount(text)) ++column_.amounts;
@@ -162,7 +165,7 @@ void ColumnProfiler::add_date_or_amount(std::string_view text) {
     if (const auto date = read_date(text, {.day_first = day_first})) return column_.dates.add(*date);
 }
 
-/// Adds one row's value to the sample. Drops every other entry once the sample is full.
+/// Adds the value of one row to the sample. If the sample is full, removes every other element.
 void ColumnProfiler::add_to_sample(double value) {
   std::vector<double>& sample = column_.sample;
   if (rows_ % stride_ != 0) return;

@@ -14,46 +14,51 @@ struct TableProfile;    // table_profile.h
 struct NamedPictures;   // picture_look.h
 struct InspectedPairs;  // picture_pairs.h
 
-/// Options of `dtrain new`. Paths are as given by the user.
+/// Options of `dtrain new`. Paths are as the user has given them.
 struct NewOptions {
   std::string data;    // a CSV file, a text file or a folder
   std::string target;  // the column to predict; "" to guess it
-  std::string file;    // the configuration to write
-  std::string schema;  // the JSON schema file next to it; "" if the configuration goes to standard output
-  std::string folder;  // the configuration's folder, absolute; its paths are relative to it
+  std::string file;    // path of the configuration file to write
+  // Path of the JSON schema file next to the configuration; "" if it is written to standard output.
+  std::string schema;
+  std::string
+      folder;  // absolute path of the configuration's folder; paths in the configuration are relative to it
 };
 
-/// A configuration and the messages about it, which the text repeats in comments.
+/// A configuration and the messages about it. The text of the configuration also contains these messages as
+/// comments.
 struct NewConfig {
   std::string text;
   std::vector<std::string> notes;
-  std::string table;                  // table of columns, several lines; "" for images
-  Json columns = Json::array();       // the table of columns for --json
-  std::vector<std::string> warnings;  // problems in the data
+  std::string table;                  // the table of columns, which has several lines; "" for images
+  Json columns = Json::array();       // the table of columns in the output of --json
+  std::vector<std::string> warnings;  // messages about problems in the data
 };
 
-/// Returns any text as one line of UTF-8 without control characters.
+/// Converts any text to a single line of valid UTF-8 without control characters.
 std::string one_line(std::string_view text);
-/// Returns a string as written in the configuration, also inside brackets: quoted if it could be read as
-/// something else, and with `$$` for a dollar that would start a variable.
+/// Returns a string in the form in which a configuration must contain it, even inside brackets. The string is
+/// quoted if YAML could read it as something else. A dollar sign that would begin a variable is written as
+/// `$$`.
 std::string yaml_string(const std::string& text);
-/// Returns the first lines of the configuration, which are comments: how it was made, notes, table and
-/// warnings.
+/// Returns the comments at the beginning of the configuration: how it was made, notes, the table of columns,
+/// and warnings.
 std::string config_head(const NewOptions& options, const NewConfig& config);
-/// Returns "cat (3), dog (12)": class names with their numbers of samples. Shows only the first of many
-/// classes.
+/// Returns the names of classes with their numbers of samples, e.g. "cat (3), dog (12)". If there are many
+/// classes, shows only the first ones.
 std::string describe_classes(const std::vector<std::string>& names, const std::vector<int64_t>& counts);
 /// Returns `path` relative to the configuration's folder.
 std::string path_from_config(const NewOptions& options, const std::string& path);
 
-/// The following two functions analyze the data, and throw UserError if a network cannot be trained on them.
+/// The following two functions analyze the data and return a configuration. They throw UserError if no
+/// network can be trained on the data.
 NewConfig table_config(const NewOptions& options);
 NewConfig picture_config(const NewOptions& options);
-/// Returns the configuration for two parallel folders of images: a network that computes a mask or an image
-/// from an image.
+/// Returns the configuration for two parallel folders of images. The network computes a mask or an image from
+/// an image.
 NewConfig pairs_config(const NewOptions& options, const InspectedPairs& pairs);
-/// Returns the configuration for a table of image paths. Throws UserError if a network cannot be trained on
-/// the data.
+/// Returns the configuration for a table of image paths. Throws UserError if no network can be trained on the
+/// data.
 NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
                                const NamedPictures& pictures);
 

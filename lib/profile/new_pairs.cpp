@@ -1,4 +1,5 @@
-// dtrain new for two parallel folders of images: segmentation, or images computed from images.
+// Implements `dtrain new` for two parallel folders of images. The task is segmentation, or the computation of
+// images from images.
 #include <algorithm>
 #include <cmath>
 
@@ -19,14 +20,14 @@ constexpr int64_t kLongestSide = 128;  // larger images take long on CPUs
 /// Sizes of the proposed network.
 struct UNet {
   int64_t height = 0, width = 0;
-  int64_t poolings = 0;  // each halves the image
+  int64_t poolings = 0;  // number of poolings; each of them halves the image
   int channels = 3;      // number of channels of the input
 };
 
-/// Returns a network for images of this size, reduced to kLongestSide. Its sizes can be halved `poolings`
-/// times.
+/// Returns a network for images of this size. Images with a side longer than kLongestSide are made smaller.
+/// The height and width are such that they can be halved `poolings` times.
 UNet net_for(const PictureLook& look) {
-  constexpr double kSmallest = 32;  // three poolings leave 4 pixels
+  constexpr double kSmallest = 32;  // three poolings reduce this size to 4 pixels
   const double height = static_cast<double>(look.height), width = static_cast<double>(look.width);
   const double scale = std::min(1.0, kLongestSide / std::max(height, width));
   const double shorter = scale * std::min(height, width);
@@ -42,8 +43,8 @@ UNet net_for(const PictureLook& look) {
   return net;
 }
 
-/// Returns the height and width of the targets, divided by those of the images: a whole number from 1 to 4; 0
-/// for other ratios.
+/// Returns the factor by which the height and width of the targets are larger than those of the images, if it
+/// is a whole number from 1 to 4. Returns 0 for other factors.
 int64_t enlargement(const InspectedPairs& pairs) {
   constexpr int64_t kMost = 4;
   for (int64_t factor = 1; factor <= kMost; ++factor)
@@ -53,7 +54,7 @@ int64_t enlargement(const InspectedPairs& pairs) {
   return 0;
 }
 
-/// Returns the section `model`; `last` has the lines of the last layers.
+/// Returns the section `model` of the configuration. `last`: the lines of the last layers.
 std::string model_text(const UNet& net, const std::string& last) {
   constexpr int64_t kFilters = 16;
   const auto filters = [&](int64_t level) { return kFilters << level; };
@@ -87,8 +88,9 @@ std::string model_text(const UNet& net, const std::string& last) {
   return text + last + "\n";
 }
 
-/// Returns the last layers for target images that are `factor` times as large as the inputs. If both have the
-/// same channels, the network computes their difference, which is 0 before training.
+/// Returns the lines of the last layers for target images that are `factor` times as large as the inputs. If
+/// inputs and targets have the same channels, the network computes the difference between them. This
+/// difference is 0 before training.
 std::string image_layers(int64_t factor, int channels, bool has_same_channels) {
   std::string text;
   if (factor > 1)
@@ -110,7 +112,7 @@ std::string image_layers(int64_t factor, int channels, bool has_same_channels) {
                             factor > 1 ? "enlarged" : "image");
 }
 
-/// Returns the classes as written in the reader's option: `numbers` or a list.
+/// Returns the classes in the form of the reader's option `classes`: `numbers` or a list.
 std::string classes_text(const MaskClasses& classes) {
   const ConfigNode node = Codec<MaskClasses>::write(classes);
   if (node.is_scalar()) return node.text();
@@ -153,7 +155,7 @@ std::string dataset_text(const NewOptions& options, const InspectedPairs& pairs,
 
 std::string training_text(const InspectedPairs& pairs) {
   TrainingLength length = length_for_pictures(pairs.pairs);
-  length.batch_size = 8;  // each image has many pixels
+  length.batch_size = 8;  // small, because each image has many pixels
   std::string text = "train:\n" + epochs_text(length);
   if (!pairs.has_masks())
     text += "  loss: mean_squared_error\n  metrics: [mean_absolute_error]\n";
@@ -178,7 +180,7 @@ std::string describe_targets(const InspectedPairs& pairs) {
   if (!pairs.has_masks()) return fmt::format("images of {} pixels", describe_size(pairs.targets));
   std::string text = fmt::format("masks of {} classes: ", pairs.class_count);
   text += pairs.classes->are_numbers()
-              ? fmt::format("the pixels' values are numbers from 0 to {}", pairs.class_count - 1)
+              ? fmt::format("the pixel values are numbers from 0 to {}", pairs.class_count - 1)
           : pairs.classes->are_grey() ? "gray levels " + classes_text(*pairs.classes)
                                       : "colors " + classes_text(*pairs.classes);
   if (pairs.examined < pairs.pairs)
@@ -187,7 +189,7 @@ std::string describe_targets(const InspectedPairs& pairs) {
   return text;
 }
 
-/// Adds notes on the data, and warnings.
+/// Adds notes about the data to the configuration, and sets its warnings.
 void describe(const InspectedPairs& pairs, const UNet& net, int64_t factor, NewConfig& config) {
   config.notes = {fmt::format("{} of {} pixels (median) in {}; their targets in {} are {}",
                               format_plural(pairs.pairs, "image"), describe_size(pairs.images),
@@ -196,18 +198,18 @@ void describe(const InspectedPairs& pairs, const UNet& net, int64_t factor, NewC
                      describe_bad(pairs.targets, "in " + pairs.train.targets)};
   if (net.height != pairs.images.height || net.width != pairs.images.width)
     config.warnings.push_back(fmt::format(
-        "images are resized to {} x {}{}; for another size, give multiples of {} in the model's input and in "
-        "'size'",
+        "images are resized to {} x {}{}; to use another size, change the model's input and 'size' to "
+        "multiples of {}",
         net.height, net.width, pairs.has_masks() ? "" : ", which loses details", int64_t{1} << net.poolings));
   if (!pairs.has_masks() && pairs.are_called_masks)
     config.warnings.push_back(
-        fmt::format("files in {} are not masks with the values of 2 to 64 classes, so they are taken for "
-                    "images that the model computes",
+        fmt::format("the pixels in {} do not have the values of 2 to 64 classes, so these files are not used "
+                    "as masks but as images that the model should compute",
                     pairs.train.targets));
   if (!pairs.has_masks() && factor == 0)
     config.warnings.push_back(
-        fmt::format("targets have {} pixels and images {}; this is not a whole multiple up to 4, so targets "
-                    "are resized to the size of the images",
+        fmt::format("the targets have {} pixels and the images have {} pixels; the ratio is not a whole "
+                    "number from 1 to 4, so the targets are resized to the size of the images",
                     describe_size(pairs.targets), describe_size(pairs.images)));
   std::erase(config.warnings, "");
 }

@@ -1,4 +1,4 @@
-// dtrain new for images: a folder per class, or images listed in a table.
+// Implements `dtrain new` for images, either in one folder per class or listed in a table.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -20,17 +20,17 @@ namespace dtrain {
 
 namespace {
 
-/// Returns an image size that suits a small network.
+/// Returns a height and width of images that is suitable for a small network.
 int64_t side_for(const PictureLook& look) {
   constexpr std::array<int64_t, 6> kSides{28, 32, 64, 96, 128, 224};
   const int64_t smaller = std::min(look.height, look.width);
   for (const int64_t side : kSides)
     if (smaller <= side && look.has_pictures()) return side;
-  return kSides[4];  // larger sizes are expensive and rarely needed
+  return kSides[4];  // larger images take long and are rarely necessary
 }
 
-/// Returns convolutions that halve the image until it is small, followed by `last`, the line of the last
-/// layer.
+/// Returns the section `model`: convolutions that halve the image until it is small, and then `last`, the
+/// line of the last layer.
 std::string picture_model(int64_t side, int channels, const std::string& last) {
   std::string text = fmt::format(
       "model:\n"
@@ -58,14 +58,14 @@ std::string picture_model(int64_t side, int channels, const std::string& last) {
 
 constexpr const char* kScoresLayer = "    - dense: {units: auto}  # a score for each class\n";
 
-/// Returns the reader options for images of this size.
+/// Returns the options of the reader for images of `side` x `side` pixels.
 std::string picture_options(int64_t side, int channels, const PictureLook& look) {
   return fmt::format("size: [{0}, {0}], resize: crop, channels: {1}{2}", side, channels,
                      look.bad > 0 && look.has_pictures() ? ", on_error: skip" : "");
 }
 
-/// Returns the transforms and augmentations. Small gray images are not mirrored, because they are often
-/// digits or letters.
+/// Returns the sections with transforms and augmentations. Small gray images are not flipped, because they
+/// often show digits or letters.
 std::string picture_transforms(int64_t side, int channels) {
   constexpr int64_t kSmall = 32;
   std::string text =
@@ -79,7 +79,7 @@ std::string picture_transforms(int64_t side, int channels) {
   return text + "\n";
 }
 
-/// Returns the section `dataset`, in which splits without a folder are drawn from the training split.
+/// Returns the section `dataset`. If there is no folder for a split, it is drawn from the training split.
 std::string picture_dataset(const NewOptions& options, const InspectedPictures& looked, int64_t side,
                             int channels) {
   const auto split = [&](const char* name, const InspectedPictures::Split& found) {
@@ -102,15 +102,16 @@ std::string picture_training(int64_t pictures, bool regression, bool has_rare_cl
   return text + schedule_text(length);
 }
 
-/// Describes problems with the files that a table lists; "" if there are none.
+/// Returns a description of problems with the image files that a table lists. Returns "" if there are no
+/// problems.
 std::string describe_named(const TableProfile& table, const NamedPictures& pictures) {
   const PictureLook& look = pictures.look;
   const std::string column = called(table, pictures.column);
   if (look.has_pictures()) return describe_bad(look, fmt::format("that {} names", column));
   return fmt::format(
-      "none of the {} that {} names is an existing image (JPEG, PNG, BMP): the first was expected at {}; "
-      "add the folder of the paths next to 'csv': 'directory: FOLDER', and correct the size, which is a "
-      "guess",
+      "none of the {} named in {} is an existing image (JPEG, PNG, BMP): the first one was expected at {}. "
+      "If the images are in another folder, add 'directory: FOLDER' next to 'csv'. Also correct 'size', "
+      "which is only a guess",
       format_plural(look.files, "file"), column, look.first.front());
 }
 
@@ -171,8 +172,9 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
   config.warnings = table.warnings;
   config.warnings.insert(config.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   if (target.missing > 0)
-    config.warnings.push_back(fmt::format("{} has no value in {}, which fit will reject: remove these rows",
-                                          called(table, plan.column), format_plural(target.missing, "row")));
+    config.warnings.push_back(
+        fmt::format("{} has no value in {}; `dtrain fit` rejects such rows, so remove them",
+                    called(table, plan.column), format_plural(target.missing, "row")));
   config.warnings.push_back(plan.rare_warning);
   config.warnings.push_back(describe_named(table, pictures));
   std::erase(config.warnings, "");

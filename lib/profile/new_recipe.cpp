@@ -25,9 +25,10 @@ std::string epochs_text(const TrainingLength& length) {
 void check_can_be_split(const std::string& path, int64_t count, const std::string& samples) {
   constexpr int64_t kLeast = 3;
   if (count < kLeast)
-    throw UserError(fmt::format(
-        "{}: expected at least {} samples, to draw training, validation and test samples from, found {}",
-        path, kLeast, samples));
+    throw UserError(
+        fmt::format("{}: expected at least {} samples (they are divided into training, validation and test "
+                    "samples), found {}",
+                    path, kLeast, samples));
 }
 
 std::string drawn_split(const char* name, bool stratify) {

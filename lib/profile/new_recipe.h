@@ -1,4 +1,5 @@
-// Training lengths and learning rates in `dtrain new` configurations. bench/templates.py measures them.
+// Lengths of training and learning rates for the configurations of `dtrain new`. bench/templates.py measures
+// their results.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@ namespace dtrain {
 
 struct TrainingLength {
   int64_t epochs = 0, batch_size = 0;
-  int64_t patience = 0;  // epochs without improvement before early stopping
+  int64_t patience = 0;  // number of epochs without improvement after which training stops early
 };
 
 TrainingLength length_for_rows(int64_t rows);
@@ -16,12 +17,13 @@ TrainingLength length_for_pictures(int64_t pictures);
 
 /// Returns the lines `epochs` and `batch_size` of the section `train`.
 std::string epochs_text(const TrainingLength& length);
-/// Throws UserError if there are too few samples to draw splits from. `samples`: "3 texts".
+/// Throws UserError if there are too few samples to divide them into splits. `samples`: the number of samples
+/// in words, e.g. "3 texts".
 void check_can_be_split(const std::string& path, int64_t count, const std::string& samples);
-/// Returns the line of a split that is drawn from the training split.
+/// Returns the line of a split whose samples are drawn from the training split.
 std::string drawn_split(const char* name, bool stratify);
-/// Returns the rest of `train` after loss and metrics (a learning rate that decays over all epochs, early
-/// stopping), and the section `checkpoint`.
+/// Returns the lines of the section `train` that follow the loss and the metrics, and the section
+/// `checkpoint`. The lines of `train` set early stopping and a learning rate that decays over all epochs.
 std::string schedule_text(const TrainingLength& length);
 
 inline constexpr const char* kClassWeightText =

@@ -1,4 +1,4 @@
-// dtrain new for a CSV file.
+// Implements `dtrain new` for a CSV file.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ std::string yaml_columns(const TableProfile& table, const std::vector<size_t>& c
   return fmt::format("[{}]", fmt::join(names, ", "));
 }
 
-/// Returns true if a numeric or date feature has missing values.
+/// Returns true if a feature that is a number or a date has missing values.
 bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
   const std::vector<size_t> features = plan.places(Use::feature);
   return std::any_of(features.begin(), features.end(), [&](size_t i) {
@@ -34,7 +34,8 @@ bool has_missing_numbers(const TableProfile& table, const TablePlan& plan) {
   });
 }
 
-/// Returns the options for the file's format: delimiter, number format and missing values.
+/// Returns the options for the notation of the file: the delimiter, the format of numbers, and texts for
+/// missing values.
 std::string notation_text(const TableProfile& table) {
   const auto quoted = [](char c) { return Json(std::string(1, c)).dump(); };
   std::string text;
@@ -53,7 +54,7 @@ std::string notation_text(const TableProfile& table) {
   return text;
 }
 
-/// Returns the options for columns of dates and amounts, and for missing numbers.
+/// Returns the options for columns of dates, for columns of amounts, and for missing numbers.
 std::string columns_text(const TableProfile& table, const TablePlan& plan) {
   std::string text;
   std::vector<std::string> dates;
@@ -113,13 +114,13 @@ std::string described(const TableProfile& table, const TargetPlan& plan) {
                                      : "one of " + describe_classes(target.values, target.counts));
 }
 
-/// Returns the part of the split that makes windows of rows.
+/// Returns the lines of the split that set the windows of rows.
 std::string windows_text(const TableProfile& table, const TableSeries& series) {
   std::string keys;
   if (series.by) keys = fmt::format(", by: {}", yaml_column(table, *series.by));
   return fmt::format(
-      "    # A sample has {} rows as inputs, with past values of the target; the targets are those of the "
-      "next {}.\n    windows: {{length: {}, horizon: {}{}, time: {}}}\n",
+      "    # The inputs of a sample are {} rows, with past values of the target; its targets are the values "
+      "of the next {} rows.\n    windows: {{length: {}, horizon: {}{}, time: {}}}\n",
       series.length, series.horizon, series.length, series.horizon, keys, yaml_column(table, series.time));
 }
 

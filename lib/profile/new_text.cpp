@@ -1,4 +1,4 @@
-// dtrain new for text: a folder of text files for each class, or one text file.
+// Implements `dtrain new` for text: a folder of text files for each class, or a single text file.
 #include "profile/new_text.h"
 
 #include <algorithm>
@@ -23,14 +23,14 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kContext = 128;  // tokens of a language model's window
+constexpr int64_t kContext = 128;  // length of the windows of a language model, in tokens
 
 bool has_ending_of_text(const std::string& path) {
   return in_small_letters(path).ends_with(".txt");
 }
 
-/// Returns the number of values in a line with this delimiter. Several adjacent blanks count as one
-/// delimiter; blanks at the start of the line do not count.
+/// Counts the values in a line if `delimiter` separates them. Several adjacent blanks count as one delimiter.
+/// Blanks at the start of the line are ignored.
 size_t count_values(std::string_view line, char delimiter) {
   size_t values = 1;
   for (size_t i = 0; i < line.size(); ++i)
@@ -38,7 +38,7 @@ size_t count_values(std::string_view line, char delimiter) {
   return values;
 }
 
-/// Returns the lines with at least two characters that begin in the first 64 KiB of a text.
+/// Returns the lines that begin in the first 64 KiB of the text and have at least two characters.
 std::vector<std::string_view> first_lines_of(std::string_view text) {
   constexpr size_t kLooked = size_t{1} << 16;
   std::vector<std::string_view> lines;
@@ -50,7 +50,8 @@ std::vector<std::string_view> first_lines_of(std::string_view text) {
   return lines;
 }
 
-/// Returns true if at least nine of ten lines have the same number of values, which is at least two.
+/// Returns true if the lines are rows of a table: at least nine tenths of them have the same number of
+/// values, and this number is at least two.
 bool has_columns(const std::vector<std::string_view>& lines, char delimiter) {
   std::map<size_t, size_t> counts;
   for (const std::string_view line : lines) ++counts[count_values(line, delimiter)];
@@ -58,7 +59,7 @@ bool has_columns(const std::vector<std::string_view>& lines, char delimiter) {
                      [&](const auto& one) { return one.first > 1 && 10 * one.second >= 9 * lines.size(); });
 }
 
-/// Returns the mean number of words over some of the files.
+/// Returns the mean number of words per file. Only some of the files are read.
 double mean_words(const FileListing& files) {
   constexpr size_t kMostRead = 500;
   const size_t step = files.files.size() / kMostRead + 1;
@@ -68,7 +69,7 @@ double mean_words(const FileListing& files) {
     const std::string path = path_in(files.folder, listed.path);
     check_readable(path, listed);
     const TextFile file(path);
-    check_utf8(file.text(), path);  // training needs UTF-8, because the configuration has `tokens: words`
+    check_utf8(file.text(), path);  // the configuration has `tokens: words`, which requires UTF-8
     for_each_word(file.text(), TextStandardization::none, [&](std::string_view) { ++words; });
   }
   if (words == 0)
@@ -76,7 +77,8 @@ double mean_words(const FileListing& files) {
   return static_cast<double>(words) / static_cast<double>(std::max<int64_t>(texts, 1));
 }
 
-/// Returns the folder with the class folders: the training split's, if the folder has splits.
+/// Returns the folder that contains the folders of the classes. This is the folder of the training split if
+/// `folder` contains splits.
 std::string class_folder(const std::string& folder) {
   const std::string train = split_called(folder, kTrainFolders);
   return train.empty() ? folder : train;
@@ -116,7 +118,8 @@ std::string language_model() {
 }  // namespace
 
 int64_t length_for_words(double words) {
-  int64_t length = 16;  // a power of two with room for texts of twice the mean
+  // The length is a power of two. Texts with twice the mean number of words fit into it.
+  int64_t length = 16;
   while (length < 512 && static_cast<double>(length) < 2 * words) length *= 2;
   return length;
 }

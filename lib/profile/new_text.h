@@ -1,4 +1,4 @@
-// Parts of `dtrain new` configurations for text.
+// Generates those parts of `dtrain new` configurations that concern text.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,27 @@ namespace dtrain {
 struct NewConfig;   // new_config.h
 struct NewOptions;  // new_config.h
 
-/// Number of tokens in the vocabulary of a proposed classifier.
+/// Size of the vocabulary of a classifier, in tokens.
 inline constexpr int64_t kNewVocabulary = 8192;
 
-/// Returns the number of tokens of a sample, for texts of `words` words on average.
+/// Returns the length of a sample in tokens, for texts that have `words` words on average.
 int64_t length_for_words(double words);
-/// Returns the section `model` of a network for texts of `length` tokens; `last` is the line of the last
+/// Returns the section `model` for a classifier of texts with `length` tokens. `last`: the line of the last
 /// layer.
 std::string text_model(int64_t length, const std::string& last);
 
-/// Returns true for a file with the extension .txt that is not a table: its lines do not agree on a number of
-/// values between commas, semicolons, tabs, bars or blanks.
+/// Returns true for a file with the extension .txt that contains prose instead of a table. The file is a
+/// table if its lines have the same number of values when they are split at commas, semicolons, tabs,
+/// vertical bars or blanks.
 bool is_prose(const std::string& path);
-/// Returns true for a folder that has .txt files in subfolders, or in the subfolders of its training split,
-/// and no images there.
+/// Returns true for a folder whose subfolders contain .txt files and no images. If the folder has a training
+/// split, its subfolders are examined instead.
 bool is_folder_of_texts(const std::string& folder);
 
 /// Returns the configuration of a language model for a text file. Throws UserError if the file is too short.
 NewConfig prose_config(const NewOptions& options);
-/// Returns the configuration of a classifier for a folder with a folder of texts for each class. Throws
-/// UserError if there are fewer than two classes.
+/// Returns the configuration of a classifier for a folder that contains one folder of texts for each class.
+/// Throws UserError if there are fewer than two classes.
 NewConfig text_folder_config(const NewOptions& options);
 
 }  // namespace dtrain

@@ -27,8 +27,8 @@ std::string split_called(const std::string& folder, std::span<const std::string_
 
 namespace {
 
-/// Returns true if all subfolders have names of splits, such as "train" and "val", and at least one of them
-/// is a training folder.
+/// Returns true if all subfolders have the names of splits, such as "train" and "val", and at least one of
+/// them is the training split.
 bool has_flat_splits(const std::string& folder) {
   const std::vector<std::string> names = folders_in(folder);
   const auto is_among = [](const std::string& name, const auto& all) {
@@ -52,8 +52,9 @@ int64_t middle_of(std::vector<int64_t> values) {
 /// The image headers of files; nullopt for a file that is not an image.
 using Found = std::vector<std::optional<PictureHeader>>;
 
-/// Returns the file to sample from the i-th group of `stride` files. Its position in the group varies,
-/// because files may come in pairs.
+/// Returns the number of the file that represents the i-th group of `stride` consecutive files. Its position
+/// within the group is different for each group. Otherwise, if files come in pairs, only one file of each
+/// pair would be sampled.
 int64_t place_of(int64_t i, int64_t stride, int64_t files) {
   return std::min(i * stride + i * 40'503 / 16 % stride, files - 1);
 }
@@ -109,13 +110,14 @@ std::string describe_bad(const PictureLook& look, const std::string& where) {
       fmt::format("{} of {} {} {} that can be read: {}", format_count(look.bad), of, where,
                   look.bad == 1 ? "is not an image" : "are not images", fmt::join(look.first, ", "));
   if (look.bad > static_cast<int64_t>(look.first.size())) text += ", ...";
-  return text + "; 'on_error: skip' leaves such files out, but then decodes all files once before each run";
+  return text + "; 'on_error: skip' skips such files, but then all files are decoded once before each run";
 }
 
 namespace {
 
-/// Returns the first column whose values have image file extensions, if at most one other column is neither
-/// empty nor distinct in every row. That other column describes the images.
+/// Returns the first column whose values have the extensions of image files. Of the other columns, at most
+/// one may be neither empty nor different in every row. This column describes the images. Returns nullopt if
+/// there is no such table.
 std::optional<size_t> find_names_of_pictures(const TableProfile& table) {
   std::optional<size_t> names;
   int64_t others = 0;
@@ -174,7 +176,7 @@ InspectedPictures::Split inspect_split(const std::string& path) {
   return {path, inspect_files(*picture_files(list_pictures(path)))};
 }
 
-/// Counts a folder's images of each class.
+/// Counts the images of each class in a folder.
 std::vector<int64_t> count_classes(const std::string& folder, const PictureClasses& list,
                                    const std::vector<bool>& is_bad) {
   std::vector<int64_t> counts(list.class_names.size(), 0), files = counts;
@@ -198,7 +200,9 @@ InspectedPictures inspect_pictures(const std::string& folder) {
   if (!train.empty()) {
     looked.validation = inspect_split(split_called(folder, kValidationFolders));
     looked.test = inspect_split(split_called(folder, kTestFolders));
-  } else {  // the folder has no folders of splits; a class may be called "train", next to "bus"
+    // The folder has no folders of splits. However, a class may be called "train", for example next to a
+    // class "bus".
+  } else {
     if (has_flat_splits(folder))
       throw UserError(fmt::format(
           "{}: expected a folder of images for each class, found folders of splits without class folders",

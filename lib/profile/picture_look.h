@@ -15,11 +15,12 @@ namespace dtrain {
 
 /// Statistics from the headers of presumed image files.
 struct PictureLook {
-  int64_t files = 0;               // total number
-  int64_t looked = 0;              // number of headers read; an evenly spaced sample if there are many files
-  int64_t bad = 0;                 // number of these files that are missing or not images
-  std::vector<std::string> first;  // paths of the first bad files
-  int64_t height = 0, width = 0;   // medians over the images
+  int64_t files = 0;   // total number
+  int64_t looked = 0;  // number of headers read; an evenly spaced sample if there are many files
+  // Number of headers that could not be read, because the file is missing or not an image.
+  int64_t bad = 0;
+  std::vector<std::string> first;  // paths of the first files that count as `bad`
+  int64_t height = 0, width = 0;   // median height and width of the images
   bool grey = false;               // whether all images are gray
 
   bool has_pictures() const { return bad < looked; }
@@ -28,42 +29,48 @@ struct PictureLook {
 /// A column of a table that lists images.
 struct NamedPictures {
   size_t column = 0;
-  std::string folder;     // folder of the images; "" for the table's own folder
-  std::string extension;  // extension missing in the names
-  PictureLook look;       // findings about the files listed in the table's profile
+  std::string folder;     // folder that contains the images; "" for the folder of the table
+  std::string extension;  // extension that the names in the column lack, e.g. ".png"
+  PictureLook look;       // statistics of the files that the table's profile lists
 };
 
-/// Returns the first column whose values name images in the table's folder or a subfolder. If there is none,
-/// returns a column of values with image file extensions, whose files are missing, unless several other
-/// columns could describe the images. Otherwise returns nullopt.
+/// Returns the first column whose values are names of images in the folder of the table or in a subfolder. If
+/// there is no such column, returns a column whose values have the extensions of image files, although the
+/// files are missing. Such a column is returned only if at most one other column could describe the images.
+/// Otherwise returns nullopt.
 std::optional<NamedPictures> find_named_pictures(const TableProfile& table, const std::string& path);
 
-/// Reads the headers of all files, or of a sample if there are very many. If `is_bad` is given, sets it to
-/// one flag per file: true if all files were read and this one is not an image.
+/// Reads the headers of all files. If there are very many files, reads only a sample of them. `is_bad`, if
+/// not null, gets one flag per file. A flag is true if the file is not an image. After reading only a sample,
+/// all flags are false.
 PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad = nullptr);
 
-/// Returns a warning about files that are not images, with the reader's option that leaves them out; "" if
-/// all are images. `where`: "in DIR".
+/// Returns a warning about files that are not images. The warning names the reader's option that skips such
+/// files. Returns "" if all files are images. `where`: e.g. "in DIR".
 std::string describe_bad(const PictureLook& look, const std::string& where);
 
 struct InspectedPictures {
-  /// A folder of class folders; `path` is "" if there is none.
+  /// The folder of a split, which contains one folder for each class. `path` is "" if the split has no
+  /// folder.
   struct Split {
     std::string path;
     PictureLook look;
   };
-  Split train, validation, test;     // validation and test are next to `train`
+  Split train, validation,
+      test;  // the folders of validation and test are in the same folder as that of train
   std::vector<std::string> classes;  // sorted
-  std::vector<int64_t> counts;       // images of each class in `train`; files if only a sample was read
-  std::string warning;               // suspected problems with the classes; "" if none
+  // Number of images of each class in `train`; number of files if only a sample was read.
+  std::vector<int64_t> counts;
+  std::string warning;  // suspected problems with the classes; "" if none
 };
 
-/// Returns the path of the subfolder with one of these names, if that subfolder has subfolders itself, as a
-/// split has one for each class; else "".
+/// Returns the path of the subfolder whose name is one of `names`. The subfolder must itself contain folders,
+/// because the folder of a split contains one folder for each class. Returns "" if there is no such
+/// subfolder.
 std::string split_called(const std::string& folder, std::span<const std::string_view> names);
 
-/// Lists the files and reads their headers. Throws UserError if the folder does not have at least two class
-/// folders with images (JPEG, PNG, BMP), or if a class has no images.
+/// Lists the images in a folder and reads their headers. Throws UserError if the folder does not contain
+/// folders of images (JPEG, PNG, BMP) for at least two classes, or if a class has no images.
 InspectedPictures inspect_pictures(const std::string& folder);
 
 }  // namespace dtrain

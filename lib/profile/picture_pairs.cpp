@@ -30,7 +30,8 @@ constexpr std::array kMaskNames{
     "masks"sv,        "mask"sv,          "labels"sv,       "label"sv,       "annotations"sv, "annotation"sv,
     "segmentation"sv, "segmentations"sv, "ground_truth"sv, "groundtruth"sv, "gt"sv};
 constexpr std::array kTargetNames{"targets"sv, "target"sv, "outputs"sv, "output"sv};
-/// Names of folders of images, and of folders of images to be computed from these.
+/// Pairs of folder names. The first folder contains images, and the second contains the images that a model
+/// should compute from them.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kImagePairs{{{"noisy", "clean"},
                                                                                     {"degraded", "clean"},
                                                                                     {"low", "high"},
@@ -40,8 +41,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kImagePai
                                                                                     {"source", "target"},
                                                                                     {"x", "y"}}};
 
-constexpr size_t kMostValues = 64;         // distinct values in one mask
-constexpr int64_t kMostMasksRead = 2'000;  // an evenly spaced sample if there are more
+constexpr size_t kMostValues = 64;         // maximum number of different values in one mask
+constexpr int64_t kMostMasksRead = 2'000;  // if there are more masks, an evenly spaced sample is read
 
 enum class Targets { masks, images, unknown };
 
@@ -49,7 +50,7 @@ enum class Targets { masks, images, unknown };
 struct Candidate {
   PairedFolders folders;
   Targets targets = Targets::unknown;
-  bool could_be_classes = false;  // whether the names could also be those of two classes
+  bool could_be_classes = false;  // whether the folders could also be two classes, according to their names
 };
 
 bool is_among(std::span<const std::string_view> known, const std::string& name) {
@@ -62,7 +63,7 @@ std::string find_among(std::span<const std::string_view> known, const std::vecto
   return found == names.end() ? "" : *found;
 }
 
-/// Counts the names in two folders; 0 if they cannot be compared.
+/// Counts the file names in two folders. All counts are 0 if the folders cannot be compared.
 NameCounts compare_names(const PairedFolders& folders) {
   try {
     return count_names(folders.images, folders.targets);
@@ -80,8 +81,9 @@ bool mostly_match(const PairedFolders& folders) {
 /// Distinct values of pixels: gray levels, or colors 0xrrggbb.
 using Values = std::set<uint32_t>;
 
-/// Returns the distinct values of an image with 1 or 3 channels, or more than kMostValues of them if there
-/// are more. Throws UserError if the image cannot be decoded as a mask with this number of channels.
+/// Returns the set of the different pixel values in an image with 1 or 3 channels. Stops when the set has
+/// more than kMostValues elements. Throws UserError if the image cannot be decoded as a mask with this number
+/// of channels.
 Values values_of(const PictureSource& source, int64_t i, int channels) {
   const PictureHeader header = header_of_picture(source, i);
   std::vector<uint8_t> file;
@@ -95,17 +97,18 @@ Values values_of(const PictureSource& source, int64_t i, int channels) {
   for (const uint8_t* pixel = pixels.data(); pixel != pixels.data() + pixels.size(); pixel += channels) {
     const uint32_t value =
         channels == 1 ? *pixel : uint32_t{pixel[0]} << 16 | uint32_t{pixel[1]} << 8 | pixel[2];
-    if (value != last) values.insert(value);  // neighbors mostly have the same class
+    if (value != last) values.insert(value);  // neighboring pixels usually have the same class
     last = value;
     if (values.size() > kMostValues) break;
   }
   return values;
 }
 
-/// Returns the values of up to `most` masks; nullopt if a mask has more than kMostValues or is a JPEG, if all
-/// masks together have more than MaskClasses::kMost, or if no mask can be decoded. Files that are not images
-/// are left out. An image that cannot be decoded as a mask is damaged and left out if `channels` is 3; with 1
-/// channel, it may be a color image, and the result is nullopt.
+/// Returns the set of the pixel values in up to `most` masks. Files that are not images are skipped. Returns
+/// nullopt in these cases: a mask has more than kMostValues values, a mask is a JPEG file, all masks together
+/// have more than MaskClasses::kMost values, or no mask can be decoded. If an image cannot be decoded as a
+/// mask with 3 channels, it is damaged and is skipped. If it cannot be decoded as a mask with 1 channel, it
+/// may be a color image, so the result is nullopt.
 std::optional<Values> values_of_masks(const PictureSource& source, int channels, int64_t most) {
   const int64_t count = std::min(most, source.size());
   std::vector<Values> found(static_cast<size_t>(count));
@@ -117,7 +120,7 @@ std::optional<Values> values_of_masks(const PictureSource& source, int channels,
     try {
       exact = header_of_picture(source, i).exact;
     } catch (const UserError&) {
-      return;  // PictureLook::bad counts this file
+      return;  // such files are counted by PictureLook::bad
     }
     try {
       found[place] = values_of(source, i, channels);
@@ -132,12 +135,13 @@ std::optional<Values> values_of_masks(const PictureSource& source, int channels,
   return all.empty() || all.size() > MaskClasses::kMost ? std::nullopt : std::optional(all);
 }
 
-/// Returns true if the values are class numbers: from 0, with few gaps.
+/// Returns true if the values look like class numbers: they begin at 0 and have few gaps.
 bool are_numbers(const Values& values) {
   return *values.begin() == 0 && *values.rbegin() < 2 * values.size();
 }
 
-/// Returns the classes of masks; nullopt if the images are not masks. Masks have at least two classes.
+/// Returns the classes of masks, and sets `class_count` to the number of classes. Reads up to `most` masks.
+/// Returns nullopt if the images are not masks. Masks must have at least two classes.
 std::optional<MaskClasses> classes_of(const PictureSource& source, int64_t most, int64_t& class_count) {
   const auto stored = values_of_masks(source, 1, most);
   if (stored && stored->size() > 1 && are_numbers(*stored)) {
@@ -150,8 +154,9 @@ std::optional<MaskClasses> classes_of(const PictureSource& source, int64_t most,
   return MaskClasses{{colours->begin(), colours->end()}};
 }
 
-/// Returns true if the targets are masks of few classes and the images are not. Reads several files, because
-/// small gray images, such as digits, have few values each, but many values together.
+/// Returns true if the targets are masks of few classes and the images are not masks. Several files of each
+/// folder are read: a single small gray image, such as a digit, also has few values, but several of them have
+/// many values together.
 bool look_like_masks(const PairedFolders& folders) {
   constexpr int64_t kTries = 20;
   const NameCounts names = compare_names(folders);
@@ -162,8 +167,8 @@ bool look_like_masks(const PairedFolders& folders) {
          !classes_of(*set.pictures, kTries, count);
 }
 
-/// Returns the meaning of two folders according to their names, if these are known names for images and their
-/// targets. The names could also be those of two classes.
+/// Returns the meaning of two folders if their names are usual for images and their targets. Returns nullopt
+/// for other names. The result says that the folders could also be two classes.
 std::optional<Candidate> pair_by_names(const PairedFolders& folders, const std::string& images,
                                        const std::string& targets) {
   const std::pair<std::string, std::string> small{in_small_letters(images), in_small_letters(targets)};
@@ -176,7 +181,7 @@ std::optional<Candidate> pair_by_names(const PairedFolders& folders, const std::
   return std::nullopt;
 }
 
-/// Returns the parallel folders in a folder.
+/// Returns the two parallel folders inside `folder`, or nullopt if there are none.
 std::optional<Candidate> pair_in(const std::string& folder) {
   const std::vector<std::string> names = folders_in(folder);
   const auto folders = [&](const std::string& images, const std::string& targets) {
@@ -197,7 +202,8 @@ std::optional<Candidate> pair_in(const std::string& folder) {
   return std::nullopt;
 }
 
-/// Returns the folders of one split below both folders; "" if one of them has no such folder.
+/// Returns the subfolders for one split in both folders. The paths are "" if one of the folders has no
+/// subfolder for this split.
 PairedFolders split_below(const PairedFolders& folders, std::span<const std::string_view> names) {
   const std::string images = find_among(names, folders_in(folders.images));
   const std::string targets = find_among(names, folders_in(folders.targets));
@@ -205,7 +211,7 @@ PairedFolders split_below(const PairedFolders& folders, std::span<const std::str
   return {path_in(folders.images, images), path_in(folders.targets, targets)};
 }
 
-/// Returns the parallel folders in the folder of a split.
+/// Returns the two parallel folders inside the folder of one split, or nullopt if there are none.
 std::optional<Candidate> pair_in_split(const std::string& folder, std::span<const std::string_view> names) {
   const std::string split = split_called(folder, names);
   return split.empty() ? std::nullopt : pair_in(split);
@@ -224,11 +230,11 @@ PictureSet list_files_of(const Candidate& found) {
 }
 
 [[noreturn]] void reject_jpeg(const std::string& name) {
-  throw UserError(fmt::format(
-      "{}: expected masks as PNG or BMP files, found a JPEG, which changes the values of pixels; "
-      "save masks as PNG, or rename the folder to 'targets' if the files are images that the model "
-      "computes",
-      name));
+  throw UserError(
+      fmt::format("{}: masks must be PNG or BMP files, found a JPEG file; JPEG compression changes the "
+                  "values of pixels. Save the masks as PNG files, or rename the folder to 'targets' if the "
+                  "files are images that the model should compute",
+                  name));
 }
 
 /// Throws UserError if a mask is a JPEG file.
@@ -237,7 +243,7 @@ void reject_jpeg_masks(const PictureSource& masks) {
     bool exact = true;
     try {
       exact = header_of_picture(masks, i).exact;
-    } catch (const UserError&) {  // PictureLook::bad counts this file
+    } catch (const UserError&) {  // such files are counted by PictureLook::bad
     }
     if (!exact) reject_jpeg(masks.name(i));
   }
@@ -287,9 +293,9 @@ std::string describe_suspected_pairs(const std::string& folder) {
     const NameCounts counts = compare_names(folders);
     if (counts.all == 0) return "";
     return fmt::format(
-        "'{}' and '{}' are taken for two classes, because only {} of {} file names occur in both folders; if "
-        "the folders have images and their targets, give each image and its target the same name, apart from "
-        "the extension",
+        "'{}' and '{}' are treated as two classes, because only {} of {} file names occur in both folders; "
+        "if the folders contain images and their targets, give each image and its target the same name, "
+        "apart from the extension",
         images, targets, counts.shared, counts.all);
   }
   return "";

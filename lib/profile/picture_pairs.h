@@ -10,33 +10,34 @@
 
 namespace dtrain {
 
-/// Paths of two folders in which an image and its target have the same name, apart from the extension.
+/// Paths of two parallel folders. An image and its target have the same file name, apart from the extension.
 struct PairedFolders {
-  std::string images, targets;  // "" if the split has no folders
+  std::string images, targets;  // "" if there are no folders for the split
 };
 
 struct InspectedPairs {
   PairedFolders train, validation, test;
   int64_t pairs = 0;            // number of pairs in `train`
-  PictureLook images, targets;  // findings about the pairs of `train`
-  /// Classes of the targets' pixels; nullopt if the targets are images.
+  PictureLook images, targets;  // statistics of the images and targets of `train`
+  /// The classes of the targets' pixels. nullopt if the targets are images instead of masks.
   std::optional<MaskClasses> classes;
   int64_t class_count = 0;
-  bool are_called_masks = false;  // whether the targets' folder has a name for masks
+  bool are_called_masks = false;  // whether the folder of the targets has a name that is usual for masks
   int64_t examined = 0;           // number of targets whose pixels were read
 
   bool has_masks() const { return classes.has_value(); }
 };
 
-/// Returns nullopt unless the folder, or the folders of its splits, contain two parallel folders of images.
-/// They are recognized by names (images and masks, noisy and clean, ...), or because one of two folders
-/// contains masks of the images in the other. Throws UserError if the names say that the folders are
-/// parallel, but not all files match, and for masks that are JPEG files. Folders that could also be classes,
-/// such as noisy and clean, are parallel only if more than half of their files match.
+/// Analyzes the two parallel folders of images inside a folder, or inside the folders of its splits. They are
+/// recognized by their names (images and masks, noisy and clean, ...), or because one of two folders contains
+/// masks for the images in the other. If the names could also be those of classes, such as noisy and clean,
+/// more than half of the files must match. Returns nullopt if there are no parallel folders. Throws UserError
+/// if the names are clearly those of parallel folders but not all files match, and if a mask is a JPEG file.
 std::optional<InspectedPairs> inspect_pairs(const std::string& folder);
 
-/// For a folder for which inspect_pairs() returned nullopt, returns a warning if its two class folders have
-/// the names of images and their targets; else "".
+/// Returns a warning if the two class folders in a folder have names that are usual for images and their
+/// targets. Otherwise returns "". Must be called only after inspect_pairs() has returned nullopt for the
+/// folder.
 std::string describe_suspected_pairs(const std::string& folder);
 
 }  // namespace dtrain

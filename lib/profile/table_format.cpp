@@ -29,7 +29,8 @@ std::vector<std::string_view> first_lines(const CsvText& text) {
   return lines;
 }
 
-/// Returns true if all commas of a line are in numbers between delimiters: "5,1;3,5;setosa".
+/// Returns true if the line has commas and all of them are decimal commas in values between delimiters, as in
+/// "5,1;3,5;setosa".
 bool has_decimal_commas(std::string_view line, char delimiter) {
   if (line.find(delimiter) == std::string_view::npos || line.find(',') == std::string_view::npos)
     return false;
@@ -43,7 +44,8 @@ bool has_decimal_commas(std::string_view line, char delimiter) {
   }
 }
 
-/// Counts values separated by blanks. Quoted values may contain blanks.
+/// Returns the number of values in a line whose values are separated by blanks. Quoted values may contain
+/// blanks.
 size_t count_between_blanks(std::string_view line) {
   size_t count = 0;
   bool is_quoted = false, is_value = false;
@@ -56,8 +58,8 @@ size_t count_between_blanks(std::string_view line) {
   return count;
 }
 
-/// Returns true if all lines have the same number of blank-separated values. The first line may have one
-/// value less, like a header written by R.
+/// Returns true if all lines have the same number of values when they are split at blanks. The first line may
+/// have one value less, because R writes such headers.
 bool is_between_blanks(const std::vector<std::string_view>& lines) {
   if (lines.size() < 2) return false;
   const size_t count = count_between_blanks(lines[1]), first = count_between_blanks(lines[0]);
@@ -66,8 +68,8 @@ bool is_between_blanks(const std::vector<std::string_view>& lines) {
                      [&](std::string_view line) { return count_between_blanks(line) == count; });
 }
 
-/// Returns the most frequent delimiter of the first line, whose commas may be decimal commas; kBlanksDelimit
-/// if only blanks separate values.
+/// Returns the delimiter that occurs most often in the first line. Commas may be decimal commas instead of
+/// delimiters. Returns kBlanksDelimit if the values are separated only by blanks.
 char delimiter_of(const std::vector<std::string_view>& lines) {
   if (lines.empty()) return ',';
   const std::string_view line = lines.front();
@@ -100,7 +102,7 @@ TableFormat detect_format(const std::string& path) {
     std::erase_if(rows, [&](std::string_view line) { return line.front() == c; });
     const size_t comments = lines.size() - rows.size();
     const char delimiter = delimiter_of(rows);
-    // A single comment line may be a header.
+    // If there is only one line that looks like a comment, it may be the header.
     if (comments == 0 || rows.empty() ||
         (comments == 1 && lines.front().front() == c &&
          values_of(lines.front(), delimiter) == values_of(rows.front(), delimiter)))

@@ -8,7 +8,7 @@ namespace dtrain {
 
 struct TableFormat {
   char delimiter = ',';         // or kBlanksDelimit (data/readers/csv/text.h)
-  std::optional<char> comment;  // starts lines to skip
+  std::optional<char> comment;  // first character of comment lines, which are skipped
 };
 
 /// Guesses the format from the first lines. Throws UserError if lines look like comments but their first

@@ -19,7 +19,7 @@ bool is_number_or_date(const TableCell& cell) {
   return csv_number(cell.text) || is_csv_date(cell.text) || is_comma_number(cell.text);
 }
 
-/// Returns the first cell with the same text as an earlier cell, or null if all differ.
+/// Returns the first cell whose text also occurs in an earlier cell. Returns null if all texts are different.
 const TableCell* find_again(const TableRow& row) {
   std::unordered_set<std::string> met;
   for (const TableCell& cell : row)
@@ -27,7 +27,8 @@ const TableCell* find_again(const TableRow& row) {
   return nullptr;
 }
 
-/// Returns the nonempty cells of a column if all are numbers or dates, else nothing.
+/// Returns the cells of a column that are not empty. Returns an empty vector if any of them is neither a
+/// number nor a date.
 std::vector<const TableCell*> numbers_below(const std::vector<TableRow>& rows, size_t column) {
   std::vector<const TableCell*> cells;
   for (const TableRow& row : rows) {
@@ -38,8 +39,8 @@ std::vector<const TableCell*> numbers_below(const std::vector<TableRow>& rows, s
   return cells;
 }
 
-/// Returns true if a number or date is unlike the values below it: a date above numbers, a year above small
-/// numbers.
+/// Returns true if a cell with a number or a date does not fit to the values below it. Examples are a date
+/// above numbers, or a year above small numbers.
 bool is_unlike(const TableCell& cell, const std::vector<const TableCell*>& below) {
   constexpr size_t kEnough = 10;
   const auto number = csv_number(cell.text);
@@ -59,8 +60,8 @@ bool has_value(const std::vector<TableRow>& rows, size_t column, const std::stri
                      [&](const TableRow& row) { return column < row.size() && row[column].text == text; });
 }
 
-/// Returns true if the row may contain column names. Names may be numbers such as years, but then they are
-/// integers and all different.
+/// Returns true if the row may contain column names. The names may also be numbers, such as years, but such
+/// numbers must be different integers.
 bool may_be_names(const TableRow& row) {
   return std::all_of(row.begin(), row.end(),
                      [](const TableCell& cell) {

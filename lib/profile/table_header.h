@@ -24,11 +24,11 @@ const char* read_table_row(const CsvText& text, CsvFields& fields, const char* p
   return text.skip_blank(p);
 }
 
-/// Returns the row at `p` and advances `p` to the next row.
+/// Returns the row at position `p`, and sets `p` to the position of the next row.
 TableRow take_table_row(const CsvText& text, CsvFields& fields, const char*& p);
 
-/// Returns true if `first` is a header, judging by the rows below it. Throws UserError if it is a header with
-/// a repeated name.
+/// Returns true if the row `first` is a header, which is judged by comparing it with the rows below it.
+/// Throws UserError if it is a header in which a name is repeated.
 bool is_table_header(const CsvText& text, const TableRow& first, const std::vector<TableRow>& below);
 
 }  // namespace dtrain

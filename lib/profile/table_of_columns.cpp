@@ -15,15 +15,15 @@ namespace {
 
 using Use = ColumnRole::Use;
 
-/// Describes a numeric or date feature.
+/// Describes how the network uses a feature that is a number or a date.
 std::string feature_of(const TablePlan& plan, const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
   std::string text = "feature";
   if (plan.columns[place].meaning == ColumnMeaning::date)
     text = fmt::format("{}", fmt::join(parts_of_dates(column.dates), ", "));
   const std::vector<size_t> marked = plan.indicators(table);
-  if (column.missing > 0) text += "; the median if it is missing";
-  if (std::find(marked.begin(), marked.end(), place) != marked.end()) text += ", and an indicator";
+  if (column.missing > 0) text += "; missing values become the median";
+  if (std::find(marked.begin(), marked.end(), place) != marked.end()) text += ", with an indicator";
   return text;
 }
 
@@ -34,7 +34,7 @@ std::string use_of(const TableProfile& table, const TablePlan& plan, size_t plac
     case Use::target:
       return (plan.target.regression ? "target: a number"
                                      : fmt::format("target: {} classes", format_count(plan.target.classes))) +
-             (column.missing > 0 ? "; rows without it are left out" : "");
+             (column.missing > 0 ? "; rows without a target are left out" : "");
     case Use::id:
       return "id: written with predictions";
     case Use::time:
@@ -62,7 +62,7 @@ std::string name_of(const TableProfile& table, size_t place) {
   return one_line(shortened(shown(table, place), kShown));
 }
 
-/// A row of the table, for one column or several similar ones.
+/// A row of the printed table. It describes one column, or several similar columns.
 struct ColumnRow {
   std::string name, kind, missing, distinct, use;
 

@@ -21,7 +21,7 @@ ColumnRole role_of_column(const TableProfile& table, size_t place) {
   return {meaning, why.empty() ? Use::feature : Use::left_out, std::move(why)};
 }
 
-/// Makes the first column that identifies the rows the id of predictions.
+/// Uses the first column that identifies the rows as the id of predictions.
 void choose_id(const TableProfile& table, TablePlan& plan) {
   const auto found = std::find_if(plan.columns.begin(), plan.columns.end(), [](const ColumnRole& column) {
     return column.use == Use::left_out && column.meaning == ColumnMeaning::id;
@@ -34,7 +34,8 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
     plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
-/// Proposes windows if the target is a number and the rows are time series. Samples then have no ids.
+/// Proposes windows if the target is a number and the rows are time series. Samples that are windows have no
+/// ids.
 void choose_series(const TableProfile& table, const std::string& path, TablePlan& plan) {
   if (!plan.target.regression) return;
   std::vector<size_t> times = plan.features(ColumnMeaning::date), by;
@@ -68,8 +69,8 @@ void warn_of_odd_numbers(const TableProfile& table, TablePlan& plan) {
     if (odd.empty() || (column.use != Use::feature && column.meaning != ColumnMeaning::odd_numbers)) continue;
     const std::string what =
         column.use == Use::feature
-            ? fmt::format("becomes 0 or 1 for each of {}, though most are numbers",
-                          format_plural(static_cast<int64_t>(table.columns[i].values.size()), "value"))
+            ? fmt::format("becomes {} with the values 0 and 1, although most of its values are numbers",
+                          format_plural(static_cast<int64_t>(table.columns[i].values.size()), "feature"))
             : "is left out";
     plan.warnings.push_back(
         fmt::format("{} {}: {}; correct these values, or leave them empty, and write a new configuration",
@@ -93,8 +94,8 @@ std::string list_of(const TableProfile& table, const std::vector<size_t>& places
   return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
-/// Warns about features that reveal the target. Leaves out features that are the target under another name,
-/// if there are other features.
+/// Warns about features that reveal the target. A feature may even be the target under another name. Such
+/// features are left out if there are other features.
 void settle_giveaways(const TableProfile& table, TablePlan& plan) {
   const size_t target = plan.target.column;
   std::vector<size_t> same, determining, determined;
@@ -118,9 +119,8 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
       plan.columns[place].why = fmt::format("it is the target, {}, under another name", name);
     }
     plan.warnings.push_back(fmt::format(
-        "{} {} left out, because {} the target, {}, under another name: every value of one column "
-        "corresponds to a single value of the other; to train on such a column anyway, remove it from "
-        "'drop'",
+        "{} {} left out, because {} the target, {}, under another name: every value of the one corresponds "
+        "to a single value of the other; to train on such a column anyway, remove it from 'drop'",
         list_of(table, same), same.size() == 1 ? "is" : "are", same.size() == 1 ? "it is" : "each is", name));
   }
   if (!determining.empty())
@@ -129,12 +129,13 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
         determining.size() == 1 ? "" : "each of ", list_of(table, determining), name, kAdvice));
   if (!determined.empty())
     plan.warnings.push_back(
-        fmt::format("the target, {}, alone determines {}: each value of the target corresponds to a "
-                    "single value there; {}",
+        fmt::format("the target, {}, alone determines {}: each value of the target corresponds to a single "
+                    "value of such a column; {}",
                     name, list_of(table, determined), kAdvice));
 }
 
-/// Makes the column of free text with the most words the only feature.
+/// Of the columns of free text, makes the one with the most words a feature. Called if there are no other
+/// features.
 void choose_text(const TableProfile& table, TablePlan& plan) {
   std::optional<size_t> longest;
   for (size_t i = 0; i < plan.columns.size(); ++i) {
@@ -150,19 +151,21 @@ void choose_text(const TableProfile& table, TablePlan& plan) {
 void check_rows(const TableProfile& table) {
   constexpr int64_t kLeast = 10;
   if (table.rows < kLeast)
-    throw UserError(fmt::format(
-        "the table has {}, too few to draw training, validation and test rows from; at least {} are needed",
-        format_plural(table.rows, "row"), kLeast));
+    throw UserError(
+        fmt::format("the table has {}, which is not enough for training, validation and test splits; at "
+                    "least {} rows are needed",
+                    format_plural(table.rows, "row"), kLeast));
 }
 
-/// Warns about few rows, or else about rare classes: one warning is enough.
+/// Warns if the table has few rows. Otherwise warns if classes are rare; both warnings together would be
+/// redundant.
 void warn_of_few_rows(const TableProfile& table, TablePlan& plan) {
   constexpr int64_t kFew = 50;
   const int64_t of_test = std::max<int64_t>(table.rows * 15 / 100, 1);
   if (table.rows < kFew)
-    plan.warnings.push_back(
-        fmt::format("the table has {}, of which the test split has {}: results on it say little",
-                    format_plural(table.rows, "row"), of_test));
+    plan.warnings.push_back(fmt::format(
+        "the table has {}, and the test split has only {} of them, so its results are not reliable",
+        format_plural(table.rows, "row"), of_test));
   else if (!plan.target.rare_warning.empty())
     plan.warnings.push_back(plan.target.rare_warning);
 }
@@ -209,7 +212,8 @@ TablePlan plan_table(const TableProfile& table, const std::string& path, const s
   choose_id(table, plan);
   choose_series(table, path, plan);
   warn_of_odd_numbers(table, plan);
-  if (plan.series) return plan;  // past values of the target are features, so other features may depend on it
+  // In time series, past values of the target are features, so other features may depend on the target.
+  if (plan.series) return plan;
   settle_giveaways(table, plan);
   if (plan.places(Use::feature).empty()) choose_text(table, plan);
   if (!plan.places(Use::feature).empty()) return plan;

@@ -16,7 +16,7 @@ struct ColumnRole {
   enum class Use { target, id, feature, time, series, left_out };
   ColumnMeaning meaning = ColumnMeaning::empty;
   Use use = Use::left_out;
-  std::string why;  // why the column is left out; "" for other uses
+  std::string why;  // the reason why the column is left out; "" if it is used
 };
 
 struct TablePlan {
@@ -26,20 +26,21 @@ struct TablePlan {
   std::optional<TableSeries> series;  // set if windows of time series are proposed
 
   std::vector<size_t> places(ColumnRole::Use use) const;
-  /// Returns the features with this meaning.
+  /// Returns the indices of the features with this meaning.
   std::vector<size_t> features(ColumnMeaning meaning) const;
-  /// Returns the column of free text, if it is the only feature.
+  /// Returns the column of free text if it is the only feature; otherwise nullopt.
   std::optional<size_t> text() const;
-  /// Returns the numeric features with missing values in at least a twentieth of the rows. An additional
-  /// indicator feature marks these rows.
+  /// Returns the numeric features in which at least a twentieth of the rows have no value. For each of them,
+  /// an additional 0/1 feature marks the rows without a value.
   std::vector<size_t> indicators(const TableProfile& table) const;
 };
 
-/// Returns the roles of all columns. `path` is the table's file. Throws UserError if the table has no
-/// possible target or no features.
+/// Chooses the roles of all columns. `path` is the path of the table. Throws UserError if the table has no
+/// column that can be the target, or no features.
 TablePlan plan_table(const TableProfile& table, const std::string& path, const std::string& wanted_target);
 
-/// Returns the plan as a text table: kind, missing values, distinct values and use of each column.
+/// Returns the plan as a table for the terminal. It shows the kind, the missing values, the number of
+/// different values and the use of each column.
 std::string table_of_columns(const TableProfile& table, const TablePlan& plan);
 Json json_of_columns(const TableProfile& table, const TablePlan& plan);
 

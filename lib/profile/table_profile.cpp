@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// Throws UserError for file formats that are often given instead of a text table.
+/// Throws UserError if the file has one of the formats that users often give instead of a text table.
 void reject_other_formats(const CsvText& text) {
   const std::string_view start(text.begin(),
                                static_cast<size_t>(std::min<ptrdiff_t>(text.end() - text.begin(), 4)));
@@ -28,7 +28,7 @@ void reject_other_formats(const CsvText& text) {
   if (start == "\x93NUM") refuse("a NumPy array, which a configuration reads with the reader 'npy'");
   if (start == "\x89HDF") refuse("HDF5, which a configuration reads with the reader 'hdf5'");
   if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
-    refuse("an image; give the folder with a subfolder of images for each class");
+    refuse("an image; give a folder that contains a subfolder of images for each class");
 }
 
 void reject_binary(const CsvText& text) {
@@ -75,10 +75,11 @@ void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler
   }
 }
 
-/// The csv reader's name for the column of row names, which R leaves without a name.
+/// The name that the csv reader gives to the column of row names. R writes this column without a name.
 constexpr const char* kRowNames = "row.names";
 
-/// Returns true if `first` is a header. Inserts the missing name of a row name column.
+/// Returns true if `first` is a header. If the table has a column of row names without a name, also inserts
+/// its name into `first`.
 bool take_header(const CsvText& text, const std::vector<TableRow>& below, TableRow& first) {
   const bool has_row_names =
       !below.empty() && below.front().size() == first.size() + 1 && !below.front().back().text.empty();
@@ -86,7 +87,7 @@ bool take_header(const CsvText& text, const std::vector<TableRow>& below, TableR
   return is_table_header(text, first, below) || has_row_names;
 }
 
-/// Settings for parsing texts that are not plain numbers.
+/// Settings for reading texts that are not plain numbers.
 struct TableReading {
   CsvNotation notation;
   std::set<size_t> amounts;  // column indices
@@ -121,7 +122,7 @@ bool has_only_decimal_commas(const TableProfile& table) {
   return has_commas;
 }
 
-/// Adds the notation found in the profile to the settings. Returns true if anything changed.
+/// Adds the notation that the profile has found to the settings. Returns true if the settings have changed.
 bool improve(const TableProfile& table, TableReading& reading) {
   if (reading.notation.decimal == '.' && has_only_decimal_commas(table)) {
     reading.notation.decimal = ',';

@@ -1,5 +1,6 @@
-// Analyzes a CSV file for `dtrain new`. Classifies values like the csv reader (data/readers/csv/values.h).
-// Whether the first line is a header is a guess, which the generated configuration states explicitly.
+// Analyzes a CSV file for `dtrain new`. Values are classified in the same way as by the csv reader
+// (data/readers/csv/values.h). Whether the first line is a header is only guessed; the generated
+// configuration states the result.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct TableProfile {
   TableFormat format;
   CsvNotation notation;               // format of numbers and missing values
   int64_t rows = 0;                   // number of rows without the header
-  std::vector<std::string> warnings;  // problems of the whole file
+  std::vector<std::string> warnings;  // problems that concern the whole file
   std::vector<ColumnProfile> columns;
 };
 

@@ -14,7 +14,7 @@ using Pairs = std::vector<std::pair<double, double>>;
 
 constexpr int64_t kEnoughRows = 20;
 
-/// Returns the probability that two random rows differ in the second value.
+/// Returns the probability that two randomly chosen rows have different second values.
 double difference_of_second(const Pairs& pairs) {
   std::vector<double> values;
   for (const auto& pair : pairs) values.push_back(pair.second);
@@ -29,9 +29,9 @@ double difference_of_second(const Pairs& pairs) {
   return 1 - same;
 }
 
-/// Returns true if the first value determines the second in sorted pairs. Requires enough evidence: with
-/// independent columns, at least kEnoughRows pairs of rows with equal first values would be expected to
-/// differ in the second.
+/// Returns true if, in sorted pairs, the first value determines the second. There must be enough evidence: if
+/// the columns were independent, at least kEnoughRows pairs of rows with equal first values would be expected
+/// to have different second values.
 bool is_function(const Pairs& sorted) {
   double equal = 0;
   for (auto begin = sorted.begin(); begin != sorted.end();) {
@@ -72,8 +72,8 @@ double squared_correlation(std::span<const std::pair<double, double>> pairs) {
   return xx > 0 && yy > 0 ? xy / xx * (xy / yy) : 0;
 }
 
-/// Returns true if all sorted pairs lie on a line, and the middle half alone does too, because a few outliers
-/// can make any data look linear.
+/// Returns true if the sorted pairs are on a line. The middle half alone must also be on a line, because a
+/// few outliers can make any data look linear.
 bool is_line(const Pairs& sorted) {
   constexpr double kLine = 0.9999;
   const std::span<const std::pair<double, double>> all(sorted);

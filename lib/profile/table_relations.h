@@ -5,15 +5,17 @@
 
 namespace dtrain {
 
-/// The dependence of two columns on each other, ignoring missing values.
+/// The dependence between two columns. Rows with missing values are ignored.
 struct ColumnRelation {
   bool determines = false;     // equal values in the first column imply equal values in the second
   bool is_determined = false;  // equal values in the second column imply equal values in the first
-  /// Each column determines the other, or is a linear function of it, so that both mean the same.
+  /// Whether the columns have the same meaning: each determines the other, or one is a linear function of the
+  /// other.
   bool is_same = false;
 };
 
-/// Compares the samples of both columns. Does not report relations that may be due to chance in few rows.
+/// Compares the samples of two columns. If there are few rows, relations that may be due to chance are not
+/// reported.
 ColumnRelation relate(const ColumnProfile& one, const ColumnProfile& other);
 
 }  // namespace dtrain

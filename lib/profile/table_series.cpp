@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the columns of series and times of the table.
+/// Reads the times of the table, and the names of the series if `by` is given.
 CsvColumns read_order(const TableProfile& table, const std::string& path, size_t time,
                       std::optional<size_t> by) {
   const CsvFormat format{table.format.delimiter, table.header, table.format.comment, table.notation};
@@ -27,8 +27,9 @@ CsvColumns read_order(const TableProfile& table, const std::string& path, size_t
   });
 }
 
-/// Returns the median interval between consecutive rows of a series, in days, if at least 9 of 10 intervals
-/// differ from it by at most a tenth, as months do; else nullopt.
+/// Returns the interval between consecutive rows of a series in days, if the intervals are even. This is the
+/// median interval. Intervals are even if at least nine tenths of them differ from the median by at most a
+/// tenth; months are even in this sense. Otherwise returns nullopt.
 std::optional<double> even_interval(const SeriesRows& series, const Column& times) {
   std::vector<double> days(series.rows.size()), steps;
   times.read(series.rows, days.data());
@@ -63,7 +64,8 @@ std::optional<TableSeries> series_by(const TableProfile& table, const std::strin
                        *days,
                        std::min(kMostLength, shortest / 8),
                        std::min(kMostHorizon, shortest / 16)};
-  } catch (const UserError&) {  // two rows have the same time, or a row has no time or series
+  } catch (
+      const UserError&) {  // two rows have the same time, or a row lacks its time or the name of its series
     return std::nullopt;
   }
 }

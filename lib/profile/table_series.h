@@ -10,18 +10,20 @@
 
 namespace dtrain {
 
-/// A table whose rows follow each other in time at even intervals, in one series or several.
+/// A table of one or several time series. The rows of a series follow each other at even intervals.
 struct TableSeries {
-  size_t time = 0;                  // the column of times
-  std::optional<size_t> by = {};    // the column that names the series; unset if there is only one series
-  int64_t series = 1;               // number of series
-  double days = 0;                  // interval between rows
-  int64_t length = 0, horizon = 0;  // proposed windows, which fit all parts of the shortest series
+  size_t time = 0;  // the column of times
+  std::optional<size_t> by =
+      {};              // the column with the name of the series; nullopt if there is only one series
+  int64_t series = 1;  // number of series
+  double days = 0;     // interval between rows
+  int64_t length = 0, horizon = 0;  // proposed windows; they fit into all parts of the shortest series
 };
 
-/// Returns the series if the rows of a CSV file, sorted by one of the columns `times`, follow each other at
-/// even intervals. Tries each of the columns `by` to name series. Returns nullopt for any other table, and if
-/// a series is too short for windows.
+/// Returns the time series in a CSV file. The rows of each series must follow each other at even intervals
+/// when they are sorted by one of the columns `times`. Each of the columns `by` is tried as the column with
+/// the name of the series. Returns nullopt if the table has no such series, or if a series is too short for
+/// windows.
 std::optional<TableSeries> find_series(const TableProfile& table, const std::string& path,
                                        const std::vector<size_t>& times, const std::vector<size_t>& by);
 

@@ -29,27 +29,29 @@ bool has_numbers(const TableProfile& table, std::string_view name) {
   });
 }
 
-/// Returns true if the column is a coordinate: there are numeric columns x and y, perhaps z, and this is one
-/// of them. Coordinates are unlikely targets, but if a table has no other columns, one of them is the target.
+/// Returns true if the column is a coordinate. This is a numeric column called x, y or z in a table that has
+/// numeric columns x and y. Coordinates are unlikely targets: one of them is chosen only if there is no other
+/// column.
 bool is_coordinate(const TableProfile& table, size_t place) {
   const ColumnProfile& column = table.columns[place];
   const bool named = has_name(column, "x") || has_name(column, "y") || has_name(column, "z");
   return named && column.kind == ColumnKind::number && has_numbers(table, "x") && has_numbers(table, "y");
 }
 
-/// Returns true if a column contains each number of a range once, in any order.
+/// Returns true if the column contains each integer of a range exactly once, in any order.
 bool has_consecutive_numbers(const TableProfile& table, const ColumnProfile& column) {
   constexpr int64_t kLeastRows = 20;
   return column.kind == ColumnKind::number && column.whole && column.distinct && column.missing == 0 &&
          table.rows >= kLeastRows && column.most - column.least == static_cast<double>(table.rows - 1);
 }
 
-/// Returns the number of rows with a value.
+/// Returns the number of rows in which the column has a value.
 int64_t known_rows(const TableProfile& table, size_t place) {
   return table.rows - table.columns[place].missing;
 }
 
-/// Returns true if numbers look like class labels: few and small, such as 0 to 9, or -1 and 1.
+/// Returns true if the numbers look like class labels. Such numbers are small integers with few different
+/// values, such as 0 to 9, or -1 and 1.
 bool are_labels(const ColumnProfile& column, int64_t rows) {
   constexpr double kMostLabel = 20;
   constexpr size_t kMostLabels = 20;
@@ -58,8 +60,8 @@ bool are_labels(const ColumnProfile& column, int64_t rows) {
          ((column.least >= 0 && column.most <= kMostLabel) || (column.least == -1 && column.most == 1));
 }
 
-/// Returns why the texts of a column cannot be class labels with at least `rows_each` rows per class on
-/// average; "" if they can.
+/// Returns the reason why the texts of a column cannot be class labels. Returns "" if they can. On average,
+/// each class must have at least `rows_each` rows.
 std::string why_no_classes(const TableProfile& table, size_t place, int64_t rows_each) {
   const ColumnProfile& column = table.columns[place];
   const auto classes = static_cast<int64_t>(column.values.size());
@@ -70,7 +72,7 @@ std::string why_no_classes(const TableProfile& table, size_t place, int64_t rows
                      format_plural(rows, "row"));
 }
 
-/// Returns true if the texts of a column are class labels although most of them are numbers.
+/// Returns true if a column that contains mostly numbers, but also texts, has class labels.
 bool are_odd_labels(const ColumnProfile& column) {
   constexpr size_t kMostLabels = 20;
   return !column.many_values && column.values.size() <= kMostLabels && is_most(column.numbers, column);
@@ -82,7 +84,7 @@ std::string why_no_target(const TableProfile& table, size_t place) {
   if (column.kind == ColumnKind::empty) return "it is empty";
   if (column.kind == ColumnKind::date) return "it contains dates";
   if (!column.many_values && column.values.size() == 1)
-    return fmt::format("all rows{} have the same value there, {}, so there is nothing to learn",
+    return fmt::format("all rows{} have the same value, {}, so there is nothing to learn",
                        column.missing > 0 ? " that have a value" : "", quoted_value(column.values[0]));
   if (const std::string why = why_no_numbers(column); !why.empty() && !are_odd_labels(column)) return why;
   constexpr int64_t kLeastRows = 2;
@@ -96,7 +98,7 @@ std::string why_unlikely(const TableProfile& table, size_t place) {
   if (meaning == ColumnMeaning::row_number || meaning == ColumnMeaning::id)
     return why_no_feature(column, meaning);
   if (is_coordinate(table, place)) return "it is a coordinate";
-  if (has_consecutive_numbers(table, column)) return "it has each number of a range once, as ids do";
+  if (has_consecutive_numbers(table, column)) return "it contains each number of a range once, like an id";
   constexpr int64_t kUsualRows = 5;
   return column.kind == ColumnKind::text && column.odd_text.empty() ? why_no_classes(table, place, kUsualRows)
                                                                     : "";
@@ -111,7 +113,7 @@ size_t find_wanted(const TableProfile& table, const std::string& wanted) {
       fmt::format("--target: there is no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
 }
 
-/// Returns all columns except `other`, most likely target first.
+/// Returns all columns except `other`. The most likely target is first.
 std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size_t> other) {
   constexpr std::array<std::string_view, 17> kUsual{
       "target", "label",    "labels", "class",    "classes",   "species", "category", "outcome", "y",
@@ -121,7 +123,7 @@ std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size
     if (other != place && std::find(places.begin(), places.end(), place) == places.end())
       places.push_back(place);
   };
-  // Prefers z to y if the table also has x and y.
+  // If the table has x, y and z, the target is more likely z than y.
   const bool has_xyz = has_numbers(table, "x") && has_numbers(table, "z");
   for (const std::string_view name : kUsual)
     for (size_t i = 0; i < table.columns.size(); ++i)
@@ -130,7 +132,8 @@ std::vector<size_t> likely_targets(const TableProfile& table, std::optional<size
   return places;
 }
 
-/// Returns the first target that is predictable and not unlikely, else the first predictable one.
+/// Returns the first column that can be predicted and is not an unlikely target. If there is none, returns
+/// the first column that can be predicted.
 size_t guess_target(const TableProfile& table, const std::vector<size_t>& places, std::string& note) {
   const auto find = [&](const auto& why) {
     return std::find_if(places.begin(), places.end(), [&](size_t place) { return why(place).empty(); });
@@ -150,12 +153,13 @@ size_t guess_target(const TableProfile& table, const std::vector<size_t>& places
     throw UserError(fmt::format("the table has no column that can be predicted; {}", fmt::join(all, "; ")));
   }
   if (found != places.begin())
-    note = fmt::format("{} is not the target: {}; --target names another column",
+    note = fmt::format("{} was not chosen as the target: {}; use --target to choose another column",
                        called(table, places.front()), why_not(places.front()));
   return *found;
 }
 
-/// Fills in the number of classes, whether some are rare, and whether each has enough rows for all splits.
+/// Sets the number of classes, whether some classes are rare, and whether every class has enough rows for all
+/// splits.
 void plan_classes(const TableProfile& table, TargetPlan& plan) {
   const ColumnProfile& column = table.columns[plan.column];
   plan.classes = static_cast<int64_t>(column.values.size());
@@ -167,7 +171,8 @@ void plan_classes(const TableProfile& table, TargetPlan& plan) {
   plan.stratify = *least >= kSplits;
   if (!plan.stratify)
     plan.rare_warning = fmt::format(
-        "the class {} has {}, too few for training, validation and test: the splits are not stratified",
+        "the class {} has only {}, too few for each of the training, validation and test splits, so the "
+        "splits are not stratified",
         quoted_value(column.values[static_cast<size_t>(least - column.counts.begin())]),
         format_plural(*least, "row"));
 }
@@ -181,10 +186,11 @@ TargetPlan choose_target(const TableProfile& table, const std::string& wanted, s
   const ColumnProfile& column = table.columns[plan.column];
   const std::string name = called(table, plan.column);
   if (const std::string why = why_no_target(table, plan.column); !why.empty())
-    throw UserError(fmt::format("{} cannot be predicted: {}; --target names another column", name, why));
+    throw UserError(
+        fmt::format("{} cannot be predicted: {}; use --target to choose another column", name, why));
   if (const std::string why = why_no_numbers(column); !why.empty())
     plan.warnings.push_back(
-        fmt::format("{} is treated as classes, although most values are numbers: {}", name, why));
+        fmt::format("{} is treated as a column of classes, although most values are numbers: {}", name, why));
   plan.regression = column.kind == ColumnKind::number && !are_labels(column, known_rows(table, plan.column));
   if (!plan.regression) plan_classes(table, plan);
   return plan;

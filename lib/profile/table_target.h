@@ -14,20 +14,22 @@ struct TargetPlan {
   size_t column = 0;
   bool regression = false;
   int64_t classes = 0;
-  bool names_are_numbers = false;     // class names are numbers other than 0 to classes - 1
-  bool rare = false;                  // some class has far fewer rows than another
-  bool stratify = false;              // each class has enough rows for all splits
-  std::string note;                   // why a likelier column was not chosen; usually ""
-  std::string rare_warning;           // "" if `stratify`
+  // Whether class names are numbers, but not those from 0 to the number of classes - 1.
+  bool names_are_numbers = false;
+  bool rare = false;         // whether a class has far fewer rows than another class
+  bool stratify = false;     // whether every class has enough rows for all splits
+  std::string note;          // why a column that is more likely by its name was not chosen; usually ""
+  std::string rare_warning;  // "" if `stratify`
   std::vector<std::string> warnings;  // other problems of the column
 };
 
-/// Classes are weighted if the ratio of the largest to the smallest class is at least this number.
+/// If the largest class has at least this many times the rows of the smallest class, the classes are
+/// weighted.
 inline constexpr int64_t kRareClass = 10;
 
-/// Returns the target: the column named by `wanted`, else the first predictable column, trying common target
-/// names first, then all columns from last to first. Never returns `other`. Throws UserError if there is no
-/// such column.
+/// Returns the target. If `wanted` is not empty, this is the column with that name. Otherwise it is the first
+/// column that can be predicted. The columns with common target names are tried first, and then all columns
+/// from the last to the first. `other` is never chosen. Throws UserError if no column can be chosen.
 TargetPlan choose_target(const TableProfile& table, const std::string& wanted,
                          std::optional<size_t> other = {});
 

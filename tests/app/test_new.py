@@ -83,7 +83,7 @@ class New(NewCase):
         for index in ("", "Unnamed: 0"):
             self.write("data.csv", "\n".join([f"{index},customer_id,x,z,kind"] + rows) + "\n")
             text = self.new("data.csv")
-            for expected in (f'drop: ["{index}"]', "id: customer_id ", "left out: it numbers the rows"):
+            for expected in (f'drop: ["{index}"]', "id: customer_id ", "left out: it contains the numbers of the rows"):
                 self.assertIn(expected, text)
             self.assertEqual(self.widths(), (2, 2))
             self.fits()
@@ -196,7 +196,7 @@ class New(NewCase):
         self.assertIn("drop: [a]", text)
         # Columns with few different values are still categories.
         err = self.odd(9, row600="old").err
-        self.assertIn(f"warning: 'a' becomes 0 or 1 for each of 10 values, though most are numbers: {found}", err)
+        self.assertIn(f"warning: 'a' becomes 10 features with the values 0 and 1, although most of its values are numbers: {found}", err)
         self.assertIn("categories: [a]", (self.dir / "data.yaml").read_text())
         # A spreadsheet's total below the numbers does not make a column of row names.
         self.assertIn("1 text ('Total' in line 983)", self.odd(982, row981="Total").err)
@@ -253,8 +253,8 @@ kind      categories        0         2  target: 2 classes
         self.write("data.csv", "a,y\n" + "".join(f"{i * 7 % 19}.5,{i * 3}\n" for i in range(20)))
         self.assertIn("mean_squared_error", self.new("data.csv"))
         self.fits()
-        for values, message in (("x", "all rows have the same value there, 'x', so there is nothing to learn"),
-                                ("5.5", "all rows have the same value there, '5.5'"), ("1,", "all rows that have a value have the same value there")):
+        for values, message in (("x", "all rows have the same value, 'x', so there is nothing to learn"),
+                                ("5.5", "all rows have the same value, '5.5'"), ("1,", "all rows that have a value have the same value")):
             values = values.split(",")
             self.write("data.csv", "a,b,y\n" + "".join(f"{i}.5,{i * 3},{values[i % len(values)]}\n" for i in range(40)))
             self.assertIn(message, self.dtrain("new", "data.csv", "--target", "y", expect=2).err)
@@ -266,7 +266,7 @@ kind      categories        0         2  target: 2 classes
             output = self.dtrain("new", "data.csv")
             text = (self.dir / "data.yaml").read_text()
             self.assertEqual("stratify: true" in text, stratified)
-            self.assertEqual("warning: the class 'rare' has 2 rows, too few" in output.err, not stratified)
+            self.assertEqual("warning: the class 'rare' has only 2 rows, too few" in output.err, not stratified)
             self.fits()
 
     def test_a_new_category_in_prediction_is_accepted(self):
@@ -297,8 +297,8 @@ kind      categories        0         2  target: 2 classes
                 ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),
                 ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array, which a configuration reads with the reader 'npy'"),
                 ("x.h5", b"\x89HDF\r\n\x1a\n", "found HDF5, which a configuration reads with the reader 'hdf5'"),
-                ("cat.png", b"\x89PNG\r\n\x1a\n", "found an image; give the folder with a subfolder of images"),
-                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found an image; give the folder with a subfolder of images"),
+                ("cat.png", b"\x89PNG\r\n\x1a\n", "found an image; give a folder that contains a subfolder of images"),
+                ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found an image; give a folder that contains a subfolder of images"),
                 ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16; convert it: iconv -f utf-16 -t utf-8 wide.csv > utf8.csv")):
             with self.subTest(name):
                 (self.dir / name).write_bytes(content)
@@ -322,7 +322,7 @@ kind      categories        0         2  target: 2 classes
                 self.write(f"latin/{name}/{number}.txt", "a text")
         (self.dir / "latin/b/1.txt").write_bytes(b"caf\xe9")
         for arguments, message in ((["plain"], "plain: expected a folder of images or texts for each class, or parallel folders"),
-                                   (["few"], "few: expected at least 3 samples, to draw training, validation and test samples from, found 2 texts"),
+                                   (["few"], "few: expected at least 3 samples (they are divided into training, validation and test samples), found 2 texts"),
                                    (["empty"], "empty: expected texts with words, found only empty texts"),
                                    (["latin"], "latin/b/1.txt: expected text in UTF-8, found the byte 0xe9"),
                                    (["data.csv"], "data.yaml: already exists"), (["missing"], "found nothing"),

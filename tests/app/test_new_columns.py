@@ -20,7 +20,7 @@ class NewColumns(NewCase):
     def test_a_row_number_is_recognized_under_any_name(self):
         for start in (0, 1):
             found = self.columns("cars,speed,kind", lambda i: (i + start, i * 7 % 11, "ab"[i % 2]))
-            self.assertEqual(found["cars"], "row number: left out: it numbers the rows")
+            self.assertEqual(found["cars"], "row number: left out: it contains the numbers of the rows")
         # If the numbers start elsewhere, have gaps or are in another order, the column is an ordinary column.
         for value in (lambda i: i + 2, lambda i: 2 * i, lambda i: i * 7 % 60, lambda i: "" if i == 5 else i):
             found = self.columns("cars,speed,kind", lambda i: (value(i), i * 7 % 11, "ab"[i % 2]))
@@ -29,7 +29,7 @@ class NewColumns(NewCase):
         # is a feature.
         found = self.columns("a,b,n,m", lambda i: (i * 7 % 11, i % 4 * 0.5, i, i + 1))
         self.assertEqual(found["b"], "number: target: a number")
-        self.assertIn("'m' is not the target: it numbers the rows", self.output["notes"][1])
+        self.assertIn("'m' was not chosen as the target: it contains the numbers of the rows", self.output["notes"][1])
 
     def test_labels_of_minus_one_and_one_are_classes(self):
         for labels in ((-1, 1), (-1, 0, 1)):
@@ -44,7 +44,7 @@ class NewColumns(NewCase):
         self.assertEqual(found["price"], "number: target: a number")
         found = self.columns("cut,size,x,y", lambda i: ("ab"[i % 2], i * 11 % 53, i * 7 % 59 + 0.5, i % 13))
         self.assertEqual(found["size"], "number: target: a number")
-        self.assertIn("'y' is not the target: it is a coordinate", self.output["notes"][1])
+        self.assertIn("'y' was not chosen as the target: it is a coordinate", self.output["notes"][1])
         # A text column is not a coordinate.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, "ab"[i % 2]))
         self.assertEqual(found["z"], "categories: target: 2 classes")
@@ -61,24 +61,24 @@ class NewColumns(NewCase):
         self.assertIn("number: feature", found["customer"])
         found = self.columns("size,kind,customer", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], 4000 + i))
         self.assertEqual(found["kind"], "categories: target: 2 classes")
-        self.assertIn("'customer' is not the target: it has each number of a range once", self.output["notes"][1])
+        self.assertIn("'customer' was not chosen as the target: it contains each number of a range once", self.output["notes"][1])
 
     def test_the_previous_column_is_the_target_if_the_last_is_unsuitable(self):
         for name, value, why in (("note", lambda i: f"the note of row {i} here", "it has 60 different texts in 60 rows"),
                                  ("when", lambda i: f"2026-01-{i % 28 + 1:02}", "it contains dates"), ("none", lambda i: "", "it is empty"),
-                                 ("code", lambda i: f"c{i}", "it identifies the rows"), ("same", lambda i: 5, "all rows have the same value there"),
+                                 ("code", lambda i: f"c{i}", "it identifies the rows"), ("same", lambda i: 5, "all rows have the same value"),
                                  ("city", lambda i: f"c{i % 25}", "it has 25 different texts in 60 rows, too many")):
             with self.subTest(name):
                 found = self.columns(f"a,kind,{name}", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], value(i)))
                 self.assertEqual(found["kind"], "categories: target: 2 classes")
-                self.assertIn(f"'{name}' is not the target: {why}", self.output["notes"][1])
+                self.assertIn(f"'{name}' was not chosen as the target: {why}", self.output["notes"][1])
         self.fits()
         # A column that the user names as the target is used or rejected.
         found = self.columns("a,kind,city", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], f"c{i % 25}"), arguments=["--target", "city"])
         self.assertEqual(found["city"], "categories: target: 25 classes")
         self.write("none.csv", "a,b\n" + "2026-01-05,5\n" * 60)
         err = self.dtrain("new", "none.csv", expect=2).err
-        self.assertIn("no column that can be predicted; 'b': all rows have the same value there, '5', so there is nothing "
+        self.assertIn("no column that can be predicted; 'b': all rows have the same value, '5', so there is nothing "
                       "to learn; 'a': it contains dates", err)
 
     def test_a_copy_of_the_target_is_left_out(self):
@@ -142,10 +142,10 @@ class NewColumns(NewCase):
         row = "1.5,a,x\n"
         self.write("data.csv", "size,colour,kind\n" + row * 4)
         err = self.dtrain("new", "data.csv", expect=2).err
-        self.assertIn("the table has 4 rows, too few to draw training, validation and test rows from; at least 10 are needed", err)
+        self.assertIn("the table has 4 rows, which is not enough for training, validation and test splits; at least 10 rows are needed", err)
         self.assertEqual(err.count("\n"), 1)
         self.columns("size,kind", lambda i: (i * 7 % 11, "ab"[i > 9]), rows=12)
-        self.assert_warns("the table has 12 rows, of which the test split has 1: results on it say little")
+        self.assert_warns("the table has 12 rows, and the test split has only 1 of them, so its results are not reliable")
         self.fits()
 
 

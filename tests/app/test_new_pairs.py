@@ -103,8 +103,8 @@ class NewPairs(NewCase):
     def test_masks_of_one_value_are_taken_for_images(self):
         self.pairs("data/images", "data/masks", [7, 7])
         output = self.json("new", "data")
-        self.assertEqual(output["warnings"], ["files in data/masks are not masks with the values of 2 to 64 classes, so they are taken "
-                                              "for images that the model computes"])
+        self.assertEqual(output["warnings"], ["the pixels in data/masks do not have the values of 2 to 64 classes, so these files are not used as "
+                                              "masks but as images that the model should compute"])
         self.assertIn("loss: mean_squared_error", (self.dir / "data.yaml").read_text())
 
     def test_files_without_a_partner_are_an_error(self):
@@ -130,7 +130,7 @@ class NewPairs(NewCase):
         for i in range(4, 7):
             (self.dir / f"data/noisy/{i}.png").rename(self.dir / f"data/noisy/{20 + i}.png")
         self.assertEqual(self.json("new", "data")["warnings"],
-                         ["'noisy' and 'clean' are taken for two classes, because only 8 of 16 file names occur in both folders; if the folders have "
+                         ["'noisy' and 'clean' are treated as two classes, because only 8 of 16 file names occur in both folders; if the folders contain "
                           "images and their targets, give each image and its target the same name, apart from the extension"])
         self.assertIn("clean (12), noisy (12)", (self.dir / "data.yaml").read_text())
 
@@ -142,7 +142,7 @@ class NewPairs(NewCase):
                 # The JPEG has 16 x 16 gray pixels; only its header is read.
                 (self.dir / images / "masks/1.jpg").write_bytes(
                     bytes.fromhex("FFD8FFC0000B080010001001011100FFDA00080101003F00" + "00" * 8 + "FFD9"))
-                self.assertIn(f"{images}/masks/1.jpg: expected masks as PNG or BMP files, found a JPEG",
+                self.assertIn(f"{images}/masks/1.jpg: masks must be PNG or BMP files, found a JPEG",
                               self.dtrain("new", images, expect=2).err)
 
 

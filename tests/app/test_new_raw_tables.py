@@ -64,22 +64,22 @@ class NewRawTables(NewCase):
     def test_names_of_missing_values_are_recognized(self):
         config, found = self.made(self.table("age,size,score,kind", lambda i: (
             "unknown" if i % 6 == 0 else i * 7 % 59, i * 11 % 53, "" if i == 9 else i * 13 % 47, "ab"[i % 3 > 0])))
-        self.assertEqual(found["age"], "number: feature; the median if it is missing, and an indicator")
-        self.assertEqual(found["score"], "number: feature; the median if it is missing")
+        self.assertEqual(found["age"], "number: feature; missing values become the median, with an indicator")
+        self.assertEqual(found["score"], "number: feature; missing values become the median")
         for expected in ("na_values: [unknown]", "indicators: [age]", "fill: median"):
             self.assertIn(expected, config)
         # A single text repeated among numbers is a custom marker for missing values.
         config, found = self.made(self.table("age,size,kind", lambda i: (
             "n/k" if i % 12 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))
         self.assertIn("na_values: [n/k]", config)
-        self.assertTrue(found["age"].startswith("number: feature; the median if it is missing"))
+        self.assertTrue(found["age"].startswith("number: feature; missing values become the median"))
         # Several different texts among numbers are values.
         self.assertNotIn("na_values", self.made(self.table("age,size,kind", lambda i: (
             ("old", "older")[i // 30 % 2] if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
 
     def test_rows_without_a_target_are_skipped(self):
         config, found = self.made(self.table("age,size,kind", lambda i: (i * 7 % 59, i * 11 % 53, "" if i % 6 == 0 else "ab"[i % 3 > 0])))
-        self.assertEqual(found["kind"], "categories: target: 2 classes; rows without it are left out")
+        self.assertEqual(found["kind"], "categories: target: 2 classes; rows without a target are left out")
         self.assertIn("missing_target: skip", config)
         self.assertEqual(self.output["warnings"], [])
 

@@ -297,8 +297,8 @@ class Pictures(Case):
                 path.rename(self.dir / folder / f"other-{path.name}")
         text, messages = self.new("labels.csv")
         for place in (text, messages):
-            self.assertIn("none of the 60 files that 'file' names is an existing image (JPEG, PNG, BMP): the "
-                          "first was expected at blue/00.png; add the folder of the paths", place)
+            self.assertIn("none of the 60 files named in 'file' is an existing image (JPEG, PNG, BMP): the "
+                          "first one was expected at blue/00.png. If the images are in another folder", place)
         self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)
         self.assertIn("channels: 3}", text)
         # Image names next to numeric features are row names.
@@ -309,7 +309,7 @@ class Pictures(Case):
 
     def test_new_refuses_a_table_of_one_class(self):
         self.table("labels.csv", [(row[1], row[2]) for row in self.labels()[:20]])
-        self.assertIn("all rows have the same value there, 'blue'",
+        self.assertIn("all rows have the same value, 'blue'",
                       self.dtrain("new", "labels.csv", "--output", "new.yaml", expect=2).err)
 
     def test_a_warning_of_two_splits_is_printed_once(self):
