@@ -11,7 +11,8 @@ constexpr bool is_ascii_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Returns true for a space, and for a tab, a line break or another control character that C calls a space.
+/// Returns true for a space, a tab, a line break, and the other characters that isspace() accepts in the C
+/// locale.
 constexpr bool is_ascii_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }

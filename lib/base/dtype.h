@@ -9,9 +9,9 @@
 
 namespace dtrain {
 
-/// The type of an array's elements. bfloat16 and float16 are types in which GPUs compute. float64 is only a
-/// storage type of datasets, for values that float32 would round. kDataTypes has the types that users can
-/// name.
+/// The type of an array's elements. GPUs can also compute in bfloat16 and float16. float64 is used only to
+/// store values of datasets that float32 would round. kDataTypes contains the types whose names users can
+/// write.
 enum class DType : uint8_t { float32, bfloat16, float16, int32, uint8, float64 };
 
 inline constexpr std::array kDataTypes{DType::float32, DType::int32, DType::uint8};

@@ -35,7 +35,7 @@ inline float from_float16(uint16_t bits) {
   return sign != 0 ? -size : size;
 }
 
-/// Widens a bfloat16, which is the upper half of a float32.
+/// Converts a bfloat16 number to float32. Its bits are the upper half of the float32 number.
 inline float from_bfloat16(uint16_t bits) {
   return std::bit_cast<float>(uint32_t{bits} << 16);
 }

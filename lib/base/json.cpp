@@ -114,8 +114,8 @@ void write_double(std::string& out, double value) {
   } else if (std::isinf(value)) {
     out += value > 0 ? "\"inf\"" : "\"-inf\"";
   } else {
-    const std::string text =
-        fmt::format("{}", value);  // the shortest decimal text that is parsed as the same double
+    // The shortest decimal text that is parsed as the same double.
+    const std::string text = fmt::format("{}", value);
     out += text;
     if (text.find_first_of(".en") == std::string::npos) out += ".0";
   }

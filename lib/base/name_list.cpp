@@ -5,8 +5,8 @@
 namespace dtrain {
 
 std::string list_some(const std::vector<std::string>& names, size_t most) {
-  const size_t shown =
-      names.size() <= most + 1 ? names.size() : most;  // "and 1 more" would be as long as the last name
+  // "and 1 more" would be as long as the last name.
+  const size_t shown = names.size() <= most + 1 ? names.size() : most;
   std::string text;
   for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);

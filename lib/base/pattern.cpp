@@ -4,7 +4,7 @@ namespace dtrain {
 
 bool matches(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0;
-  // Position of the last `*` in the pattern; end of the part of the name that this `*` matches
+  // Position of the last `*` in the pattern, and end of the part of the name that this `*` matches.
   size_t star = std::string_view::npos, taken = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

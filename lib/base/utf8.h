@@ -33,8 +33,8 @@ std::optional<char> byte_of_escape(uint32_t code_point);
 std::string shortened(std::string text, size_t most);
 
 /// Returns the text with control characters replaced by escapes ("\\x1b", "\\u009b"), so that it can be
-/// printed to a terminal. C1 control characters are also escaped, and so are single bytes with their values
-/// that are not valid UTF-8. Line breaks and tabs are kept.
+/// printed to a terminal. C1 control characters are also escaped, both in UTF-8 and as single bytes that are
+/// not valid UTF-8. Line breaks and tabs are kept.
 std::string visible(std::string_view text);
 /// Like visible(), but also escapes line breaks and tabs.
 std::string visible_in_line(std::string_view text);

@@ -37,8 +37,8 @@ class Collective {
   /// Replaces `values` with their sums over all members, added in the order that a tree over the ranks
   /// determines (sum_tree.h). All members must pass the same number of values.
   virtual void all_reduce(std::span<double> values) = 0;
-  /// Fills `all`, which has size() * mine.size() values, with the members' `mine` in rank order. All members
-  /// must pass the same number of values.
+  /// Gathers the values `mine` of all members in `all`, in rank order. `all` must have size() * mine.size()
+  /// elements. All members must pass the same number of values.
   virtual void all_gather(std::span<const double> mine, std::span<double> all) = 0;
   /// Sums arrays of all members and distributes the result. The elements in the range `mine` of `data` become
   /// the sums over all members, added as in all_reduce(). The ranges of the members must be disjoint. Until

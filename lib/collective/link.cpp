@@ -21,7 +21,8 @@ Link::Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, 
   }
 }
 
-/// Data sent from the CPU to a GPU are copied to host memory, so only these copies are not with the receiver.
+/// Copies are in the memory of the receiver's device, except if a CPU sends to a GPU: then they are in host
+/// memory.
 bool Link::copies_are_with_receiver() const {
   return from_.on_gpu() || !to_.on_gpu();
 }

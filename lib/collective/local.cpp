@@ -11,8 +11,8 @@ namespace dtrain {
 
 Range part_of(int64_t n, int index, int parts, int64_t grain) {
   const int64_t grains = (n + grain - 1) / grain;
-  const int64_t base = grains / parts,
-                longer = grains % parts;  // the first `longer` parts have one grain more than the other parts
+  // The first `longer` parts have one grain more than the other parts.
+  const int64_t base = grains / parts, longer = grains % parts;
   const auto start = [&](int64_t i) { return std::min(n, (i * base + std::min(i, longer)) * grain); };
   return {start(index), start(index + 1)};
 }

@@ -145,9 +145,9 @@ class NcclGroup {
   NcclGroup(const std::vector<int>& gpus, const ReplicaRanks& ranks, World& world)
       : first_gpu_(gpus[0]), first_(ranks.first()), communicators_(connect(gpus, ranks, world)) {}
 
-  /// Joins the freeing thread, or frees the communicators if there is no such thread. If a failed GPU does
-  /// not release its graphs, freeing aborted communicators never returns. In that case, the thread is
-  /// detached instead.
+  /// Joins the thread that frees the communicators after an abort. If a failed GPU does not release its
+  /// graphs, freeing never returns, so the thread is detached instead. Without an abort, frees the
+  /// communicators here.
   void close() noexcept {
     std::unique_lock lock(mutex_);
     closing_ = true;

@@ -114,8 +114,8 @@ class RoundTripsExchange final : public Exchange {
   RoundTripsExchange(int tag, int with, int64_t bytes, int rounds)
       : tag_(tag), with_(with), rounds_(rounds), bytes_(static_cast<size_t>(bytes)) {}
 
-  /// In the process of lower rank, returns the mean seconds of a round, without the first round; in the other
-  /// process, returns 0.
+  /// In the process of lower rank, returns the mean time of a round in seconds, not counting the first round.
+  /// In the other process, returns 0.
   double seconds() const { return seconds_; }
 
  private:

@@ -18,8 +18,9 @@ inline Range overlap(Range a, Range b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-/// Splits [0, n) into `parts` contiguous pieces and returns piece `index`. Pieces consist of whole grains,
-/// except for the end of the last piece; their numbers of grains differ by at most one.
+/// Divides [0, n) into `parts` contiguous pieces and returns piece `index`. The length of a piece is a
+/// multiple of `grain`; only the last piece may end with a part of a grain. The numbers of grains in two
+/// pieces differ by at most one.
 Range part_of(int64_t n, int index, int parts, int64_t grain = 1);
 
 }  // namespace dtrain

@@ -1,9 +1,9 @@
 // The order in which arrays of several replicas are added. The order is given by a binary tree over the
 // replicas' ranks (pairwise summation: N. Higham, "The accuracy of floating point summation", SIAM J. Sci.
-// Comput. 14, 1993, section 2). If a node has n ranks, its left half has the largest power of two of ranks
-// that is less than n. This gives (a + b) + c for three ranks and (a + b) + (c + d) for four ranks. A process
-// adds the arrays of each node whose ranks all belong to the process. Therefore the sum over all ranks has
-// the same bits for every division of the ranks among processes.
+// Comput. 14, 1993, section 2). The number of ranks in the left half of a node of n ranks is the largest
+// power of two below n. This gives (a + b) + c for three ranks and (a + b) + (c + d) for four ranks. A
+// process adds the arrays of each node whose ranks all belong to the process. Therefore the sum over all
+// ranks has the same bits for every division of the ranks among processes.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,7 @@ class ProcessFailed : public Error {
   using Error::Error;
 };
 
-/// The ranks of replicas, which are numbered over all processes, process by process.
+/// The ranks of the replicas of all processes. Ranks are assigned process by process.
 struct ReplicaRanks {
   int process = 0;          // this process's rank
   std::vector<int> counts;  // number of replicas of each process, by rank
@@ -103,8 +103,8 @@ class World {
 
   /// Copies the bytes of process 0 to all processes.
   virtual void broadcast(std::span<std::byte> bytes) = 0;
-  /// Fills `all`, which has size() * mine.size() bytes, with the processes' `mine` by rank. All processes
-  /// must pass the same number of bytes.
+  /// Gathers the bytes `mine` of all processes in `all`, by rank. `all` must have size() * mine.size() bytes.
+  /// All processes must pass the same number of bytes.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   /// Creates an object that performs all-gathers on another thread than the one that owns the replicas. All
   /// processes must create the same objects in the same order, on the thread that owns the replicas. The
@@ -166,8 +166,8 @@ class World {
   virtual double measure_round_trips(int with, int64_t bytes, int rounds) = 0;
 
   /// Reports that this process has failed: pending and later calls of all processes throw ProcessFailed. Only
-  /// the first call has an effect. `is_user_error`: the reason is a UserError, so that all processes end with
-  /// its exit code. Safe on any thread; returns at once.
+  /// the first call has an effect. `is_user_error`: whether the reason is a UserError. If it is, all
+  /// processes end with the exit code of a UserError. Safe on any thread; returns at once.
   virtual void abort(const std::string& why, bool is_user_error) noexcept = 0;
   /// After a failure, waits until the ended calls, sums and messages no longer use memory. Must be called
   /// before that memory is freed. If this takes more than a second, the function ends the process, because

@@ -151,7 +151,7 @@ Mark place_in(const ConfigNode& node, std::initializer_list<std::string_view> pa
 
 namespace {
 
-/// Shows a short list of scalars as it is written.
+/// Describes a list in a message. A short list of scalars is shown with its values: "the list [a, b]".
 std::string describe_list(const std::vector<ConfigNode>& items) {
   if (items.empty()) return "an empty list";
   std::string text;

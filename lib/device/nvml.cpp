@@ -32,8 +32,8 @@ struct PciInfo {
 constexpr int kChip = 0;             // temperature sensor
 constexpr unsigned kLinks = 18;      // NVML_NVLINK_MAX_LINKS
 constexpr unsigned kMigEnabled = 1;  // NVML_DEVICE_MIG_ENABLE
-constexpr unsigned long long kUnknown =
-    ~0ULL;  // NVML's value if a container hides the memory use of a process
+// NVML's value if a container hides the memory use of a process.
+constexpr unsigned long long kUnknown = ~0ULL;
 
 std::string name_of_process(unsigned pid) {
   std::string name;

@@ -102,10 +102,9 @@ StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> d
         device.seconds.empty()
             ? estimate_layer_seconds(graph, work.samples, typical_speed(device.device.kind))
             : device.seconds;
+    // Recomputation adds a second forward pass, a third of the time of both passes.
     for (size_t i = 0; i < graph.nodes.size(); ++i)
-      if (graph.nodes[i].recompute >= 0)
-        seconds[i] *=
-            4.0 / 3;  // recomputation adds a second forward pass, a third of the time of both passes
+      if (graph.nodes[i].recompute >= 0) seconds[i] *= 4.0 / 3;
     problem.devices.push_back({.seconds = std::move(seconds),
                                .bytes = device.bytes,
                                .in_flight = most_in_flight(work.schedule, stage, stages, work.microbatches)});

@@ -121,10 +121,8 @@ std::vector<StageTask> stage_tasks(PipelineSchedule schedule, int stage, int sta
 }
 
 int most_in_flight(PipelineSchedule schedule, int stage, int stages, int microbatches) {
-  return count_ahead(schedule, stage, stages,
-                     // After these forward passes, a backward pass frees memory before each further forward
-                     // pass.
-                     microbatches);
+  // After these forward passes, a backward pass frees memory before each further forward pass.
+  return count_ahead(schedule, stage, stages, microbatches);
 }
 
 double least_bubble(PipelineSchedule schedule, int stages, int microbatches) {

@@ -13,8 +13,7 @@ namespace dtrain {
 /// backward passes in the order of the microbatches. Gradients are therefore summed in the same order as on a
 /// single device.
 enum class PipelineSchedule {
-  sequential,   // forward and backward of one microbatch before the next one: a single stage computes at a
-                // time
+  sequential,   // both passes of a microbatch, then the next microbatch: only one stage computes at a time
   gpipe,        // all forward passes, then all backward passes (Huang et al., "GPipe", 2019)
   one_f_one_b,  // 1F1B: each backward pass runs as soon as possible (Narayanan et al.,
                 // "Memory-Efficient Pipeline-Parallel DNN Training", 2021: PipeDream-Flush)

@@ -59,8 +59,7 @@ struct StageCut {
   enum class Outcome {
     found,
     too_few_layers,  // the number of stages is larger than possible_starts
-    // No cut fits into memory; `stages` is the cut with the smallest shortage (of the stage with the largest
-    // one)
+    // No cut fits into memory. `stages` is the cut in which the largest shortage of a stage is smallest.
     too_little_memory,
   };
   Outcome outcome = Outcome::found;

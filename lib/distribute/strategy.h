@@ -65,8 +65,8 @@ struct Workload {
   int64_t slot_bytes = 0;    // bytes of optimizer state per element of a trained parameter
   size_t element_bytes = 4;  // bytes per element in the type in which layers compute
   /// Measures the layer times and the memory of a device, for microbatches of `samples` samples. `sharing`:
-  /// number of stages that use the device's memory (all CPU devices share memory and cores). If the function
-  /// is null, typical values are used instead.
+  /// number of threads that use the device's memory, one for each stage (all CPU devices share memory and
+  /// cores). If the function is null, typical values are used instead.
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;
   /// Rank of the process for which devices are chosen, and the number of processes.
   int process = 0, processes = 1;

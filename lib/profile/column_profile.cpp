@@ -155,8 +155,7 @@ double ColumnProfiler::add_text(std::string_view text, const char* at) {
   return hash_of(text);
 }
 
-/// Checks whether the text is a date or an amount, and counts it. Only relevant if all earlier texts were of
-/// the same kind.
+/// Counts the text if it is a date or an amount, and if all earlier texts were of the same kind.
 void ColumnProfiler::add_date_or_amount(std::string_view text) {
   const int64_t before = column_.texts - named_missing_ - 1;
   if (column_.amounts == before && values_->amount(text)) ++column_.amounts;

@@ -41,8 +41,8 @@ struct ColumnProfile {
   Kind kind = Kind::empty;
   int64_t missing = 0;  // rows in which the csv reader finds no value
   bool whole = true;    // all numbers are integers
-  bool counts_up =
-      true;  // whether the numbers are consecutive integers from 0 or 1, from the first row to the last
+  // Whether the numbers are consecutive integers from 0 or 1, from the first row to the last.
+  bool counts_up = true;
   double least = 0, most = 0, mean = 0, deviation = 0;  // statistics of the numbers
   int64_t numbers = 0;                                  // rows with a number
   int64_t texts = 0;                                    // rows with neither a number nor a missing value
@@ -118,8 +118,8 @@ class ColumnProfiler {
   Cell text_, comma_;  // the first text, and the first one with a comma
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> counts_;
   std::unordered_set<size_t> hashes_;
-  std::set<double>
-      gaps_;  // hashes of texts such as "none", which are missing values if the column has numbers
+  // Hashes of texts such as "none", which are missing values if the column has numbers.
+  std::set<double> gaps_;
 };
 
 }  // namespace dtrain

@@ -21,8 +21,8 @@ struct NewOptions {
   std::string file;    // path of the configuration file to write
   // Path of the JSON schema file next to the configuration; "" if it is written to standard output.
   std::string schema;
-  std::string
-      folder;  // absolute path of the configuration's folder; paths in the configuration are relative to it
+  // Absolute path of the configuration's folder; paths in the configuration are relative to it.
+  std::string folder;
 };
 
 /// A configuration and the messages about it. The text of the configuration also contains these messages as

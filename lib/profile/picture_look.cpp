@@ -115,9 +115,9 @@ std::string describe_bad(const PictureLook& look, const std::string& where) {
 
 namespace {
 
-/// Returns the first column whose values have the extensions of image files. Of the other columns, at most
-/// one may be neither empty nor different in every row. This column describes the images. Returns nullopt if
-/// there is no such table.
+/// Returns the first column whose values have the extensions of image files. Other columns are ignored if
+/// they are empty or if their values differ in every row. At most one other column may remain: it describes
+/// the images. Returns nullopt if more columns remain, or if no column has names of image files.
 std::optional<size_t> find_names_of_pictures(const TableProfile& table) {
   std::optional<size_t> names;
   int64_t others = 0;

@@ -56,8 +56,8 @@ struct InspectedPictures {
     std::string path;
     PictureLook look;
   };
-  Split train, validation,
-      test;  // the folders of validation and test are in the same folder as that of train
+  // The folders of validation and test are in the same folder as that of train.
+  Split train, validation, test;
   std::vector<std::string> classes;  // sorted
   // Number of images of each class in `train`; number of files if only a sample was read.
   std::vector<int64_t> counts;

@@ -32,7 +32,7 @@ struct InspectedPairs {
 /// recognized by their names (images and masks, noisy and clean, ...), or because one of two folders contains
 /// masks for the images in the other. If the names could also be those of classes, such as noisy and clean,
 /// more than half of the files must match. Returns nullopt if there are no parallel folders. Throws UserError
-/// if the names are clearly those of parallel folders but not all files match, and if a mask is a JPEG file.
+/// if folders are parallel but a file has no partner, and if a mask is a JPEG file.
 std::optional<InspectedPairs> inspect_pairs(const std::string& folder);
 
 /// Returns a warning if the two class folders in a folder have names that are usual for images and their

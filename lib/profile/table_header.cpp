@@ -39,8 +39,8 @@ std::vector<const TableCell*> numbers_below(const std::vector<TableRow>& rows, s
   return cells;
 }
 
-/// Returns true if a cell with a number or a date does not fit to the values below it. Examples are a date
-/// above numbers, or a year above small numbers.
+/// Returns true if a cell with a number or a date is unlike the values below it. Examples are a date above
+/// numbers, or a year above small numbers.
 bool is_unlike(const TableCell& cell, const std::vector<const TableCell*>& below) {
   constexpr size_t kEnough = 10;
   const auto number = csv_number(cell.text);

@@ -64,8 +64,7 @@ std::optional<TableSeries> series_by(const TableProfile& table, const std::strin
                        *days,
                        std::min(kMostLength, shortest / 8),
                        std::min(kMostHorizon, shortest / 16)};
-  } catch (
-      const UserError&) {  // two rows have the same time, or a row lacks its time or the name of its series
+  } catch (const UserError&) {  // two rows have the same time, or a time or a name of a series is missing
     return std::nullopt;
   }
 }

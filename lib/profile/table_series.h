@@ -13,10 +13,10 @@ namespace dtrain {
 /// A table of one or several time series. The rows of a series follow each other at even intervals.
 struct TableSeries {
   size_t time = 0;  // the column of times
-  std::optional<size_t> by =
-      {};              // the column with the name of the series; nullopt if there is only one series
-  int64_t series = 1;  // number of series
-  double days = 0;     // interval between rows
+  // The column with the name of the series; nullopt if there is only one series.
+  std::optional<size_t> by = {};
+  int64_t series = 1;               // number of series
+  double days = 0;                  // interval between rows
   int64_t length = 0, horizon = 0;  // proposed windows; they fit into all parts of the shortest series
 };
 

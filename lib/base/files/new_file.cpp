@@ -49,8 +49,8 @@ pid_t writer_of(const std::string& name) {
   return error == std::errc() && (end == last || number_follows) && writer > 0 ? writer : 0;
 }
 
-/// Returns true if the file's lock is free, as far as the file system can tell. Uses a shared lock: an
-/// exclusive one would require write access on NFS.
+/// Returns true if no process holds the file's lock, as far as the file system can tell. Tests with a shared
+/// lock, because an exclusive lock would require write access on NFS.
 bool is_unlocked(const Location& file) {
   const int fd = ::openat(file.directory, file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
@@ -131,8 +131,8 @@ void NewFile::finish() {
                  location_.path.c_str()) != 0)
     fail("be renamed");
   finished_ = true;
-  ::close(std::exchange(fd_,
-                        -1));  // fsync() has already reported write errors, so close() cannot report new ones
+  // fsync() has already reported write errors, so close() cannot report new ones.
+  ::close(std::exchange(fd_, -1));
   // Throws Error instead of NoSpace: the file has already replaced the old one, so freeing space and writing
   // again would not help.
   if (!sync_directory(beside(location_, ".")))

@@ -1,4 +1,4 @@
-// Files that appear under their names atomically.
+// Files that are written under a temporary name and then renamed atomically.
 #pragma once
 
 #include <cstddef>

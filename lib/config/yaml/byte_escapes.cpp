@@ -72,8 +72,8 @@ std::string ByteEscapes::restore(std::string scalar) const {
   std::string out;
   std::string_view rest = scalar;
   const std::string page = page_of(stand_ins_);
-  std::string
-      lead;  // the first stand-in character in UTF-8; all stand-in characters begin with the same byte
+  // The first stand-in character in UTF-8; all stand-in characters begin with the same byte.
+  std::string lead;
   append_utf8(lead, stand_ins_ << 8);
   while (!rest.empty()) {
     // A stand-in that is still written as an escape: the parser did not decode it, because it is outside

@@ -84,8 +84,9 @@ bool reads_as_other_than_string(std::string_view text) {
 
 bool plain_is_safe(std::string_view text) {
   if (reads_as_null(text) || text == "=" || text.starts_with("---") || text.starts_with("...")) return false;
-  const auto harmless = [](char c) {  // these characters are safe anywhere in a scalar; characters with a
-                                      // special meaning are quoted
+  // Characters that are safe anywhere in a scalar. A scalar with other characters is quoted, because they
+  // have a special meaning somewhere in YAML.
+  const auto harmless = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return std::isalnum(byte) || byte >= 0x80 ||
            std::string_view("_-./+$ :=()^;").find(c) != std::string_view::npos;

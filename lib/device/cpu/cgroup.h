@@ -12,8 +12,8 @@ namespace dtrain::cpu {
 struct MemoryGroup {
   uint64_t limit = 0;                 // limit of memory without swap
   std::optional<uint64_t> with_swap;  // memory plus swap; nullopt if their sum is not limited
-  uint64_t used =
-      0;  // memory used by all processes in the group; does not count page cache that can be reclaimed
+  // Memory used by all processes in the group; does not count page cache that can be reclaimed.
+  uint64_t used = 0;
   std::string file;  // path of the file that holds the limit
 };
 

@@ -20,7 +20,7 @@ namespace {
 /// context has a single thread and does not use OpenMP.
 constexpr bool kThreaded = DTRAIN_OPENMP_THREADS;
 
-/// An event without function, because operations on a CPU are complete when their call returns.
+/// An event that does nothing, because operations on a CPU are complete when their call returns.
 class PassedEvent final : public Event {
  public:
   void record() override {}
