@@ -184,7 +184,7 @@ TEST_CASE("an invalid base is an error at its location") {
                  "d.yaml:1:7: error: base: expected the path of a YAML file, found the list [a.yaml]"));
   folder.write("list.yaml", "- 1\n");
   CHECK(contains(load(folder.write("e.yaml", "base: list.yaml\n")).messages,
-                 "list.yaml:1:1: error: expected the configuration of a run"));
+                 "list.yaml:1:1: error: the configuration of a run must be a mapping"));
   folder.write("twice.yaml", "a: 1\na: 2\n");
   CHECK(contains(load(folder.write("f.yaml", "base: twice.yaml\n")).messages,
                  "twice.yaml:2:1: error: duplicate key 'a'"));
