@@ -21,8 +21,8 @@ let singled = null;        // index of the run that the mouse points at in the l
 let logarithmic = false;
 const charts = [];
 
-/// Returns the group of a run's series: equal for one metric under two names, e.g. `accuracy` and its full
-/// name.
+/// Returns the group of a run's series. The same metric may have two names, e.g. `accuracy` and its full name.
+/// Both names are in the same group.
 function groupOf(run, name) {
   const validation = name.startsWith("val_") && !run.computes[name], base = validation ? name.slice(4) : name;
   return (validation ? "val_" : "") + (run.computes[base] || base);
@@ -40,8 +40,8 @@ function metricGroups() {
   return groups;
 }
 
-/// Makes a chart of `lines`: [{run, label, epochs, values, thin}]. `axis`: label of the horizontal axis if it
-/// does not show epochs; both axes then go from 0 to 1.
+/// Makes a chart of `lines`: [{run, label, epochs, values, thin}]. `axis`: label of the horizontal axis, if it
+/// does not show epochs. In this case, both axes go from 0 to 1.
 function chart(title, lines, unit, axis) {
   const holder = element("div"), value = element("span", {class: "value"});
   const caption = element("figcaption", {}, element("span", {}, title));
@@ -93,7 +93,7 @@ function drawLine(svg, line, {x, y}) {
   line.values.forEach((each, i) => {
     if (!isNumber(each)) { gap = true; return; }
     path += (gap ? "M" : "L") + x(line.epochs[i]).toFixed(1) + " " + y(each).toFixed(1);
-    // A point without neighbors would draw no line.
+    // A single point without neighbors would not be visible as a line.
     if (gap && !isNumber(line.values[i + 1]))
       svg.append(drawn("circle", {cx: x(line.epochs[i]), cy: y(each), r: 3.5, fill: colour(line.colour)}));
     gap = false;
@@ -105,13 +105,13 @@ function drawLine(svg, line, {x, y}) {
   svg.append(drawn("path", attributes));
 }
 
-/// Marks the best epoch of each run that keeps its best checkpoint: a vertical line if there is a single run,
-/// and a ring on each curve.
+/// Marks the best epoch of each run that keeps its best checkpoint. The mark is a ring on each curve. If there
+/// is only one run, there is also a vertical line.
 function markBest(svg, lines, {top, height, bottom, x, y}) {
   for (const line of lines) {
     const best = runs[line.run].kept_best;
     if (!best || (several && line.thin)) continue;
-    // On a thinned curve, uses the nearest point.
+    // The curve may have been thinned, so the nearest point is used.
     let at = 0;
     line.epochs.forEach((epoch, i) => { if (Math.abs(epoch - best.epoch) < Math.abs(line.epochs[at] - best.epoch)) at = i; });
     if (!isNumber(line.values[at])) continue;
@@ -210,7 +210,7 @@ function curves() {
 function areas() {
   const lines = {roc: [], pr: []};
   runs.forEach((run, index) => {
-    const drawnBefore = new Set();  // two auc metrics may have the same curve
+    const drawnBefore = new Set();  // curves that are already drawn: two auc metrics may have the same curve
     for (const [name, {true_positives: hits, false_positives: misses}] of Object.entries(run.tables)) {
       const validation = name.startsWith("val_");
       if (!hits || (several && !validation && run.tables["val_" + name]) || drawnBefore.has(validation + JSON.stringify([hits, misses]))) continue;
