@@ -144,7 +144,7 @@ std::string dataset_text(const NewOptions& options, const InspectedPairs& pairs,
   text += pairs.has_masks() ? "    - rescale: {scale: 1/255}\n"
                             : "    - rescale: {scale: 1/255, of: [image, target]}\n";
   text +=
-      "  augment:                            # training only; moves image and target alike\n"
+      "  augment:                            # training only; changes an image and its target alike\n"
       "    - random_flip: {mode: horizontal}   # if left and right do not matter\n";
   if (pairs.has_masks())
     text +=

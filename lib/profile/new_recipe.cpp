@@ -18,7 +18,7 @@ TrainingLength length_for_pictures(int64_t pictures) {
 }
 
 std::string epochs_text(const TrainingLength& length) {
-  return fmt::format("  epochs: {:<28}# at most: see early_stopping\n  batch_size: {}\n", length.epochs,
+  return fmt::format("  epochs: {:<28}# maximum; see early_stopping\n  batch_size: {}\n", length.epochs,
                      length.batch_size);
 }
 

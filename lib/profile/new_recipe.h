@@ -27,6 +27,6 @@ std::string drawn_split(const char* name, bool stratify);
 std::string schedule_text(const TrainingLength& length);
 
 inline constexpr const char* kClassWeightText =
-    "  class_weight: balanced              # some classes are rare: their samples count more\n";
+    "  class_weight: balanced              # gives a higher weight to samples of rare classes\n";
 
 }  // namespace dtrain

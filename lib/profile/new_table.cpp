@@ -96,12 +96,13 @@ std::string csv_reader(const TableProfile& table, const TablePlan& plan, const s
   const bool has_categories = !categories.empty();
   if (plan.target.names_are_numbers) categories.push_back(target);
   if (!categories.empty())
-    text += fmt::format("      categories: {}  # names: a 0/1 feature for each value\n",
-                        yaml_columns(table, categories));
+    text +=
+        fmt::format("      categories: {}  # values are names, not numbers; features are one-hot encoded\n",
+                    yaml_columns(table, categories));
   if (has_categories)
     text +=
         "      unknown: other                    # a value that is not in this file belongs to no category; "
-        "'error' would reject it\n";
+        "with 'error', such a value is an error\n";
   return text + columns_text(table, plan);
 }
 
@@ -158,11 +159,13 @@ std::string transforms_text(const TablePlan& plan) {
   if (plan.target.regression)
     return fmt::format(
         "  transforms:\n"
-        "    # All columns get mean 0 and deviation 1. Predictions are in the target's original unit.\n"
+        "    # All columns get mean 0 and standard deviation 1. Predictions are in the target's original "
+        "unit.\n"
         "    - standardize: {{of: [{}target]}}\n",
         plan.text() ? "" : "features, ");
   if (plan.text()) return "";
-  return "  transforms:\n    - standardize                   # every feature gets mean 0 and deviation 1\n";
+  return "  transforms:\n    - standardize                   # every feature gets mean 0 and standard "
+         "deviation 1\n";
 }
 
 std::string series_dataset_text(const NewOptions& options, const TableProfile& table, const TablePlan& plan) {
@@ -172,7 +175,8 @@ std::string series_dataset_text(const NewOptions& options, const TableProfile& t
          "  validation: {split: {of: train, fraction: 0.15}}\n"
          "  test:       {split: {of: train, fraction: 0.15}}\n"
          "  transforms:\n"
-         "    # All columns get mean 0 and deviation 1. Predictions are in the target's original unit.\n"
+         "    # All columns get mean 0 and standard deviation 1. Predictions are in the target's original "
+         "unit.\n"
          "    - standardize: {of: [features, target]}\n"
          "  cache: memory\n\n";
 }
@@ -192,11 +196,11 @@ std::string dataset_text(const NewOptions& options, const TableProfile& table, c
 /// Returns the lines of the loss and the metrics for a numeric target.
 std::string regression_losses(const TableProfile& table, size_t target) {
   const std::string unit = fmt::format(
-      "The loss and mean_absolute_error are in standard deviations of {}, each about {:.5g}; r2_score",
+      "The loss and mean_absolute_error are in standard deviations of {} (one is about {:.5g}). r2_score",
       called(table, target), table.columns[target].deviation);
   return "  # " + one_line(unit) +
          "\n"
-         "  # is the same in any unit: 1 is perfect, 0 is no better than the mean.\n"
+         "  # is the same in any unit: 1 is perfect, 0 is no better than predicting the mean.\n"
          "  loss: mean_squared_error\n"
          "  metrics: [mean_absolute_error, r2_score]\n";
 }

@@ -143,7 +143,7 @@ class New(NewCase):
                 self.write("data.csv", "\n".join(["a,b,price"] + lines) + "\n")
                 text = self.new("data.csv")
                 for expected in ("- standardize: {of: [features, target]}", "metrics: [mean_absolute_error, r2_score]",
-                                 "in standard deviations of 'price', each about "):
+                                 "in standard deviations of 'price' (one is about "):
                     self.assertIn(expected, text)
                 self.dtrain("fit", "data.yaml", "--overwrite")
                 (self.dir / "data.yaml").unlink()
