@@ -42,7 +42,7 @@ class NewPictures(NewCase):
         self.write("few.csv", "id,animal\n" + "".join(f"{i:02},{'cat' if i < 2 else 'dog'}\n" for i in range(24)))
         output = self.json("new", "few.csv")
         self.assertEqual(len(output["warnings"]), 1)
-        self.assertIn("the class 'cat' has 2 rows, too few", output["warnings"][0])
+        self.assertIn("the class 'cat' has only 2 rows, too few", output["warnings"][0])
         self.assertNotIn("stratify", (self.dir / "few.yaml").read_text())
         # Full paths, numeric classes and file names with blanks; no header.
         (self.dir / "data.yaml").unlink()

@@ -357,7 +357,7 @@ class Processes(Case):
         self.dtrain("fit", "config.yaml", "--output", "one", "--set", "strategy={mirrored: {devices: [cpu:0], replicas: 4}}")
         divided = ("--set", "strategy={mirrored: {devices: [cpu:0], replicas: [3, 1]}}")
         done = self.dtrain("check", "config.yaml", *divided, expect=2)
-        self.assertIn("error: replicas: the list is for 2 processes, but 1 was started", done.err)
+        self.assertIn("error: replicas: the list has numbers for 2 processes, but 1 was started", done.err)
         for _, launcher in self.each():
             # Each replica has one core, like the replicas of the first run, if this machine has at most four
             # cores.
@@ -368,7 +368,7 @@ class Processes(Case):
                 self.assert_same_run("one", "two")
             done = self.launch(launcher, 3, "--bind-to", "none", support.BINARY, "fit", "config.yaml", "--output", "three", *divided)
             self.assertNotEqual(done.returncode, 0)
-            self.assertEqual(done.stderr.count("the list is for 2 processes, but 3 were started"), 1, done.stderr)
+            self.assertEqual(done.stderr.count("the list has numbers for 2 processes, but 3 were started"), 1, done.stderr)
         # The trained model does not need two processes.
         self.assertGreater(self.json("evaluate", "two", "--split", "train")["samples"], 0)
 

@@ -108,7 +108,8 @@ TEST_CASE("a pattern that matches no weight is an error at its source location")
   CHECK(mistakes({"model.freeze=dense", "train.groups=[{weights: 'dense/*', learning_rate_factor: 5}]"})
             .find("groups: the pattern 'dense/*' matches no trained weight") != std::string::npos);
   CHECK(mistakes({"model.freeze=[dense, zzzzzzz]"})
-            .find("freeze: the pattern 'zzzzzzz' matches no layer; there are ") != std::string::npos);
+            .find("freeze: the pattern 'zzzzzzz' matches no layer; the existing names are ") !=
+        std::string::npos);
   CHECK(mistakes({"model.freeze=[dense, head]"}).find("freeze: the pattern 'head' matches no layer") !=
         std::string::npos);
   CHECK(mistakes({"train.clip_value=1", "train.clip_norm=1"})

@@ -109,8 +109,9 @@ TEST_CASE("a list of replicas that does not suit the number of processes is an e
       config_from(std::string(kRun) + "strategy: {mirrored: {devices: [cpu:0], replicas: [3, 1]}}\n");
   const auto message = [](const char* started) {
     return fmt::format(
-        ":51: error: replicas: the list is for 2 processes, but {} started; use `mpirun -n 2`, or give one "
-        "number for all processes",
+        ":51: error: replicas: the list has numbers for 2 processes, but {} started; use `mpirun -n 2`, or "
+        "give "
+        "one number for all processes",
         started);
   };
   const std::string three = message("3 were"), one = message("1 was");
