@@ -21,7 +21,8 @@ struct MaxNormOptions : NormOptions {
   MaxNormOptions() { max_value = 2; }
 };
 
-/// Returns a constraint on norms. The schema of a constraint contains only some of these options.
+/// Returns a constraint that limits norms. The options come from the schema of one constraint, which sets
+/// only some members of NormOptions.
 std::shared_ptr<const Constraint> norms_of(const NormOptions& o) {
   return std::make_shared<const Constraint>(Constraint{{.min = static_cast<float>(o.min_value),
                                                         .max = static_cast<float>(o.max_value),
@@ -64,7 +65,8 @@ Schema<NormOptions> min_max_norm_schema() {
   return with_axis(schema);
 }
 
-/// Returns the axes counted from 0, sorted.
+/// Returns the axes in ascending order. Negative axes, which count from the last axis, are converted to
+/// indices from 0.
 std::vector<int64_t> sorted_axes(std::vector<int64_t> axes, const Shape& shape) {
   for (int64_t& axis : axes)
     if (axis < 0) axis += static_cast<int64_t>(shape.rank());

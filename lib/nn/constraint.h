@@ -14,15 +14,16 @@ namespace dtrain {
 
 /// A limit that a weight satisfies after every update. As in Keras, initial values need not satisfy it.
 struct Constraint {
-  ConstraintSpec spec;  // the constraint without its sizes
+  ConstraintSpec spec;  // the constraint, except for the sizes of the weight (see spec_for())
   // Axes over which norms are computed; negative ones count from the last axis.
   std::vector<int64_t> axes = {};
 
-  /// Returns whether each element is limited by itself. Otherwise the limit needs the whole weight.
+  /// Returns true if the limit applies to each element separately. Otherwise the limit is on norms, which are
+  /// computed over several elements of the weight.
   bool is_elementwise() const { return spec.non_negative; }
-  /// Returns the mistake in the axes, for a weight of this shape; "" if there is none.
+  /// Checks the axes for a weight of this shape. Returns the error text, or "" if the axes are valid.
   std::string mistake_for(const Shape& shape) const;
-  /// Returns the spec for a weight of this shape, for which mistake_for() is empty.
+  /// Returns the spec for a weight of this shape. The axes must be valid for this shape (mistake_for()).
   ConstraintSpec spec_for(const Shape& shape) const;
 };
 

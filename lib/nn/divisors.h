@@ -1,4 +1,5 @@
-// The divisors of the losses of a step: for each output, the sum of its row weights over the global batch.
+// The divisors of the losses. The loss of an output is a sum over rows, divided by the sum of the row weights
+// of the global batch.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +11,21 @@
 
 namespace dtrain {
 
-/// Returns whether each output's divisor must be known before the gradients of a step are computed. In all
-/// other models, one factor of the whole gradient corrects the divisor afterwards
-/// (ops/math/gradient_scale.h). That is not possible if outputs have different masks, or if rows have weights
-/// or masks and a layer has a penalty on its output, whose gradient is divided by the number of samples.
+/// Returns whether the divisor of each output must be known before the gradients of a step are computed.
+/// Usually it need not be known: a single factor, applied to the whole gradient afterwards, corrects the
+/// divisor (ops/math/gradient_scale.h). A single factor is not enough in two cases. In the first case,
+/// outputs have different masks. In the second case, rows have weights or masks, and a layer has a penalty on
+/// its output: the gradient of this penalty is divided by the number of samples, not by the sum of the
+/// weights.
 bool needs_divisors(const Graph& graph, std::span<const Head> heads);
 
-/// The model input from which the mask of an output is made.
+/// The model input from which the mask of an output is computed.
 struct MaskSource {
   size_t input = 0;   // index among Graph::inputs
   float padding = 0;  // Layer::padding
 };
-/// Returns the input from which a mask is made; nullopt if it is made from values that the model computes.
+/// Returns the model input from which a mask is computed. Returns nullopt if the mask is computed from the
+/// output of a layer.
 std::optional<MaskSource> source_of(const Graph& graph, const HeadMask& mask);
 
 }  // namespace dtrain

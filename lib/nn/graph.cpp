@@ -86,7 +86,7 @@ Segments segments_of(const Graph& graph) {
   return segments;
 }
 
-/// Returns the `recompute:` option of each layer of a segment.
+/// Returns the value of `recompute:` that every layer of this segment has.
 Recompute recompute_of(const std::vector<std::string>& segment) {
   Recompute recompute{.on = true, .segment = std::nullopt};
   if (segment.size() > 1) recompute.segment = {{segment.front(), {}}};

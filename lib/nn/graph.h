@@ -1,5 +1,5 @@
-// A model as a graph of layers: parsed, named, with every shape inferred. It does not depend on devices,
-// batches or memory.
+// A model as a graph of layers. The configuration is parsed, each layer has a name, and the shapes of all
+// values are inferred. A graph does not depend on devices, batch sizes or memory.
 #pragma once
 
 #include <memory>
@@ -29,49 +29,56 @@ struct ValueRef {
 
 /// One use of a layer in a graph.
 struct GraphNode {
-  std::string name;                 // canonical: "dense_1"; in the n-th use of a block "basic_2/conv2d_1"
-  std::string kind;                 // "conv2d"; "input" for a model input
-  std::string block;                // outermost use of a block that contains the layer; "": none
+  std::string name;  // canonical: "dense_1"; in the n-th use of a block "basic_2/conv2d_1"
+  std::string kind;  // "conv2d"; "input" for a model input
+  /// Name of the outermost use of a block that contains the layer; "" if the layer is in no block.
+  std::string block;
   Configured<Layer> layer;          // empty for an input
   std::vector<ValueRef> inputs;     // outputs of nodes with smaller indices
-  std::vector<TensorSpec> outputs;  // at least one; further ones are named "lstm:1"
-  /// Masks of the inputs, by input (none: not masked); empty if the layer reads no masks.
+  std::vector<TensorSpec> outputs;  // at least one; the second output of a layer is named "lstm:1"
+  /// The masks of the inputs, indexed by input; an input without a mask has ValueRef(). Empty if the layer
+  /// reads no masks.
   std::vector<ValueRef> masks;
-  /// Masks of the outputs, by output; empty if no output has one.
+  /// The masks of the outputs, indexed by output. Empty if no output has a mask.
   std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  bool is_frozen = false;  // whether it is not trainable only because it matches Graph::freeze
-  /// Whether the layer treats padding as data. It then reads no masks, and its outputs do not get the masks
-  /// of its inputs.
+  /// True if the only reason why the layer is not trainable is a match with Graph::freeze.
+  bool is_frozen = false;
+  /// Whether the layer treats padding as data. If so, the layer reads no masks, and its outputs do not get
+  /// the masks of its inputs.
   bool ignores_mask = false;
-  /// Index of the earlier node that owns this node's parameters; -1: the node owns them. Both nodes are uses
-  /// of one layer unless Graph::is_tied().
+  /// Index of the earlier node that owns this node's parameters; -1 if this node owns its parameters. Usually
+  /// both nodes are uses of the same layer. If Graph::is_tied(), they are layers of different kinds.
   int shared_with = -1;
-  /// The penalty on the outputs that layers can read, which is part of the loss. It is an option of the
-  /// node's layer or, for the node of an `activation:` option, of the layer with that option.
+  /// The penalty on the layer's outputs (except a mask), which is part of the loss. If an `activation:`
+  /// option has its own node, that node has the penalty that the user gave to the layer with the option.
   OptionalRegularizer activity_regularizer = {};
-  /// The `device:` option of the layer or of the innermost block around it that has one.
+  /// The `device:` option of the layer or, if the layer has no such option, of the innermost block around the
+  /// layer that has one.
   std::optional<WrittenDevice> device;
-  /// Index of the segment whose activations backward recomputes, counted from 0 in node order; -1:
-  /// activations are kept. The nodes of a segment are consecutive.
+  /// Index of the recomputed segment of the node. Segments are counted from 0 in node order, and the nodes of
+  /// a segment are consecutive. Backward recomputes the activations of a segment. -1: activations are kept in
+  /// memory.
   int recompute = -1;
-  /// Whether the node was created for the `activation:` option of the previous node, whose first output it
-  /// reads. Users do not see it as a separate layer.
+  /// Whether the node was created for the `activation:` option of the previous node. The node reads the first
+  /// output of the previous node. Users do not see it as a separate layer.
   bool is_activation_of_previous = false;
   Mark mark;
 
-  /// Returns the mask of an output; none if it has no mask.
+  /// Returns the mask of an output, or ValueRef() if the output has no mask.
   ValueRef mask_of_output(int output) const {
     return output_masks.empty() ? ValueRef() : output_masks[static_cast<size_t>(output)];
   }
-  /// Returns the number of outputs that layers can read: all but a mask.
+  /// Returns the number of outputs that other layers can read. If the layer creates a mask, the last output
+  /// is this mask, and it does not count.
   size_t readable_outputs() const { return outputs.size() - (layer && layer->creates_mask() ? 1 : 0); }
-  /// Returns the penalty on each output; 0 if there is none.
+  /// Returns the penalty on each output. The penalty is 0 if the layer has no activity_regularizer.
   PenaltySpec activity_penalty() const {
     return activity_regularizer && *activity_regularizer ? (*activity_regularizer)->penalty : PenaltySpec{};
   }
-  /// Returns whether the layer has parameters of the same shapes for these inputs.
+  /// Returns whether the parameters of the layer would have the same shapes as now if its inputs were
+  /// `of_inputs`.
   bool keeps_parameters(std::span<const TensorSpec> of_inputs) const;
   /// Returns whether training changes any of the node's parameters.
   bool has_moving_parameters() const;
@@ -95,44 +102,47 @@ struct Graph {
   const TensorSpec& spec(ValueRef value) const {
     return nodes[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)];
   }
-  /// Returns the value's mask; none if it has no mask.
+  /// Returns the mask of the value, or ValueRef() if the value has no mask.
   ValueRef mask_of(ValueRef value) const {
     return nodes[static_cast<size_t>(value.node)].mask_of_output(value.output);
   }
-  /// Returns the name of a node's layer. For the node of an `activation:` option, that is the layer with the
-  /// option.
+  /// Returns the name of a node's layer. If the node was created for an `activation:` option, returns the
+  /// name of the layer that has this option.
   const std::string& layer_name(int node) const;
-  /// Returns the name by which layers refer to the value: the name of its layer, with the number of the
-  /// output unless it is the first one ("lstm:1").
+  /// Returns the name by which layers refer to the value. This is the name of the layer that produces the
+  /// value. For outputs after the first one, the number of the output is appended ("lstm:1").
   std::string value_name(ValueRef value) const;
-  /// Returns the index of the node that owns the parameters of `node`: `node` itself unless they are shared.
+  /// Returns the index of the node that owns the parameters of `node`. This is `node` itself unless its
+  /// parameters are shared.
   int owner(int node) const {
     const int shared = nodes[static_cast<size_t>(node)].shared_with;
     return shared < 0 ? node : shared;
   }
-  /// Returns whether the node uses the parameters of a layer of another kind: a `dense` layer with the
-  /// weights of an `embedding` (Layer::tied).
+  /// Returns whether the node uses the parameters of a layer of another kind. An example is a `dense` layer
+  /// with the weights of an `embedding` (Layer::tied).
   bool is_tied(int node) const {
     return nodes[static_cast<size_t>(node)].kind != nodes[static_cast<size_t>(owner(node))].kind;
   }
-  /// Returns the layer that reads the model input `input` (a node) as indices. If several layers do, returns
-  /// the layer with the smallest limit (Layer::indices). Returns null if there is none.
+  /// Returns the layer that reads a model input as indices, such as an embedding. `input` is the node of the
+  /// model input. If several layers read it as indices, returns the layer with the smallest number of valid
+  /// indices (Layer::indices). Returns null if no layer does.
   const GraphNode* reader_of_indices(int input) const;
   /// Returns whether training on several replicas needs collectives within forward and backward
   /// (Layer::is_synchronized).
   bool is_synchronized() const;
-  /// Returns whether penalties on trained parameters or on outputs are part of the loss.
+  /// Returns whether the loss includes penalties on trained parameters or on outputs of layers.
   bool has_penalties() const;
-  /// Returns the number of elements of the trained parameters or, if `trainable` is false, of all others.
-  /// Shared parameters count once.
+  /// Returns the number of elements of the trained parameters or, if `trainable` is false, of the parameters
+  /// that are not trained. Shared parameters count once.
   int64_t count_parameters(bool trainable) const;
 };
 
-/// Returns the `activity_regularizer:` option of the layer whose first node is number `layer`.
+/// Returns the `activity_regularizer:` option of a layer. `layer` is the index of its node. (If the layer has
+/// an `activation:` option, the option's node is the next node.)
 const OptionalRegularizer& activity_regularizer_of(const std::vector<GraphNode>& nodes, int layer);
 
-/// Returns the model as a flat list of layers (Graph::resolved). parse_model() reads it back to an equal
-/// graph.
+/// Returns the model as a flat list of layers (Graph::resolved). If parse_model() reads this list, the result
+/// is an equal graph.
 ConfigNode write_model(const Graph& graph);
 
 /// An input of a model. Its shape may be determined by the data.
@@ -140,18 +150,19 @@ struct ModelInput {
   std::string name;
   DType dtype = DType::float32;
   std::optional<Shape> shape;  // nullopt if unknown
-  ConfigNode open_shape;       // the `auto` written in place of the shape; null if there is none
+  ConfigNode open_shape;       // if the shape is written as `auto`: the node of this `auto`; otherwise null
 };
 
-/// The known facts about an output of a model; also filled in for models with errors.
+/// The name, the shape and the dtype of an output of a model, as far as they are known. parse_model() also
+/// fills in this struct if the model has errors.
 struct ModelOutput {
   ValueRef value;                  // none if unknown
   std::string name;                // "" if unknown
   std::optional<TensorSpec> spec;  // nullopt if unknown
-  ConfigNode open_units;           // the `auto` written in place of its layer's units; null if there is none
+  ConfigNode open_units;           // if the layer has `units: auto`: the node of this `auto`; otherwise null
 };
 
-/// The known facts about a model's inputs and outputs.
+/// The inputs and outputs of a model, as far as they are known.
 struct ModelEnds {
   std::vector<ModelInput> inputs;
   std::vector<ModelOutput> outputs;
@@ -160,10 +171,11 @@ struct ModelEnds {
   bool is_open() const;
 };
 
-/// Builds the graph from the `model:` section of a configuration: inputs, layers, blocks with parameters and
-/// `repeat`, outputs (default: the last layer's first output). Reports every error. Returns nullopt if there
-/// were errors, or if the data must determine shapes. In each case `ends`, unless null, receives the known
-/// facts about inputs and outputs.
+/// Builds the graph from the `model:` section of a configuration. The section has inputs, layers, blocks and
+/// outputs (default: the first output of the last layer). Blocks are expanded, with their parameters and
+/// `repeat`. Reports every error. Returns nullopt if there were errors, or if the graph cannot be built
+/// because shapes depend on the data. If `ends` is not null, it receives the inputs and outputs as far as
+/// they are known, in each of these cases.
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends = nullptr);
 Json model_json_schema();
 

@@ -14,8 +14,8 @@ namespace {
 constexpr int kMostLayers = 100'000;
 constexpr size_t kMostErrors = 1000;      // no more layers are added after this many errors
 constexpr size_t kMostSuggestions = 100;  // each suggestion compares with every name, which is slow
-/// Maximum number of elements of an embedding's table. Other arrays have a lower limit, because libraries
-/// compute with them.
+/// Maximum number of elements in the table of an embedding. Other arrays have a lower limit, because external
+/// libraries compute with these arrays.
 constexpr int64_t kMostTableElements = int64_t{1} << 40;
 
 }  // namespace
@@ -67,7 +67,8 @@ bool GraphBuilder::count_one(const Mark& mark) {
   return !full_;
 }
 
-/// Reads a whole list before any layer is added, so that automatic names avoid names given later in the list.
+/// Reads a whole list of layers before any layer is added, because automatic names must avoid names that
+/// users gave to later layers of the list.
 std::vector<std::optional<LayerSpec>> GraphBuilder::read_specs(const std::vector<ConfigNode>& layers,
                                                                const Scope& scope) {
   std::vector<std::optional<LayerSpec>> specs;
@@ -122,8 +123,8 @@ std::string GraphBuilder::automatic_name(const std::string& base) {
   }
 }
 
-/// Returns the layer in the name of a further output ("lstm:1"); nullopt if the scope has no such layer, or
-/// if the name has no number.
+/// Looks up the name of a second or later output, such as "lstm:1". Returns the layer ("lstm"). Returns
+/// nullopt if the name has no ":", or if the scope has no such layer.
 std::optional<ValueRef> GraphBuilder::layer_of_output(const std::string& name, const Scope& scope) const {
   const size_t colon = name.rfind(':');
   const auto layer = scope.values.find(name.substr(0, colon));
@@ -240,7 +241,7 @@ ValueRef GraphBuilder::add(GraphNode node) {
   return {static_cast<int>(nodes_.size()) - 1};
 }
 
-/// Infers the node's outputs and parameters; returns false if they cannot be determined.
+/// Infers the outputs and parameters of the node. Returns false if they cannot be determined.
 bool GraphBuilder::infer(GraphNode& node) {
   std::vector<TensorSpec> inputs;
   for (const ValueRef value : node.inputs) {
@@ -297,13 +298,14 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
                      open_units_behind(value)};
   if (value.output > 0) output.name += fmt::format(":{}", value.output);
   if (known_[at]) output.spec = node.outputs[static_cast<size_t>(value.output)];
-  // The automatic name of a layer of an unknown kind contains the misspelt kind, so the name is not known.
+  // If the kind of a layer is unknown, its automatic name contains the misspelt kind. Therefore the correct
+  // name is unknown.
   if (!node.layer && node.kind != "input" && !registry<Layer>().contains(node.kind)) output.name.clear();
   return output;
 }
 
-/// Returns the `units: auto` of the layer that produces this value, skipping activations after the layer;
-/// null if there is none.
+/// Returns the `units: auto` of the layer that produces this value. Activation layers between that layer and
+/// the value are skipped. Returns null if the layer has no `units: auto`.
 ConfigNode GraphBuilder::open_units_behind(ValueRef value) const {
   while (value != kUnknown) {
     const GraphNode& node = nodes_[static_cast<size_t>(value.node)];
@@ -328,7 +330,8 @@ void GraphBuilder::check_open_units(const std::vector<ModelOutput>& outputs) {
 
 void GraphBuilder::check_all_used() {
   if (misunderstood_) return;
-  std::vector<Mark> reported;  // reports each source location once, even if its block is used several times
+  // Locations reported so far, because a block that is used several times should be reported once.
+  std::vector<Mark> reported;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const GraphNode& node = nodes_[i];
     if (used_[i]) continue;

@@ -15,20 +15,23 @@
 
 namespace dtrain {
 
-/// The value of a layer with errors. Layers that read it are parsed, but their shapes are not checked.
+/// The value of a layer that has errors. Layers that read this value are parsed, but their shapes are not
+/// checked.
 inline constexpr ValueRef kUnknown{};
 
-/// The state while one list of layers is added: the model's list, or the list of one use of a block.
+/// The state while a list of layers is added. The list is either the model's list of layers, or the list of
+/// one use of a block.
 struct Scope {
-  std::string prefix;                           // prefix of the names of its layers: "" or "basic_1/"
+  std::string prefix;  // prefix of the layers' names: "" in the model's list, "basic_1/" in a use of a block
   const BlockParameters* parameters = nullptr;  // null outside blocks
-  std::map<std::string, ValueRef> values;       // readable values, by local name
-  // Name prefix ("one/") of the use of the block whose weights this use shares.
+  std::map<std::string, ValueRef> values;       // values that layers in this scope can read, by local name
+  // If this use of a block shares the weights of another use: the name prefix of that other use, such as
+  // "one/".
   std::optional<std::string> shared_prefix = {};
   bool trainable = true;
-  std::optional<WrittenDevice> device = {};  // default device of the layers
-  int recompute = -1;                        // segment of all layers in the scope; -1: none
-  std::string block = {};                    // see GraphNode::block
+  std::optional<WrittenDevice> device = {};  // device of the layers that have no `device:` option
+  int recompute = -1;            // recomputed segment of all layers in the scope; -1 if there is none
+  std::string block = {};        // see GraphNode::block
   std::optional<ValueRef> flow;  // default input of the next layer; nullopt: the layer must name its inputs
 };
 
@@ -41,23 +44,25 @@ class GraphBuilder {
 
   /// Adds a model input; `known` is false if its spec had errors.
   void add_input(const ConfigNode& key, const InputSpec& spec, bool known, Scope& scope);
-  /// Adds a list of layers. Afterwards scope.flow is the last layer's value.
+  /// Adds a list of layers. After the call, scope.flow is the value of the last layer.
   void lay(const std::vector<ConfigNode>& layers, Scope& scope);
   /// Returns the value of `name` in the scope and marks it as used. Reports "'x' is not `what`" and returns
   /// kUnknown if there is no such value.
   ValueRef read(const ConfigNode& name, std::string_view what, const Scope& scope);
   /// Returns the default input of the scope's next layer and marks it as used.
   ValueRef read_flow(const Scope& scope);
-  /// Returns the known facts about a value.
+  /// Returns the name, shape and dtype of a value, as far as they are known.
   ModelOutput describe(ValueRef value) const;
-  /// Reports `units: auto` in layers that produce none of these outputs, unless earlier errors may explain
-  /// it.
+  /// Reports layers with `units: auto` that produce none of the model's outputs. Reports nothing if there
+  /// were earlier errors, because these may be the reason.
   void check_open_units(const std::vector<ModelOutput>& outputs);
-  /// Reports unused values, unless earlier errors may explain them.
+  /// Reports values that no layer and no model output uses. Reports nothing if there were earlier errors,
+  /// because these may be the reason.
   void check_all_used();
   /// Reports recomputed segments whose layers are not consecutive.
   void check_segments();
-  /// Checks blocks that the model does not use, as far as possible without shapes.
+  /// Checks the layers of blocks that the model does not use. The input of such a block has no known shape,
+  /// so errors of shapes are not found.
   void check_unused_blocks();
 
   /// Returns whether some layer had an error that may cause follow-up errors.
@@ -76,7 +81,7 @@ class GraphBuilder {
   void check_shared_shapes(const GraphNode& node, const ReportError& report_error);
   int segment_of(const LayerKeys& keys, const Scope& scope);
   void add_block(const LayerSpec& layer, Scope& scope);
-  /// A use of a block that has been added.
+  /// A use of a block whose layers were already added.
   struct Use {
     std::string kind;
     BlockParameters parameters;
@@ -109,7 +114,7 @@ class GraphBuilder {
   std::vector<std::string> open_;                 // blocks being added, outermost first
   std::unordered_set<std::string> used_blocks_;
   int laid_ = 0;                // number of layers and uses of blocks
-  bool full_ = false;           // whether a limit was exceeded, after which no more layers are added
+  bool full_ = false;           // true if there are too many layers or errors; then no more layers are added
   bool misunderstood_ = false;  // whether some layer had an error that may cause follow-up errors
 };
 

@@ -11,8 +11,8 @@ namespace dtrain {
 namespace {
 constexpr size_t kDeepest = 100;  // maximum nesting depth of blocks
 
-/// Returns the name prefix of the layers whose weights the block's use `name` shares; nullopt if the use has
-/// its own weights.
+/// Returns the name prefix of the use of a block whose weights are shared by the use `name`. Returns nullopt
+/// if the use `name` has its own weights.
 std::optional<std::string> shared_prefix(const LayerSpec& use, const std::string& name, const Scope& scope) {
   if (use.keys.shared_with) return scope.prefix + use.keys.shared_with->text + "/";
   if (scope.shared_prefix) return *scope.shared_prefix + name.substr(scope.prefix.size()) + "/";
@@ -21,7 +21,8 @@ std::optional<std::string> shared_prefix(const LayerSpec& use, const std::string
 
 }  // namespace
 
-/// Returns whether the block may be expanded here; reports a block within itself, or nested too deeply.
+/// Returns whether the block `kind` may be expanded. Reports an error if the block contains itself, or if
+/// blocks are nested too deeply.
 bool GraphBuilder::may_open(const ConfigNode& kind) {
   const std::string& name = kind.text();
   if (const auto found = std::find(open_.begin(), open_.end(), name); found != open_.end()) {
@@ -34,7 +35,8 @@ bool GraphBuilder::may_open(const ConfigNode& kind) {
   return false;
 }
 
-/// Returns the use whose weights this use shares; reports an error and returns null if there is no such use.
+/// Returns the use of the block whose weights this use shares. If there is no such use, reports an error and
+/// returns null.
 const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const Scope& scope) {
   const Name& name = *layer.keys.shared_with;
   const auto found = uses_.find(scope.prefix + name.text);
@@ -48,7 +50,8 @@ const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const 
   return nullptr;
 }
 
-/// Returns the values of the block's parameters in this use; nullopt after reporting an error.
+/// Returns the values of the block's parameters in this use of the block. Returns nullopt after it reported
+/// an error.
 std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const Scope& scope) {
   const ConfigNode& options = layer.options;
   if (layer.keys.shared_with) {
@@ -104,8 +107,8 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
     // The first copy gets the given name, which claim_name() has reserved. Later layers that read this name
     // get the value of the last copy.
     const std::string name = layer.keys.name && copy == 0 ? base : automatic_name(base);
-    // Further copies would only repeat the errors of this copy. They still get names, because other layers
-    // may read them.
+    // If this copy has errors, further copies would only repeat them, so their layers are not added. Further
+    // copies still get names, because other layers may read them.
     if (good) {
       const size_t before = diagnostics_.count();
       Scope inner{.prefix = name + "/",
@@ -122,7 +125,8 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
       open_.pop_back();
       uses_.emplace(name, Use{kind, *parameters});
       good = diagnostics_.count() == before;
-      const ValueRef last = good ? *inner.flow : read_flow(inner);  // marked as used: nothing else reads it
+      // read_flow() marks the value as used, because after an error no layer reads it.
+      const ValueRef last = good ? *inner.flow : read_flow(inner);
       flow = good || layer.keys.repeat == 1 ? last : kUnknown;
     }
     scope.values[layer.keys.name ? layer.keys.name->text : name.substr(scope.prefix.size())] = flow;
@@ -134,7 +138,7 @@ void GraphBuilder::check_unused_blocks() {
   const size_t laid = nodes_.size();
   for (const auto& [name, block] : blocks_) {
     if (used_blocks_.contains(name) || block.layers.empty()) continue;
-    // Adds the layers with an input of unknown shape.
+    // Adds the layers of the block. Its input has an unknown shape, because no layer provides one.
     Scope scope{.prefix = name + "/",
                 .parameters = &block.parameters,
                 .values = {{"input", kUnknown}},

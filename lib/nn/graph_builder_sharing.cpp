@@ -8,15 +8,15 @@
 namespace dtrain {
 
 namespace {
-/// Returns whether a layer of this kind may have the weights of the node.
+/// Returns whether a layer of this kind can share the weights of the node.
 bool can_share(const GraphNode& node, std::string_view kind) {
   return node.kind == kind || (node.layer && node.layer->tied_kind() == kind);
 }
 }  // namespace
 
-/// Makes the node another use of the layer named by `shared_with:`, or a layer of another kind that has the
-/// weights of that layer (Layer::tied). Reports an error and leaves the node without a layer if that is not
-/// possible.
+/// Makes the node share the weights of the layer that `shared_with:` names. The node is either another use of
+/// that layer or a layer of another kind (Layer::tied). If sharing is not possible, reports an error and
+/// leaves the node without a layer.
 void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& node) {
   const Name& name = *layer.keys.shared_with;
   const auto found = layers_.find(scope.prefix + name.text);
@@ -75,8 +75,8 @@ void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, G
   node.shared_with = number;
 }
 
-/// Handles a layer in a use of a block that shares the weights of another use. The layer gets the parameters
-/// of the corresponding layer of the other use, if that layer has parameters.
+/// Handles a layer in a use of a block that shares the weights of another use of the block. If the
+/// corresponding layer of the other use has parameters, this layer gets them.
 void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   const auto found = layers_.find(*scope.shared_prefix + node.name.substr(scope.prefix.size()));
   if (found == layers_.end()) return;
@@ -88,7 +88,8 @@ void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   share(owner, number, node.mark, node);
 }
 
-/// Reports shared parameters that would need another shape in this layer than in their owner.
+/// Reports an error if this layer needs a different shape for a shared parameter than the layer that owns the
+/// parameter.
 void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError& report_error) {
   if (node.shared_with < 0 || !known_[static_cast<size_t>(node.shared_with)]) return;
   const GraphNode& owner = nodes_[static_cast<size_t>(node.shared_with)];
@@ -100,9 +101,9 @@ void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError&
                       owner.parameters[i].shape.str()));
 }
 
-/// Returns the segment of a layer or block with these keys: the scope's segment if the scope has one,
-/// otherwise the segment that `recompute:` names, otherwise a new segment. Returns -1 if the layer or block
-/// is not recomputed.
+/// Returns the recomputed segment of a layer or block with these keys. If the scope has a segment, returns
+/// that segment. Otherwise returns the segment that `recompute:` names, or a new segment. Returns -1 if the
+/// layer or block is not recomputed.
 int GraphBuilder::segment_of(const LayerKeys& keys, const Scope& scope) {
   if (scope.recompute >= 0 || !keys.recompute.on) return scope.recompute;
   if (!keys.recompute.segment) return segments_++;

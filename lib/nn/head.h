@@ -26,7 +26,7 @@ struct HeadMetric {
   ConfigNode configured = {};  // {kind: options} with all defaults; null for a metric that is not configured
 };
 
-/// The mask of an output (LayerRequest::masked).
+/// The mask of an output (see LayerRequest::masked).
 struct HeadMask {
   ValueRef value;
   Shape shape;
@@ -37,30 +37,31 @@ struct Head {
   ValueRef output;                   // the prediction
   std::shared_ptr<const Loss> loss;  // null in a model that is only used for predictions
   std::vector<HeadMetric> metrics;
-  TensorSpec target;  // in the form that the loss requires
-  /// The column of row weights, which all heads share; nullopt if all rows have the same weight. A sample has
-  /// one weight for all of its rows, or one for each row.
+  TensorSpec target;  // shape and dtype of the target, as the loss requires them
+  /// The column of the data with the row weights, which all heads share. A sample has either one weight for
+  /// all of its rows, or one weight for each row. nullopt: all rows have the same weight.
   std::optional<TensorSpec> weights = {};
   /// The output's mask; nullopt if the output has none. Masked positions have weight 0.
   std::optional<HeadMask> mask = {};
 
   ConfigNode configured_loss = {};  // {kind: options} with all defaults; null without a loss
 
-  /// Returns how the loss interprets the output's numbers.
+  /// Returns the meaning of the output's numbers for the loss, such as logits or probabilities.
   Scores scores() const { return loss ? loss->takes() : Scores::any; }
-  /// Returns whether rows have weights, from the data or from a mask.
+  /// Returns whether rows have weights. Weights come from the data or from a mask.
   bool is_weighted() const { return weights || mask; }
-  /// Returns the number of row weights of a sample; 0 if rows have no weights.
+  /// Returns the number of row weights per sample; 0 if rows have no weights.
   int64_t weights_per_sample() const;
-  /// Returns the number of totals: the loss's sum; the metrics' sums; if samples have weights and the output
-  /// has a mask, the number of positions that are not masked; if rows have weights, the sum of the weights.
+  /// Returns the number of totals of this head. These are: the sum of the loss; the sums of the metrics; if
+  /// rows have weights, the sum of the weights; and, if the output has both weights from the data and a mask,
+  /// the number of positions that are not masked.
   int64_t count_totals() const;
 };
 
-/// Returns the number of totals of all heads, which are stored head by head.
+/// Returns the number of totals of all heads together.
 size_t count_totals(std::span<const Head> heads);
-/// Returns the number of totals of a step: the totals of the heads, then the total of the penalties if there
-/// are any.
+/// Returns the number of totals of a step: the totals of all heads and, if the model has penalties, one more
+/// total for the penalties.
 size_t count_totals(const Graph& graph, std::span<const Head> heads);
 
 }  // namespace dtrain

@@ -22,12 +22,12 @@
 
 namespace dtrain {
 
-/// The training options of one parameter. They differ from the defaults only if `train.groups` selects the
-/// parameter.
+/// The training options of one parameter. Parameters that no entry of `train.groups` selects have the default
+/// values.
 struct ParameterTraining {
   bool trainable = true;  // false: the parameter is constant and has no optimizer state
   float learning_rate_factor = 1;
-  std::optional<float> weight_decay;  // used instead of the optimizer's weight decay
+  std::optional<float> weight_decay;  // weight decay of this parameter; nullopt: the optimizer's weight decay
   bool operator==(const ParameterTraining&) const = default;
 };
 
@@ -36,43 +36,50 @@ struct ParameterSpec {
   std::string name;  // "kernel"
   Shape shape;
   Configured<Initializer> initializer;
-  /// If not set, the parameter is trained by gradients. If set, it is a moving statistic with this momentum,
-  /// updated as state = momentum * state + (1 - momentum) * batch value. Backward (or forward) writes the
-  /// batch value, weighted by the replica's share of the global batch, as the parameter's "gradient".
+  /// The momentum of a moving statistic; nullopt if the parameter is trained by gradients. A moving statistic
+  /// is updated as state = momentum * state + (1 - momentum) * batch value. Backward (or forward) writes the
+  /// batch value where other parameters have their gradient. The batch value is multiplied by the replica's
+  /// share of the global batch.
   std::optional<float> moving_average;
   ParameterTraining training = {};
-  PenaltySpec penalty = {};                                // part of the loss while the parameter is trained
+  PenaltySpec penalty = {};                                // added to the loss if the parameter is trained
   std::shared_ptr<const Constraint> constraint = nullptr;  // applied after each update; null: none
-  OrthogonalPenalty orthogonal = {};                       // also part of the loss
+  OrthogonalPenalty orthogonal = {};  // further penalty, added to the loss in the same way
 
   bool has_penalty() const { return penalty || orthogonal; }
 };
 
-/// The treatment of the masks of a layer's inputs. As in Keras, a mask marks the valid positions of a value:
-/// uint8 with the value's leading extents, such as [steps]; 1 for a valid position, 0 for padding.
+/// The way in which a layer treats the masks of its inputs. As in Keras, a mask marks the valid positions of
+/// a value: 1 for a valid position, 0 for padding. The mask is an array of uint8 whose shape consists of the
+/// leading extents of the value, such as [steps].
 enum class MaskRule : uint8_t {
-  refused,  // the layer cannot take padding into account: a mask is an error
-  passed,   // computes each position by itself: the outputs have the mask of the inputs
+  refused,  // the layer does not support padding: reports an error if an input has a mask
+  passed,   // the layer computes each position separately: the outputs get the mask of the inputs
   read,     // the prepared layer reads the masks (LayerArguments::masks)
 };
 
 /// The arguments of Layer::prepare().
 struct LayerRequest {
   Ops& ops;
-  int64_t batch;                          // rows of this replica, at least 1
-  bool training;                          // whether backward will be called
-  std::span<const TensorSpec> inputs;     // shapes without the batch axis
-  std::span<const TensorSpec> outputs;    // the result of Layer::infer()
-  std::span<const Layout> input_layouts;  // current layouts of the inputs; the layer may require others
-  ActivationSpec activation;              // fused after the first output; linear unless can_fuse() is true
-  /// Whether forward adds args.addend to the first output before the activation, which requires can_add().
-  /// The sum belongs to an add layer, whose node handles the gradient.
+  int64_t batch;                        // rows of this replica, at least 1
+  bool training;                        // whether backward will be called
+  std::span<const TensorSpec> inputs;   // shapes without the batch axis
+  std::span<const TensorSpec> outputs;  // the result of Layer::infer()
+  /// Current layouts of the inputs; if the layer requires other layouts, the plan reorders the inputs.
+  std::span<const Layout> input_layouts;
+  ActivationSpec activation;  // fused with the first output; always linear if can_fuse() is false
+  /// Whether forward adds args.addend to the first output before it applies the activation. This requires
+  /// can_add(). The addition is the computation of an add layer, and the gradient is handled by that layer's
+  /// node.
   bool adds = false;
   std::vector<bool> input_needs_gradient;
-  std::vector<bool> masked = {};  // indexed by input: whether the layer gets a mask; empty: no input has one
-  uint32_t stream = 0;            // random stream of this node
-  bool trainable = true;  // false: parameters are constant, batch normalization uses its moving statistics
-  Collective* replicas = nullptr;  // for collectives within a call; null if there is one replica
+  /// For each input, whether the layer gets a mask for it; empty if no input has a mask.
+  std::vector<bool> masked = {};
+  uint32_t stream = 0;  // random stream of this node
+  /// If false, the parameters are constant, and batch normalization uses its moving statistics.
+  bool trainable = true;
+  /// For collective calls in forward and backward; null if there is one replica.
+  Collective* replicas = nullptr;
 
   const TensorSpec& output() const { return outputs[0]; }  // for layers with one output
   bool is_masked(size_t input) const { return input < masked.size() && masked[input]; }
@@ -80,30 +87,34 @@ struct LayerRequest {
 
 /// A prepared layer's properties that the plan needs.
 struct LayerRequirements {
-  /// Layouts that the layer reads and writes; empty: all plain. The plan reorders inputs in other layouts.
+  /// Layouts of the inputs that the layer reads and of the outputs that it writes; empty if all are plain. If
+  /// an input has another layout, the plan reorders it before the call.
   std::vector<Layout> input_layouts, output_layouts;
   size_t scratch_bytes = 0;  // temporary memory during a call
   size_t saved_bytes = 0;    // memory kept from forward to backward
   bool backward_reads_inputs = false;
   bool backward_reads_outputs = false;
-  /// Whether the only output is a view of the first input with another shape (flatten, reshape, dropout at
-  /// inference). Forward and backward are then not called; values and gradients pass through.
+  /// Whether the layer's only output is a view of its first input, with another shape. Examples are flatten,
+  /// reshape, and dropout at inference. Forward and backward of such a layer are not called, because the
+  /// values and the gradients do not change.
   bool is_view = false;
-  /// Whether the gradient of every input equals the gradient of the only output (add). Backward is then not
-  /// called.
+  /// Whether the gradient of every input equals the gradient of the only output, as in an add layer. Backward
+  /// of such a layer is not called.
   bool passes_gradient = false;
-  bool forward_in_place = false;   // whether the first output may overwrite the first input
-  bool backward_in_place = false;  // whether the first input's gradient may overwrite the first output's
-  /// Whether backward differentiates the fused activation itself (batch normalization). Otherwise it receives
-  /// the gradient of the first output before the activation.
+  bool forward_in_place = false;  // whether the first output may overwrite the first input
+  /// Whether the gradient of the first input may overwrite the gradient of the first output.
+  bool backward_in_place = false;
+  /// Whether backward itself differentiates the fused activation, as batch normalization does. If false,
+  /// backward receives the gradient of the first output before the activation.
   bool undoes_activation = false;
-  /// Index of the parameter that is a bias of the layer's only output; -1: none. The plan computes the bias
-  /// gradient: it sums the output's gradient before the activation over all axes but the last, fused with the
-  /// activation's backward if there is one. The layer's backward does not write it.
+  /// Index of the parameter that is a bias added to the layer's only output; -1 if there is none. The plan
+  /// computes the gradient of this bias, so the layer's backward does not write it. The gradient is the sum
+  /// of the output's gradient (before the activation) over all axes but the last. If there is an activation,
+  /// the sum is fused with the backward computation of the activation.
   int bias = -1;
-  /// Number of doubles that each replica contributes to the all-gather within forward (backward); 0: no
-  /// all-gather. Otherwise a call makes exactly one all-gather, of the same size for every batch size, so
-  /// that a replica without rows can take part (Plan::join_collectives).
+  /// Number of doubles that each replica contributes to the all-gather in forward or backward; 0 if the call
+  /// makes no all-gather. A call makes at most one all-gather, and its size is the same for every batch size.
+  /// Therefore a replica without rows can take part (Plan::join_collectives).
   int64_t forward_gathered = 0, backward_gathered = 0;
   Remarks remarks = {};
 
@@ -115,22 +126,25 @@ struct LayerRequirements {
   }
 };
 
-/// The arrays of one call; the plan fills in the pointers. Images use the layouts of LayerRequirements.
-/// Inputs, outputs and their gradients have the Ops' compute type, except integers.
+/// The arrays of one call. The plan fills in the pointers. Images have the layouts given by
+/// LayerRequirements. Inputs, outputs and their gradients have the Ops' compute type, except for integer
+/// arrays.
 struct LayerArguments {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   std::vector<const float*> parameters;  // in the order of Layer::parameters
   std::vector<const void*> weights;      // the parameters in the compute type, for matrix products
-  /// Gradients of the outputs. Null for an output that no loss depends on: its gradient is zero. backward is
-  /// only called if at least one output has a gradient.
+  /// Gradients of the outputs. The pointer is null if no loss depends on the output: the gradient is zero.
+  /// backward is only called if at least one output has a gradient.
   std::vector<const void*> diff_outputs;
   std::vector<void*> diff_inputs;  // null if the gradient is not needed
-  /// Gradients of the parameters, which backward overwrites; null if the layer is not trainable. For moving
-  /// averages, see PreparedLayer; for biases, see LayerRequirements::bias.
+  /// Gradients of the parameters, which backward overwrites; null if the layer is not trainable.
+  /// PreparedLayer describes the "gradients" of moving averages, and LayerRequirements::bias describes the
+  /// gradients of biases.
   std::vector<float*> diff_parameters;
-  std::vector<const uint8_t*> masks;  // indexed by input, null without a mask; empty: no input has one
-  const void* addend = nullptr;       // set if LayerRequest::adds
+  /// Indexed by input; null for an input without a mask; empty if no input has a mask.
+  std::vector<const uint8_t*> masks;
+  const void* addend = nullptr;  // set if LayerRequest::adds
   void* saved = nullptr;
   void* scratch = nullptr;
 
@@ -139,7 +153,7 @@ struct LayerArguments {
   uint64_t first_sample = 0;       // index of this replica's first sample in the global batch
   float share = 1;                 // this replica's fraction of the global batch
 
-  // The arrays of layers with one input or one output.
+  // Shortcuts for layers with one input or one output.
   const void* input() const { return inputs[0]; }
   void* output() const { return outputs[0]; }
   const void* diff_output() const { return diff_outputs[0]; }
@@ -154,9 +168,10 @@ inline Shape image_batch(const Shape& batch) {
   return batch.rank() == 3 ? Shape{batch[0], 1, batch[1], batch[2]} : batch;
 }
 
-/// One layer's computation for one batch size on one device. It is used by one replica's thread and allocates
-/// no memory once prepared. backward writes the "gradients" of moving averages, which are never null in
-/// training.
+/// The computation of one layer for one batch size on one device. It is used by the thread of one replica.
+/// After the constructor, it allocates no memory. For moving averages, backward writes the values of this
+/// batch into diff_parameters (see ParameterSpec::moving_average); in training, these pointers are never
+/// null.
 class PreparedLayer {
  public:
   virtual ~PreparedLayer() = default;
@@ -168,74 +183,82 @@ class PreparedLayer {
   LayerRequirements requirements_;
 };
 
-/// Reports an error at the layer's source location; the message is prefixed with the layer's kind and name
+/// Reports an error at the layer's source location. The layer's kind and name are put before the message
 /// ("max_pooling2d 'pool1': ...").
 using ReportError = std::function<void(const std::string& message)>;
 
-/// A layer's options and everything that depends on them alone. Immutable; shared by all replicas.
+/// The options of a layer, and all functions that depend only on these options. Objects are immutable and
+/// shared by all replicas.
 class Layer {
  public:
   virtual ~Layer() = default;
 
-  /// Returns the outputs' shapes (without the batch axis) and dtypes, at least one. If the inputs are
-  /// invalid, reports the expected inputs and the inputs found, and returns an empty vector.
+  /// Returns the shapes (without the batch axis) and dtypes of the outputs. There is at least one output. If
+  /// the inputs are invalid, reports the expected inputs and the inputs found, and returns an empty vector.
   virtual std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                         const ReportError& report_error) const = 0;
-  /// Returns the parameters in the order of LayerArguments, for inputs that infer() accepted.
+  /// Returns the parameters, in the order of LayerArguments::parameters. infer() must have accepted the
+  /// inputs.
   virtual std::vector<ParameterSpec> parameters(std::span<const TensorSpec> /*inputs*/) const { return {}; }
   /// Returns the computation for one batch size on the device of `request`. Throws Unsupported if the
   /// device's libraries cannot do it.
   virtual std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const = 0;
 
-  /// Returns the `auto` node written in place of the size of the output's last axis; infer() cannot be called
-  /// until the data determine that size. Returns null if the size is known.
+  /// If the size of the output's last axis is written as `auto`, returns the node of this `auto`. Otherwise
+  /// returns null. While the size is `auto`, infer() cannot be called: the size is determined by the data.
   virtual ConfigNode open_units() const { return {}; }
-  /// Returns the activation option (`activation: relu`), empty if there is none. The graph holds it as a node
-  /// after the layer's first output; the plan fuses it if can_fuse() is true.
+  /// Returns the activation option of the layer (`activation: relu`), or an empty object if the layer has
+  /// none. In the graph, the activation is a separate node after the layer's first output. The plan fuses the
+  /// two if can_fuse() is true.
   virtual Configured<Layer> activation() const { return {}; }
   /// Returns whether the prepared layer can apply this elementwise activation to its first output.
   virtual bool can_fuse(const ActivationSpec&) const { return false; }
-  /// Returns whether the prepared layer can add another value to its first output before this activation.
+  /// Returns whether the prepared layer can add another value to its first output before it applies this
+  /// activation.
   virtual bool can_add(const Ops&, const ActivationSpec&) const { return false; }
   /// Returns whether the layer's output is the sum of its inputs.
   virtual bool is_sum() const { return false; }
   /// Returns the function of an elementwise activation layer; nullopt for all other layers.
   virtual std::optional<ActivationSpec> elementwise() const { return std::nullopt; }
   virtual bool is_softmax() const { return false; }
-  /// Returns whether training needs collectives within forward and backward, because statistics are computed
-  /// over the rows of all replicas.
+  /// Returns whether training needs collective calls in forward and backward, because the layer computes
+  /// statistics over the rows of all replicas.
   virtual bool is_synchronized() const { return false; }
-  /// Returns whether `activity_regularizer` is a penalty on the outputs in Keras, too.
+  /// Returns whether Keras applies the layer's `activity_regularizer` to the outputs only. If false, the
+  /// option is reported as an error.
   virtual bool can_penalize_output() const { return true; }
   virtual MaskRule mask_rule() const { return MaskRule::refused; }
   /// For MaskRule::read, returns whether an output has the mask of the first input.
   virtual bool masks_output(size_t /*output*/) const { return false; }
-  /// For layers that create a mask, returns the padding: a position is masked if all its elements in the
-  /// input have this value.
+  /// For layers that create a mask, returns the value that marks padding. A position is masked if all its
+  /// elements in the input have this value. For other layers, returns nullopt.
   virtual std::optional<float> padding() const { return std::nullopt; }
   /// Returns whether the last output is the mask of the first one. Users do not see it as an output.
   bool creates_mask() const { return padding().has_value(); }
   /// Returns whether, in inference, each position of the outputs depends only on the same position of the
   /// inputs.
   virtual bool is_by_position() const { return mask_rule() == MaskRule::passed; }
-  /// Returns the layer that computes one position of the output, for models that run position by position.
-  /// The step layer's inputs are one position of each input of this layer, and the positions (int32
-  /// scalars). The step layer stores the data of earlier positions that it needs. Returns null if outputs
-  /// depend on later positions, or if the layer itself can be used (is_by_position()). `inputs`: the inputs
-  /// of this layer for whole sequences.
+  /// Returns a layer that computes one position of the output per call, for models that generate text
+  /// position by position. The inputs of the step layer are one position of each input of this layer,
+  /// followed by the indices of the positions (int32 scalars). The step layer stores the data of earlier
+  /// positions that it needs. Returns null in two cases: outputs depend on later positions, or this layer
+  /// itself can be used for single positions (is_by_position()). `inputs` are the inputs of this layer for
+  /// whole sequences.
   virtual std::shared_ptr<const Layer> step_layer(std::span<const TensorSpec> /*inputs*/) const {
     return nullptr;
   }
-  /// Returns the number of elements that the step layer keeps for each sample.
+  /// Returns the number of elements that the step layer stores for each sample.
   virtual int64_t kept_elements(std::span<const TensorSpec> /*inputs*/) const { return 0; }
-  /// Returns the number n of valid indices (0 to n - 1) if the layer's input holds indices, otherwise
-  /// nullopt.
+  /// If the layer's input holds indices, returns the number n of valid indices (0 to n - 1). Otherwise
+  /// returns nullopt.
   virtual std::optional<int64_t> indices() const { return std::nullopt; }
-  /// Returns the kind of layers that may compute something else with this layer's parameters (`shared_with`):
-  /// "dense" for an embedding, whose transpose is then a kernel. Empty if there is none.
+  /// Returns the kind of the layers that can use this layer's parameters for another computation
+  /// (`shared_with`). For an embedding, this is "dense", because a dense layer can use the transposed table
+  /// as its kernel. Returns "" if there is no such kind.
   virtual std::string_view tied_kind() const { return {}; }
-  /// Returns a layer of tied_kind() that has the parameters of this layer, but its own options. `kind` is the
-  /// kind as written. Returns an empty object after reporting an error in the options.
+  /// Returns a layer of the kind tied_kind() that uses the parameters of this layer but has its own options.
+  /// `kind` is the kind as the user wrote it. If an option is wrong, reports an error and returns an empty
+  /// object.
   virtual Configured<Layer> tied(const ConfigNode& /*kind*/, const ConfigNode& /*options*/,
                                  Diagnostics&) const {
     return {};

@@ -34,7 +34,8 @@ std::vector<ModelInput> lay_inputs(const ConfigNode& inputs, GraphBuilder& build
   return known;
 }
 
-/// Returns the values of the layers listed in `outputs:`; the last layer's value if the key is missing.
+/// Returns the values of the layers that `outputs:` lists. If the key is missing, returns the value of the
+/// last layer.
 std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder, Scope& scope, size_t inputs,
                                    Diagnostics& diagnostics) {
   if (!text.outputs) return {builder.read_flow(scope)};
@@ -52,8 +53,8 @@ std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder,
   return outputs;
 }
 
-/// Makes layers with shared weights trainable or frozen like the layer that owns the weights. Reports a layer
-/// that `freeze:` matches while the owner is trained.
+/// Gives layers with shared weights the same `trainable` as the layer that owns the weights. Reports an error
+/// if `freeze:` matches a layer with shared weights but not the owner, which is trained.
 void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   for (GraphNode& node : nodes) {
     if (node.shared_with < 0) continue;
@@ -71,7 +72,8 @@ void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diag
   }
 }
 
-/// Marks the layers that match `freeze:` as not trainable; reports patterns that match no layer.
+/// Marks all layers that match `freeze:` as not trainable. Reports an error for every pattern that matches no
+/// layer.
 void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   std::vector<std::string> layers;
   for (GraphNode& node : nodes) {
@@ -88,7 +90,7 @@ void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends) {
   const size_t before = diagnostics.count();
   ModelSpec text;
-  // Continues after errors: valid parts of the model are still checked.
+  // Parsing continues after errors, so that the valid parts of the model are also checked.
   ModelSpec::schema().parse(node, "model", text, diagnostics);
   const std::map<std::string, Block> blocks = parse_blocks(text.blocks, diagnostics);
   GraphBuilder builder(blocks, diagnostics);

@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the schema of one of the keys that every layer has.
+/// Returns the schema of one of the keys that every layer has, such as `name`.
 Json layer_key(const std::string& name) {
   const Json keys =
       SchemaDefinitions::define("layer_keys", [] { return LayerKeys::layer_schema().json_schema(); });
@@ -16,8 +16,8 @@ Json layer_key(const std::string& name) {
   return *keys.find("properties")->find(name);
 }
 
-/// Returns the schema of a layer: one alternative per kind of layer, whose properties are its options and the
-/// common keys.
+/// Returns the schema of a layer. It has one alternative per kind of layer, and the properties of an
+/// alternative are the options of this kind and the common keys.
 Json layer_schema() {
   return with_option_fields(registry<Layer>().choices_schema(), [](const Json& options) {
     Json fields = options;
@@ -26,8 +26,8 @@ Json layer_schema() {
   });
 }
 
-/// Returns the schema of a use of a block: its name, or an object with one key. The names of blocks and
-/// parameters are not checked: each file defines its own names.
+/// Returns the schema of a use of a block: the name of the block, or an object with this name as its only
+/// key. The names of blocks and parameters are not checked, because each file defines its own names.
 Json block_use_schema() {
   Json reserved = Json::array();
   for (const std::string& name : registry<Layer>().names()) reserved.push(name);
@@ -63,7 +63,7 @@ Json model_json_schema() {
   };
   refine("inputs", "type", "object");
   refine("inputs", "additionalProperties", InputSpec::schema().json_schema());
-  // The options of layers in blocks are not checked: they may contain $names in place of values.
+  // The options of layers in blocks are not checked, because they may contain $names instead of values.
   refine("blocks", "additionalProperties", block_json_schema());
   Json layer = Json::array();
   layer.push(SchemaDefinitions::define("layer", layer_schema));

@@ -123,7 +123,8 @@ ConfigNode Codec<Recompute>::write(const Recompute& value) {
 }
 
 Json Codec<Recompute>::schema() {
-  // Only the mapping form is allowed: the short form `recompute: yes` would be read as a segment's name.
+  // Only the form {segment: NAME} is in the schema. The short form `recompute: NAME` is not allowed, because
+  // `recompute: yes` would be read as the name of a segment.
   const Json segment = RecomputeSegment::schema().json_schema();
   return Json::object().set(
       "anyOf", Json::array().push(json_type("boolean")).push(segment.at("anyOf").items().front()));

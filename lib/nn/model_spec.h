@@ -1,4 +1,5 @@
-// The model section of a configuration as users write it: layers, their common keys, blocks and parameters.
+// The model section of a configuration, in the form in which users write it: layers, their common keys,
+// blocks and parameters.
 #pragma once
 
 #include <map>
@@ -17,14 +18,14 @@
 
 namespace dtrain {
 
-/// A name given by the user: parts of letters, digits, '_', '-' and '.', separated by '/' as in the names of
-/// layers within blocks; at most 200 characters in total.
+/// A name that the user gave. It may contain letters, digits, '_', '-' and '.', and has at most 200
+/// characters. A '/' separates the parts of the name, as in the names of layers within blocks.
 struct Name {
   std::string text;
   Mark mark;
 };
 
-/// One name, or a list of at least one.
+/// One name, or a list of one or more names.
 struct Names {
   std::vector<ConfigNode> items;  // each is a scalar
 };
@@ -43,7 +44,7 @@ struct Codec<Names> {
   static Json schema();
 };
 
-/// Returns one name as a scalar, several names as a list.
+/// Writes a single name as a scalar and several names as a list.
 ConfigNode write_names(const std::vector<std::string>& names);
 
 /// The top-level keys of the model section.
@@ -56,24 +57,24 @@ struct ModelSpec {
   static const Schema<ModelSpec>& schema();
 };
 
-/// A model input: shape and dtype of a sample.
+/// A model input: the shape of one sample, and its dtype.
 struct InputSpec {
   OrAuto<Shape> shape;
   DType dtype = DType::float32;
   static const Schema<InputSpec>& schema();
 };
 
-/// `{segment: NAME}`: layers with the same name are recomputed together.
+/// `{segment: NAME}`: consecutive layers with the same name are recomputed together.
 struct RecomputeSegment {
   Name name;
   static const Schema<RecomputeSegment>& schema();
 };
 
-/// The `recompute:` option: true recomputes the layer by itself; {segment: NAME} recomputes it together with
-/// the adjacent layers of the same segment.
+/// The `recompute:` option. With true, the layer is recomputed alone. With {segment: NAME}, it is recomputed
+/// together with the adjacent layers of the same segment.
 struct Recompute {
   bool on = false;
-  std::optional<RecomputeSegment> segment;  // nullopt: recomputed by itself
+  std::optional<RecomputeSegment> segment;  // nullopt if the layer is recomputed alone
 };
 
 template <>
@@ -92,41 +93,42 @@ struct LayerKeys {
   std::optional<WrittenDevice> device;
   Recompute recompute;
   std::optional<Name> shared_with;
-  bool ignore_mask = false;                  // the option of a layer; blocks do not have it
-  OptionalRegularizer activity_regularizer;  // the option of a layer; blocks do not have it
-  int64_t repeat = 1;                        // the option of a block; layers do not have it
+  bool ignore_mask = false;                  // only layers have this option, blocks do not
+  OptionalRegularizer activity_regularizer;  // only layers have this option, blocks do not
+  int64_t repeat = 1;                        // only blocks have this option, layers do not
   static const Schema<LayerKeys>& layer_schema();
   static const Schema<LayerKeys>& block_schema();
 };
 
-/// Values of a block's parameters, or their defaults, by name.
+/// The parameters of a block by name, with their default values or the values of one use of the block.
 using BlockParameters = std::map<std::string, ConfigNode>;
 
-/// A reusable part of a model: an entry of `blocks:`.
+/// A reusable part of a model, which is an entry of `blocks:`.
 struct Block {
   BlockParameters parameters;
   std::vector<ConfigNode> layers;
 };
 
-/// Parses the `blocks:` section. Reports invalid names, and names of blocks that are also names of layers.
+/// Parses the `blocks:` section. Reports an error if a name is invalid, or if it is also the name of a layer.
 std::map<std::string, Block> parse_blocks(const ConfigNode& node, Diagnostics& diagnostics);
 /// Returns the JSON schema of one block.
 Json block_json_schema();
 
-/// Returns `node` with every scalar "$name" at any depth replaced by the parameter's value. `parameters` is
-/// null outside blocks.
+/// Returns `node`, in which each scalar "$name" is replaced by the value of the parameter `name`. Scalars at
+/// any depth are replaced. `parameters` is null outside blocks.
 ConfigNode substitute(const ConfigNode& node, const BlockParameters* parameters, Diagnostics& diagnostics);
 
-/// One item of a list of layers: a layer or a use of a block.
+/// One item of a list of layers. An item is a layer or a use of a block.
 struct LayerSpec {
   ConfigNode kind;     // a scalar
-  ConfigNode options;  // the options without the common keys, which are in `keys`
+  ConfigNode options;  // options without the common keys; these are in `keys`
   LayerKeys keys;
   bool known = true;  // false if a $name has no value, or if `shared_with` could not be parsed
 };
 
-/// Splits the options of a layer into the common keys (the keys of `schema`) and the layer's own keys, whose
-/// names are `fields`. Reports and removes keys that look like a misspelt common key.
+/// Splits the options of a layer into common keys (the keys of `schema`) and the layer's own options, whose
+/// names are `fields`. If a key is neither of them but looks like a misspelt common key, reports an error and
+/// removes it.
 LayerSpec take_keys(const ConfigNode& kind, const ConfigNode& options, const Schema<LayerKeys>& schema,
                     const std::vector<std::string>& fields, Diagnostics& diagnostics);
 

@@ -2,7 +2,7 @@
 
 namespace dtrain {
 
-/// Options of a layer, loss, metric or other registry entry without options.
+/// Options of a layer, loss, metric or other registry entry that has no options.
 struct NoOptions {};
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// `model.weights`: the pretrained weights that training starts from.
+// `model.weights`: the pretrained weights with which training starts.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// Maps weight names of a file (left) to weight names of this model (right). A name may be a pattern: the `*`
-/// on the right becomes the text that the `*` on the left matched.
+/// Maps names of weights in a file (left) to names of weights in this model (right). A name may be a pattern:
+/// the `*` on the right is replaced by the text that the `*` on the left matched.
 struct Renames {
   std::vector<std::pair<ConfigNode, ConfigNode>> items;  // pairs of scalars
 
@@ -31,8 +31,10 @@ struct Codec<Renames> {
 struct PretrainedWeights {
   std::string from;  // path; absolute after parse_model()
   Renames rename;
-  std::optional<Patterns> skip;    // weights of this model to initialize instead of loading
-  std::optional<Patterns> unused;  // weights of the file to ignore
+  std::optional<Patterns> skip;  // weights of this model to initialize instead of loading
+  /// Returns the name in this model of a weight in the file. The first pattern that matches determines the
+  /// name. If no pattern matches, the name is unchanged.
+  std::optional<Patterns> unused;
   Mark mark;
   static const Schema<PretrainedWeights>& schema();
 };

@@ -10,17 +10,17 @@
 
 namespace dtrain {
 
-/// Keras's orthogonal_regularizer: a penalty on the angles between the rows, or the columns, of a weight
-/// (OrthogonalSpec in ops/specs.h has the formula).
+/// Keras's orthogonal_regularizer. It penalizes rows (or columns) of a weight that are not orthogonal to each
+/// other. OrthogonalSpec in ops/specs.h has the formula.
 struct OrthogonalPenalty {
   float factor = 0;  // 0: no penalty
   bool of_columns = false;
 
   explicit operator bool() const { return factor != 0; }
-  /// Returns why a weight of this shape cannot have the penalty ("expected a weight with two axes"); "" if it
-  /// can.
+  /// Checks whether a weight of this shape can have the penalty. Returns the error text, such as "expected a
+  /// weight with two axes", or "" if it can.
   std::string mistake_for(const Shape& shape) const;
-  /// Returns the spec for a weight of this shape, for which mistake_for() is empty.
+  /// Returns the spec of the penalty for a weight of this shape. The shape must be valid (mistake_for()).
   OrthogonalSpec spec_for(const Shape& shape) const;
 };
 

@@ -9,13 +9,13 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the shape with the first extent `before` replaced by `after`; other shapes are unchanged.
+/// If the first extent of the shape is `before`, replaces it by `after`. Other shapes are returned unchanged.
 Shape with_positions(Shape shape, int64_t before, int64_t after) {
   if (shape.rank() > 0 && shape[0] == before) shape[0] = after;
   return shape;
 }
 
-/// Changes the nodes of a model to a smaller number of positions, one after the other.
+/// Makes a copy of a model with fewer positions. The nodes are changed one after the other.
 class Shortening {
  public:
   Shortening(const Graph& whole, const PaddedSequences& sequences, int64_t length)
@@ -46,9 +46,10 @@ class Shortening {
                               its.kind, its.name, why, positions_));
   }
 
-  /// Checks that positions without data have no influence on the layer's valid outputs.
+  /// Checks that positions of padding have no influence on the valid positions of the layer's outputs.
   void check_masks(int i, const GraphNode& its) const {
-    if (its.layer->creates_mask()) {  // if the layer masks an input, padded_sequences() has found the padding
+    // If the layer masks an input of the model, padded_sequences() has already found its padding.
+    if (its.layer->creates_mask()) {
       if (whole_.nodes[static_cast<size_t>(its.inputs[0].node)].layer)
         fail(i, "masks values that are not an input of the model");
       return;
@@ -61,7 +62,8 @@ class Shortening {
       fail(i, "computes each position from all positions, including padding");
   }
 
-  /// Checks that an activity penalty does not include padding, which is cut off.
+  /// Checks that the layer has no activity penalty on positions. Such a penalty would include padding, and
+  /// cutting the padding off would change the penalty.
   void check_penalty(int i) const {
     const GraphNode& its = graph_.nodes[static_cast<size_t>(i)];
     if (!its.activity_penalty()) return;
@@ -94,7 +96,8 @@ class Shortening {
   Graph graph_;
 };
 
-/// Returns the head of an output that may be shorter.
+/// Returns the head of an output after the change. If the output has fewer positions, the target, the mask
+/// and the weights also have fewer.
 Head shorter_head(const Head& whole, const Graph& before, const Graph& after) {
   Head head = whole;
   const Shape &old = before.spec(head.output).shape, &now = after.spec(head.output).shape;
@@ -123,7 +126,8 @@ PaddedSequences padded_sequences(const Graph& graph) {
     const Shape& shape = graph.spec({graph.inputs[i]}).shape;
     for (const GraphNode& node : graph.nodes) {
       if (!node.layer || !node.layer->creates_mask() || node.inputs[0] != ValueRef{graph.inputs[i]}) continue;
-      if (node.outputs.back().shape.rank() == 0) continue;  // the mask has one element for each sample
+      // A mask with one element per sample does not mark positions.
+      if (node.outputs.back().shape.rank() == 0) continue;
       if (!found.inputs.empty() && shape[0] != found.positions)
         throw LengthError(
             {},

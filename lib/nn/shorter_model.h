@@ -1,4 +1,4 @@
-// Shortens models of sequences, for batches that are cut to the length of their longest sample.
+// Shortens models of sequences. They are used for batches that are cut to the length of their longest sample.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,29 @@
 
 namespace dtrain {
 
-/// The error for a model whose batches cannot be cut to fewer positions.
+/// The error of a model whose batches cannot be cut to fewer positions.
 class LengthError : public UserError {
  public:
-  /// `mark`: the layer's location; no location if the whole model is the reason.
+  /// `mark` is the location of the layer that is the reason. It is empty if the whole model is the reason.
   LengthError(const Mark& its_mark, const std::string& its_message)
       : UserError(located(its_mark, its_message)), mark(its_mark), message(its_message) {}
   Mark mark;
   std::string message;  // message without the location
 };
 
-/// The inputs of a model whose padding is masked by layers.
+/// The model inputs whose padding is masked by a layer.
 struct PaddedSequences {
   struct Input {
     size_t index = 0;   // index of the input among Graph::inputs
     float padding = 0;  // Layer::padding
   };
-  std::vector<Input> inputs;  // not empty; an input is repeated for each layer that masks it
-  int64_t positions = 0;      // number of positions of each of these inputs
+  /// Not empty; if several layers mask an input, it is listed once for each of these layers.
+  std::vector<Input> inputs;
+  int64_t positions = 0;  // number of positions, which is the same for all these inputs
 };
 
-/// Throws LengthError if no layer masks the padding of an input, or if such inputs differ in their number of
-/// positions.
+/// Returns the inputs whose padding is masked. Throws LengthError if there is no such input, or if the inputs
+/// differ in their number of positions.
 PaddedSequences padded_sequences(const Graph& graph);
 
 /// A model with the nodes and parameters of another model, but with shorter sequences.
@@ -44,11 +45,12 @@ struct ShorterModel {
   std::vector<Head> heads;
 };
 
-/// Returns the model with `length` positions (at most PaddedSequences::positions) of its padded sequences. If
-/// the remaining positions are padding, it has the same losses, metrics and gradients as the whole model,
-/// except that dropout and noise may draw other random numbers.
-/// Throws LengthError with the location of a layer for which this cannot be guaranteed: a layer that treats
-/// padding as data, needs all positions for its parameters or outputs, or has a penalty on its output.
+/// Returns the model for sequences of `length` positions, which must be at most PaddedSequences::positions.
+/// If all further positions are padding, the losses, metrics and gradients of this model are the same as
+/// those of the whole model. An exception are dropout and noise, which may draw other random numbers. Throws
+/// LengthError if the same results cannot be guaranteed because of a layer. Such a layer treats padding as
+/// data, needs all positions for its parameters or outputs, or has a penalty on its output. The error has the
+/// location of the layer.
 ShorterModel shorter_model(const Graph& graph, std::span<const Head> heads, int64_t length);
 
 }  // namespace dtrain

@@ -8,14 +8,15 @@
 
 namespace dtrain {
 
-/// The `threshold:` option: a number, or a goal for which the threshold is chosen on the validation split.
+/// The `threshold:` option. It is a number, or a goal: the threshold that reaches the goal best is then
+/// chosen on the validation split.
 struct ThresholdGoal {
   enum class Kind {
     fixed,              // the threshold is `value`
     f1_score,           // maximizes the F1 score
     balanced_accuracy,  // maximizes the mean of both classes' recalls
-    precision,          // maximizes recall among thresholds with a precision of at least `value`
-    recall,             // maximizes precision among thresholds with a recall of at least `value`
+    precision,          // maximizes the recall among all thresholds with a precision of at least `value`
+    recall,             // maximizes the precision among all thresholds with a recall of at least `value`
   };
   Kind kind = Kind::fixed;
   double value = 0.5;
@@ -29,18 +30,19 @@ struct Codec<ThresholdGoal> {
   static Json schema();
 };
 
-/// Returns whether an output classifies into two classes: one column holds the probability of the second
-/// class, or two columns are scored against a class number.
+/// Returns whether an output distinguishes two classes. Such an output has one column, the probability of the
+/// second class, or it has two columns and the target is a class number.
 bool tells_two_classes(const Loss& loss, const TensorSpec& output, const TensorSpec& target);
 
-/// Returns a metric whose result is the threshold that best meets `goal` (not `fixed`) on the counted rows.
-/// The second class is predicted if its probability is above the threshold. The threshold is the midpoint of
-/// two neighboring scores, so rounding does not move it. Scores are counted in buckets narrower than 1 % of
-/// their logit. The result is NaN if only one class occurs.
+/// Returns a metric whose result is the threshold that reaches `goal` best for the counted rows. `goal` must
+/// not be `fixed`. The second class is predicted if its probability is above the threshold. The threshold is
+/// the midpoint between two neighboring scores, so that small differences of rounding do not change
+/// predictions. Scores are counted in buckets, which are narrower than 1 % of their logit. The result is NaN
+/// if all rows are in one class.
 std::shared_ptr<const Metric> make_threshold_metric(const ThresholdGoal& goal);
 
-/// Returns a metric whose result is {threshold, accuracy, precision, recall, f1_score} of the second class at
-/// a fixed threshold.
+/// Returns a metric whose result describes the predictions of the second class at a fixed threshold, as
+/// {threshold, accuracy, precision, recall, f1_score}.
 std::shared_ptr<const Metric> make_threshold_report(double threshold);
 
 }  // namespace dtrain

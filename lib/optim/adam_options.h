@@ -1,4 +1,4 @@
-// The parts that adam and adamw share: everything except the default weight decay.
+// The code that adam and adamw share. They differ only in the default weight decay.
 #pragma once
 
 #include "optim/options.h"

@@ -5,7 +5,7 @@
 
 namespace dtrain {
 
-/// Returns a constant schedule, for optimizers' defaults.
+/// Returns a schedule with a constant rate, which is the default of the optimizers.
 Configured<Schedule> constant_rate(double value);
 
 }  // namespace dtrain

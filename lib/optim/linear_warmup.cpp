@@ -13,7 +13,7 @@ struct LinearWarmupOptions {
   Configured<Schedule> then;
 };
 
-/// A linear warm-up before another schedule. It has no state except the state of that schedule.
+/// A linear warm-up, followed by another schedule. The state is the state of the other schedule.
 class LinearWarmup : public Schedule {
  public:
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}

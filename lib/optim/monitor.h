@@ -1,4 +1,4 @@
-// Monitoring a value of each epoch.
+// Monitoring of a value that is computed in each epoch.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,12 @@ struct MonitoredNumber {
   bool larger_is_better = false;
 };
 
-/// Looks up a value of an epoch by name: "loss", "val_loss", or a metric's name. Returns nullopt if unknown.
+/// Looks up a value of an epoch by name: "loss", "val_loss", or the name of a metric. Returns nullopt if the
+/// name is unknown.
 using MetricLookup = std::function<std::optional<MonitoredNumber>(const std::string&)>;
 
-/// The direction in which a value improves. With `automatic`, MonitoredNumber::larger_is_better decides.
+/// The direction in which a value improves. With `automatic`, MonitoredNumber::larger_is_better determines
+/// the direction.
 enum class MonitorMode { automatic, min, max };
 template <>
 inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
@@ -29,16 +31,16 @@ inline constexpr auto kMonitorMode =
     "whether smaller (min) or larger (max) values are better; auto: max for metrics such as accuracy, min "
     "for losses and errors";
 
-/// Returns `mode` with `automatic` replaced by min or max.
+/// Returns `mode`. If it is `automatic`, returns min or max, depending on `larger_is_better`.
 MonitorMode resolved(MonitorMode mode, bool larger_is_better);
 
-/// Returns a text that identifies the monitored metric and its direction: "min val_loss". The state of a run
-/// stores it with the best value, because a resumed run may monitor another metric or direction. `mode` must
-/// be resolved.
+/// Returns a text that identifies the monitored metric and its direction, such as "min val_loss". The state
+/// of a run contains this text and the best value. When a resumed run monitors another metric or direction,
+/// the text differs, and the old best value is not used. `mode` must not be automatic.
 std::string watched(MonitorMode mode, const std::string& monitor);
 
-/// Returns true if `value` is better than `best` by more than `min_delta`; any number is better than NaN.
-/// `mode` must be resolved.
+/// Returns true if `value` is better than `best` by more than `min_delta`. Any number is better than NaN.
+/// `mode` must not be automatic.
 bool improves(double value, double best, MonitorMode mode, double min_delta = 0);
 
 }  // namespace dtrain

@@ -17,13 +17,13 @@ struct OneCycleOptions {
   double final_div_factor = 10000;
 };
 
-/// Interpolates along a cosine from `from` (done = 0) to `to` (done = 1).
+/// Interpolates between `from` (at done = 0) and `to` (at done = 1), along half a period of a cosine.
 double cosine_between(double from, double to, double done) {
   return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
-/// The schedule of torch.optim.lr_scheduler.OneCycleLR with two phases and cosine annealing, but without
-/// cycling the momentum.
+/// The schedule of torch.optim.lr_scheduler.OneCycleLR with two phases and cosine annealing. The momentum is
+/// not changed.
 class OneCycle : public Schedule {
  public:
   explicit OneCycle(const OneCycleOptions& options) : options_(options) {}

@@ -6,7 +6,7 @@
 
 namespace dtrain {
 
-/// Options shared by all optimizers; each optimizer's options derive from it.
+/// The options that all optimizers have. The options of each optimizer derive from this struct.
 struct OptimizerOptions {
   explicit OptimizerOptions(double rate) : learning_rate(constant_rate(rate)) {}
   Configured<Schedule> learning_rate;
@@ -25,7 +25,7 @@ class OptimizerWith : public Optimizer {
   Options options_;
 };
 
-/// Returns a schema that starts with the shared options.
+/// Returns a schema that begins with the options of OptimizerOptions.
 template <class Options>
 Schema<Options> optimizer_schema(std::string doc) {
   return Schema<Options>(std::move(doc))

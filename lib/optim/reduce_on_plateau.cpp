@@ -21,13 +21,13 @@ struct ReduceOnPlateauOptions {
   double min = 0;
 };
 
-/// The state between epochs.
+/// The state of the schedule, which changes after each epoch.
 struct PlateauState {
   double scale = 1;            // product of all reductions so far
   std::optional<double> best;  // empty before the first finite value
   int64_t wait = 0;            // epochs without improvement
-  int64_t cooldown = 0;        // remaining epochs of the cooldown, which do not count in `wait`
-  std::string watched;         // the value and direction of `best`, from watched()
+  int64_t cooldown = 0;        // remaining epochs of the cooldown; these epochs do not count in `wait`
+  std::string watched;  // the monitored value and its direction, from watched(); `best` belongs to them
 
   static PlateauState from(const Json& json) {
     PlateauState state;
@@ -65,7 +65,7 @@ class ReduceOnPlateau : public Schedule {
     const MonitorMode mode = resolved(options_.mode, number->larger_is_better);
     PlateauState state = PlateauState::from(json);
     if (const std::string now = watched(mode, options_.monitor); state.watched != now) {
-      state.best.reset();  // `scale` is kept, so the rate does not change
+      state.best.reset();  // `scale` is not reset, so that the rate does not change
       state.wait = state.cooldown = 0;
       state.watched = now;
     }
@@ -86,7 +86,7 @@ class ReduceOnPlateau : public Schedule {
  private:
   double rate(const PlateauState& state) const {
     const double reduced = std::max(options_.initial * state.scale, options_.min);
-    return std::min(options_.initial, reduced);  // a `min` above `initial` must not raise the rate
+    return std::min(options_.initial, reduced);  // if `min` is above `initial`, the rate remains `initial`
   }
 
   bool better(double value, const std::optional<double>& best, MonitorMode mode) const {

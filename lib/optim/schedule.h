@@ -10,33 +10,34 @@
 
 namespace dtrain {
 
-/// The length of a run, in steps.
+/// The length of a run in steps.
 struct RunLength {
   int64_t steps_per_epoch = 1;
   int64_t steps = 1;  // steps of the whole run: steps_per_epoch * train.epochs
 };
 
-/// A schedule keeps no state except `state` (null at the start), which the checkpoint stores.
+/// A learning rate schedule. Its only state is the JSON value `state`, which is null at the start and is
+/// stored in checkpoints.
 class Schedule {
  public:
   virtual ~Schedule() = default;
-  /// Returns the rate of step `step`, counted from 0.
+  /// Returns the learning rate of step `step`, counted from 0.
   virtual double at(int64_t step, const RunLength& run, const Json& state) const = 0;
-  /// Returns the state after an epoch. `metric` looks up a value by name ("val_loss"); nullopt if unknown.
-  /// Sets `message` if the user should be notified of a change.
+  /// Returns the state after an epoch. `metric` looks up a value by its name, such as "val_loss", and returns
+  /// nullopt if the name is unknown. If the user should be told about a change, the function sets `message`.
   virtual Json after_epoch(Json state, const MetricLookup& /*metric*/, std::string& /*message*/) const {
     return state;
   }
-  /// Returns the metric that the schedule monitors (reduce_on_plateau), to be checked before the run; "" for
-  /// none.
+  /// Returns the name of the metric that the schedule monitors, such as reduce_on_plateau. The name is
+  /// checked before the run. Returns "" if the schedule monitors no metric.
   virtual std::string monitor() const { return ""; }
 };
 
 template <>
 const Registry<Schedule>& registry<Schedule>();
 
-/// An option that is a schedule or a number, which means a constant rate. Messages about a number name the
-/// option.
+/// An option whose value is a schedule or a number. A number means a constant rate. Error messages about a
+/// number contain the name of the option.
 template <>
 struct Codec<Configured<Schedule>> {
   static bool parse(const ConfigNode& node, const std::string& where, Configured<Schedule>& out,

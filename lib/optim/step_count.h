@@ -7,25 +7,28 @@
 
 namespace dtrain {
 
-/// A nonnegative count. Steps are whole numbers; epochs need not be.
+/// A nonnegative number of steps or epochs. Steps are whole numbers, but epochs may be fractions.
 struct StepCount {
   double count = 0;
   bool in_epochs = false;
 
-  /// Returns the count in steps, rounded to the nearest.
+  /// Returns the count as a number of steps, rounded to the nearest integer.
   int64_t steps(int64_t steps_per_epoch) const;
   /// Like steps(), but at least 1.
   int64_t steps_at_least_one(int64_t steps_per_epoch) const;
 };
 
-/// Returns the length of a decay in steps, at least 1. `auto` means from step `begin` to the end of the run.
+/// Returns the length of a decay in steps. The result is at least 1. `auto` means that the decay lasts from
+/// step `begin` to the end of the run.
 int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_t begin = 0);
 
-/// Returns the last step of a value that lasts to `boundary`. A boundary in epochs is the end of an epoch:
-/// the next value starts one step later.
+/// Returns the last step at which a schedule has its old value, if the value changes at `boundary`. A
+/// boundary in steps is itself that step. A boundary in epochs is the end of an epoch, and the next step has
+/// the new value.
 int64_t last_step_of_value(const StepCount& boundary, int64_t steps_per_epoch);
 
-/// Returns the length of the run without the steps of the warm-up, for the schedule that follows it.
+/// Returns the length of a run without the steps of the warm-up. The schedule after the warm-up gets this
+/// length.
 RunLength run_after(const StepCount& warmup, const RunLength& run);
 
 template <>
@@ -36,7 +39,7 @@ struct Codec<StepCount> {
   static Json schema();
 };
 
-/// Checks that a count is positive.
+/// Requires that a count is greater than 0.
 inline Check<StepCount> some_time() {
   return {"more than 0 steps or epochs", [](const StepCount& count) { return count.count > 0; }};
 }

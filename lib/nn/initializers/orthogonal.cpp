@@ -12,11 +12,12 @@ struct OrthogonalOptions {
   double gain = 1;
 };
 
-/// Subtracts from `column` its projections on the first `count` columns of `basis`, each of `rows` numbers.
+/// Orthogonalizes `column`: subtracts its projections onto the first `count` columns of `basis`. Each column
+/// has `rows` numbers.
 void remove_projections(const std::vector<double>& basis, size_t count, size_t rows, double* column) {
   for (size_t k = 0; k < count; ++k) {
     const double* const other = basis.data() + k * rows;
-    // Four sums, so that an addition need not wait for the previous addition.
+    // Four independent sums allow the CPU to start an addition before the previous one has finished.
     double sums[4] = {};
     size_t i = 0;
     for (; i + 4 <= rows; i += 4)
@@ -27,8 +28,9 @@ void remove_projections(const std::vector<double>& basis, size_t count, size_t r
   }
 }
 
-/// Keras's Orthogonal: Q of the QR decomposition of a matrix of normal numbers, with the signs for which R
-/// has a positive diagonal. The columns of the matrix are the weight's last axis, its rows all other axes.
+/// Keras's Orthogonal. Fills a matrix with normal random numbers and returns Q of its QR decomposition. The
+/// signs are chosen such that R has a positive diagonal. The last axis of the weight gives the columns of the
+/// matrix, and all other axes together give the rows.
 class Orthogonal : public Initializer {
  public:
   explicit Orthogonal(const OrthogonalOptions& options) : gain_(options.gain) {}
@@ -37,15 +39,15 @@ class Orthogonal : public Initializer {
     const auto elements = static_cast<size_t>(shape.elements());
     if (elements == 0) return;
     const size_t across = shape.rank() == 0 ? 1 : static_cast<size_t>(shape.back()), down = elements / across;
-    // The vectors along the longer side are made orthogonal, because their number is at most the number of
-    // their elements.
+    // Orthonormal vectors cannot be more than their number of elements. Therefore the columns are made
+    // orthonormal if the matrix has more rows than columns, and the rows otherwise.
     const size_t rows = std::max(across, down), columns = std::min(across, down);
     draw_normal(values, shape.elements(), 0, 1, random);
     std::vector<double> basis(values, values + elements);  // column after column
     for (size_t k = 0; k < columns; ++k) {
       double* const column = basis.data() + k * rows;
-      // The projections are removed twice: the first pass leaves rounding errors that are large if little of
-      // the column remains.
+      // The projections are removed twice, because the first pass leaves rounding errors. These errors are
+      // large if only a short vector remains after the first pass.
       remove_projections(basis, k, rows, column);
       remove_projections(basis, k, rows, column);
       double squares = 0;

@@ -17,11 +17,12 @@ struct ScalingOptions {
   Distribution distribution = Distribution::truncated_normal;
 };
 
-/// The standard deviation of a standard normal distribution truncated at two deviations. As in Keras, the
-/// truncated normal initializer divides by this deviation.
+/// The standard deviation of a standard normal distribution that is truncated at two standard deviations. As
+/// in Keras, the truncated normal initializer divides its standard deviation by this number, so that the
+/// truncated values have the requested standard deviation.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
-/// Keras's VarianceScaling: a variance of scale / fan keeps the magnitude of activations equal across layers.
+/// Keras's VarianceScaling. A variance of scale / fan keeps the magnitude of activations equal across layers.
 class VarianceScaling : public Initializer {
  public:
   explicit VarianceScaling(const ScalingOptions& options) : options_(options) {}

@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// Base class of layers whose only state is their options. The class Options has `static const
+/// Base class of layers that store only their options. The class Options must have `static const
 /// Schema<Options>& schema()`.
 template <class Options>
 class LayerWith : public Layer {
@@ -23,24 +23,24 @@ class LayerWith : public Layer {
   const Options options_;
 };
 
-/// Returns whether there is exactly one input; reports an error otherwise.
+/// Returns whether there is exactly one input. Reports an error otherwise.
 bool one_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Returns the only input, which must be float32; null after reporting an error.
+/// Returns the only input, which must be float32. Returns null after it reported an error.
 const TensorSpec* float_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Returns the only input, which must be float32 and have at least one axis; null after reporting an error.
-/// `purpose` describes the axis in the message ("of channels").
+/// Returns the only input, which must be float32 and have at least one axis. Returns null after it reported
+/// an error. `purpose` describes the axis in the message ("of channels").
 const TensorSpec* float_input_with_axis(std::span<const TensorSpec> inputs, std::string_view purpose,
                                         const ReportError& report_error);
-/// Returns the only input, which must be a float32 image of [height, width, channels]; null after reporting
-/// an error.
+/// Returns the only input, which must be a float32 image of [height, width, channels]. Returns null after it
+/// reported an error.
 const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Returns the only input, which must be a float32 volume of [depth, height, width, channels]; null after
-/// reporting an error.
+/// Returns the only input, which must be a float32 volume of [depth, height, width, channels]. Returns null
+/// after it reported an error.
 const TensorSpec* volume_input(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Returns whether there are at least two inputs, all float32; reports an error otherwise.
+/// Returns whether there are at least two inputs and all are float32. Reports an error otherwise.
 bool several_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
-/// Returns the first of at least two inputs, which must all be float32 and have the same shape; null after
-/// reporting an error.
+/// Returns the first input. There must be at least two inputs, all float32 and of the same shape. Returns
+/// null after it reported an error.
 const TensorSpec* equal_float_inputs(std::span<const TensorSpec> inputs, const ReportError& report_error);
 
 /// Returns the result of Layer::infer() for an output with the input's shape and dtype; an empty vector if
@@ -57,8 +57,8 @@ inline bool trains_parameters(const LayerRequest& request) {
   return request.training && request.trainable;
 }
 
-/// Returns the check for sizes in layer options. The upper bound keeps products of a few sizes within 64
-/// bits.
+/// Returns the check for sizes in layer options. The upper limit ensures that products of a few sizes do not
+/// overflow 64 bits.
 inline Check<int64_t> extent() {
   return between<int64_t>(1, 1 << 30);
 }

@@ -1,4 +1,5 @@
-// The options and parameters of layers that compute activation(product of the input and a kernel + bias).
+// The options and parameters of layers that multiply the input by a kernel, add a bias and apply an
+// activation.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ struct KernelAndBias {
   WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
   WeightOptions bias{registry<Initializer>().make("zeros")};
 
-  /// Returns the kernel, of shape `kernel_shape`, and then the bias, of shape [outputs], if the layer has
-  /// one.
+  /// Returns the kernel, of shape `kernel_shape`. If the layer has a bias, it follows, with the shape
+  /// [outputs].
   std::vector<ParameterSpec> parameters(const Shape& kernel_shape, int64_t outputs) const {
     std::vector<ParameterSpec> specs = {kernel.parameter("kernel", kernel_shape)};
     if (use_bias) specs.push_back(bias.parameter("bias", {outputs}));
@@ -25,7 +26,8 @@ struct KernelAndBias {
   }
 };
 
-/// Adds these options to a schema, and sets its details(). `axes`: the axes of the kernel.
+/// Adds these options to a schema and sets its details(). `axes` describes the axes of the kernel, such as
+/// "inputs, units".
 template <class Options>
 Schema<Options> with_kernel_and_bias(Schema<Options> schema, const std::string& axes) {
   schema

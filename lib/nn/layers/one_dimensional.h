@@ -1,4 +1,5 @@
-// Layers of sequences, [length, channels], computed as layers of images of height 1.
+// Layers of sequences of shape [length, channels]. They are computed by layers of images: the sequence is an
+// image of height 1.
 #pragma once
 
 #include <memory>
@@ -12,18 +13,19 @@
 
 namespace dtrain {
 
-/// Describes how options of a sequence layer are converted to options of the image layer.
+/// Describes how the options of a sequence layer are converted to options of the corresponding image layer.
 struct ImageOptions {
-  std::string kind;                       ///< kind of the image layer: "conv2d"
-  std::vector<std::string_view> windows;  ///< names of options that are lengths: n becomes [1, n]
-  std::vector<std::string_view> sides;    ///< names of options that are pairs: [a, b] becomes [[0, 0], [a,
-                                          ///< b]]
+  std::string kind;  ///< kind of the image layer: "conv2d"
+  /// Names of options that are lengths: the length n is converted to [1, n].
+  std::vector<std::string_view> windows;
+  /// Names of options that are pairs: the pair [a, b] is converted to [[0, 0], [a, b]].
+  std::vector<std::string_view> sides;
 };
 
-/// Returns the sequence layer that applies `image` to images of height 1. Parameters with four axes lose the
-/// first axis, which has extent 1.
+/// Returns a sequence layer that applies `image` to images of height 1. If a parameter of `image` has four
+/// axes, the first axis has the extent 1, and the sequence layer removes it.
 std::shared_ptr<const Layer> layer_of_sequences(std::shared_ptr<const Layer> image);
-/// Returns the sequence layer with these options, in the form that a Schema writes.
+/// Returns the sequence layer with these options. `options` has the form in which a Schema writes options.
 std::shared_ptr<const Layer> layer_of_sequences(const ImageOptions& image, const ConfigNode& options);
 
 /// The padding before and after a sequence, written as one number or two.

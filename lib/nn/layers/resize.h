@@ -1,4 +1,4 @@
-// Resizing of images: the interpolations and the computation.
+// The resizing of images: the option for the interpolation, and the computation.
 #pragma once
 
 #include "config/schema.h"
@@ -13,7 +13,8 @@ template <>
 inline const EnumNames<ResizeInterpolation> names_of<ResizeInterpolation> = {
     {ResizeInterpolation::nearest, "nearest"}, {ResizeInterpolation::bilinear, "bilinear"}};
 
-/// Resizes the images of the input to the size of the output. ResizedAxis::fits() must be true for the sizes.
+/// Resizes the images of the input to the size of the output. The sizes must be supported:
+/// ResizedAxis::fits() must be true for the height and the width.
 class PreparedResize : public PreparedLayer {
  public:
   PreparedResize(const LayerRequest& request, ResizeInterpolation interpolation)

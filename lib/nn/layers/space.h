@@ -1,5 +1,5 @@
-// Layers that exist for images and for volumes are templates over the type of their window sizes (Size2,
-// Size3).
+// Code for layers that exist both for images and for volumes. Such layers are templates, whose parameter is
+// the type of their window sizes: Size2 for images, Size3 for volumes.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// The differences between images (Size2) and volumes (Size3).
+/// The properties in which images (Size2) and volumes (Size3) differ.
 template <class Size>
 struct Space;
 
@@ -28,7 +28,7 @@ struct Space<Size3> {
   static constexpr auto kInput = volume_input;
 };
 
-/// Returns the extents followed by `further`.
+/// Returns a list of the extents of `size`, followed by the numbers in `further`.
 inline std::vector<int64_t> extents_with(const Size2& size, const std::vector<int64_t>& further) {
   std::vector<int64_t> all = {size.height, size.width};
   all.insert(all.end(), further.begin(), further.end());

@@ -6,7 +6,7 @@ namespace dtrain {
 
 ParameterSpec WeightOptions::parameter(const std::string& name, const Shape& shape) const {
   ParameterSpec spec{name, shape, initializer, {}};
-  // An option is empty if it has an error, which was reported.
+  // If the regularizer had an error, which was already reported, the option has no value.
   if (regularizer && *regularizer) {
     spec.penalty = (*regularizer)->penalty;
     spec.orthogonal = (*regularizer)->orthogonal;

@@ -1,4 +1,4 @@
-// The options that a layer has for each of its weights.
+// The options that a layer has for each weight.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct WeightOptions {
   OptionalRegularizer regularizer = {};
   OptionalConstraint constraint = {};
 
-  /// Returns the parameter with these options.
+  /// Returns a parameter of this name and shape with these options.
   ParameterSpec parameter(const std::string& name, const Shape& shape) const;
 };
 

@@ -9,15 +9,16 @@
 
 namespace dtrain {
 
-/// `valid`: windows are inside the image. `same`: there are ceil(extent / stride) windows, with zeros around
-/// the image; an odd row or column of zeros is at the bottom or right. `causal`: all zeros are at the top and
-/// left, so that a window does not extend beyond its position. Only sequences use it; options of image layers
+/// The padding of the input. valid: none, so that all windows are inside the image. same: zeros around the
+/// image, so that there are ceil(extent / stride) windows; if the number of rows or columns of zeros is odd,
+/// the bottom or right gets one more. causal: all zeros are at the top and left, so that an output depends
+/// only on its own and earlier positions. Only sequences have causal padding, so the options of image layers
 /// do not accept its name.
 enum class Border { valid, same, causal };
 template <>
 inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
 
-/// A sliding window. For images, the depths are 1.
+/// A sliding window. For images, all depths are 1.
 struct Window {
   Size3 size;
   Size3 strides;
@@ -28,17 +29,18 @@ struct Window {
 // `image` is the shape of an image, [height, width, channels], or of a volume, [depth, height, width,
 // channels].
 
-/// Returns the extents without the channels.
+/// Returns the extents of the image without the channels.
 Size3 extents_of(const Shape& image);
-/// Returns the extents of the dilated window.
+/// Returns the extents of the window including the gaps of its dilation.
 Size3 spread(const Window& window);
-/// Returns the padding of an image; never negative.
+/// Returns the padding of an image. The numbers are never negative.
 Padding3 padding_of(const Window& window, const Shape& image);
-/// Returns the output's shape, [rows, columns, channels] or [planes, rows, columns, channels], with one pixel
-/// for each position of the window. The window must fit into the image.
+/// Returns the shape of the output, which has one pixel for each position of the window. The shape is [rows,
+/// columns, channels] for images and [planes, rows, columns, channels] for volumes. The window must fit into
+/// the image.
 Shape window_positions(const Window& window, const Shape& image, int64_t channels);
-/// A window and its image's padding, without the rows, columns and planes of the window that are outside the
-/// image at every position.
+/// A window and the padding of its image. If a row, column or plane of the window is outside the image at
+/// every position, it only reads padding, and it is removed from both.
 struct TrimmedWindow {
   Size3 size;
   Padding3 padding;
@@ -47,13 +49,13 @@ TrimmedWindow trimmed(const Window& window, const Shape& image);
 /// Returns true, and reports an error, if the dilated window is larger than convolutions support.
 bool spreads_too_far(const Window& window, const std::string& option, const TensorSpec& image,
                      const ReportError& report_error);
-/// Returns whether the window fits into the image; reports an error otherwise. `option` is the window's name
-/// in the message ("pool_size").
+/// Returns whether the window fits into the image. Reports an error otherwise. `option` is the name of the
+/// window in the message ("pool_size").
 bool fits(const Window& window, const std::string& option, const TensorSpec& image,
           const ReportError& report_error);
 /// Returns "3x3".
 std::string str(const Size2& size);
-/// Returns "3x3", or "3x3x3" if the image is a volume.
+/// Returns a text such as "3x3", or "3x3x3" if the image is a volume.
 std::string str(const Size3& size, const Shape& image);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Helpers of losses: requirements on targets.
+// Helpers of losses: the targets that they require.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace dtrain {
 
-/// Returns the target spec of class numbers for rows of scores: int32, the output's shape without its last
-/// axis. Reports an error and returns nullopt if the output is a scalar or not float32.
+/// Returns the spec of a target that consists of class numbers: int32, with the shape of the output without
+/// its last axis. If the output is a scalar or not float32, reports an error and returns nullopt.
 std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const ReportError& report_error);
-/// Returns the target spec of floats in the output's shape. Reports an error and returns nullopt if the
-/// output is not float32.
+/// Returns the spec of a target of floats with the shape of the output. If the output is not float32, reports
+/// an error and returns nullopt.
 std::optional<TensorSpec> floats_for(const TensorSpec& output, const ReportError& report_error);
 
 }  // namespace dtrain

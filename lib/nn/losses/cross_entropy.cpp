@@ -33,7 +33,7 @@ class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
   }
 
   std::optional<Bounds> target_bounds(const TensorSpec& output) const override {
-    // Probabilities may be multiplied by weights, so they have no upper bound.
+    // The target probabilities may be multiplied by weights, so there is no upper limit.
     return Bounds{0, spec().sparse ? static_cast<double>(output.shape.back() - 1)
                                    : std::numeric_limits<double>::infinity()};
   }

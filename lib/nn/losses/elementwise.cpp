@@ -25,7 +25,7 @@ struct HuberOptions : LossOptions {
   double delta = 1;
 };
 
-/// Returns the schema of a binary cross-entropy with the options that all binary cross-entropies have.
+/// Returns a schema with the options that all binary cross-entropies share.
 template <class Options>
 Schema<Options> binary_schema(const std::string& doc, const std::string& example) {
   Schema<Options> schema(doc);
@@ -115,7 +115,8 @@ Scores ElementwiseLoss::takes() const {
 
 bool ElementwiseLoss::may_be_negative() const {
   return spec_.kind == ElementwiseKind::poisson ||
-         spec_.kind == ElementwiseKind::kl_divergence;  // negative for rows whose sum is not 1
+         // Negative if the probabilities of a row do not sum to 1.
+         spec_.kind == ElementwiseKind::kl_divergence;
 }
 
 bool ElementwiseLoss::is_probability(const Layer& activation) const {

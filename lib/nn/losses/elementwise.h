@@ -1,12 +1,12 @@
-// Losses that are computed elementwise.
+// Losses that are computed separately for each element.
 #pragma once
 
 #include "nn/loss.h"
 
 namespace dtrain {
 
-/// An elementwise loss. The target has the output's shape. A row's loss is the mean over its columns
-/// (kl_divergence: the sum).
+/// A loss that is computed separately for each element. The target has the shape of the output. The loss of a
+/// row is the mean over its columns, except that kl_divergence is the sum.
 class ElementwiseLoss : public Loss {
  public:
   explicit ElementwiseLoss(const ElementwiseLossSpec& spec, double weight = 1)

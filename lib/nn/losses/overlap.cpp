@@ -1,4 +1,5 @@
-// Losses of the overlap of predicted and true areas, each computed over a whole sample, as in Keras.
+// Losses that measure the overlap of predicted and true areas. As in Keras, each loss is computed over a
+// whole sample.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -17,8 +18,9 @@ struct TverskyOptions : DiceOptions {
   double alpha = 0.5, beta = 0.5;
 };
 
-/// A loss of a sample's area. Sums run over all axes of a sample, or over all axes but the last. In the
-/// second case, the last axis is the axis of classes, and the loss is the mean over the classes.
+/// A loss that compares the predicted and the true areas of a sample. Its sums run over all axes of a sample,
+/// or over all axes except the last. In the second case, the last axis is the classes, and the loss is the
+/// mean over the classes.
 class OverlapLoss final : public Loss {
  public:
   OverlapLoss(const RowLossSpec& spec, const DiceOptions& options)
@@ -43,10 +45,10 @@ class OverlapLoss final : public Loss {
     return activation.is_softmax() || (elementwise && elementwise->kind == Activation::sigmoid);
   }
 
-  /// Computes the loss of each sample. Each row of a sample gets the sample's loss, because the total is
-  /// divided by the number of all rows.
+  /// Computes the loss of each sample. Every row of a sample counts with the loss of the sample, because the
+  /// total is later divided by the number of all rows.
   void run(Ops& ops, const LossArguments& args) const override {
-    const bool by_class = args.target.shape.rank() > axes_ + 1;  // the first axis is the batch
+    const bool by_class = args.target.shape.rank() > axes_ + 1;  // the first axis of the target is the batch
     RowLossSpec spec = spec_;
     spec.classes = by_class ? args.columns : 1;
     spec.factor = static_cast<double>(args.positions);

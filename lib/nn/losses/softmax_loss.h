@@ -1,4 +1,5 @@
-// The base class of categorical cross-entropies, whose output is a softmax or its logits.
+// The base class of categorical cross-entropies. The output is the result of a softmax, or the logits before
+// it.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,8 @@
 
 namespace dtrain {
 
-/// A loss of a softmax. `Derived` is constructed from (spec, weight); `Spec` has a member from_logits.
+/// A loss of probabilities that a softmax computes. `Derived` has a constructor with the arguments (spec,
+/// weight). `Spec` has a member from_logits.
 template <class Derived, class Spec>
 class SoftmaxLoss : public Loss {
  public:

@@ -18,7 +18,7 @@ struct BinaryAccuracyOptions {
 /// The form of the target: class numbers, one value per class, or either form.
 enum class Target { sparse, categorical, either };
 
-/// The fraction of rows in which the target's class is among the k highest scores.
+/// The fraction of rows for which the target's class is among the k classes with the highest scores.
 class TopK : public Metric {
  public:
   TopK(Target target, int k) : target_(target), k_(k) {}
@@ -87,8 +87,8 @@ class BinaryAccuracy : public Metric {
   ScoreReading reading_;
 };
 
-/// Keras's `accuracy`: binary for an output of one column with a float target; otherwise categorical or
-/// sparse categorical, depending on the target.
+/// Keras's `accuracy`. If the output has one column and the target is floats, it is the binary accuracy.
+/// Otherwise it is the categorical or the sparse categorical accuracy, depending on the target.
 class Accuracy : public Metric {
  public:
   explicit Accuracy(const NoOptions&) {}

@@ -1,4 +1,5 @@
-// The area under the ROC or precision-recall curve, from counts of targets in buckets of scores.
+// The area under the ROC curve or the precision-recall curve. It is computed from counts of targets in
+// buckets of scores.
 #include <algorithm>
 #include <vector>
 
@@ -26,8 +27,8 @@ bool has_area(const BucketCounts& counts, Curve curve) {
          (curve == Curve::pr || BucketCounts::sum(counts.negatives) != 0);
 }
 
-/// Returns the area under the curve. Within a bucket the ROC curve is a straight line; the precision-recall
-/// curve treats the scores of a bucket as equal, like scikit-learn's average_precision_score.
+/// Returns the area under the curve. Within a bucket, the ROC curve is a straight line. The precision-recall
+/// curve treats all scores of a bucket as equal, like scikit-learn's average_precision_score.
 double area(Curve curve, const BucketCounts& counts) {
   double area = 0;
   counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
@@ -42,8 +43,8 @@ double area(Curve curve, const BucketCounts& counts) {
   return area / (curve == Curve::roc ? BucketCounts::sum(counts.negatives) * all : all);
 }
 
-/// Returns the largest change of the area that another order of scores within buckets can cause. In the
-/// extreme cases, all positives of a bucket are before its negatives, or after them.
+/// Returns an upper bound on the error of area(). The order of the scores within a bucket is unknown. In the
+/// extreme cases, all positives of a bucket have higher scores than its negatives, or all have lower scores.
 double area_uncertainty(Curve curve, const BucketCounts& counts) {
   double more = 0, less = 0;
   counts.for_each_bucket([&](double positives, double negatives, double hits, double misses) {
@@ -66,7 +67,8 @@ class Auc : public ScoredMetric<Auc> {
  public:
   explicit Auc(const AucOptions& options) : options_(options) {}
 
-  /// Returns the mean over the curves; classes without an area (missing among the targets) do not count.
+  /// Returns the mean area of all curves. A class that is missing among the targets has no area and does not
+  /// count.
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
     return mean_of(area, sums, output);
   }
@@ -77,7 +79,8 @@ class Auc : public ScoredMetric<Auc> {
   Json curve(std::span<const double> sums, const TensorSpec& output) const override {
     const std::vector<BucketCounts> curves = curves_in(sums, output);
     if (curves.size() != 1 || !has_area(curves[0], Curve::roc)) return {};
-    constexpr double kStep = 0.01;  // minimum distance of points; the curve gets about 200 points
+    // Minimum distance between two points, which limits the curve to about 200 points.
+    constexpr double kStep = 0.01;
     const double all_hits = BucketCounts::sum(curves[0].positives),
                  all_misses = BucketCounts::sum(curves[0].negatives);
     Json hits = Json::array(), misses = Json::array();
@@ -94,7 +97,7 @@ class Auc : public ScoredMetric<Auc> {
   }
   int sums_version() const override {
     return 2;
-  }  // version 1 had buckets of equal width in the logit, -16 to 16
+  }  // version 1 had buckets of equal width, for logits from -16 to 16
 
  protected:
   CountSpec spec(int64_t columns, DType target) const override {
@@ -117,7 +120,8 @@ class Auc : public ScoredMetric<Auc> {
       curves.push_back({sums.subspan(at, n), sums.subspan(at + n, n)});
     return curves;
   }
-  /// Returns the mean of `of` over the curves that have an area; kNoValue if there are none.
+  /// Returns the mean of the function `of` over all curves that have an area. Returns kNoValue if no curve
+  /// has an area.
   double mean_of(double (*of)(Curve, const BucketCounts&), std::span<const double> sums,
                  const TensorSpec& output) const {
     double sum = 0, count = 0;
@@ -129,8 +133,9 @@ class Auc : public ScoredMetric<Auc> {
     return count == 0 ? kNoValue : sum / count;
   }
 
-  /// Returns the interpretation of scores: the interpretation of the loss, unless `from_logits` is given. If
-  /// the loss takes no logits, the type of the targets decides between logits of a softmax and of a sigmoid.
+  /// Returns the meaning of the scores. It is the meaning that the loss has for them, unless the user gave
+  /// `from_logits`. If the scores are logits by `from_logits` but not by the loss, the dtype of the target
+  /// decides: class numbers mean logits of a softmax, and floats mean logits of a sigmoid.
   CountSpec::Scores scores(int64_t columns, bool sparse) const {
     const CountSpec::Scores by_loss = reading().counted(columns);
     const bool logits = options_.from_logits.value_or(reading().is_logits(columns));

@@ -1,4 +1,4 @@
-// Counts of predictions per class, from which classification metrics are computed.
+// Counts of predictions per class. Classification metrics such as precision are computed from these counts.
 #pragma once
 
 #include <span>
@@ -7,8 +7,9 @@
 
 namespace dtrain {
 
-/// Averages over classes. micro: from the total counts; macro: the mean over the classes that were predicted
-/// or occur as targets; weighted: the mean weighted by the classes' target rows; none: one number per class.
+/// The way in which a score is averaged over classes. micro: the score of the total counts. macro: the mean
+/// over all classes that were predicted or that occur in the targets. weighted: the mean weighted by the
+/// number of target rows of each class. none: no average, but one number per class.
 enum class Average { none, micro, macro, weighted };
 template <>
 inline const EnumNames<Average> names_of<Average> = {{Average::none, "none"},
@@ -16,7 +17,7 @@ inline const EnumNames<Average> names_of<Average> = {{Average::none, "none"},
                                                      {Average::macro, "macro"},
                                                      {Average::weighted, "weighted"}};
 
-/// The counts of one class, or the sums over all classes.
+/// The counts of one class, or the sums of the counts of all classes.
 struct ClassCounts {
   double true_positives = 0, predicted = 0, actual = 0;  // numbers of rows
 
@@ -27,10 +28,10 @@ struct ClassCounts {
 };
 using ScoreOfCounts = double (ClassCounts::*)() const;
 
-/// Returns the counts of class c from the sums of CountSpec::Kind::classes.
+/// Returns the counts of class c. `sums` are the sums of a metric with CountSpec::Kind::classes.
 ClassCounts counts_of(std::span<const double> sums, size_t c);
-/// Returns the average of a score over all classes, or an array with one number per class. `sums`: the sums
-/// of CountSpec::Kind::classes.
+/// Returns the average of a score over all classes. With Average::none, returns an array with one number per
+/// class. `sums` are the sums of a metric with CountSpec::Kind::classes.
 Json average_of(std::span<const double> sums, ScoreOfCounts score, Average average);
 
 }  // namespace dtrain

@@ -13,18 +13,18 @@ struct ClassOptions {
   std::optional<std::string> name;
   Average average = Average::none;
   std::optional<double> threshold;
-  bool include_background = true;  // false: class 0 is left out of the averages
+  bool include_background = true;  // if false, class 0 is not included in the averages
 };
 
-/// Precision, recall, F1 score or Dice coefficient. The threshold applies to columns that are independent
-/// yes/no predictions.
+/// Precision, recall, F1 score or Dice coefficient. The threshold applies if each column of the output is a
+/// separate yes/no prediction.
 class ClassMetric : public ScoredMetric<ClassMetric> {
  public:
-  /// The computation of the metric's scores.
+  /// The properties in which these metrics differ.
   struct Kind {
     std::string threshold_option;
     ScoreOfCounts score;
-    bool by_threshold;  // whether columns with float targets are yes/no predictions for every loss
+    bool by_threshold;  // If true, columns with float targets are yes/no predictions, whatever the loss is.
   };
   ClassMetric(Kind kind, const ClassOptions& options) : kind_(std::move(kind)), options_(options) {}
 

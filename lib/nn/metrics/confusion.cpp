@@ -1,4 +1,4 @@
-// Metrics computed from the confusion matrix.
+// Metrics that are computed from the confusion matrix.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@ inline const EnumNames<Weightage> names_of<Weightage> = {
 
 namespace {
 
-/// Counts rows by [class of the target][class of the output]. An output of one column has two classes: no,
-/// yes.
+/// Base class of metrics that count rows in a confusion matrix. The matrix is indexed by [class of the
+/// target][class of the output]. An output of one column has two classes: no and yes.
 template <class Derived>
 class ConfusionMetric : public ScoredMetric<Derived> {
  public:
@@ -42,7 +42,8 @@ class ConfusionMetric : public ScoredMetric<Derived> {
   }
 };
 
-/// The sums of a confusion matrix of n classes by row (class of the target) and by column (of the output).
+/// The sums of each row and each column of a confusion matrix of n classes. Rows are the classes of the
+/// targets, and columns are the classes of the outputs.
 struct ClassTotals {
   std::vector<double> targets, predictions;
   double all = 0;
@@ -101,8 +102,8 @@ struct KappaOptions {
   std::optional<std::string> name;
 };
 
-/// 1 - (weighted disagreements) / (expected weighted disagreements of independent predictions with the same
-/// totals), as in scikit-learn.
+/// Cohen's kappa, as in scikit-learn: 1 - (weighted disagreements) / (expected weighted disagreements). The
+/// expected number is that of independent predictions with the same number of rows per class.
 class CohenKappa : public ConfusionMetric<CohenKappa> {
  public:
   explicit CohenKappa(const KappaOptions& options) : weightage_(options.weightage) {}
@@ -137,8 +138,8 @@ class CohenKappa : public ConfusionMetric<CohenKappa> {
   Weightage weightage_;
 };
 
-/// The correlation of targets and predictions as 0 or 1 per class, in J. Gorodkin's form for any number of
-/// classes (2004); 0 if it is undefined, as in scikit-learn.
+/// The Matthews correlation coefficient of targets and predictions, in J. Gorodkin's generalization to any
+/// number of classes (2004). As in scikit-learn, the result is 0 if the coefficient is undefined.
 class MatthewsCorrelation : public ConfusionMetric<MatthewsCorrelation> {
  public:
   explicit MatthewsCorrelation(const NoOptions&) {}
@@ -162,7 +163,7 @@ class ClassReport : public ScoredMetric<ClassReport> {
  public:
   bool is_number(const TensorSpec&) const override { return false; }
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
-    // With one column the sums are [target: no, yes][output: no, yes].
+    // If the output has one column, the sums are a matrix [target: no, yes][output: no, yes].
     if (output.shape.columns() == 1)
       return Json::array()
           .push(row_of(0, {sums[0], sums[0] + sums[2], sums[0] + sums[1]}))

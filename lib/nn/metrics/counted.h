@@ -1,4 +1,5 @@
-// Base classes of metrics that are computed from counts: precision and recall, curves, R^2.
+// Base classes of metrics that are computed from counts, such as precision, recall, areas under curves, and
+// R^2.
 #pragma once
 
 #include <limits>
@@ -8,35 +9,37 @@
 
 namespace dtrain {
 
-/// Returns a / b; 0 if b is 0, as in scikit-learn.
+/// Returns a / b. As in scikit-learn, the result is 0 if b is 0.
 inline double ratio(double a, double b) {
   return b == 0 ? 0 : a / b;
 }
 
-/// Description of the option `name`, the name under which run/heads.cpp reports a metric.
+/// Documentation of the option `name`. run/heads.cpp uses the name when it reports the metric.
 inline constexpr auto kMetricName = "name under which the metric is reported; default: its type";
 
 /// The result of a metric whose value is undefined.
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
-/// The interpretation of an output's numbers by a metric, which is the same as by the output's loss.
+/// The meaning of an output's numbers for a metric. It is the same as for the loss of the output.
 struct ScoreReading {
   Scores scores = Scores::any;
-  bool of_columns = false;  // true: each column is an independent yes/no prediction
+  bool of_columns = false;  // true if each column is a separate yes/no prediction
 
   static ScoreReading of(const Loss& loss);
-  /// Returns the interpretation for Ops::count. A single column is always a yes/no prediction: its logits are
-  /// logits of a sigmoid.
+  /// Returns the meaning in the form that Ops::count needs. A single column is always a yes/no prediction, so
+  /// its logits are logits of a sigmoid.
   CountSpec::Scores counted(int64_t columns) const;
   bool is_logits(int64_t columns) const { return counted(columns) != CountSpec::Scores::probabilities; }
-  /// Converts a threshold for probabilities to a threshold for the scores of rows with `columns` columns.
+  /// Converts a threshold for probabilities to a threshold for scores. `columns` is the number of columns of
+  /// the output.
   float threshold(double probability, int64_t columns) const;
 };
 
-/// A metric computed from the sums of a CountSpec.
+/// A metric that is computed from the sums of a CountSpec.
 class CountedMetric : public Metric {
  public:
-  /// Accepts targets of class numbers and of floats; the output's loss determines the kind of target.
+  /// Accepts targets that are class numbers and targets that are floats. The loss of the output determines
+  /// which of them the targets are.
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
     return target.dtype == DType::int32 ? is_sparse_target(output, target, report_error)
@@ -52,11 +55,12 @@ class CountedMetric : public Metric {
   }
 
  protected:
-  /// Returns the counts to compute for predictions with `columns` columns and targets of this dtype.
+  /// Returns a description of the counts, for predictions with `columns` columns and targets of this dtype.
   virtual CountSpec spec(int64_t columns, DType target) const = 0;
 };
 
-/// A counted metric that depends on how the output's loss interprets its numbers. `Derived` is copyable.
+/// A counted metric that depends on the meaning of the output's numbers for the loss. `Derived` must be
+/// copyable.
 template <class Derived>
 class ScoredMetric : public CountedMetric {
  public:

@@ -1,4 +1,4 @@
-// Metrics that are means over rows, most of them computed by losses.
+// Metrics that are means over rows. Most of them are computed by the corresponding loss.
 #include <cmath>
 
 #include "nn/losses/elementwise.h"
@@ -26,11 +26,11 @@ class MeanAbsoluteError : public Metric {
   int unit_power() const override { return 1; }
 };
 
-/// A loss reported as a metric.
+/// A metric that reports a loss.
 class MeanOfLoss : public Metric {
  public:
   using Finish = double (*)(double mean);
-  /// `finish` computes the metric from the mean of the loss.
+  /// `finish` converts the mean of the loss to the metric.
   MeanOfLoss(std::shared_ptr<const Loss> loss, Finish finish, int unit_power = 0)
       : loss_(std::move(loss)), finish_(finish), unit_power_(unit_power) {}
 
@@ -55,7 +55,7 @@ class MeanOfLoss : public Metric {
     return finish_(sums[0] / weight);
   }
   int unit_power() const override { return unit_power_; }
-  /// Returns false unless `finish` reverses the order, because smaller losses are better.
+  /// Smaller losses are better. Returns true only if `finish` is a decreasing function.
   bool larger_is_better() const override { return finish_(1) > finish_(2); }
 
  private:
@@ -73,7 +73,8 @@ double as_it_is(double mean) {
   return mean;
 }
 
-/// A cross-entropy, or its exponential. If `from_logits` is not given, the output's loss determines it.
+/// A cross-entropy, or its exponential. If the user does not give `from_logits`, the loss of the output
+/// determines whether the scores are logits.
 class CrossEntropyMetric : public MeanOfLoss {
  public:
   CrossEntropyMetric(std::string loss, const CrossEntropyMetricOptions& options, Finish finish)

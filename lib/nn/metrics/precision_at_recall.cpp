@@ -17,8 +17,8 @@ struct PrecisionAtRecallOptions {
   std::optional<std::string> name;
 };
 
-/// The greatest precision of all thresholds that reach the recall. The limits between buckets of scores are
-/// the thresholds.
+/// The greatest precision among all thresholds whose recall is at least the given recall. The thresholds are
+/// the boundaries between buckets of scores.
 class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
  public:
   explicit PrecisionAtRecall(const PrecisionAtRecallOptions& options) : options_(options) {}
@@ -32,14 +32,15 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
                              *options_.class_id, columns, output.name));
     return false;
   }
-  /// Returns 0 if there are no positives, as Keras does.
+  /// As in Keras, the result is 0 if there are no positives.
   Json result(std::span<const double> sums, double, const TensorSpec& output) const override {
     return best(counts_in(sums, output), [](double hits, double before, double negatives) {
       return ratio(hits, hits + before + negatives);
     });
   }
-  /// Returns the largest amount by which the true precision can be greater: if all positives of a bucket have
-  /// larger scores than its negatives, a threshold within the bucket is better than its lower limit.
+  /// Returns an upper bound on the error of result(). The exact precision is greatest if all positives of a
+  /// bucket have higher scores than its negatives, because a threshold within the bucket is then better than
+  /// the boundary.
   double uncertainty(std::span<const double> sums, const TensorSpec& output) const override {
     const double most = best(counts_in(sums, output),
                              [](double hits, double before, double) { return ratio(hits, hits + before); });
@@ -60,14 +61,15 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
     return options_.num_thresholds.value_or(options_.class_id ? default_buckets(columns)
                                                               : default_buckets(1));
   }
-  /// Returns the counts of class_id's column, or of all columns together.
+  /// Returns the counts of the column class_id. If class_id is not set, returns the counts of all columns
+  /// together.
   BucketCounts counts_in(std::span<const double> sums, const TensorSpec& output) const {
     const auto n = static_cast<size_t>(buckets(output.shape.columns()));
     const size_t begin = 2 * n * static_cast<size_t>(options_.class_id.value_or(0));
     return {sums.subspan(begin, n), sums.subspan(begin + n, n)};
   }
-  /// Returns the largest value of precision(true positives, false positives of the previous buckets,
-  /// negatives of the bucket) over the buckets whose lower limit reaches the recall.
+  /// Returns the largest precision among all buckets for which the recall is reached. `precision` computes it
+  /// from (true positives, false positives of higher buckets, negatives of the bucket).
   template <class Precision>
   double best(const BucketCounts& counts, Precision precision) const {
     const double all = BucketCounts::sum(counts.positives);

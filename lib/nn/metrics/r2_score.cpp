@@ -28,9 +28,9 @@ class R2Score : public CountedMetric {
     return average_ != ColumnAverage::none || output.shape.columns() == 1;
   }
 
-  /// Returns 1 - residual / variance, as scikit-learn does: a column with constant targets gives 1 if its
-  /// residual is 0, otherwise 0. If all columns are constant, the variance-weighted average is the plain
-  /// mean.
+  /// Returns 1 - residual / variance. As in scikit-learn, a column whose targets are constant has no
+  /// variance: its result is 1 if the residual is 0, and 0 otherwise. If all columns are constant, the
+  /// variance-weighted average is replaced by the plain mean.
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
     const size_t columns = sums.size() / 3;
     const double weight = sums[3 * columns];
@@ -39,7 +39,8 @@ class R2Score : public CountedMetric {
     for (size_t c = 0; c < columns; ++c) {
       const double total = sums[c], squares = sums[columns + c], residual = sums[2 * columns + c];
       const double variance = squares - total * ratio(total, weight);
-      const bool varies = variance > 1e-12 * squares;  // rounding gives equal targets a smaller variance
+      // Equal targets can have a tiny variance because of rounding.
+      const bool varies = variance > 1e-12 * squares;
       const double value = varies ? 1 - residual / variance : (residual == 0 ? 1 : 0);
       each.push(value);
       const double share = average_ == ColumnAverage::by_variance ? (varies ? variance : 0) : 1;

@@ -1,5 +1,5 @@
-// Counts of targets in buckets of scores (CountSpec::Kind::buckets), from which metrics over all thresholds
-// are computed.
+// Counts of targets in buckets of scores (CountSpec::Kind::buckets). Metrics over all thresholds, such as the
+// area under a curve, are computed from these counts.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// Returns the default number of buckets per column. Every step clears, copies and adds all buckets, so
-/// outputs with many columns get fewer buckets per column.
+/// Returns the default number of buckets per column. Every step clears, copies and adds all buckets.
+/// Therefore outputs with many columns have fewer buckets per column.
 inline int64_t default_buckets(int64_t columns) {
   constexpr int64_t kAll = 131072, kMost = 32768, kLeast = 4096;
   int64_t buckets = kMost;
@@ -17,15 +17,17 @@ inline int64_t default_buckets(int64_t columns) {
   return buckets;
 }
 
-/// The counts of one curve: negative and positive targets, in buckets of ascending scores.
+/// The counts of one curve. Negative and positive targets are counted separately, in buckets by ascending
+/// score.
 struct BucketCounts {
   std::span<const double> negatives, positives;
 
   static double sum(std::span<const double> counts) {
     return std::accumulate(counts.begin(), counts.end(), 0.0);
   }
-  /// Calls visit(positives, negatives, hits, misses) for each non-empty bucket from the highest score down.
-  /// hits and misses are the positives and negatives of the buckets visited before.
+  /// Calls visit(positives, negatives, hits, misses) for each bucket that is not empty, beginning with the
+  /// highest scores. hits and misses are the numbers of positives and negatives in all buckets that were
+  /// visited before.
   template <class Visit>
   void for_each_bucket(Visit&& visit) const {
     double hits = 0, misses = 0;
@@ -38,7 +40,7 @@ struct BucketCounts {
   }
 };
 
-/// Description of the option `num_thresholds`.
+/// Documentation of the option `num_thresholds`.
 inline constexpr auto kNumThresholds =
     "number of intervals of scores in which targets are counted, with limits about evenly spaced in the "
     "logarithm of the logits; default: 32768, or fewer (at least 4096) for outputs with more than four "

@@ -5,9 +5,9 @@
 
 namespace dtrain {
 
-void add_accuracy(Registry<Metric>& table);           // accuracy and its variants, top-k
+void add_accuracy(Registry<Metric>& table);           // accuracy, its variants, top-k
 void add_class_metrics(Registry<Metric>& table);      // precision, recall, f1_score, dice
-void add_confusion_metrics(Registry<Metric>& table);  // from a confusion matrix: mean_iou, kappa
+void add_confusion_metrics(Registry<Metric>& table);  // mean_iou, cohen_kappa, matthews_correlation
 void add_auc(Registry<Metric>& table);                // auc
 void add_precision_at_recall(Registry<Metric>& table);
 void add_mean_errors(Registry<Metric>& table);  // mean_*_error, losses as metrics, perplexity

@@ -1,4 +1,4 @@
-// Helpers of metrics: checks of targets.
+// Helpers of metrics: checks of the targets.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace dtrain {
 
-/// Returns whether `target` holds class numbers, one for every row of `output`; reports an error otherwise.
+/// Returns whether `target` contains one class number for every row of `output`. Reports an error otherwise.
 bool is_sparse_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error);
-/// Returns whether `target` holds floats in the shape of `output`; reports an error otherwise.
+/// Returns whether `target` contains floats and has the shape of `output`. Reports an error otherwise.
 bool is_dense_target(const TensorSpec& output, const TensorSpec& target, const ReportError& report_error);
 
 }  // namespace dtrain

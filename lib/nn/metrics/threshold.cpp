@@ -18,10 +18,12 @@ using Goal = ThresholdGoal::Kind;
 
 constexpr int64_t kBuckets = 32768;
 
-/// The rows for which the second class is predicted at a threshold.
+/// The result of a threshold: the numbers of rows that are predicted to be in the second class.
 struct Predicted {
-  double hits = 0, misses = 0;          // predicted rows of the second class and of the first
-  double positives = 0, negatives = 0;  // all rows of the second class and of the first
+  // Predicted rows that are in the second class (hits) or in the first class (misses).
+  double hits = 0, misses = 0;
+  // All rows of the second class (positives) and of the first class (negatives).
+  double positives = 0, negatives = 0;
 
   double precision() const { return ratio(hits, hits + misses); }
   double recall() const { return ratio(hits, positives); }
@@ -29,21 +31,22 @@ struct Predicted {
   double balanced_accuracy() const { return (recall() + ratio(negatives - misses, negatives)) / 2; }
 };
 
-/// Returns the value of a threshold for a goal: the threshold with the greatest pair is the best.
+/// Rates a threshold for a goal. Of two thresholds, the one with the greater pair is better.
 std::pair<double, double> worth(const ThresholdGoal& goal, const Predicted& at) {
   switch (goal.kind) {
     case Goal::f1_score:
       return {at.f1(), 0};
     case Goal::balanced_accuracy:
       return {at.balanced_accuracy(), 0};
-    case Goal::precision:  // if no threshold reaches the precision, the closest threshold wins
+    // If no threshold reaches the requested precision, the threshold with the closest precision is best.
+    case Goal::precision:
       return {std::min(at.precision(), goal.value), at.recall()};
     default:
       return {std::min(at.recall(), goal.value), at.precision()};
   }
 }
 
-/// Returns the smallest logit of a bucket.
+/// Returns the smallest logit that is counted in a bucket.
 double least_logit(int64_t bucket) {
   const CountSpec spec{.kind = CountSpec::Kind::buckets, .buckets = kBuckets};
   double below = -100, above = 100;
@@ -55,7 +58,8 @@ double least_logit(int64_t bucket) {
   return above;
 }
 
-/// Returns the probability at the midpoint between two buckets, or at the lower end of `high` if `low` is -1.
+/// Returns the probability at the midpoint between the buckets `low` and `high`. If `low` is -1, returns the
+/// probability at the lower boundary of `high`.
 double threshold_between(int64_t low, int64_t high) {
   const double end = least_logit(high);
   const double logit = low < 0 ? end : (least_logit(low + 1) + end) / 2;
@@ -67,7 +71,7 @@ class ThresholdMetric final : public ScoredMetric<ThresholdMetric> {
   explicit ThresholdMetric(const ThresholdGoal& goal) : goal_(goal) {}
 
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
-    // The counts of the second class's column if there are two columns.
+    // If there are two columns, these are the counts of the column of the second class.
     const auto second = sums.last(2 * static_cast<size_t>(kBuckets));
     const auto negatives = second.first(kBuckets), positives = second.last(kBuckets);
     Predicted at;
@@ -75,7 +79,7 @@ class ThresholdMetric final : public ScoredMetric<ThresholdMetric> {
     for (const double count : positives) at.positives += count;
     if (at.negatives == 0 || at.positives == 0) return kNoValue;
     std::pair<double, double> best{-1, -1};
-    int64_t low = -1, high = -1, last = -1;  // the best threshold is between buckets low and high
+    int64_t low = -1, high = -1, last = -1;  // the best threshold so far is between the buckets low and high
     bool is_best = false;
     for (int64_t bucket = kBuckets; bucket-- > 0;) {
       const double hits = positives[static_cast<size_t>(bucket)],

@@ -71,7 +71,8 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
     if (!options_.activation || is_softmax()) return std::nullopt;
     return options_.activation->spec;
   }
-  // Returns false if the function has an error, so that the layer's shape is still checked.
+  // If the function has an error, there is no function, and the result is false. The shape of the layer is
+  // still checked.
   bool is_softmax() const override { return options_.activation && options_.activation->softmax; }
 };
 

@@ -50,8 +50,8 @@ struct PreluOptions {
   }
 };
 
-/// Collects the axes of an array, outermost first, and merges them to as few axes as possible. Extents and
-/// steps have the same meaning as in PreluSpec.
+/// Collects the axes of an array from outermost to innermost, and merges adjacent axes if possible. PreluSpec
+/// explains extents and steps.
 class PreluAxes {
  public:
   void add(int64_t extent, int64_t step) {
@@ -77,7 +77,8 @@ class PreluAxes {
   std::vector<int64_t> extents_, steps_;
 };
 
-/// Returns the stride in alpha for each axis of a sample; 0 for axes along which elements share an alpha.
+/// Returns the stride in alpha for each axis of a sample. The stride is 0 for axes along which all elements
+/// share an alpha.
 std::vector<int64_t> steps_of(const Shape& alpha) {
   std::vector<int64_t> steps(alpha.rank(), 0);
   int64_t stride = 1;
@@ -86,7 +87,7 @@ std::vector<int64_t> steps_of(const Shape& alpha) {
   return steps;
 }
 
-/// Returns the axes of a batch in memory order.
+/// Returns the axes of a batch, in the order in which the layout stores them in memory.
 PreluAxes axes_in(Layout layout, int64_t batch, const Shape& sample, const Shape& alpha) {
   const std::vector<int64_t> steps = steps_of(alpha);
   const size_t rank = sample.rank();

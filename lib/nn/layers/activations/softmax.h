@@ -1,4 +1,4 @@
-// Softmax over the last axis, of the layers `softmax` and `activation: softmax`.
+// Softmax over the last axis. The layers `softmax` and `activation: softmax` use it.
 #pragma once
 
 #include <memory>

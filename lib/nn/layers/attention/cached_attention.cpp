@@ -39,7 +39,8 @@ class PreparedCachedAttention : public PreparedLayer {
     if (options.rotary_base) table_ = scratch.add(rotary(0, nullptr).table_floats(), sizeof(float));
     operation_ = scratch.add(static_cast<int64_t>(attention_->scratch_bytes()), 1);
     requirements_.scratch_bytes = scratch.bytes();
-    // allocate() returns zeroed memory. Elements of later positions have the weight 0, but must be finite.
+    // allocate() returns zeroed memory. This is necessary because attention also reads the positions that
+    // were not computed yet: their weight is 0, but their elements must be finite.
     const auto kept = [&](int64_t width) {
       return ops_.context().allocate(static_cast<size_t>(batch_ * options.positions * width) * element);
     };
@@ -82,7 +83,8 @@ class PreparedCachedAttention : public PreparedLayer {
     return static_cast<std::byte*>(row) + static_cast<size_t>(columns) * bytes_of(ops_.compute_type());
   }
 
-  /// Treats the rows of the samples as one sequence whose positions are `at`.
+  /// Describes the rotary embedding of the current rows. The rows of all samples are treated as one sequence,
+  /// and `at` gives the position of each row.
   RotarySpec rotary(int64_t heads, const int32_t* at) const {
     return {.samples = 1,
             .positions = batch_,

@@ -1,4 +1,4 @@
-// Causal self-attention, one position at a time.
+// Causal self-attention that computes one position per call.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// The options of a multi_head_attention, as numbers.
+/// The options of a multi_head_attention layer. All defaults are replaced by numbers.
 struct CachedAttentionOptions {
   int64_t positions = 0;  // number of positions of the longest sequence
   int64_t heads = 1, kv_heads = 1, key_dim = 0, value_dim = 0;
@@ -20,12 +20,13 @@ struct CachedAttentionOptions {
   int64_t kept_elements() const { return positions * kv_heads * (key_dim + value_dim); }
 };
 
-/// Returns the step layer (Layer::step_layer()) of a causal multi_head_attention with one input. It has the
-/// parameters of that layer. Its prepared layer stores the keys and values of all positions in device memory.
-/// A call computes one position of each sample: it stores the position's key and value, and computes the
-/// output from the keys and values of the positions up to this one. The positions of a sample must be
-/// computed in order, from 0. The output has the same bits as the output for the whole sequence if each row
-/// of a matrix product is computed independently of the other rows (make_cpu_ops()).
+/// Returns the step layer (Layer::step_layer()) of a causal multi_head_attention layer with one input. The
+/// step layer uses the parameters of that layer. After prepare(), it stores the keys and values of all
+/// positions in device memory. A call computes one position of each sample: it stores the key and the value
+/// of this position, and then computes the output from the keys and values of the positions up to this one.
+/// The positions of a sample must be computed in order, beginning with 0. The output is bitwise identical to
+/// the output for the whole sequence if each row of a matrix product is computed independently of the other
+/// rows (make_cpu_ops()).
 std::shared_ptr<const Layer> cached_attention(const CachedAttentionOptions& options);
 
 }  // namespace dtrain

@@ -68,7 +68,7 @@ struct MultiHeadAttentionOptions {
   }
 };
 
-/// Sizes that follow from the options and the inputs.
+/// Sizes that are derived from the options and the inputs.
 struct AttentionShape {
   int64_t heads, kv_heads, key_dim, value_dim;
   size_t key_input, value_input;  // indices of the inputs that give the keys and the values
@@ -79,13 +79,15 @@ struct AttentionShape {
   int64_t output_width() const { return heads * value_dim; }
 };
 
-/// The queries, keys or values within the result of a product.
+/// The location of the queries, the keys or the values in the result of a projection. One projection computes
+/// all arrays that have the same input.
 struct ProjectedArray {
-  size_t projections;  // index of the product, which is also the index of its input
+  size_t projections;  // index of the projection, which is also the index of its input
   int64_t column;
 };
 
-/// The saved memory holds the results of the products, the output of attention, and its logsumexp.
+/// Stores three kinds of arrays from forward to backward: the projected queries, keys and values; the output
+/// of attention; and its logsumexp.
 class PreparedMultiHeadAttention : public PreparedLayer {
  public:
   PreparedMultiHeadAttention(const LayerRequest& request, const AttentionShape& shape,
@@ -167,14 +169,14 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   }
 
  private:
-  /// Offsets of the arrays of the forward call, or of their gradients.
+  /// Offsets of the arrays of the forward call, or of the gradients of these arrays.
   struct Arrays {
     std::vector<size_t> projected;  // results of projections_
     size_t attended = 0, logsumexp = 0;
   };
 
   int64_t width_of(const ProjectedArray& array) const { return projections_[array.projections].width(); }
-  /// Returns the first element of queries, keys or values.
+  /// Returns a pointer to the first element of the queries, keys or values.
   void* part(void* memory, const Arrays& arrays, const ProjectedArray& array) const {
     return array_at(memory, arrays.projected[array.projections] +
                                 static_cast<size_t>(array.column) * bytes_of(ops_.compute_type()));
@@ -187,7 +189,7 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     arrays.attended = memory.add(attended, element);
   }
 
-  /// Groups queries, keys and values by the input that they come from.
+  /// Creates one projection for each input. It computes all of queries, keys and values that have this input.
   void add_projections(const LayerRequest& request, const AttentionShape& shape, bool use_bias,
                        ArrayOffsets& scratch) {
     const size_t step = use_bias ? 2 : 1;  // parameters per kernel
@@ -230,7 +232,8 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     return {Philox::of(args.seed, stream_), args.step, args.first_sample};
   }
 
-  /// Rotates queries and keys; with `inverse`, rotates their gradients back.
+  /// Rotates the queries and keys by their positions. With `inverse`, rotates their gradients in the opposite
+  /// direction.
   void rotate(const LayerArguments& args, void* memory, const Arrays& arrays, bool inverse) {
     if (!rotary_) return;
     const auto rotate_heads = [&](const ProjectedArray& array, int64_t positions, int64_t heads) {
@@ -255,8 +258,8 @@ class PreparedMultiHeadAttention : public PreparedLayer {
   AttentionSpec spec_;
   std::unique_ptr<Attention> attention_;
   std::unique_ptr<Projections> output_;
-  Arrays kept_;       // arrays of the forward call, in saved memory; in scratch memory if not training
-  Arrays gradients_;  // gradients of these arrays, in scratch memory
+  Arrays kept_;                       // offsets in saved memory (training) or scratch memory (otherwise)
+  Arrays gradients_;                  // offsets of the gradients, in scratch memory
   size_t table_ = 0, operation_ = 0;  // offsets in scratch memory
 };
 
@@ -304,10 +307,11 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
     return specs;
   }
 
-  /// Returns false, because Keras's penalty is on queries, keys and values, too.
+  /// Returns false, because Keras applies the penalty not only to the output, but also to queries, keys and
+  /// values.
   bool can_penalize_output() const override { return false; }
 
-  /// Queries do not see masked values. The output has the mask of the queries.
+  /// Queries ignore the values that are masked. The output has the mask of the queries.
   MaskRule mask_rule() const override { return MaskRule::read; }
   bool masks_output(size_t) const override { return true; }
 
@@ -333,7 +337,7 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
             .value_input = inputs.size() == 1 ? size_t{0} : size_t{1}};
   }
 
-  /// Returns whether no position depends on a later position.
+  /// Returns whether every position depends only on itself and earlier positions.
   bool has_steps(std::span<const TensorSpec> inputs) const { return options_.causal && inputs.size() == 1; }
 
   CachedAttentionOptions cached(std::span<const TensorSpec> inputs) const {

@@ -64,13 +64,14 @@ class PreparedPositionEmbedding : public PreparedLayer {
  private:
   Ops& ops_;
   int64_t batch_, per_sample_;
-  int64_t unused_;  // elements in the vectors of positions that the sequences do not have
+  // Number of elements of the position vectors that no sequence uses, because the sequences are shorter.
+  int64_t unused_;
 };
 
-/// Adds the vectors of one position of each sample.
+/// Adds the position vector to each sample. Each sample has one position per call.
 class PreparedPositionStep : public PreparedLayer {
  public:
-  /// Writes the vectors of the positions `at`, [batch, features], to `dst`.
+  /// Writes the vectors of the positions `at` to `dst`, which has the shape [batch, features].
   using WriteVectors = std::function<void(const LayerArguments& args, const int32_t* at, void* dst)>;
 
   PreparedPositionStep(const LayerRequest& request, WriteVectors write)
@@ -92,7 +93,7 @@ class PreparedPositionStep : public PreparedLayer {
 /// The step layer (Layer::step_layer()) of position_embedding and sinusoidal_position_encoding.
 class PositionStep : public Layer {
  public:
-  /// `prepare_write`: returns the function that writes the vectors for a request.
+  /// `prepare_write` returns, for a request, the function that writes the position vectors.
   explicit PositionStep(
       std::function<PreparedPositionStep::WriteVectors(const LayerRequest& request)> prepare_write)
       : prepare_write_(std::move(prepare_write)) {}

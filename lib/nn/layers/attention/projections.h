@@ -1,4 +1,4 @@
-// Computes the products of one input with several kernels as one product.
+// Projections of one input by several kernels, computed as one matrix product.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,9 @@
 
 namespace dtrain {
 
-/// y = x kernel + bias for several kernels side by side: y is [rows, sum of the widths]. The parameters stay
-/// separate; with more than one kernel, they are copied to one array in each call.
+/// Computes y = x kernel + bias, where `kernel` consists of several kernels side by side. y has the shape
+/// [rows, sum of the widths]. The parameters of the kernels remain separate arrays. If there is more than one
+/// kernel, each call copies the parameters into one array.
 class Projections {
  public:
   struct Part {
@@ -23,7 +24,8 @@ class Projections {
     int64_t rows, inputs;
   };
 
-  /// The bias of a kernel is the next parameter, if there are biases. Adds arrays to `scratch`.
+  /// If `use_bias` is true, the bias of a kernel is the parameter after that kernel. Reserves temporary
+  /// arrays in `scratch`.
   Projections(const LayerRequest& request, const Extent& extent, std::vector<Part> parts, bool use_bias,
               bool needs_diff_x, ArrayOffsets& scratch)
       : ops_(request.ops),
@@ -62,7 +64,7 @@ class Projections {
   int64_t width() const { return width_; }
   int64_t elements() const { return rows_ * width_; }  ///< number of elements of y
 
-  /// Reads x, [rows, inputs], and writes y.
+  /// Reads x, which has the shape [rows, inputs], and writes y.
   void forward(const LayerArguments& args, const void* x, void* y) {
     const void* kernel = args.weights[parts_[0].kernel];
     const void* bias = use_bias_ ? args.weights[parts_[0].kernel + 1] : nullptr;
@@ -73,7 +75,8 @@ class Projections {
     forward_->run(x, kernel, bias, y, at(args, product_));
   }
 
-  /// Writes the gradients of the parameters, if they are trained, and of x, if diff_x is not null.
+  /// Writes the gradients of the parameters if they are trained. Writes the gradient of x if diff_x is not
+  /// null.
   void backward(const LayerArguments& args, const void* x, const void* diff_y, void* diff_x) {
     if (by_kernel_) write_parameter_gradients(args, x, diff_y);
     if (diff_x)
@@ -118,8 +121,8 @@ class Projections {
       ops_.column_sum(biases, diff_y, rows_, width_);
     }
     if (separate) return;
-    // copy_block() does not convert. It counts elements of the compute type; a float has the size of one or
-    // two.
+    // copy_block() copies elements of the compute type and does not convert them. The gradients are floats. A
+    // float has the size of one or two elements of the compute type.
     const auto units = static_cast<int64_t>(sizeof(float) / bytes_of(ops_.compute_type()));
     int64_t column = 0;
     for (const Part& part : parts_) {

@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-/// The values of `padding` for sequences.
+/// The values of the `padding:` option for sequences.
 enum class SequenceBorder { valid, same, causal };
 
 }  // namespace

@@ -43,7 +43,8 @@ const Schema<TransposeOptions>& transpose_schema() {
   return schema;
 }
 
-/// Runs `convolution` with source and destination exchanged: the convolution's source is this layer's output.
+/// Computes a transposed convolution, which is the backward computation of `convolution`. The source of
+/// `convolution` is the output of this layer, and the destination is the input.
 class PreparedTranspose : public PreparedLayer {
  public:
   PreparedTranspose(const LayerRequest& request, const ConvolutionSpec& spec, bool use_bias)
@@ -95,7 +96,8 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
     const Size3 size = spread(window());
     const Shape output = {length(image[0], size.height, options_.strides.height),
                           length(image[1], size.width, options_.strides.width), options_.filters};
-    // For some paddings, a convolution of an image of the output's size does not give the size of the input.
+    // Checks that a convolution of the output gives the shape of the input, because forward is the backward
+    // computation of that convolution. With some values of output_padding, the shapes differ.
     if (output[0] < 1 || output[1] < 1 || window_positions(window(), output, image[2]) != image) {
       report_error(
           fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}; give "
@@ -115,8 +117,8 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     ConvolutionSpec spec =
         convolution_spec(window(), request, request.output().shape, request.inputs[0].shape[2]);
-    spec.plain_only = true;      // add_bias() needs rows of channels
-    spec.needs_diff_src = true;  // forward is the convolution's backward_data, also at inference
+    spec.plain_only = true;      // add_bias() requires that the channels of a pixel are contiguous
+    spec.needs_diff_src = true;  // forward calls the convolution's backward_data, also at inference
     spec.training = true;
     return std::make_unique<PreparedTranspose>(request, spec, options_.use_bias);
   }
@@ -128,9 +130,9 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
     return {options_.kernel_size, options_.strides, options_.dilation_rate, options_.padding};
   }
 
-  /// Returns the output's extent by Keras's rule; `size` is the extent of the dilated kernel. output_padding
-  /// must be less than all strides, except along the height of a sequence that is treated as an image: its
-  /// stride is 1.
+  /// Returns the extent of the output along one axis, by Keras's rule. `size` is the extent of the dilated
+  /// kernel. output_padding must be less than the strides. An exception is a sequence that is treated as an
+  /// image of height 1: the stride of the height is 1, so output_padding is limited to 0 there.
   int64_t length(int64_t input, int64_t size, int64_t stride) const {
     const bool same = options_.padding == Border::same;
     if (!options_.output_padding) return input * stride + (same ? 0 : std::max<int64_t>(size - stride, 0));

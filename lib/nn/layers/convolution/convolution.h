@@ -8,13 +8,14 @@
 
 namespace dtrain {
 
-/// Returns the spec of a convolution of images or volumes of shape `src` by `window` to `filters` channels,
-/// with the activation of the request and without bias.
+/// Returns the spec of a convolution without bias. `src` is the shape of an image or volume, `window`
+/// describes the kernel, and `filters` is the number of output channels. The request gives the batch size and
+/// the activation.
 ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& request, const Shape& src,
                                  int64_t filters);
 
-/// A prepared convolution of the layer's input, for all convolution layers except conv2d_transpose. The
-/// parameters are the kernel and, if the spec has one, the bias.
+/// A prepared convolution of the layer's input. All convolution layers except conv2d_transpose and the
+/// separable ones use it. The parameters are the kernel and, if the spec has one, the bias.
 class PreparedConvolution : public PreparedLayer {
  public:
   PreparedConvolution(const LayerRequest& request, const ConvolutionSpec& spec);
@@ -23,7 +24,8 @@ class PreparedConvolution : public PreparedLayer {
 
  private:
   bool use_bias_;
-  bool by_data_, by_filter_;  // whether backward computes the gradient of the input, and of the parameters
+  /// Whether backward computes the gradient of the input (by_data_) and of the parameters (by_filter_)
+  bool by_data_, by_filter_;
   std::unique_ptr<Convolution> convolution_;
 };
 

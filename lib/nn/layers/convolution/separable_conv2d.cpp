@@ -54,8 +54,9 @@ struct SeparableOptions {
   }
 };
 
-/// The parameters are the depthwise kernel, the pointwise kernel and optionally the bias. The image between
-/// the two convolutions is kept from forward to backward, in the layout that the pointwise convolution reads.
+/// The parameters are the depthwise kernel, the pointwise kernel and, optionally, the bias. The image between
+/// the two convolutions has the layout that the pointwise convolution reads. In training, it is saved from
+/// forward to backward.
 class PreparedSeparable : public PreparedLayer {
  public:
   PreparedSeparable(const LayerRequest& request, const ConvolutionSpec& depthwise,
@@ -128,7 +129,7 @@ class PreparedSeparable : public PreparedLayer {
   bool by_data_, by_filter_, use_bias_, is_kept_ = false;
   std::unique_ptr<Convolution> depthwise_, pointwise_;
   std::unique_ptr<Reorder> to_pointwise_, to_depthwise_;  // null if the layouts are the same
-  // Offsets in the saved memory; kept_ is an offset in the scratch memory if !is_kept_.
+  // Offsets in the saved memory. If is_kept_ is false, kept_ is an offset in the scratch memory.
   size_t kept_ = 0, depthwise_saved_ = 0, pointwise_saved_ = 0;
   size_t gradient_ = 0, other_layout_ = 0, own_scratch_ = 0;  // offsets in the scratch memory
 };

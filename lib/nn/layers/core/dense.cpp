@@ -53,8 +53,8 @@ struct TiedDenseOptions {
   }
 };
 
-/// The parameters of a dense layer: a kernel of [inputs, units], or of [units, inputs] if it is transposed,
-/// and possibly a bias.
+/// The parameters of a dense layer: a kernel and, optionally, a bias. The shape of the kernel is [inputs,
+/// units], or [units, inputs] if the kernel is transposed.
 struct DenseParameters {
   bool transposed = false;
   bool bias = false;
@@ -111,7 +111,7 @@ class PreparedDense : public PreparedLayer {
   std::unique_ptr<Matmul> forward_, by_input_, by_kernel_;
 };
 
-/// Returns the result of Layer::infer(): the input with `units` as its last axis.
+/// Returns the result of Layer::infer(): the shape of the input, with `units` as the size of the last axis.
 std::vector<TensorSpec> with_units(const TensorSpec& input, int64_t units) {
   TensorSpec output{{}, input.shape, DType::float32};
   output.shape[output.shape.rank() - 1] = units;

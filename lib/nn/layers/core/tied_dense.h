@@ -6,10 +6,11 @@
 
 namespace dtrain {
 
-/// Returns the layer `dense: {shared_with: EMBEDDING}`: activation(x embeddings^T), over the last axis. Its
-/// units are the vectors of the embedding, and it has no bias. `embeddings` is the embedding's parameter, of
-/// shape [input_dim, output_dim]; `kind` is the written name of the layer, `options` are its own options.
-/// Returns an empty object after reporting an error in the options.
+/// Returns a dense layer that shares the weights of an embedding (`dense: {shared_with: EMBEDDING}`). It
+/// computes activation(x embeddings^T) along the last axis. Each vector of the embedding gives one unit, and
+/// the layer has no bias. `embeddings` is the embedding's parameter, of shape [input_dim, output_dim]. `kind`
+/// is the name of the layer as the user wrote it, and `options` are its own options. If an option is wrong,
+/// reports an error and returns an empty object.
 Configured<Layer> tied_dense(const ParameterSpec& embeddings, const ConfigNode& kind,
                              const ConfigNode& options, Diagnostics& diagnostics);
 

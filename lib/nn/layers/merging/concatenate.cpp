@@ -19,8 +19,8 @@ struct ConcatenateOptions {
   }
 };
 
-/// Copies inputs as [rows, columns] blocks of the output. The rows are the indices of all axes before the
-/// concatenated axis; a row's columns are the remaining axes.
+/// Copies each input into the output as a block of [rows, columns]. All axes before the concatenated axis
+/// together form the rows. The concatenated axis and all axes after it together form the columns.
 class PreparedConcatenate : public PreparedLayer {
  public:
   PreparedConcatenate(const LayerRequest& request, size_t axis) : ops_(request.ops) {
@@ -98,7 +98,7 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
   }
 
  private:
-  /// Returns the index of the concatenated axis among a sample's axes.
+  /// Returns the index of the concatenated axis among the axes of a sample.
   size_t axis_in(const Shape& shape) const {
     return options_.axis > 0 ? static_cast<size_t>(options_.axis - 1)
                              : shape.rank() - static_cast<size_t>(-options_.axis);

@@ -37,7 +37,8 @@ struct DotOptions {
   }
 };
 
-/// An axis of one input of the product, and the extents before and after it.
+/// The axis of one input over which the product sums. `before` is the product of the extents before this
+/// axis, and `after` is the product of the extents after it.
 struct DotAxis {
   int64_t before = 1, extent = 1, after = 1;
   int64_t rows() const { return before * after; }
@@ -50,11 +51,12 @@ DotAxis axis_of(const Shape& shape, size_t axis) {
   return found;
 }
 
-/// One input as rows of [batch * rows, extent]: the axis of the sum is moved to the end, and the rows are
-/// normalized if requested. Backward computes the rows again, so that they need no memory between the calls.
+/// One input as a matrix of shape [batch * rows, extent]. To get this matrix, the summed axis is moved to the
+/// end, and the rows are normalized if the user requested it. Backward computes the matrix again, so that it
+/// needs no memory between forward and backward.
 class DotRows {
  public:
-  /// Allocates the input's arrays in scratch memory.
+  /// Reserves arrays for the matrix and its gradient in scratch memory.
   DotRows(const LayerRequest& request, const DotAxis& axis, bool normalizes, ArrayOffsets& scratch)
       : ops_(request.ops),
         moves_(axis.after > 1),
@@ -76,7 +78,8 @@ class DotRows {
     if (request.training && moves_) gradient_ = scratch.add(elements, element);
   }
 
-  /// Returns the rows of an input, computed in scratch memory unless the input has this form.
+  /// Returns the matrix of an input. If the input already has the form of the matrix, returns the input
+  /// itself. Otherwise computes the matrix in scratch memory.
   const void* compute(const void* input, void* scratch) const {
     if (moves_) ops_.strided_sum(to_rows_, input, array_at(scratch, moved_));
     const void* const rows = moved(input, scratch);
@@ -91,12 +94,13 @@ class DotRows {
     return array_at(scratch, normal_);
   }
 
-  /// Returns the memory for the gradient of the rows.
+  /// Returns the memory for the gradient of the matrix.
   void* gradient(void* diff_input, void* scratch) const {
     return moves_ ? array_at(scratch, gradient_) : diff_input;
   }
 
-  /// Computes the input's gradient from the gradient of the rows. Must be called after compute().
+  /// Computes the gradient of the input from the gradient of the matrix. compute() must have been called
+  /// before.
   void finish(const void* input, void* diff_input, void* scratch) const {
     void* const diff = gradient(diff_input, scratch);
     if (normalizes_)
@@ -113,7 +117,7 @@ class DotRows {
   }
 
  private:
-  static constexpr math::InverseNorm kNorm{.limit = 1e7f};  // the inverse of Keras's epsilon
+  static constexpr math::InverseNorm kNorm{.limit = 1e7f};  // 1 / 1e-7, where 1e-7 is Keras's epsilon
 
   const void* moved(const void* input, void* scratch) const {
     return moves_ ? array_at(scratch, moved_) : input;
@@ -127,8 +131,8 @@ class DotRows {
   size_t moved_ = 0, normal_ = 0, inverse_ = 0, gradient_ = 0;  // offsets in scratch memory
 };
 
-/// A prepared dot layer. For each sample, C = A B^T: the rows of the matrix A are the rows (DotRows) of the
-/// first input, and the rows of B are the rows of the second input. dA = dC B, dB = dC^T A.
+/// A prepared dot layer. For each sample it computes the matrix product C = A B^T. A is the matrix (DotRows)
+/// of the first input, and B is the matrix of the second input. The gradients are dA = dC B and dB = dC^T A.
 class PreparedDot : public PreparedLayer {
  public:
   PreparedDot(const LayerRequest& request, const std::array<DotAxis, 2>& axes, bool normalizes)
@@ -174,7 +178,7 @@ class PreparedDot : public PreparedLayer {
   std::array<DotRows, 2> inputs_;
   std::unique_ptr<Matmul> forward_;
   std::array<std::unique_ptr<Matmul>, 2> backward_;  // null in inference
-  size_t work_ = 0;                                  // offset of the products' scratch memory
+  size_t work_ = 0;                                  // offset of the scratch memory of the matrix products
 };
 
 class Dot : public LayerWith<DotOptions> {
@@ -231,8 +235,8 @@ class Dot : public LayerWith<DotOptions> {
     return options_.axes.axes.size() == 1 ? options_.axes.axes[0] : options_.axes.axes[input];
   }
 
-  /// Returns the index of the axis of an input in its shape, which lacks the batch axis; nullopt if the input
-  /// has no such axis.
+  /// Returns the index of the summed axis in the shape of an input. The shape does not include the batch
+  /// axis. Returns nullopt if the input has no such axis.
   std::optional<size_t> axis_in(size_t input, const Shape& shape) const {
     const auto rank = static_cast<int64_t>(shape.rank());
     const int64_t written = written_axis(input), axis = written < 0 ? written + rank : written - 1;

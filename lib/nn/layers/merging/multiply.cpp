@@ -22,7 +22,7 @@ class PreparedMultiply : public PreparedLayer {
     ops_.multiply(args.output(), factors_, elements_);
   }
 
-  /// Computes the gradient of each factor: the output's gradient times the other factors.
+  /// Computes the gradient of each input: the gradient of the output times the product of the other inputs.
   void backward(const LayerArguments& args) override {
     for (size_t i = 0; i < factors_.size(); ++i) {
       if (!args.diff_inputs[i]) continue;

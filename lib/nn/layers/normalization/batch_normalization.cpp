@@ -39,7 +39,8 @@ struct BatchNormalizationOptions : ScaleAndShift {
   }
 };
 
-/// Pointers to the parameters of a call, or to their gradients; null for parameters that the options disable.
+/// Pointers to the parameters of a call, or to the gradients of these parameters. A pointer is null if the
+/// options disable the parameter.
 template <class Pointer>
 struct Parts {
   Pointer gamma = nullptr, beta = nullptr, mean = nullptr, variance = nullptr;
@@ -60,8 +61,8 @@ size_t aligned(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-/// Base class of computations that use the batch's statistics. The saved memory holds the op's saved bytes,
-/// then mean and variance.
+/// Base class of computations that normalize by statistics of the batch. The saved memory contains the saved
+/// bytes of the operation, followed by the mean and the variance.
 class PreparedByBatch : public PreparedLayer {
  protected:
   PreparedByBatch(const LayerRequest& request, const BatchNormalizationSpec& spec, size_t saved_by_op)
@@ -117,7 +118,7 @@ class PreparedByBatch : public PreparedLayer {
   const size_t saved_by_op_;
 };
 
-/// Normalizes by the statistics of this replica's rows.
+/// Normalizes by the statistics of all rows of this replica.
 class PreparedTraining : public PreparedByBatch {
  public:
   PreparedTraining(const LayerRequest& request, const BatchNormalizationSpec& spec)
@@ -137,8 +138,8 @@ class PreparedTraining : public PreparedByBatch {
       : PreparedByBatch(request, spec, op->saved_bytes()),
         op_(std::move(op)),
         scratch_of_op_(aligned(op_->scratch_bytes())) {
-    // The operation always computes the gradient of its source; if the gradient is not needed, it is written
-    // to scratch memory.
+    // The operation always computes the gradient of its source. If the gradient of the input is not needed,
+    // it is written to scratch memory and ignored.
     const auto elements = static_cast<size_t>(batch_elements(request, request.output().shape));
     requirements_.scratch_bytes =
         scratch_of_op_ +
@@ -149,15 +150,16 @@ class PreparedTraining : public PreparedByBatch {
   size_t scratch_of_op_;
 };
 
-/// Normalizes by the statistics of the rows that are not masked, of all replicas or of one replica: each
-/// replica computes the moments of its rows, an all-gather exchanges the moments, and each replica combines
-/// the moments of all replicas. Gradients of gamma and beta cover the replica's rows only; gradient
-/// synchronization sums them like all other gradients. A single replica needs no collective but uses the same
-/// operations, so that rounding differs as little as possible: a subsequent relu may amplify a difference in
-/// the last bit.
+/// Normalizes by the statistics of the rows that are not masked, over all replicas or over one replica. Each
+/// replica computes the moments (such as the mean) of its own rows. If the statistics are over all replicas,
+/// an all-gather exchanges the moments, and each replica combines the moments of all replicas. The gradients
+/// of gamma and beta are computed from the replica's own rows, because the gradient synchronization sums them
+/// like all other gradients. With one replica there is no all-gather, but the operations are the same. This
+/// keeps differences of rounding between one and several replicas small, which a subsequent relu could
+/// amplify.
 class PreparedSynchronized : public PreparedByBatch {
  public:
-  /// `replicas`: null if the statistics are those of this replica's rows.
+  /// `replicas` is null if the statistics are computed over the rows of this replica only.
   PreparedSynchronized(const LayerRequest& request, const BatchNormalizationSpec& spec, Collective* replicas)
       : PreparedSynchronized(request, spec, replicas,
                              request.ops.synchronized_batch_normalization(spec, count(replicas))) {}
@@ -192,8 +194,9 @@ class PreparedSynchronized : public PreparedByBatch {
 
   static int count(const Collective* replicas) { return replicas ? replicas->size() : 1; }
 
-  /// Returns this replica's numbers. Scratch memory holds the op's scratch, then this replica's numbers, then
-  /// the gathered numbers of all replicas.
+  /// Returns the array of this replica's moments or gradient sums. The scratch memory contains, in this
+  /// order: the scratch memory of the operation, the array of this replica, and the gathered arrays of all
+  /// replicas.
   double* mine(const LayerArguments& args) const {
     return reinterpret_cast<double*>(static_cast<char*>(args.scratch) + scratch_of_op_);
   }
@@ -204,13 +207,14 @@ class PreparedSynchronized : public PreparedByBatch {
     return all;
   }
 
-  Collective* replicas_;  // null if there is one replica
+  Collective* replicas_;  // null if there is no all-gather, because there is one replica
   std::unique_ptr<SynchronizedBatchNormalization> op_;
   size_t scratch_of_op_;
 };
 
-/// Normalizes by the moving averages: at inference, and in training if the layer is frozen. This is an affine
-/// map; its gradient is the same map without the shifts.
+/// Normalizes by the moving averages. This is used for inference, and for training if the layer is frozen.
+/// Forward multiplies each channel by a factor and adds an offset, so backward multiplies the gradient by the
+/// same factor.
 class PreparedFrozen : public PreparedLayer {
  public:
   PreparedFrozen(const LayerRequest& request, BatchNormalizationSpec spec)
@@ -302,7 +306,7 @@ class BatchNormalizationLayer : public LayerWith<BatchNormalizationOptions> {
            (spec.kind == Activation::relu || spec.kind == Activation::linear);
   }
   bool is_synchronized() const override { return options_.synchronized; }
-  /// The statistics leave out masked rows. The output has the mask of the input.
+  /// Masked rows do not count in the statistics. The output has the mask of the input.
   MaskRule mask_rule() const override { return MaskRule::read; }
   bool masks_output(size_t) const override { return true; }
 };

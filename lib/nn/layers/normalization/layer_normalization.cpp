@@ -34,7 +34,8 @@ class PreparedLayerNormalization : public PreparedLayer {
     if (!request.training) {
       requirements_.scratch_bytes = statistics;
     } else if (!request.input_needs_gradient[0]) {
-      // The operation always computes the gradient of its source, which is not needed here.
+      // The operation always computes the gradient of its source. Here this gradient is not needed, so it is
+      // written to scratch memory.
       requirements_.scratch_bytes = static_cast<size_t>(rows_ * columns_) * bytes_of(ops_.compute_type());
     }
     requirements_.backward_in_place = true;

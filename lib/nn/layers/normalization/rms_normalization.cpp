@@ -1,4 +1,4 @@
-// rms_normalization and unit_normalization: rows are multiplied by the inverse of their norms.
+// rms_normalization and unit_normalization. Both multiply each row by the inverse of a norm of the row.
 #include "nn/layers/common.h"
 #include "nn/layers/table.h"
 #include "nn/no_options.h"
@@ -21,7 +21,7 @@ struct RmsNormalizationOptions {
   }
 };
 
-/// The saved memory holds the factor of every row.
+/// The saved memory holds the factor by which each row was multiplied.
 class PreparedRmsNormalization : public PreparedLayer {
  public:
   PreparedRmsNormalization(const LayerRequest& request, const math::InverseNorm& norm)

@@ -1,4 +1,4 @@
-// The trained gamma and beta with which normalization layers scale and shift.
+// The trained parameters gamma (the scale) and beta (the shift) of normalization layers.
 #pragma once
 
 #include <vector>
@@ -15,20 +15,22 @@ struct ScaleAndShift {
   WeightOptions beta{registry<Initializer>().make("zeros")};
   WeightOptions gamma{registry<Initializer>().make("ones")};
 
-  /// Returns the parameters of this shape that the layer has: gamma, then beta.
+  /// Returns the parameters of the layer, which all have this shape: gamma if the layer scales, then beta if
+  /// it shifts.
   std::vector<ParameterSpec> parameters(const Shape& shape) const {
     std::vector<ParameterSpec> specs;
     if (scale) specs.push_back(gamma.parameter("gamma", shape));
     if (center) specs.push_back(beta.parameter("beta", shape));
     return specs;
   }
-  /// Returns gamma, or its gradient, from a list in the order of parameters(); null if the layer has no
+  /// Returns gamma or its gradient. `arrays` has the order of parameters(). Returns null if the layer has no
   /// gamma.
   template <class Pointer>
   Pointer gamma_of(const std::vector<Pointer>& list) const {
     return scale ? list[0] : nullptr;
   }
-  /// Returns beta, or its gradient, from a list in the order of parameters(); null if the layer has no beta.
+  /// Returns beta or its gradient. `arrays` has the order of parameters(). Returns null if the layer has no
+  /// beta.
   template <class Pointer>
   Pointer beta_of(const std::vector<Pointer>& list) const {
     return center ? list[scale ? 1 : 0] : nullptr;

@@ -37,10 +37,12 @@ class GlobalPooling : public LayerWith<GlobalPoolingOptions<Size>> {
     return {TensorSpec{{}, this->options_.keepdims ? pixel : Shape{channels}, DType::float32}};
   }
 
-  /// Images of one pixel are the same in every layout, so the output is plain for every input layout.
+  /// The output is one pixel, whose array is the same in every layout. Therefore the output's layout is plain
+  /// for every layout of the input.
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Size3 extents = extents_of(request.inputs[0].shape);
-    const Size2 all{extents.depth * extents.height, extents.width};  // stacks the planes of a volume
+    // Treats the planes of a volume as one tall image.
+    const Size2 all{extents.depth * extents.height, extents.width};
     return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}},
                                              Shape(extents_with(all, {request.inputs[0].shape.back()})),
                                              Layout::plain);

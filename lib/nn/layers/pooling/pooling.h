@@ -9,13 +9,13 @@
 
 namespace dtrain {
 
-/// Returns the name of the pooled value, "maximum" or "mean", for the descriptions of layers.
+/// Returns the word for the pooled value in the descriptions of layers: "maximum" or "mean".
 constexpr std::string_view pooled_value(PoolingSpec::Kind kind) {
   return kind == PoolingSpec::Kind::max ? "maximum" : "mean";
 }
 
-/// Pools images or volumes of shape `src`, in the layout of the input. `output_layout` is the layout reported
-/// for the output.
+/// Pools images or volumes. `src` is their shape, and their layout is the layout of the input.
+/// `output_layout` is the layout that the layer reports for its output.
 class PreparedPooling : public PreparedLayer {
  public:
   PreparedPooling(const LayerRequest& request, PoolingSpec::Kind kind, const Window& window, const Shape& src,

@@ -40,7 +40,7 @@ struct GlobalPooling1DOptions {
   }
 };
 
-/// The mean over the steps that are not masked.
+/// Computes the mean over the steps that are not masked.
 class PreparedMaskedAverage : public PreparedLayer {
  public:
   explicit PreparedMaskedAverage(const LayerRequest& request)
@@ -59,7 +59,7 @@ class PreparedMaskedAverage : public PreparedLayer {
   MaskedAverageSpec spec_;
 };
 
-/// Takes the mean of a whole sequence, without masked steps.
+/// Global average pooling: the mean over all steps of a sequence. Masked steps do not count.
 class GlobalAveragePooling1D : public Layer {
  public:
   explicit GlobalAveragePooling1D(const GlobalPooling1DOptions& options)
@@ -81,7 +81,8 @@ class GlobalAveragePooling1D : public Layer {
   std::shared_ptr<const Layer> unmasked_;
 };
 
-/// Adds the sequence layer `name`1d, whose options have the same names as those of the image layer `name`2d.
+/// Adds the sequence layer `name`1d. Its options have the same names as the options of the image layer
+/// `name`2d.
 template <class Options>
 void add_pooling(Registry<Layer>& table, const std::string& name, PoolingSpec::Kind kind) {
   table.add_with(name + "1d", Options::schema(kind), [name, kind](const Options& options, const ConfigNode&) {

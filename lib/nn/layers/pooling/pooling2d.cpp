@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-/// The default pool_size: 2 along each axis.
+/// The default pool_size, which is 2 along each axis.
 template <class Size>
 constexpr Size kPairs{2, 2, 2};
 template <>

@@ -13,7 +13,8 @@ struct RescalingOptions {
   PerChannel scale;
   PerChannel offset{{0}};
 
-  /// Returns the number of channels that the options require; 1 if they allow any number.
+  /// Returns the number of channels that the input must have according to the options. Returns 1 if the input
+  /// may have any number of channels.
   size_t channels() const { return std::max(scale.values.size(), offset.values.size()); }
 
   static const Schema<RescalingOptions>& schema() {
@@ -58,7 +59,7 @@ class PreparedRescaling : public PreparedLayer {
   }
 
  private:
-  /// Returns the option's number for each column.
+  /// Returns one number per column. If the option has a single number, all columns get this number.
   std::vector<float> of_channels(const PerChannel& option) const {
     std::vector<float> numbers;
     for (int64_t c = 0; c < columns_; ++c)

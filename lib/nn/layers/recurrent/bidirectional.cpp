@@ -11,10 +11,10 @@
 namespace dtrain {
 namespace {
 
-/// A recurrent layer as an option: {lstm: {units: 3}}.
+/// An option whose value is a recurrent layer, such as {lstm: {units: 3}}.
 struct RecurrentKind {
   Configured<Layer> layer;
-  /// Returns the layer; null if the layer is not recurrent.
+  /// Returns the layer, or null if the layer is not recurrent.
   const RecurrentLayer* get() const { return dynamic_cast<const RecurrentLayer*>(layer.value.get()); }
 };
 
@@ -36,13 +36,14 @@ struct Codec<RecurrentKind> {
     return out.get() || report_unexpected(node, where, "lstm, gru or simple_rnn", diagnostics);
   }
   static ConfigNode write(const RecurrentKind& value) { return value.layer.resolved; }
-  /// Returns a reference to the schema of layers, because that schema contains this schema.
+  /// Returns a reference to the JSON schema of layers. The full schema cannot be included here, because the
+  /// schema of layers contains this schema.
   static Json schema() { return Json::object().set("$ref", "#/$defs/layer"); }
 };
 
 namespace {
 
-/// Returns the options in {kind: options}.
+/// Returns the options of a layer, which is written as {kind: options}.
 ConfigNode written_options(const Configured<Layer>& layer) {
   return layer.resolved.entries().front().second;
 }
@@ -85,7 +86,7 @@ struct BidirectionalOptions {
     return schema;
   }
 
-  /// Returns the layer of the other direction.
+  /// Returns the layer for the other direction.
   Configured<Layer> backward() const {
     if (backward_layer) return backward_layer->layer;
     const ConfigNode options =
@@ -133,8 +134,9 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     return specs;
   }
 
-  /// Both directions read the mask. The second output is reversed, so the outputs have the input's order if
-  /// the first direction does.
+  /// Both directions read the mask. The steps of the second direction's output are reversed before the merge.
+  /// Therefore the order of the output's steps is the order of the input's steps, unless the first direction
+  /// is reversed.
   MaskRule mask_rule() const override { return layer(0).mask_rule(); }
   bool masks_output(size_t output) const override {
     return layer(0).options().return_sequences && output < (options_.merge_mode == MergeMode::none ? 2 : 1);
@@ -151,8 +153,9 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     return d == 0 ? *options_.layer.get() : dynamic_cast<const RecurrentLayer&>(*backward_);
   }
 
-  /// Returns the elements that belong to one direction from a list with one element per input: the element of
-  /// the sequences, then the elements of the direction's initial states, if any.
+  /// `all` has one element per input of the bidirectional layer. Returns the elements of one direction: first
+  /// the element of the sequences and then, if there are initial states, the elements of this direction's
+  /// initial states.
   template <class List>
   std::vector<typename List::value_type> inputs_of(size_t d, const List& all) const {
     std::vector<typename List::value_type> own = {all[0]};
@@ -162,7 +165,7 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     return own;
   }
 
-  /// Prepares the layer of a direction.
+  /// Prepares the recurrent layer of one direction.
   PreparedDirection direction(size_t d, const LayerRequest& request) const {
     const auto no_errors = [](const std::string& message) { throw std::logic_error(message); };
     const std::vector<TensorSpec> inputs = inputs_of(d, request.inputs);
@@ -173,8 +176,10 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     own.input_needs_gradient = inputs_of(d, request.input_needs_gradient);
     own.masked = {request.is_masked(0)};
     own.input_layouts = request.input_layouts.first(std::min(inputs.size(), request.input_layouts.size()));
-    if (d == 1) own.stream += 0x9e3779b9u;  // the two directions drop different features
-    // Keras reverses the output of the second layer, which processes the steps in the opposite order.
+    // Different random numbers, so that dropout in the two directions drops different features.
+    if (d == 1) own.stream += 0x9e3779b9u;
+    // The second layer processes the steps in the opposite order. As in Keras, its output is reversed if it
+    // has one row per step.
     return {.layer = layer(d).prepare(own),
             .inputs = inputs.size(),
             .outputs = outputs.size(),

@@ -9,8 +9,8 @@
 namespace dtrain {
 namespace {
 
-/// Initializes the bias of an lstm with unit_forget_bias: the bias of the forget gate is 1, the rest is
-/// filled by another initializer.
+/// Initializes the bias of an lstm layer with the option unit_forget_bias. The bias of the forget gate is 1,
+/// and another initializer fills the rest.
 class ForgetBias : public Initializer {
  public:
   explicit ForgetBias(Configured<Initializer> others) : others_(std::move(others)) {}
@@ -105,19 +105,22 @@ class PreparedRecurrent : public PreparedLayer {
     return index < arrays.size() ? arrays[index] : nullptr;
   }
 
-  /// Returns the factors of the inputs, [samples, features]; null without dropout.
+  /// Returns the dropout factors of the inputs, with shape [samples, features]. Returns null if there is no
+  /// dropout.
   const void* input_factors(const LayerArguments& args) {
     return factors(args, dropout_, stream_, features_, input_factors_at_);
   }
-  /// Returns the factors of the state for each gate, [samples, gates * units]; null without dropout.
+  /// Returns the dropout factors of the state, with one set per gate. The shape is [samples, gates * units].
+  /// Returns null if there is no dropout.
   const void* state_factors(const LayerArguments& args) {
-    constexpr uint32_t kOtherStream = 0x7f4a7c15u;  // gives the state other random numbers than the inputs
+    // Selects other random numbers for the state than for the inputs.
+    constexpr uint32_t kOtherStream = 0x7f4a7c15u;
     return factors(args, recurrent_dropout_, stream_ + kOtherStream, state_columns_, state_factors_at_);
   }
 
-  /// Returns factors [samples, columns] at `offset` of the scratch memory: 0 for dropped elements. All steps
-  /// of a sequence have the same factors, which depend only on the sample's index in the global batch.
-  /// Returns null if the rate is 0.
+  /// Writes dropout factors of shape [samples, columns] to the scratch memory at `offset` and returns them.
+  /// Dropped elements have the factor 0. All steps of a sequence have the same factors, which depend on the
+  /// sample's index in the global batch. Returns null if the rate is 0.
   const void* factors(const LayerArguments& args, float rate, uint32_t stream, int64_t columns,
                       size_t offset) {
     if (rate == 0.0f) return nullptr;

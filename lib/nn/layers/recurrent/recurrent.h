@@ -1,4 +1,5 @@
-// The shared part of recurrent layers: options, shapes, parameters, and the computation by Ops::recurrence.
+// The code that recurrent layers share: options, shapes, parameters, and the computation with
+// Ops::recurrence.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace dtrain {
 
-/// The options of all recurrent layers. A layer's schema leaves out the options that the layer does not have.
+/// The options of all recurrent layers. The schema of a layer contains only the options that this layer has.
 struct RecurrentOptions {
   int64_t units = 0;
   OptionalActivation activation = registry<ActivationFunction>().make("tanh");
@@ -28,11 +29,12 @@ struct RecurrentOptions {
   double dropout = 0, recurrent_dropout = 0;
 };
 
-/// Returns the schema of the options that all recurrent layers have, and of the further options of `kind`.
+/// Returns a schema with the options that all recurrent layers have and the options that only `kind` has.
 Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::string& doc);
 
-/// A recurrent layer. Inputs: the sequences, [steps, features]; then, optionally, the initial states.
-/// Outputs: the last state or the states after all steps; then, with return_state, the last states.
+/// A recurrent layer. The first input is the sequences, of shape [steps, features]; further inputs are the
+/// initial states (optional). The first output is the last state or, with return_sequences, the states after
+/// all steps. With return_state, further outputs are the last states.
 class RecurrentLayer : public LayerWith<RecurrentOptions> {
  public:
   RecurrentLayer(RecurrenceSpec::Kind kind, const RecurrentOptions& options)
@@ -42,13 +44,13 @@ class RecurrentLayer : public LayerWith<RecurrentOptions> {
                                 const ReportError& report_error) const override;
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override;
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override;
-  /// Masked steps keep the state. Masks are refused if the output's steps are in reverse order, because a
-  /// mask would not apply to them.
+  /// A masked step does not change the state. If the steps of the output are in reverse order, masks are
+  /// refused, because a mask in the order of the input would not apply to the output.
   MaskRule mask_rule() const override;
   bool masks_output(size_t output) const override { return output == 0 && options_.return_sequences; }
 
   const RecurrentOptions& options() const { return options_; }
-  /// Returns the number of states: the state and, for lstm, the cell state.
+  /// Returns the number of states of the layer: 1, or 2 for lstm, which also has a cell state.
   size_t states() const { return kind_ == RecurrenceSpec::Kind::lstm ? 2 : 1; }
 
  private:

@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-/// A layer as an option: {dense: {units: 3}}.
+/// An option whose value is a layer, such as {dense: {units: 3}}.
 struct LayerOption {
   Configured<Layer> layer;
 };
@@ -27,7 +27,8 @@ struct Codec<LayerOption> {
     return static_cast<bool>(out.layer);
   }
   static ConfigNode write(const LayerOption& value) { return value.layer.resolved; }
-  /// Returns a reference to the schema of layers, because that schema contains this schema.
+  /// Returns a reference to the JSON schema of layers. The full schema cannot be included here, because the
+  /// schema of layers contains this schema.
   static Json schema() { return Json::object().set("$ref", "#/$defs/layer"); }
 };
 
@@ -46,48 +47,53 @@ struct TimeDistributedOptions {
   }
 };
 
-/// Returns the spec of one position.
+/// Returns the shape and dtype of one position.
 TensorSpec one_position(const TensorSpec& sequence) {
   const Shape& shape = sequence.shape;
   return {sequence.name, Shape(std::vector<int64_t>(shape.begin() + 1, shape.end())), sequence.dtype};
 }
 
-/// Returns the shape of `positions` arrays of this shape.
+/// Returns the shape of a sequence of `positions` arrays, each of the shape `one`.
 Shape sequence_of(int64_t positions, const Shape& one) {
   std::vector<int64_t> extents = {positions};
   extents.insert(extents.end(), one.begin(), one.end());
   return Shape(std::move(extents));
 }
 
-/// An input or output of the inner layer, which may need another layout than the sequence. The sequence
-/// always has the plain layout: an array whose positions are planar or blocked has no Layout as a whole.
+/// An input or output of the inner layer. The inner layer may require another layout than plain, so that
+/// arrays must be converted. The sequence itself always has the plain layout, because no Layout describes a
+/// sequence whose positions are blocked or planar.
 struct PositionArray {
-  std::unique_ptr<Reorder> to_layer, from_layer;  // conversions between the layouts of the sequence and of
-                                                  // the layer; null if the layer's layout is plain, too
-  size_t value = 0, gradient = 0;                 // offsets of the reordered arrays in scratch memory
+  // Conversions from the plain layout to the layout of the inner layer, and back. Null if the inner layer
+  // uses the plain layout.
+  std::unique_ptr<Reorder> to_layer, from_layer;
+  size_t value = 0, gradient = 0;  // offsets of the reordered arrays in scratch memory
 
-  /// Returns the array in the layout that the layer reads: `plain`, reordered to the array at `offset` if
-  /// needed. Null remains null.
+  /// Converts an array for the inner layer to read. If the inner layer reads the plain layout, returns
+  /// `plain`. Otherwise reorders `plain` into the scratch memory at `offset` and returns that memory. If
+  /// `plain` is null, returns null.
   const void* read(const void* plain, void* scratch, size_t offset) const {
     if (!plain || !to_layer) return plain;
     to_layer->run(plain, array_at(scratch, offset));
     return array_at(scratch, offset);
   }
-  /// Returns the memory that the layer uses instead of `plain`. Null remains null.
+  /// Returns the memory to which the inner layer writes: `plain` or, if the layouts differ, the scratch
+  /// memory at `offset`. If `plain` is null, returns null.
   void* place(void* plain, void* scratch, size_t offset) const {
     return plain && to_layer ? array_at(scratch, offset) : plain;
   }
-  /// Reorders the array that the layer wrote to place() to `plain`, if the layouts differ.
+  /// Copies the result of the inner layer to `plain`, in the plain layout. Does nothing if the inner layer
+  /// wrote directly to `plain` (see place()).
   void finish(void* plain, void* scratch, size_t offset) const {
     if (plain && from_layer) from_layer->run(array_at(scratch, offset), plain);
   }
 };
 
-/// Computes all positions of all samples as one batch.
+/// Computes all positions of all samples as one batch of the inner layer.
 class PreparedTimeDistributed : public PreparedLayer {
  public:
-  /// `layer` is prepared for samples of the shapes `input` and `output`. Each sample of the request gives the
-  /// layer `positions` samples.
+  /// `layer` is prepared for samples of the shapes `input` and `output`. Its batch contains `positions`
+  /// samples for each sample of the request.
   PreparedTimeDistributed(const LayerRequest& request, std::unique_ptr<PreparedLayer> layer,
                           const TensorSpec& input, const TensorSpec& output, size_t parameters,
                           int64_t positions)
@@ -160,9 +166,9 @@ class PreparedTimeDistributed : public PreparedLayer {
   }
 
   std::unique_ptr<PreparedLayer> layer_;
-  LayerArguments args_;  // arguments of the layer's calls; reused, so that calls do not allocate
+  LayerArguments args_;  // arguments for the inner layer; a member, so that calls do not allocate memory
   uint64_t positions_;
-  size_t inner_scratch_ = 0;  // offset of the layer's scratch memory
+  size_t inner_scratch_ = 0;  // offset of the inner layer's scratch memory
   PositionArray input_, output_;
 };
 
@@ -215,8 +221,8 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
   Configured<Layer> activation() const override { return layer().activation(); }
   bool can_fuse(const ActivationSpec& spec) const override { return layer().can_fuse(spec); }
   std::optional<int64_t> indices() const override { return layer().indices(); }
-  /// Refuses layers that read masks. Keras passes them the mask of one position, which has no steps, and
-  /// fails.
+  /// Refuses inner layers that read masks. In Keras, such a layer would get the mask of one position, which
+  /// has no axis of steps, and Keras would fail.
   MaskRule mask_rule() const override {
     return layer().mask_rule() == MaskRule::read ? MaskRule::refused : MaskRule::passed;
   }
@@ -225,7 +231,7 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
  private:
   const Layer& layer() const { return *options_.layer.layer; }
 
-  /// Returns whether the layer can be applied to all positions at once; reports an error otherwise.
+  /// Returns whether the inner layer can be applied to all positions at once. Reports an error otherwise.
   bool is_supported(const std::vector<TensorSpec>& outputs, const TensorSpec& input,
                     const ReportError& report_error) const {
     if (layer().creates_mask()) {

@@ -10,15 +10,18 @@
 namespace dtrain {
 namespace {
 
-/// A direction, and the places of its arrays.
+/// One direction, with the offsets of its arrays.
 struct OneDirection : PreparedDirection {
-  LayerArguments args = {};  // arguments of the layer's calls; reused, so that calls do not allocate
-  size_t saved = 0;          // offset of the layer's saved memory
-  size_t output = 0;         // offset of the layer's output in scratch memory, if the output is reversed
-  size_t ordered = 0;   // offset of the layer's output in the order of the input: in scratch memory, or in
-                        // saved memory if backward reads it
-  size_t gradient = 0;  // offset of the output's gradient in scratch memory
-  size_t reversed = 0;  // offset of that gradient in the order of processing, if the output is reversed
+  // Arguments for the direction's layer. This is a member, so that calls do not allocate memory.
+  LayerArguments args = {};
+  size_t saved = 0;   // offset of the layer's saved memory
+  size_t output = 0;  // offset of the layer's output in scratch memory, if the output is reversed
+  // Offset of the layer's output with the steps in the order of the input. The output is in saved memory if
+  // backward reads it, and in scratch memory otherwise.
+  size_t ordered = 0;
+  size_t gradient = 0;  // offset of the gradient of the output, in scratch memory
+  // If the output is reversed: offset of its gradient with the steps in the order of processing.
+  size_t reversed = 0;
 };
 
 class PreparedBidirectional : public PreparedLayer {
@@ -40,7 +43,7 @@ class PreparedBidirectional : public PreparedLayer {
       const size_t bytes = bytes_of_output(one);
       one.saved = saved.add(one.layer->requirements().saved_bytes);
       one.output = scratch.add(bytes);
-      // The factors of a product are kept for backward.
+      // For MergeMode::mul, backward needs the outputs of both directions.
       one.ordered = (keeps_outputs_ ? saved : scratch).add(bytes);
       if (request.training) {
         one.gradient = scratch.add(bytes);
@@ -102,9 +105,11 @@ class PreparedBidirectional : public PreparedLayer {
     return static_cast<size_t>(rows() * one.units) * element_bytes();
   }
 
-  /// Returns the index of a direction's input among all inputs. Both directions read the sequences.
+  /// Returns the index of an input of one direction among all inputs. Input 0, the sequences, is the same for
+  /// both directions.
   size_t input_at(size_t d, size_t i) const { return i == 0 || d == 0 ? i : i + directions_[0].inputs - 1; }
-  /// Returns the index of a direction's last state (`i` from 1) among all outputs.
+  /// Returns the index of a last state of one direction among all outputs. `i` counts the states of the
+  /// direction from 1.
   size_t state_at(size_t d, size_t i) const {
     const size_t merged = mode_ == MergeMode::none ? 2 : 1;
     return merged + (i - 1) + (d == 0 ? 0 : directions_[0].outputs - 1);
@@ -133,17 +138,19 @@ class PreparedBidirectional : public PreparedLayer {
     to.share = args.share;
   }
 
-  /// Returns the memory of a direction's output in the order of the input, which the merge reads.
+  /// Returns the memory of a direction's output, with the steps in the order of the input. The merge reads
+  /// this array.
   void* ordered_output(size_t d, const LayerArguments& args) const {
     if (mode_ == MergeMode::none) return args.outputs[d];
     return array_at(keeps_outputs_ ? args.saved : args.scratch, directions_[d].ordered);
   }
-  /// Returns the memory of a direction's output in the order of processing.
+  /// Returns the memory to which a direction's layer writes its output, with the steps in the order of
+  /// processing.
   void* output_of(size_t d, const LayerArguments& args) const {
     return directions_[d].flips ? array_at(args.scratch, directions_[d].output) : ordered_output(d, args);
   }
 
-  /// Reverses the order of the steps.
+  /// Copies `src` to `dst` and reverses the order of the steps.
   void flip(const OneDirection& one, const void* src, void* dst) const {
     const int64_t row = one.units, sequence = steps_ * row;
     const auto last = static_cast<size_t>((steps_ - 1) * row) * element_bytes();
@@ -180,7 +187,8 @@ class PreparedBidirectional : public PreparedLayer {
     }
   }
 
-  /// Returns the gradient of a direction's output, in the order of processing; null if it is zero.
+  /// Returns the gradient of a direction's output, with the steps in the order of processing. Returns null if
+  /// the gradient is zero.
   const void* output_gradient(size_t d, const LayerArguments& args) const {
     const OneDirection& one = directions_[d];
     const void* gradient = args.diff_outputs[mode_ == MergeMode::none ? d : 0];
@@ -212,10 +220,10 @@ class PreparedBidirectional : public PreparedLayer {
 
   Ops& ops_;
   MergeMode mode_;
-  int64_t steps_, batch_;  // steps of the output: 1 if it is the last state
+  int64_t steps_, batch_;  // steps_: number of steps of the output; 1 if the output is the last state
   int64_t input_elements_;
   std::array<OneDirection, 2> directions_;
-  bool zeroes_masked_;  // whether outputs after masked steps are set to 0, as in Keras
+  bool zeroes_masked_;  // whether the outputs of masked steps are set to 0, as in Keras
   bool keeps_outputs_ = false;
   size_t second_gradient_ = 0, inner_ = 0;  // offsets in scratch memory
 };

@@ -1,4 +1,4 @@
-// The computation of bidirectional: two prepared recurrent layers, whose outputs are merged.
+// The computation of the bidirectional layer: two prepared recurrent layers whose outputs are merged.
 #pragma once
 
 #include <array>
@@ -10,22 +10,23 @@
 
 namespace dtrain {
 
-/// The value `none` gives the outputs of both directions, unmerged.
+/// The way in which the outputs of the two directions are merged. `none`: they remain two separate outputs.
 enum class MergeMode { concat, sum, mul, ave, none };
 
 /// The prepared layer of one direction.
 struct PreparedDirection {
   std::unique_ptr<PreparedLayer> layer;
-  size_t inputs = 1;      // number of inputs: the sequences, and initial states if there are any
-  size_t outputs = 1;     // number of outputs: the output, and last states if the layer returns them
+  size_t inputs = 1;      // the sequences and, if there are any, the initial states
+  size_t outputs = 1;     // the output and, with return_state, the last states
   size_t parameters = 0;  // number of parameters
   int64_t units = 0;      // columns of the output
-  bool flips = false;     // whether the steps of its output are reversed before it is merged
+  bool flips = false;     // whether the steps of the output are reversed before the merge
 };
 
-/// Returns the prepared layer. Its inputs are the sequences, the initial states of the first direction and
-/// the initial states of the second; its outputs and parameters are in the same order. `sequences`: the
-/// outputs are the states after all steps, instead of the last state.
+/// Returns the prepared bidirectional layer. The order of its inputs is: the sequences, the initial states of
+/// the first direction, the initial states of the second direction. Outputs and parameters are in the same
+/// order of directions. If `sequences` is true, the outputs are the states after all steps; otherwise they
+/// are the last states.
 std::unique_ptr<PreparedLayer> prepare_two_directions(const LayerRequest& request, MergeMode mode,
                                                       std::array<PreparedDirection, 2> directions,
                                                       bool sequences);

@@ -1,16 +1,17 @@
-// Layers that change their input at random in training.
+// Layers that change their input randomly in training, such as dropout.
 #pragma once
 
 #include "nn/layers/common.h"
 
 namespace dtrain {
 
-/// Base of layers that apply the same random operation to their input and to their output's gradient. The
-/// random numbers depend on the run's seed, the node, the step and the sample's index in the global batch,
-/// but not on the replica.
+/// Base class of layers that apply the same random operation to their input (forward) and to the gradient of
+/// their output (backward). The random numbers depend on the seed of the run, the node, the step and the
+/// sample's index in the global batch. They do not depend on the replica.
 class PreparedRandom : public PreparedLayer {
  public:
-  /// `changes_nothing`: whether the options make the operation return its input.
+  /// `changes_nothing` is true if the operation returns its input unchanged, for example with a dropout rate
+  /// of 0.
   PreparedRandom(const LayerRequest& request, bool changes_nothing)
       : ops_(request.ops), samples_(request.batch), stream_(request.stream) {
     requirements_.is_view = !request.training || changes_nothing;
@@ -27,7 +28,7 @@ class PreparedRandom : public PreparedLayer {
   }
 
  protected:
-  /// Writes the changed `src` to `dst`, which may be the same array.
+  /// Applies the random operation to `src` and writes the result to `dst`. `dst` may be `src`.
   virtual void apply(const LayerArguments& args, const Philox& random, const void* src, void* dst) = 0;
 
   Ops& ops_;
@@ -37,7 +38,7 @@ class PreparedRandom : public PreparedLayer {
   uint32_t stream_;
 };
 
-/// Base of layers whose output has the shape of their input, which may have any shape.
+/// Base class of layers whose output has the shape of their input. Inputs of any shape are accepted.
 template <class Options>
 class SameShapeLayer : public LayerWith<Options> {
  public:

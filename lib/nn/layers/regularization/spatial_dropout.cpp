@@ -12,7 +12,7 @@ namespace {
 struct SpatialDropoutOptions {
   double rate = 0;
 
-  /// `what` describes the inputs.
+  /// `what` describes the accepted inputs, for the documentation.
   static Schema<SpatialDropoutOptions> schema(const std::string& what) {
     return Schema<SpatialDropoutOptions>(
                fmt::format("In training, sets random channels of {} to zero, and divides the others by 1 - "
@@ -42,7 +42,7 @@ class PreparedSpatialDropout : public PreparedRandom {
   int64_t channels_, pixels_;
 };
 
-/// `kAxes`: number of axes of the inputs; the last axis is the axis of the channels.
+/// `kAxes` is the number of axes that an input must have. The last axis is the channels.
 template <size_t kAxes>
 class SpatialDropout : public LayerWith<SpatialDropoutOptions> {
  public:

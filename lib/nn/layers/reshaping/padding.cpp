@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-using Pair = std::pair<int64_t, int64_t>;  // numbers before and after
+using Pair = std::pair<int64_t, int64_t>;  // numbers of pixels before and after the image along one axis
 
 bool parse_number_of_pixels(const ConfigNode& node, const std::string& where, int64_t& out,
                             Diagnostics& diagnostics) {
@@ -20,7 +20,7 @@ bool parse_number_of_pixels(const ConfigNode& node, const std::string& where, in
   return report_unexpected(node, where, fmt::format("a number from 0 to {}", kMost), diagnostics);
 }
 
-/// Parses [before, after], or one number for both.
+/// Parses a pair [before, after]. A single number stands for both.
 bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out, Diagnostics& diagnostics) {
   if (!node.is_sequence()) {
     if (!parse_number_of_pixels(node, where, out.first, diagnostics)) return false;
@@ -33,7 +33,8 @@ bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out, Dia
          parse_number_of_pixels(node.items()[1], where, out.second, diagnostics);
 }
 
-/// Parses one number for all sides, or a list with one number or pair for each axis.
+/// Parses the numbers of pixels. `node` is one number for all sides, or a list with one item per axis. Each
+/// item is a number or a pair.
 bool parse_sides(const ConfigNode& node, const std::string& where, std::string_view forms,
                  std::span<Pair> axes, Diagnostics& diagnostics) {
   if (!node.is_sequence()) {

@@ -1,4 +1,4 @@
-// Options that padding and cropping layers share, and the computation for images.
+// Options that padding and cropping layers share, and the computation of padding and cropping for images.
 #pragma once
 
 #include <string>
@@ -9,15 +9,17 @@
 
 namespace dtrain {
 
-/// The accepted forms of a Padding2: one number for all sides, one number per axis, or one number per side.
+/// The forms in which users can write a Padding2: one number for all sides, one number per axis, or one
+/// number per side.
 inline constexpr std::string_view kPadding2Forms =
     "one number, [rows, columns], or [[top, bottom], [left, right]]";
 
-/// The accepted forms of a Padding3.
+/// The forms in which users can write a Padding3.
 inline constexpr std::string_view kPadding3Forms =
     "one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]";
 
-/// Parses and writes the numbers of pixels on each side, 0 to 2^20, in the forms of kPadding3Forms.
+/// Parses and writes the number of pixels on each side, from 0 to 2^20. kPadding3Forms lists the accepted
+/// forms.
 template <>
 struct Codec<Padding3> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding3& out,
@@ -25,7 +27,8 @@ struct Codec<Padding3> {
   static ConfigNode write(const Padding3& value);
   static Json schema();
 };
-/// Parses and writes the numbers of pixels on each side, 0 to 2^20, in the forms of kPadding2Forms.
+/// Parses and writes the number of pixels on each side, from 0 to 2^20. kPadding2Forms lists the accepted
+/// forms.
 template <>
 struct Codec<Padding2> {
   static bool parse(const ConfigNode& node, const std::string& where, Padding2& out,
@@ -34,11 +37,11 @@ struct Codec<Padding2> {
   static Json schema();
 };
 
-/// Adds a border of zeros to images, or removes a border. The backward pass of each operation is the forward
-/// pass of the other operation.
+/// Adds a border of zeros to images, or removes a border. The backward pass of padding is the forward pass of
+/// cropping, and vice versa.
 class PreparedPadding : public PreparedLayer {
  public:
-  enum class Kind { pad, crop };  // the operation of forward
+  enum class Kind { pad, crop };  // the operation in the forward pass
   PreparedPadding(const LayerRequest& request, const Padding2& padding, Kind kind);
   void forward(const LayerArguments& args) override;
   void backward(const LayerArguments& args) override;
@@ -50,7 +53,7 @@ class PreparedPadding : public PreparedLayer {
   Ops& ops_;
   Padding2 padding_;
   bool pads_;
-  Shape inner_shape_;  // shape of the batch without the border
+  Shape inner_shape_;  // shape of the batch of images without the border
 };
 
 }  // namespace dtrain

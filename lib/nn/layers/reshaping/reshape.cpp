@@ -37,7 +37,8 @@ class Reshape : public LayerWith<ReshapeOptions> {
     if (!one_input(inputs, report_error)) return {};
     const std::vector<int64_t>& target = options_.target_shape;
     const int64_t elements = inputs[0].shape.elements();
-    int64_t known = 1;  // product of the known extents; stops growing above `elements` to avoid overflow
+    // Product of the known extents; the loop stops if it exceeds `elements`, to avoid overflow.
+    int64_t known = 1;
     for (const int64_t extent : target)
       if (extent > 0 && known <= elements) known *= extent;
     const auto open = std::find(target.begin(), target.end(), -1);

@@ -1,5 +1,6 @@
-// zero_padding3d, cropping3d and upsampling3d. Each runs two 2-D operations: one on the planes of the
-// volumes, then one across planes, on images whose rows are whole planes.
+// zero_padding3d, cropping3d and upsampling3d. Each layer runs two 2-D operations. The first operation works
+// on each plane of the volume, along its height and width. The second operation works along the depth: it
+// treats the volume as an image whose rows are whole planes.
 #include <functional>
 
 #include <fmt/format.h>
@@ -54,12 +55,13 @@ struct UpSampling3DOptions {
   }
 };
 
-/// An operation from one array to another, and the corresponding backward operation.
+/// An operation that reads one array and writes another, with its backward operation.
 struct Step {
   std::function<void(const void*, void*)> forward, backward;
 };
 
-/// Runs two steps, with an array of `between` elements between them in scratch memory.
+/// Runs two steps one after the other. The result of the first step, with `between` elements, is in scratch
+/// memory.
 class PreparedTwoSteps : public PreparedLayer {
  public:
   PreparedTwoSteps(const LayerRequest& request, int64_t between, Step first, Step second)
@@ -81,7 +83,7 @@ class PreparedTwoSteps : public PreparedLayer {
   Step first_, second_;
 };
 
-/// Returns the step that pads images. `inner` is the shape of the batch before padding.
+/// Returns a step that pads images. `inner` is the shape of the batch of images before the padding.
 Step padding_step(Ops& ops, const Padding2& padding, const Shape& inner) {
   return {[=, &ops](const void* src, void* dst) { ops.pad_images(padding, src, dst, inner); },
           [=, &ops](const void* src, void* dst) { ops.crop_images(padding, src, dst, inner); }};
@@ -91,13 +93,14 @@ Step turned_round(const Step& step) {
   return {step.backward, step.forward};
 }
 
-/// Prepares padding of volumes if `pads`, otherwise cropping. `inner` and `outer` are the shapes of a volume
-/// without the padding and with the padding.
+/// Prepares padding of volumes if `pads` is true, and cropping otherwise. `inner` is the shape of a volume
+/// without the padding, and `outer` is its shape with the padding.
 std::unique_ptr<PreparedLayer> prepare_padding(const LayerRequest& request, const Padding3& sides,
                                                const Shape& inner, const Shape& outer, bool pads) {
   const int64_t n = request.batch, channels = inner[3];
   const Padding2 of_planes{sides.top, sides.bottom, sides.left, sides.right}, across{sides.front, sides.back};
-  // The step across planes sees planes that are already padded, or already cropped.
+  // The first step changes each plane: its input has the planes of `volume`. The second step changes the
+  // number of planes: its planes already have the size of `plane`.
   const Shape& volume = pads ? inner : outer;
   const Shape& plane = pads ? outer : inner;
   const Step first = padding_step(request.ops, of_planes, {n * volume[0], inner[1], inner[2], channels});
@@ -177,7 +180,7 @@ class UpSampling3D : public LayerWith<UpSampling3DOptions> {
     const Shape& volume = request.inputs[0].shape;
     const Size3& times = options_.size;
     const int64_t planes = request.batch * volume[0];
-    // The number of elements of a plane after the first step.
+    // Number of elements of one plane after the first step.
     const int64_t plane = volume.elements() / volume[0] * times.height * times.width;
     const auto step = [&](const StridedSums& sums) -> Step {
       Ops& ops = request.ops;

@@ -1,4 +1,4 @@
-// Layers whose outputs are elements of their inputs, in another order or repeated.
+// Layers whose output contains elements of the input, in another order or several times.
 #pragma once
 
 #include "nn/layer.h"
@@ -6,7 +6,7 @@
 
 namespace dtrain {
 
-/// Computes forward by one strided sum and backward by another. Both are over the whole batch.
+/// Computes forward as one strided sum and backward as another strided sum. Both operate on the whole batch.
 class PreparedStridedSum : public PreparedLayer {
  public:
   PreparedStridedSum(const LayerRequest& request, const StridedSum& forward, const StridedSum& backward)
@@ -24,15 +24,15 @@ class PreparedStridedSum : public PreparedLayer {
   StridedSum forward_, backward_;
 };
 
-/// A strided sum and its gradient.
+/// The strided sums of a layer's forward and backward.
 struct StridedSums {
   StridedSum forward, backward;
 };
 
-/// Returns the sums that repeat each row of [rows, width, channels] `down` times and each pixel of a row
-/// `across` times.
+/// Returns the strided sums of an array of shape [rows, width, channels]. Forward repeats each row `down`
+/// times, and each pixel of a row `across` times.
 inline StridedSums repeated(int64_t rows, int64_t width, int64_t channels, int64_t down, int64_t across) {
-  const int64_t wide = width * across * channels;  // elements of an output row
+  const int64_t wide = width * across * channels;  // number of elements in a row of the output
   return {{.extents = {1, rows, down, width, across, channels},
            .strides = {0, width * channels, 0, channels, 0, 1}},
           {.extents = {1, 1, 1, rows, width, channels},
