@@ -17,13 +17,13 @@ struct BlockText {
 const Schema<BlockText>& block_schema() {
   static const auto kSchema =
       Schema<BlockText>(
-          "A reusable group of layers. In the block, `input` is the name of its input; its output is the "
-          "output of its last layer.")
-          .optional(
-              "parameters", &BlockText::parameters,
-              "names of parameters and their defaults; $name in the layers' options is replaced by the value")
+          "A reusable group of layers. In the layers of the block, `input` is the name of the block's input. "
+          "The output of the block is the output of its last layer.")
+          .optional("parameters", &BlockText::parameters,
+                    "Parameters of the block: a mapping from their names to default values. In the options "
+                    "of the block's layers, $name is replaced by the value of the parameter.")
           .required("layers", &BlockText::layers,
-                    "the layers, written as in the model; their names are local to the block");
+                    "the layers of the block, written as in the model. Their names are local to the block");
   return kSchema;
 }
 
@@ -97,16 +97,17 @@ ConfigNode substitute(const ConfigNode& node, const BlockParameters* parameters,
 
   const std::string name = node.text().substr(1);
   if (!parameters) {
-    diagnostics.error(node, fmt::format("'{}' is outside a block: only blocks have parameters", node.text()));
+    diagnostics.error(node,
+                      fmt::format("'{}' is outside a block, but only blocks have parameters", node.text()));
     return node;
   }
   const auto found = parameters->find(name);
   if (found != parameters->end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [known, value] : *parameters) names.push_back(known);
-  diagnostics.error(node,
-                    fmt::format("the block has no parameter '{}'{}", name,
-                                names.empty() ? "; it declares none" : suggestion_or_list(name, names)));
+  diagnostics.error(node, fmt::format("the block has no parameter '{}'{}", name,
+                                      names.empty() ? "; the block declares no parameters"
+                                                    : suggestion_or_list(name, names)));
   return node;
 }
 

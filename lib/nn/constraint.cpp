@@ -32,9 +32,10 @@ std::shared_ptr<const Constraint> norms_of(const NormOptions& o) {
 
 template <class Options>
 Schema<Options>& with_axis(Schema<Options>& schema) {
-  return schema.optional("axis", static_cast<Axes Options::*>(&Options::axis),
-                         "axis, or adjacent axes, of the weight along which norms are computed. For one norm "
-                         "per unit or filter: 0 for a dense kernel, [0, 1, 2] for a conv2d kernel");
+  return schema.optional(
+      "axis", static_cast<Axes Options::*>(&Options::axis),
+      "Axis of the weight along which norms are computed, or a list of adjacent axes. To limit the norm of "
+      "each unit or filter, use 0 for a dense kernel and [0, 1, 2] for a conv2d kernel.");
 }
 
 Schema<MaxNormOptions> max_norm_schema() {
@@ -48,19 +49,21 @@ Schema<MaxNormOptions> max_norm_schema() {
 Schema<NormOptions> min_max_norm_schema() {
   using O = NormOptions;
   Schema<O> schema(
-      "Scales weights so that their norms are between min_value and max_value. If rate is below 1, each "
-      "update moves norms only part of the way to this range.");
+      "Scales weights so that their norms are between min_value and max_value. If rate is less than 1, each "
+      "update moves the norms only part of the way to this range.");
   schema.example("{min_value: 0.5, max_value: 2}")
       .optional("min_value", &O::min_value, "the smallest norm", at_least(0.0))
       .optional("max_value", &O::max_value, "the largest norm", at_least(0.0))
-      .optional("rate", &O::rate, "fraction of the distance to the range by which each update moves a norm",
+      .optional("rate", &O::rate,
+                "Fraction of the distance to the range by which each update moves a norm. With 1, all norms "
+                "are in the range after each update.",
                 between(0.0, 1.0))
       .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
         if (o.min_value > o.max_value)
-          diagnostics.error(node,
-                            fmt::format("min_max_norm: expected a min_value of at most the max_value {}, "
-                                        "found {}",
-                                        o.max_value, o.min_value));
+          diagnostics.error(
+              node, fmt::format(
+                        "min_max_norm: min_value must be at most max_value, which is {}, but min_value is {}",
+                        o.max_value, o.min_value));
       });
   return with_axis(schema);
 }
@@ -85,8 +88,7 @@ std::string Constraint::mistake_for(const Shape& shape) const {
     if (sorted[i] < 0 || sorted[i] >= rank)
       return fmt::format("expected axes from {} to {}, found [{}]", -rank, rank - 1, fmt::join(axes, ", "));
     if (i > 0 && sorted[i] != sorted[i - 1] + 1)
-      return fmt::format("expected different axes that follow one another, found [{}]",
-                         fmt::join(axes, ", "));
+      return fmt::format("expected adjacent axes, each of them once, but found [{}]", fmt::join(axes, ", "));
   }
   return "";
 }

@@ -59,9 +59,9 @@ void GraphBuilder::lay(const std::vector<ConfigNode>& layers, Scope& scope) {
 
 bool GraphBuilder::count_one(const Mark& mark) {
   if (++laid_ > kMostLayers)
-    misunderstood(mark,
-                  fmt::format("the model has more than {} layers, counting the layers of each use of a block",
-                              kMostLayers));
+    misunderstood(
+        mark, fmt::format("the model has more than {} layers (the layers of each use of a block are counted)",
+                          kMostLayers));
   full_ = laid_ > kMostLayers || diagnostics_.count() >= kMostErrors;
   misunderstood_ |= full_;
   return !full_;
@@ -108,8 +108,9 @@ std::optional<LayerSpec> GraphBuilder::read_spec(const ConfigNode& node, const S
 void GraphBuilder::claim_name(const LayerSpec& layer, const Scope& scope) {
   const Name& name = *layer.keys.name;
   if (!scope.prefix.empty() && name.text.find('/') != std::string::npos)
-    misunderstood(name.mark,
-                  fmt::format("the name '{}' contains '/', which names inside a block cannot", name.text));
+    misunderstood(
+        name.mark,
+        fmt::format("the name '{}' contains '/', which is not allowed in names inside a block", name.text));
   if (scope.values.contains(name.text) || !names_.insert(scope.prefix + name.text).second)
     misunderstood(name.mark, fmt::format("the name '{}' is taken already", name.text));
 }
@@ -140,8 +141,8 @@ ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const
       if (*layer != kUnknown) used_[static_cast<size_t>(layer->node)] = true;
       if (!known) return kUnknown;
       const GraphNode& node = nodes_[static_cast<size_t>(layer->node)];
-      misunderstood(name.mark(), fmt::format("'{}' is not {}: '{}' has {} output{}", name.text(), what,
-                                             node.name, node.readable_outputs(),
+      misunderstood(name.mark(), fmt::format("'{}' is not {}, because '{}' has {} output{}", name.text(),
+                                             what, node.name, node.readable_outputs(),
                                              node.readable_outputs() == 1 ? "" : "s, numbered from 0"));
       return kUnknown;
     }
@@ -171,7 +172,7 @@ std::vector<ValueRef> GraphBuilder::inputs_of(const LayerSpec& layer, const Scop
     std::vector<std::string> names;
     for (const auto& node : nodes_) names.push_back(node.name);
     misunderstood(layer.kind.mark(),
-                  fmt::format("{} needs `inputs:`, because the model has several inputs: {}",
+                  fmt::format("{} needs the option `inputs`, because the model has several inputs: {}",
                               layer.kind.text(), fmt::join(names, ", ")));
     inputs.push_back(kUnknown);
   }
@@ -259,7 +260,7 @@ bool GraphBuilder::infer(GraphNode& node) {
     throw std::logic_error(fmt::format("{} rejects its inputs without an error message", node.kind));
   const auto check_size = [&](const std::string& what, const Shape& shape, int64_t most) {
     if (shape.exceeds(most))
-      report_error(fmt::format("its {} of {} has more than {} elements", what, shape.str(), most));
+      report_error(fmt::format("the {} of shape {} has more than {} elements", what, shape.str(), most));
   };
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     node.outputs[i].name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i);
@@ -272,19 +273,22 @@ bool GraphBuilder::infer(GraphNode& node) {
   for (const ParameterSpec& parameter : node.parameters)
     if (parameter.constraint)
       if (const std::string mistake = parameter.constraint->mistake_for(parameter.shape); !mistake.empty())
-        report_error(fmt::format("the axis of the constraint on its {} of shape {}: {}", parameter.name,
-                                 parameter.shape.str(), mistake));
+        report_error(fmt::format("the constraint on the {} of shape {} has an invalid axis: {}",
+                                 parameter.name, parameter.shape.str(), mistake));
   for (const ParameterSpec& parameter : node.parameters)
     if (const OrthogonalPenalty& penalty = parameter.orthogonal; penalty)
       if (const std::string mistake = penalty.mistake_for(parameter.shape); !mistake.empty())
-        report_error(fmt::format("the orthogonal_regularizer of its {} of shape {}: {}", parameter.name,
-                                 parameter.shape.str(), mistake));
+        report_error(fmt::format("orthogonal_regularizer cannot be applied to the {} of shape {}: {}",
+                                 parameter.name, parameter.shape.str(), mistake));
   if (node.activity_regularizer && *node.activity_regularizer && (*node.activity_regularizer)->orthogonal)
-    report_error("activity_regularizer: expected l1, l2 or l1_l2; orthogonal_regularizer is for weights");
+    report_error(
+        "activity_regularizer: expected l1, l2 or l1_l2, but found orthogonal_regularizer, which is only for "
+        "weights");
   if (node.activity_regularizer && !node.layer->can_penalize_output())
     report_error(
-        "activity_regularizer: Keras has no penalty on the output of this layer; give the regularizer to a "
-        "layer after this one, such as `activation: linear`");
+        "activity_regularizer: this layer does not support the option, because Keras does not apply a "
+        "penalty to its output only; add a layer after it, such as `activation: linear`, and give the "
+        "regularizer to that layer");
   check_shared_shapes(node, report_error);
   pass_masks(node, report_error);
   return diagnostics_.count() == before;
@@ -322,8 +326,8 @@ void GraphBuilder::check_open_units(const std::vector<ModelOutput>& outputs) {
     const ConfigNode open = node.layer ? node.layer->open_units() : ConfigNode();
     const auto is_its = [&](const ModelOutput& output) { return output.open_units.same_as(open); };
     if (!open.is_null() && std::none_of(outputs.begin(), outputs.end(), is_its))
-      diagnostics_.error(open, fmt::format("{} '{}': units: expected a number, found 'auto', which is only "
-                                           "possible in layers that give an output of the model",
+      diagnostics_.error(open, fmt::format("{} '{}': units must be a number, but is 'auto'; 'auto' is only "
+                                           "possible in layers that produce an output of the model",
                                            node.kind, node.name));
   }
 }
@@ -339,9 +343,13 @@ void GraphBuilder::check_all_used() {
     if (std::any_of(reported.begin(), reported.end(), same)) continue;
     reported.push_back(node.mark);
     const std::string& name = node.is_activation_of_previous ? nodes_[i - 1].name : node.name;
-    diagnostics_.error(node.mark, node.kind == "input"
-                                      ? fmt::format("the input '{}' is not read by any layer", name)
-                                      : fmt::format("the output of '{}' is not used", name));
+    diagnostics_.error(
+        node.mark,
+        node.kind == "input"
+            ? fmt::format("the input '{}' is not read by any layer", name)
+            : fmt::format(
+                  "the output of '{}' is not used: no layer reads it, and it is not an output of the model",
+                  name));
     if (diagnostics_.count() >= kMostErrors) return;
   }
 }

@@ -31,7 +31,7 @@ bool GraphBuilder::may_open(const ConfigNode& kind) {
     return false;
   }
   if (open_.size() < kDeepest) return true;
-  misunderstood(kind.mark(), fmt::format("blocks are nested more than {} deep", kDeepest));
+  misunderstood(kind.mark(), fmt::format("blocks are nested more than {} levels deep", kDeepest));
   return false;
 }
 
@@ -61,7 +61,7 @@ std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const 
         diagnostics_.error(
             key,
             fmt::format(
-                "block '{}' takes the parameters of '{}', because of shared_with, and cannot have others",
+                "block '{}' has shared_with and therefore uses the parameters of '{}'; remove this parameter",
                 layer.kind.text(), layer.keys.shared_with->text));
     return shared ? std::optional(shared->parameters) : std::nullopt;
   }
@@ -94,7 +94,7 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
   const std::vector<ValueRef> inputs = inputs_of(layer, scope);
   if (inputs.size() > 1)
     misunderstood(layer.keys.inputs->items[1].mark(),
-                  fmt::format("block '{}' has one input, found {}", kind, inputs.size()));
+                  fmt::format("block '{}' has one input, but `inputs` lists {}", kind, inputs.size()));
   const auto parameters = bind(layer, scope);
   misunderstood_ |= !parameters;
   bool good = inputs.size() == 1 && parameters && layer.known && may_open(layer.kind);

@@ -27,8 +27,8 @@ ValueRef GraphBuilder::common_mask(const std::vector<ValueRef>& masks,
   if (other == masks.end()) return masks[0];
   const auto name = [&](ValueRef mask) { return nodes_[static_cast<size_t>(mask.node)].name; };
   report_error(
-      fmt::format("its inputs have different masks, from '{}' and '{}'; it can only read inputs that have "
-                  "the same mask, or ignore masks (`ignore_mask: true`)",
+      fmt::format("the inputs have different masks, which '{}' and '{}' create; use inputs that have the "
+                  "same mask, or set `ignore_mask: true`, so that the layer treats padding as data",
                   name(masks[0]), name(*other)));
   return kUnknown;
 }
@@ -56,8 +56,8 @@ void GraphBuilder::take_masks(GraphNode& node, const ReportError& report_error) 
   const MaskRule rule = node.layer->mask_rule();
   if (rule == MaskRule::refused)
     return report_error(
-        fmt::format("cannot handle the mask of its input, which '{}' creates; with `ignore_mask: true` it "
-                    "treats padding as data",
+        fmt::format("the layer does not support masks, but its input has a mask, which '{}' creates; set "
+                    "`ignore_mask: true` if the layer should treat padding as data",
                     nodes_[static_cast<size_t>(given[0].node)].name));
   if (rule == MaskRule::read) {
     node.masks = masks;
@@ -68,9 +68,9 @@ void GraphBuilder::take_masks(GraphNode& node, const ReportError& report_error) 
       const Shape &mask = shape_of(masks[0]), &input = shape_of(node.inputs[0]);
       if (mask.rank() + 1 != input.rank())
         return report_error(
-            fmt::format("cannot handle the mask of its input: the mask of shape {} does not mark the "
-                        "positions of an input of shape {}; with `ignore_mask: true` it treats "
-                        "padding as data",
+            fmt::format("the layer does not support the mask of its input, because a mask of shape {} does "
+                        "not mark the positions of an input of shape {}; set `ignore_mask: true` if the "
+                        "layer should treat padding as data",
                         mask.str(), input.str()));
     }
     if (is_masked(masks[0])) given.erase(given.begin());
@@ -83,10 +83,10 @@ void GraphBuilder::take_masks(GraphNode& node, const ReportError& report_error) 
     const Shape& shape =
         nodes_[static_cast<size_t>(mask.node)].outputs[static_cast<size_t>(mask.output)].shape;
     if (!begins_with(node.outputs[0].shape, shape))
-      return report_error(
-          fmt::format("cannot handle the mask of its input: the mask of shape {} does not fit its output of "
-                      "shape {}; with `ignore_mask: true` it treats padding as data",
-                      shape.str(), node.outputs[0].shape.str()));
+      return report_error(fmt::format(
+          "the layer does not support the mask of its input, because a mask of shape {} does not fit an "
+          "output of shape {}; set `ignore_mask: true` if the layer should treat padding as data",
+          shape.str(), node.outputs[0].shape.str()));
   }
   node.output_masks.assign(node.outputs.size(), common_mask(masks, report_error));
 }

@@ -45,7 +45,7 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
     for (const auto& [key, value] : layer.options.entries())
       diagnostics_.error(
           key,
-          fmt::format("{} '{}' takes the options of '{}', because of shared_with, and cannot have others",
+          fmt::format("{} '{}' has shared_with and therefore uses the options of '{}'; remove this option",
                       node.kind, node.name, named.name));
   }
   if (known_[static_cast<size_t>(number)] && owner.parameters.empty())
@@ -53,11 +53,10 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
                        fmt::format("shared_with: {} '{}' has no weights to share", owner.kind, owner.name));
   if (named.kind == node.kind) {
     if (node.activity_regularizer)
-      diagnostics_.error(
-          node.mark,
-          fmt::format("{} '{}' takes the activity_regularizer of '{}', because of shared_with, and "
-                      "cannot have another",
-                      node.kind, node.name, named.name));
+      diagnostics_.error(node.mark,
+                         fmt::format("{} '{}' has shared_with and therefore uses the activity_regularizer of "
+                                     "'{}'; remove its activity_regularizer",
+                                     node.kind, node.name, named.name));
     node.activity_regularizer = activity_regularizer_of(nodes_, found->second);
   }
   share(owner, number, node.mark, node);
@@ -66,10 +65,9 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
 
 void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, GraphNode& node) {
   if (!node.trainable && owner.trainable)
-    diagnostics_.error(
-        mark,
-        fmt::format("{} '{}' shares the weights of '{}', which is trained: set `trainable: false` there",
-                    node.kind, node.name, owner.name));
+    diagnostics_.error(mark, fmt::format("{} '{}' is not trainable, but it shares the weights of '{}', which "
+                                         "is trained; set `trainable: false` in both layers",
+                                         node.kind, node.name, owner.name));
   node.trainable = owner.trainable;
   node.layer = owner.layer;
   node.shared_with = number;
@@ -95,10 +93,10 @@ void GraphBuilder::check_shared_shapes(const GraphNode& node, const ReportError&
   const GraphNode& owner = nodes_[static_cast<size_t>(node.shared_with)];
   for (size_t i = 0; i < std::min(node.parameters.size(), owner.parameters.size()); ++i)
     if (node.parameters[i].shape != owner.parameters[i].shape)
-      report_error(
-          fmt::format("its {0} needs the shape {1}, but the {0} that it shares with '{2}' has the shape {3}",
-                      node.parameters[i].name, node.parameters[i].shape.str(), owner.name,
-                      owner.parameters[i].shape.str()));
+      report_error(fmt::format(
+          "the layer needs a {0} of shape {1}, but the {0} that it shares with '{2}' has the shape {3}",
+          node.parameters[i].name, node.parameters[i].shape.str(), owner.name,
+          owner.parameters[i].shape.str()));
 }
 
 /// Returns the recomputed segment of a layer or block with these keys. If the scope has a segment, returns
@@ -120,8 +118,8 @@ void GraphBuilder::check_segments() {
     if (here == before) continue;
     if (here >= 0 && ended[static_cast<size_t>(here)])
       diagnostics_.error(nodes_[i].mark,
-                         fmt::format("recompute: the layers of a segment must be consecutive, but '{}', "
-                                     "before '{}', is not in the segment",
+                         fmt::format("recompute: the layers of a segment must be consecutive, but '{}' is "
+                                     "not in the segment of the next layer, '{}'",
                                      nodes_[i - 1].name, nodes_[i].name));
     if (before >= 0) ended[static_cast<size_t>(before)] = true;
   }

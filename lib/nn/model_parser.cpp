@@ -63,9 +63,9 @@ void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diag
       const auto named =
           std::find_if(patterns.items.begin(), patterns.items.end(),
                        [&](const ConfigNode& item) { return matches(item.text(), node.name); });
-      diagnostics.error(*named,
-                        fmt::format("freeze: '{}' shares the weights of '{}', which is trained; freeze both",
-                                    node.name, owner.name));
+      diagnostics.error(
+          *named, fmt::format("freeze: '{}' shares the weights of '{}', which is trained; freeze both layers",
+                              node.name, owner.name));
     }
     node.trainable = owner.trainable;
     node.is_frozen = owner.is_frozen;

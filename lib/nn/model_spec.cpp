@@ -37,8 +37,8 @@ bool is_name(std::string_view text) {
 bool Codec<Name>::parse(const ConfigNode& node, const std::string& where, Name& out,
                         Diagnostics& diagnostics) {
   if (!node.is_scalar() || !is_name(node.text()))
-    return report_unexpected(
-        node, where, "a name of letters, digits, '_', '-' and '.', at most 200 characters", diagnostics);
+    return report_unexpected(node, where, "a name of at most 200 letters, digits, '_', '-' and '.'",
+                             diagnostics);
   out = {node.text(), node.mark()};
   return true;
 }
@@ -74,34 +74,37 @@ const Schema<ModelSpec>& ModelSpec::schema() {
   static const auto kSchema =
       Schema<ModelSpec>("The network: a graph of layers.")
           .required("inputs", &ModelSpec::inputs,
-                    "a mapping from the inputs' names to their shapes, or to {shape, dtype}; `auto`: the "
-                    "shape of the samples in the training split")
+                    "the inputs of the model: a mapping from their names to their shapes, or to {shape, "
+                    "dtype}. `auto` means the shape of the samples in the training split")
           .optional("blocks", &ModelSpec::blocks,
-                    "reusable groups of layers, by name; a block is used like a layer")
+                    "Reusable groups of layers, by name. A block is used like a layer.")
           .required("layers", &ModelSpec::layers,
-                    "the layers; a layer without `inputs` reads the layer above")
+                    "the layers of the model. A layer without `inputs` reads the layer above it")
           .optional("outputs", &ModelSpec::outputs,
-                    "the layers whose outputs are the model's outputs; default: the last layer")
-          .optional("freeze", &ModelSpec::freeze, "layers that training does not change, by name or pattern")
+                    "Layers whose outputs are the outputs of the model. Default: the last layer.")
+          .optional(
+              "freeze", &ModelSpec::freeze,
+              "names or patterns (such as 'encoder/*') of the layers whose weights training does not change")
           .optional(
               "weights", &ModelSpec::weights,
-              "pretrained weights that training starts with; default: new weights from the initializers");
+              "Pretrained weights with which training starts. Default: new weights from the initializers.");
   return kSchema;
 }
 
 const Schema<InputSpec>& InputSpec::schema() {
   static const auto kSchema = Schema<InputSpec>("An input of the model.")
                                   .required("shape", &InputSpec::shape,
-                                            "shape of one sample, without the batch axis; `auto`: the shape "
-                                            "of the samples in the training split")
+                                            "shape of one sample, without the batch axis. `auto` means the "
+                                            "shape of the samples in the training split")
                                   .optional("dtype", &InputSpec::dtype, "type of the elements");
   return kSchema;
 }
 
 const Schema<RecomputeSegment>& RecomputeSegment::schema() {
-  static const auto kSchema = Schema<RecomputeSegment>("Layers that are recomputed together.")
-                                  .required("segment", &RecomputeSegment::name,
-                                            "name of the segment; its layers must be consecutive");
+  static const auto kSchema =
+      Schema<RecomputeSegment>("Layers that are recomputed together.")
+          .required("segment", &RecomputeSegment::name,
+                    "name of the segment. The layers of a segment must be consecutive");
   return kSchema;
 }
 
@@ -136,20 +139,21 @@ namespace {
 const Schema<LayerKeys>& common_keys() {
   static const auto kSchema =
       Schema<LayerKeys>("The keys of every layer.")
-          .optional(
-              "name", &LayerKeys::name,
-              "name of the layer; default: its type, with a number if the name is taken (`dense`, `dense_1`)")
+          .optional("name", &LayerKeys::name,
+                    "Name of the layer. Default: the type of the layer, with a number if the name is already "
+                    "used (`dense`, `dense_1`).")
           .optional("inputs", &LayerKeys::inputs,
-                    "the layers or model inputs that the layer reads; default: the layer above")
+                    "Layers or model inputs that the layer reads. Default: the layer above.")
           .optional("trainable", &LayerKeys::trainable, "whether training changes the layer's weights")
-          .optional("device", &LayerKeys::device,
-                    "device that computes the layer under the strategy `placed`; takes precedence over the "
-                    "strategy's patterns. On a block: the default for its layers")
+          .optional(
+              "device", &LayerKeys::device,
+              "Device that computes the layer under the strategy `placed`. It takes precedence over the "
+              "patterns of the strategy. On a block, it is the default for the layers of the block.")
           .optional("recompute", &LayerKeys::recompute,
-                    "true: the backward pass recomputes the layer's activations, which are then not kept in "
-                    "memory; the results are the same, and a step takes longer. On a block: its layers are "
-                    "recomputed together, and their `recompute` is ignored. `{segment: NAME}`: consecutive "
-                    "layers with the same NAME are recomputed together");
+                    "If true, the backward pass recomputes the activations of the layer instead of keeping "
+                    "them in memory. The results are the same, but a step takes longer. With `{segment: "
+                    "NAME}`, consecutive layers with the same NAME are recomputed together. On a block, all "
+                    "layers of the block are recomputed together, and their own `recompute` is ignored.");
   return kSchema;
 }
 
@@ -159,26 +163,28 @@ const Schema<LayerKeys>& LayerKeys::layer_schema() {
   static const auto kSchema =
       Schema<LayerKeys>(common_keys())
           .optional("shared_with", &LayerKeys::shared_with,
-                    "an earlier layer of the same type, whose weights and options this layer uses. A `dense` "
-                    "layer can also use the weights of an `embedding`: it then computes activation(x @ "
-                    "transpose(embeddings)), and its only option is `activation`")
+                    "An earlier layer of the same type. This layer uses the weights and the options of that "
+                    "layer. A `dense` layer can also use the weights of an `embedding`. It then computes "
+                    "activation(x @ transpose(embeddings)), and its only option is `activation`.")
           .optional("activity_regularizer", &LayerKeys::activity_regularizer,
-                    "penalty on the layer's outputs, added to the loss: the sum over the batch divided by "
-                    "the number of samples; default: none")
+                    "Penalty on the outputs of the layer, which is added to the loss. The penalty is summed "
+                    "over the batch and divided by the number of samples. Default: no penalty.")
           .optional("ignore_mask", &LayerKeys::ignore_mask,
-                    "true: the layer treats padding as data, and its output has no mask; false: a layer that "
-                    "cannot handle the mask of its input is reported as an error");
+                    "If true, the layer treats padding as data, and its output has no mask. If false, a mask "
+                    "of the input that the layer does not support is reported as an error.");
   return kSchema;
 }
 
 const Schema<LayerKeys>& LayerKeys::block_schema() {
-  static const auto kSchema = Schema<LayerKeys>(common_keys())
-                                  .optional("shared_with", &LayerKeys::shared_with,
-                                            "an earlier use of the same block, whose weights and parameters "
-                                            "this use shares, layer by layer")
-                                  .optional("repeat", &LayerKeys::repeat,
-                                            "number of copies in sequence; each copy reads the previous one",
-                                            between<int64_t>(1, kMostRepeats));
+  static const auto kSchema =
+      Schema<LayerKeys>(common_keys())
+          .optional("shared_with", &LayerKeys::shared_with,
+                    "An earlier use of the same block. Each layer of this use shares the weights of the "
+                    "corresponding layer of that use. The parameters of the block are the same, too.")
+          .optional(
+              "repeat", &LayerKeys::repeat,
+              "Number of copies of the block in sequence. Each copy reads the output of the previous copy.",
+              between<int64_t>(1, kMostRepeats));
   return kSchema;
 }
 

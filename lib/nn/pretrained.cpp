@@ -30,15 +30,16 @@ std::string Renames::apply(const std::string& name) const {
 bool Codec<Renames>::parse(const ConfigNode& node, const std::string& where, Renames& out,
                            Diagnostics& diagnostics) {
   if (!node.is_mapping())
-    return report_unexpected(node, where, "a mapping of the file's names to this model's", diagnostics);
+    return report_unexpected(node, where, "a mapping from names in the file to names in this model",
+                             diagnostics);
   out.items.clear();
   bool good = true;
   for (const auto& [from, to] : node.entries()) {
     if (!to.is_scalar() || to.text().empty()) {
-      good =
-          report_unexpected(to, where + "." + from.text(), "a name, or a pattern like 'head/*'", diagnostics);
+      good = report_unexpected(to, where + "." + from.text(), "a name, or a pattern such as 'head/*'",
+                               diagnostics);
     } else if (stars(from.text()) > 1 || stars(from.text()) != stars(to.text())) {
-      diagnostics.error(from, fmt::format("{}: '{}' and '{}' must have one * each, or none", where,
+      diagnostics.error(from, fmt::format("{}: '{}' and '{}' must both contain one *, or none", where,
                                           from.text(), to.text()));
       good = false;
     }
@@ -61,19 +62,22 @@ Json Codec<Renames>::schema() {
 const Schema<PretrainedWeights>& PretrainedWeights::schema() {
   static const auto kSchema =
       Schema<PretrainedWeights>(
-          "Pretrained weights that training starts with. Every weight of the model must be in the file with "
-          "the same shape, except those in `skip`; every weight of the file must be used, except those in "
-          "`unused`.")
+          "Pretrained weights with which training starts. Every weight of the model must be in the file, "
+          "with the same shape, unless `skip` lists the weight. Every weight of the file must be used, "
+          "unless `unused` lists the weight.")
           .example("{from: pretrained.h5, rename: {\"base/*\": \"backbone/*\"}, skip: [\"head/*\"]}")
-          .required(
-              "from", &PretrainedWeights::from,
-              "a run directory (its best checkpoint, or else its newest), a checkpoint, an imported model's "
-              "folder, or an .h5, .weights.h5, .keras or .safetensors file")
+          .required("from", &PretrainedWeights::from,
+                    "path of the weights: a run directory (its best checkpoint or, if it has none, its "
+                    "newest), a checkpoint, the folder of an imported model, or a file in the format .h5, "
+                    ".weights.h5, .keras or .safetensors")
           .optional("rename", &PretrainedWeights::rename,
-                    "a mapping from names or patterns of the file's weights to their names in this model")
-          .optional("skip", &PretrainedWeights::skip,
-                    "patterns of this model's weights that are initialized instead of loaded")
-          .optional("unused", &PretrainedWeights::unused, "patterns of the file's weights to ignore");
+                    "Mapping from names of weights in the file to names of weights in this model. Names may "
+                    "be patterns with one *.")
+          .optional(
+              "skip", &PretrainedWeights::skip,
+              "Patterns of weights of this model that are not loaded. These weights are initialized instead.")
+          .optional("unused", &PretrainedWeights::unused,
+                    "patterns of weights in the file that are not used");
   return kSchema;
 }
 

@@ -50,7 +50,7 @@ const Registry<Regularizer>& registry<Regularizer>() {
     const auto one = [](const std::string& name, const std::string& doc) {
       return Schema<OneFactor>(doc)
           .example("{" + name + ": 0.001}")
-          .optional(name, &OneFactor::factor, "factor of the sum", at_least(0.0))
+          .optional(name, &OneFactor::factor, "factor by which the sum is multiplied", at_least(0.0))
           .positional(name);
     };
     t.add_with("l1", one("l1", "A penalty of l1 times the sum of the absolute values of the elements."),
@@ -60,16 +60,21 @@ const Registry<Regularizer>& registry<Regularizer>() {
     t.add_with("l1_l2",
                Schema<TwoFactors>("The sum of an l1 penalty and an l2 penalty.")
                    .example("{l1: 0.0001, l2: 0.001}")
-                   .optional("l1", &TwoFactors::l1, "factor of the sum of the absolute values", at_least(0.0))
-                   .optional("l2", &TwoFactors::l2, "factor of the sum of the squares", at_least(0.0)),
+                   .optional("l1", &TwoFactors::l1,
+                             "factor by which the sum of the absolute values is multiplied", at_least(0.0))
+                   .optional("l2", &TwoFactors::l2, "factor by which the sum of the squares is multiplied",
+                             at_least(0.0)),
                [](const TwoFactors& o, const ConfigNode&) { return regularizer_of(o.l1, o.l2); });
     t.add_with("orthogonal_regularizer",
                Schema<OrthogonalPenaltyOptions>(
-                   "A penalty on a weight with two axes that makes its rows (or columns) orthogonal: factor "
-                   "times the mean absolute cosine of the angle between two rows (or columns).")
+                   "A penalty that makes the rows (or columns) of a weight orthogonal to each other. The "
+                   "weight must have two axes. The penalty is factor times the mean absolute cosine of the "
+                   "angle between two rows (or columns).")
                    .example("{factor: 0.01, mode: columns}")
-                   .optional("factor", &OrthogonalPenaltyOptions::factor, "factor of the mean", at_least(0.0))
-                   .optional("mode", &OrthogonalPenaltyOptions::mode, "the vectors that become orthogonal"),
+                   .optional("factor", &OrthogonalPenaltyOptions::factor,
+                             "factor by which the mean is multiplied", at_least(0.0))
+                   .optional("mode", &OrthogonalPenaltyOptions::mode,
+                             "whether the rows or the columns are made orthogonal"),
                [](const OrthogonalPenaltyOptions& o, const ConfigNode&) {
                  return std::make_shared<const Regularizer>(Regularizer{
                      {}, {.factor = static_cast<float>(o.factor), .of_columns = o.mode == Vectors::columns}});

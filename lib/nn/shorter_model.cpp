@@ -40,10 +40,10 @@ class Shortening {
   [[noreturn]] void fail(int i, const std::string& why) const {
     const auto at = static_cast<size_t>(i);
     const GraphNode& its = whole_.nodes[whole_.nodes[at].is_activation_of_previous ? at - 1 : at];
-    throw LengthError(
-        its.mark, fmt::format("{} '{}': {}, so its batches cannot be cut to fewer than {} positions; change "
-                              "the layer, or remove dataset.batches.bucket_by_length",
-                              its.kind, its.name, why, positions_));
+    throw LengthError(its.mark,
+                      fmt::format("{} '{}' {}, so batches cannot be cut to fewer than {} positions; change "
+                                  "the layer, or remove dataset.batches.bucket_by_length",
+                                  its.kind, its.name, why, positions_));
   }
 
   /// Checks that positions of padding have no influence on the valid positions of the layer's outputs.
@@ -68,7 +68,7 @@ class Shortening {
     const GraphNode& its = graph_.nodes[static_cast<size_t>(i)];
     if (!its.activity_penalty()) return;
     for (int k = 0; k < static_cast<int>(its.readable_outputs()); ++k)
-      if (is_shorter({i, k})) fail(i, "has an activity_regularizer, which counts padding");
+      if (is_shorter({i, k})) fail(i, "has an activity_regularizer, which also counts padding");
   }
 
   void shorten(int i) {
@@ -80,12 +80,13 @@ class Shortening {
     const std::vector<TensorSpec> outputs =
         its.layer->infer(inputs, [&](const std::string& message) { why = message; });
     if (!why.empty()) fail(i, fmt::format("does not accept {} positions ({})", length_, why));
-    if (!its.keeps_parameters(inputs)) fail(i, "has parameters for each position");
+    if (!its.keeps_parameters(inputs)) fail(i, "has separate parameters for each position");
     for (size_t k = 0; k < outputs.size(); ++k) {
       Shape& shape = its.outputs[k].shape;
       if (outputs[k].shape != shape && outputs[k].shape != with_positions(shape, positions_, length_))
-        fail(i, fmt::format("has an output of {} for {} positions and of {} for {}", shape.str(), positions_,
-                            outputs[k].shape.str(), length_));
+        fail(i, fmt::format(
+                    "has an output of shape {} for {} positions, but an output of shape {} for {} positions",
+                    shape.str(), positions_, outputs[k].shape.str(), length_));
       shape = outputs[k].shape;
     }
     check_penalty(i);
@@ -129,21 +130,19 @@ PaddedSequences padded_sequences(const Graph& graph) {
       // A mask with one element per sample does not mark positions.
       if (node.outputs.back().shape.rank() == 0) continue;
       if (!found.inputs.empty() && shape[0] != found.positions)
-        throw LengthError(
-            {},
-            fmt::format("batches: bucket_by_length needs sequences that are padded to one length; the input "
-                        "'{}' has {} positions, another input has {}",
-                        graph.value_name({graph.inputs[i]}), shape[0], found.positions));
+        throw LengthError({},
+                          fmt::format("batches: bucket_by_length needs sequences that are padded to the same "
+                                      "length, but the input '{}' has {} positions and another input has {}",
+                                      graph.value_name({graph.inputs[i]}), shape[0], found.positions));
       found.positions = shape[0];
       found.inputs.push_back({i, *node.layer->padding()});
     }
   }
   if (found.inputs.empty())
-    throw LengthError(
-        {},
-        "batches: bucket_by_length takes the lengths of sequences from a mask of their padding, and the "
-        "model has none; give the embedding that reads an input `mask_zero: true`, or let `masking` read an "
-        "input");
+    throw LengthError({},
+                      "batches: bucket_by_length needs a mask of the padding, which gives the lengths of the "
+                      "sequences, but the model has no such mask; set `mask_zero: true` in an embedding that "
+                      "reads an input of the model, or add a `masking` layer that reads an input");
   return found;
 }
 

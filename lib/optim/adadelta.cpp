@@ -27,12 +27,14 @@ void add_adadelta(Registry<Optimizer>& table) {
   table.add<Adadelta>(
       "adadelta",
       optimizer_schema<Options>(
-          "Zeiler 2012: computes the length of each weight's steps from its recent gradients and steps. The "
-          "paper's learning rate is 1; the default is Keras's.")
+          "Adadelta (Zeiler 2012): adapts the length of each weight's steps to its recent gradients and its "
+          "recent steps. The learning rate is 1 in the paper; the default here is Keras's.")
           .example("{learning_rate: 1}")
-          .optional("rho", &Options::rho, "decay of the running means of squared gradients and squared steps",
+          .optional("rho", &Options::rho,
+                    "decay rate of the running means of squared gradients and squared steps",
                     between_excluding_high(0.0, 1.0))
-          .optional("epsilon", &Options::epsilon, "prevents steps of 0 at the start", greater_than(0.0)));
+          .optional("epsilon", &Options::epsilon, "small number that prevents steps of length 0 at the start",
+                    greater_than(0.0)));
 }
 
 }  // namespace dtrain

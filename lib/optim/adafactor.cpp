@@ -35,24 +35,25 @@ void add_adafactor(Registry<Optimizer>& table) {
   table.add<Adafactor>(
       "adafactor",
       optimizer_schema<Options>(
-          "Shazeer and Stern 2018: an optimizer that needs little memory. For a weight with two or more "
-          "axes, it stores a mean per row and per column instead of arrays of the weight's size. The length "
-          "of a step is proportional to the weight's root mean square. The learning rate is limited to 1 / "
-          "sqrt(step), as in Keras (with and without relative_step).")
+          "Adafactor (Shazeer and Stern 2018): an optimizer that needs little memory. For a weight with two "
+          "or more axes, it stores one mean per row and one mean per column instead of arrays with the shape "
+          "of the weight. The length of a step is proportional to the root mean square of the weight. The "
+          "learning rate is limited to 1 / sqrt(step), as in Keras (with and without relative_step).")
           .example("{learning_rate: 0.01}")
           .optional("beta_2_decay", &Options::beta_2_decay,
-                    "exponent of the decay: in step t, the running means keep the fraction 1 - "
-                    "t^beta_2_decay of their values",
+                    "Exponent of the decay rate. In step t, the running means keep the fraction 1 - "
+                    "t^beta_2_decay of their old values.",
                     between(-10.0, 0.0))
-          .optional("epsilon_1", &Options::epsilon_1, "added to squared gradients; avoids division by 0",
+          .optional("epsilon_1", &Options::epsilon_1,
+                    "small number that is added to squared gradients to avoid division by 0",
                     greater_than(0.0))
           .optional("epsilon_2", &Options::epsilon_2,
-                    "the length of a step is proportional to the weight's root mean square, or to epsilon_2 "
-                    "if epsilon_2 is larger",
+                    "The length of a step is proportional to the root mean square of the weight. If this is "
+                    "less than epsilon_2, the length is proportional to epsilon_2 instead.",
                     at_least(0.0))
           .optional("clip_threshold", &Options::clip_threshold,
-                    "upper limit of the root mean square of a step, before the step is multiplied by the "
-                    "learning rate and the weight's root mean square",
+                    "Upper limit of the root mean square of a step. The limit applies before the step is "
+                    "multiplied by the learning rate and by the root mean square of the weight.",
                     greater_than(0.0)));
 }
 

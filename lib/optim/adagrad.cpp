@@ -24,13 +24,14 @@ class Adagrad : public OptimizerWith<AdagradOptions> {
 
 void add_adagrad(Registry<Optimizer>& table) {
   using Options = AdagradOptions;
-  table.add<Adagrad>("adagrad",
-                     optimizer_schema<Options>("Duchi et al. 2011: divides each weight's steps by the square "
-                                               "root of the sum of all its squared gradients.")
-                         .example("{learning_rate: 0.01}")
-                         .optional("initial_accumulator_value", &Options::initial_accumulator_value,
-                                   "initial value of the sum of squared gradients", at_least(0.0))
-                         .optional("epsilon", &Options::epsilon, "avoids division by 0", greater_than(0.0)));
+  table.add<Adagrad>(
+      "adagrad", optimizer_schema<Options>("Adagrad (Duchi et al. 2011): divides the steps of each weight by "
+                                           "the square root of the sum of all its squared gradients so far.")
+                     .example("{learning_rate: 0.01}")
+                     .optional("initial_accumulator_value", &Options::initial_accumulator_value,
+                               "initial value of the sum of squared gradients", at_least(0.0))
+                     .optional("epsilon", &Options::epsilon, "small number that avoids division by 0",
+                               greater_than(0.0)));
 }
 
 }  // namespace dtrain

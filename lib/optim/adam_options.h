@@ -26,11 +26,14 @@ class AdamWith : public OptimizerWith<Options> {
 template <class Options>
 Schema<Options> adam_schema(std::string doc) {
   return optimizer_schema<Options>(std::move(doc))
-      .template optional<double>("beta_1", &Options::beta_1, "decay of the running mean of gradients",
+      .template optional<double>("beta_1", &Options::beta_1,
+                                 "decay rate of the running mean of the gradients",
                                  between_excluding_high(0.0, 1.0))
-      .template optional<double>("beta_2", &Options::beta_2, "decay of the running mean of squared gradients",
+      .template optional<double>("beta_2", &Options::beta_2,
+                                 "decay rate of the running mean of the squared gradients",
                                  between_excluding_high(0.0, 1.0))
-      .template optional<double>("epsilon", &Options::epsilon, "avoids division by 0", greater_than(0.0));
+      .template optional<double>("epsilon", &Options::epsilon, "small number that avoids division by 0",
+                                 greater_than(0.0));
 }
 
 }  // namespace dtrain

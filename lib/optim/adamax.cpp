@@ -19,16 +19,18 @@ class Adamax : public OptimizerWith<AdamOptions> {
 
 void add_adamax(Registry<Optimizer>& table) {
   using Options = AdamOptions;
-  table.add<Adamax>("adamax",
-                    optimizer_schema<Options>(
-                        "Kingma and Ba 2015: Adam, but each weight's steps are divided by its largest recent "
-                        "absolute gradient. Suits embeddings and other sparse gradients.")
-                        .example("{learning_rate: 0.002}")
-                        .optional("beta_1", &Options::beta_1, "decay of the running mean of gradients",
-                                  between_excluding_high(0.0, 1.0))
-                        .optional("beta_2", &Options::beta_2, "decay of the largest absolute gradient",
-                                  between_excluding_high(0.0, 1.0))
-                        .optional("epsilon", &Options::epsilon, "avoids division by 0", greater_than(0.0)));
+  table.add<Adamax>(
+      "adamax",
+      optimizer_schema<Options>(
+          "Adamax (Kingma and Ba 2015): like Adam, but the steps of each weight are divided by its largest "
+          "recent absolute gradient. It is suitable for embeddings and other sparse gradients.")
+          .example("{learning_rate: 0.002}")
+          .optional("beta_1", &Options::beta_1, "decay rate of the running mean of the gradients",
+                    between_excluding_high(0.0, 1.0))
+          .optional("beta_2", &Options::beta_2, "decay rate of the largest absolute gradient",
+                    between_excluding_high(0.0, 1.0))
+          .optional("epsilon", &Options::epsilon, "small number that avoids division by 0",
+                    greater_than(0.0)));
 }
 
 }  // namespace dtrain

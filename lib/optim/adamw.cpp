@@ -13,8 +13,9 @@ struct AdamwOptions : AdamOptions {
 
 void add_adamw(Registry<Optimizer>& table) {
   table.add<AdamWith<AdamwOptions>>(
-      "adamw", adam_schema<AdamwOptions>("Adam with decoupled weight decay (Loshchilov and Hutter 2019).")
-                   .example("{learning_rate: 0.001, weight_decay: 0.01}"));
+      "adamw",
+      adam_schema<AdamwOptions>("AdamW: Adam with decoupled weight decay (Loshchilov and Hutter 2019).")
+          .example("{learning_rate: 0.001, weight_decay: 0.01}"));
 }
 
 }  // namespace dtrain

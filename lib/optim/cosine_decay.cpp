@@ -44,18 +44,18 @@ void add_cosine_decay(Registry<Schedule>& table) {
   using Options = CosineDecayOptions;
   table.add<CosineDecay>(
       "cosine_decay",
-      Schema<Options>("Keras's CosineDecay: in the warm-up, the rate increases linearly from warmup_initial "
-                      "to initial. It then decreases along a cosine to alpha * initial over `steps` steps. "
+      Schema<Options>("Keras's CosineDecay. In the warm-up, the rate increases linearly from warmup_initial "
+                      "to initial. Then, in `steps` steps, it decreases along a cosine to alpha * initial. "
                       "After that, it is constant.")
           .example("{initial: 0.1, warmup_steps: 500}")
           .required("initial", &Options::initial, "the highest rate", at_least(0.0))
           .optional("steps", &Options::steps,
-                    "length of the decrease in steps, or '5 epochs', without the warm-up; auto: to the end "
-                    "of the training",
+                    "Length of the decrease after the warm-up, in steps or as '5 epochs'. `auto` means until "
+                    "the end of the training.",
                     or_auto(some_time()))
           .optional("alpha", &Options::alpha, "the final rate as a fraction of initial", between(0.0, 1.0))
-          .optional("warmup_steps", &Options::warmup_steps, "length of the warm-up in steps, or '1 epoch'")
-          .optional("warmup_initial", &Options::warmup_initial, "the rate of step 0 if there is a warm-up",
+          .optional("warmup_steps", &Options::warmup_steps, "length of the warm-up, in steps or as '1 epoch'")
+          .optional("warmup_initial", &Options::warmup_initial, "the rate at step 0 if there is a warm-up",
                     at_least(0.0)));
 }
 

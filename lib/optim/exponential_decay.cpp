@@ -34,17 +34,18 @@ void add_exponential_decay(Registry<Schedule>& table) {
   using Options = ExponentialDecayOptions;
   table.add<ExponentialDecay>(
       "exponential_decay",
-      Schema<Options>("Keras's ExponentialDecay: initial * decay_rate ^ (step / decay_steps).")
+      Schema<Options>("Keras's ExponentialDecay: the rate is initial * decay_rate ^ (step / decay_steps).")
           .example("{initial: 0.1, decay_steps: 1 epoch, decay_rate: 0.9}")
-          .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
-          .required("decay_steps", &Options::decay_steps,
-                    "number of steps, or '5 epochs', after which the rate has been multiplied by decay_rate",
-                    some_time())
-          .required("decay_rate", &Options::decay_rate, "factor of the rate per decay_steps steps",
-                    at_least(0.0))
+          .required("initial", &Options::initial, "the rate at step 0", at_least(0.0))
+          .required(
+              "decay_steps", &Options::decay_steps,
+              "number of steps, or of epochs ('5 epochs'), in which the rate is multiplied by decay_rate",
+              some_time())
+          .required("decay_rate", &Options::decay_rate,
+                    "factor by which the rate is multiplied in decay_steps steps", at_least(0.0))
           .optional(
               "staircase", &Options::staircase,
-              "whether to round the exponent down, so that the rate changes only every decay_steps steps"));
+              "Whether to round the exponent down. If true, the rate changes only every decay_steps steps."));
 }
 
 }  // namespace dtrain

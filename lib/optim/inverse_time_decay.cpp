@@ -35,17 +35,19 @@ void add_inverse_time_decay(Registry<Schedule>& table) {
   using Options = InverseTimeDecayOptions;
   table.add<InverseTimeDecay>(
       "inverse_time_decay",
-      Schema<Options>("Keras's InverseTimeDecay: initial / (1 + decay_rate * step / decay_steps). With "
-                      "`decay_steps: 1`, it is the option `decay` of optimizers in Keras 1 and 2.")
+      Schema<Options>(
+          "Keras's InverseTimeDecay: the rate is initial / (1 + decay_rate * step / decay_steps). With "
+          "`decay_steps: 1`, it is the same as the option `decay` of the optimizers in Keras 1 and 2.")
           .example("{initial: 0.1, decay_steps: 1 epoch, decay_rate: 0.5}")
-          .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
+          .required("initial", &Options::initial, "the rate at step 0", at_least(0.0))
           .required("decay_steps", &Options::decay_steps,
-                    "number of steps, or '5 epochs', in which the divisor grows by decay_rate", some_time())
-          .required("decay_rate", &Options::decay_rate, "growth of the divisor in decay_steps steps",
-                    at_least(0.0))
+                    "number of steps, or of epochs ('5 epochs'), in which the divisor grows by decay_rate",
+                    some_time())
+          .required("decay_rate", &Options::decay_rate,
+                    "amount by which the divisor grows in decay_steps steps", at_least(0.0))
           .optional("staircase", &Options::staircase,
-                    "whether to round step / decay_steps down, so that the rate changes only every "
-                    "decay_steps steps"));
+                    "Whether to round step / decay_steps down. If true, the rate changes only every "
+                    "decay_steps steps."));
 }
 
 }  // namespace dtrain

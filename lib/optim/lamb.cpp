@@ -19,9 +19,11 @@ class Lamb : public OptimizerWith<AdamOptions> {
 
 void add_lamb(Registry<Optimizer>& table) {
   table.add<Lamb>(
-      "lamb", adam_schema<AdamOptions>("You et al. 2020, for large batches: each weight tensor moves in the "
-                                       "direction of Adam's step, by learning_rate times the tensor's norm.")
-                  .example("{learning_rate: 0.002, weight_decay: 0.01}"));
+      "lamb",
+      adam_schema<AdamOptions>(
+          "LAMB (You et al. 2020), an optimizer for large batches. Each weight tensor moves in the direction "
+          "of Adam's step, and the length of the step is learning_rate times the norm of the tensor.")
+          .example("{learning_rate: 0.002, weight_decay: 0.01}"));
 }
 
 }  // namespace dtrain

@@ -39,13 +39,14 @@ void add_linear_warmup(Registry<Schedule>& table) {
   using Options = LinearWarmupOptions;
   table.add<LinearWarmup>(
       "linear_warmup",
-      Schema<Options>("A linear warm-up to the initial rate of another schedule, then this schedule. The "
-                      "other schedule counts steps from the end of the warm-up.")
+      Schema<Options>("A linear warm-up to the initial rate of another schedule, followed by that schedule. "
+                      "The other schedule counts its steps from the end of the warm-up.")
           .example("{steps: 500, then: {exponential_decay: {initial: 0.1, decay_steps: 1 epoch, decay_rate: "
                    "0.9}}}")
-          .required("steps", &Options::steps, "length of the warm-up in steps, or '1 epoch'", some_time())
-          .optional("initial", &Options::initial, "the rate of step 0", at_least(0.0))
-          .required("then", &Options::then, "the schedule after the warm-up, or a number"));
+          .required("steps", &Options::steps, "length of the warm-up, in steps or as '1 epoch'", some_time())
+          .optional("initial", &Options::initial, "the rate at step 0", at_least(0.0))
+          .required("then", &Options::then,
+                    "the schedule after the warm-up, or a number for a constant rate"));
 }
 
 }  // namespace dtrain

@@ -25,15 +25,15 @@ class Lion : public OptimizerWith<LionOptions> {
 void add_lion(Registry<Optimizer>& table) {
   table.add<Lion>(
       "lion",
-      optimizer_schema<LionOptions>(
-          "Chen et al. 2023: moves every weight by the learning rate, in the direction opposite to the sign "
-          "of a running mean of gradients. A good learning rate is a third to a tenth of Adam's.")
+      optimizer_schema<LionOptions>("Lion (Chen et al. 2023): changes every weight by the learning rate, in "
+                                    "the direction opposite to the sign of a running mean of the gradients. "
+                                    "A good learning rate is three to ten times smaller than for Adam.")
           .example("{learning_rate: 0.0001, weight_decay: 0.1}")
           .optional("beta_1", &LionOptions::beta_1,
-                    "weight of the running mean in the direction of a step; the current gradient has the "
-                    "weight 1 - beta_1",
+                    "Weight of the running mean in the direction of a step. The current gradient has the "
+                    "weight 1 - beta_1.",
                     between_excluding_high(0.0, 1.0))
-          .optional("beta_2", &LionOptions::beta_2, "decay of the running mean of gradients",
+          .optional("beta_2", &LionOptions::beta_2, "decay rate of the running mean of the gradients",
                     between_excluding_high(0.0, 1.0)));
 }
 

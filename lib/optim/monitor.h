@@ -28,8 +28,8 @@ inline const EnumNames<MonitorMode> names_of<MonitorMode> = {
 
 /// Documentation of the option `mode`.
 inline constexpr auto kMonitorMode =
-    "whether smaller (min) or larger (max) values are better; auto: max for metrics such as accuracy, min "
-    "for losses and errors";
+    "Direction in which the metric improves. With `min`, smaller values are better. With `max`, larger "
+    "values are better. `auto` means max for metrics such as accuracy, and min for losses and errors.";
 
 /// Returns `mode`. If it is `automatic`, returns min or max, depending on `larger_is_better`.
 MonitorMode resolved(MonitorMode mode, bool larger_is_better);

@@ -17,8 +17,8 @@ class Nadam : public AdamWith<AdamOptions> {
 
 void add_nadam(Registry<Optimizer>& table) {
   table.add<Nadam>(
-      "nadam", adam_schema<AdamOptions>("Dozat 2016: Adam with Nesterov momentum. The momentum grows from "
-                                        "about half of beta_1 to beta_1 over the first hundred steps.")
+      "nadam", adam_schema<AdamOptions>("Nadam (Dozat 2016): Adam with Nesterov momentum. The momentum grows "
+                                        "from about half of beta_1 to beta_1 over the first hundred steps.")
                    .example("{learning_rate: 0.001}"));
 }
 

@@ -47,19 +47,22 @@ void add_one_cycle(Registry<Schedule>& table) {
   using Options = OneCycleOptions;
   table.add<OneCycle>(
       "one_cycle",
-      Schema<Options>(
-          "Smith and Topin 2018, like PyTorch's OneCycleLR: the rate increases along a cosine to max, then "
-          "decreases along a cosine to far below the initial rate. The momentum remains constant.")
+      Schema<Options>("The 1cycle schedule (Smith and Topin 2018), as in PyTorch's OneCycleLR. The rate "
+                      "increases along a cosine to max, and then decreases along a cosine to a value far "
+                      "below the initial rate. The momentum remains constant.")
           .example("{max: 0.1}")
           .required("max", &Options::max, "the highest rate", at_least(0.0))
           .optional("steps", &Options::steps,
-                    "length of the whole cycle in steps, or '30 epochs'; auto: to the end of the training",
+                    "Length of the whole cycle, in steps or as '30 epochs'. `auto` means until the end of "
+                    "the training.",
                     or_auto(some_time()))
-          .optional("warmup", &Options::warmup, "the fraction of the cycle in which the rate increases",
+          .optional("warmup", &Options::warmup, "fraction of the cycle in which the rate increases",
                     between(0.0, 1.0))
-          .optional("div_factor", &Options::div_factor, "the initial rate is max / div_factor", at_least(1.0))
+          .optional("div_factor", &Options::div_factor,
+                    "Divisor of the initial rate, which is max / div_factor.", at_least(1.0))
           .optional("final_div_factor", &Options::final_div_factor,
-                    "the final rate is the initial rate / final_div_factor", at_least(1.0)));
+                    "Divisor of the final rate, which is the initial rate / final_div_factor.",
+                    at_least(1.0)));
 }
 
 }  // namespace dtrain

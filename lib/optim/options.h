@@ -30,10 +30,11 @@ template <class Options>
 Schema<Options> optimizer_schema(std::string doc) {
   return Schema<Options>(std::move(doc))
       .template optional<Configured<Schedule>>("learning_rate", &Options::learning_rate,
-                                               "a number, or a schedule")
-      .template optional<double>(
-          "weight_decay", &Options::weight_decay,
-          "every step first subtracts learning_rate * weight_decay * weight from each weight", at_least(0.0));
+                                               "the learning rate: a number, or a schedule")
+      .template optional<double>("weight_decay", &Options::weight_decay,
+                                 "Rate of the weight decay. Every step first subtracts learning_rate * "
+                                 "weight_decay * weight from each weight.",
+                                 at_least(0.0));
 }
 
 }  // namespace dtrain

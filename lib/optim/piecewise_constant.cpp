@@ -34,20 +34,22 @@ void check(const PiecewiseConstantOptions& options, const ConfigNode& node, Diag
   const auto& [boundaries, values] = options;
   if (values.size() != boundaries.size() + 1)
     diagnostics.error(
-        node, fmt::format("piecewise_constant: expected {} values, one more than boundaries, found {}",
-                          boundaries.size() + 1, values.size()));
+        node, fmt::format(
+                  "piecewise_constant: expected {} values (one more than there are boundaries), but found {}",
+                  boundaries.size() + 1, values.size()));
   for (size_t i = 1; i < boundaries.size(); ++i) {
     const StepCount &before = boundaries[i - 1], &boundary = boundaries[i];
     if (boundary.in_epochs != before.in_epochs)
-      return diagnostics.error(*node.find("boundaries"),
-                               "piecewise_constant's boundaries: expected all in steps or all in epochs");
+      return diagnostics.error(
+          *node.find("boundaries"),
+          "piecewise_constant: either all boundaries must be in steps, or all must be in epochs");
     if (boundary.count <= before.count)
-      return diagnostics.error(*node.find("boundaries"),
-                               "piecewise_constant's boundaries: expected each to be greater "
-                               "than the one before");
+      return diagnostics.error(
+          *node.find("boundaries"),
+          "piecewise_constant: each boundary must be greater than the boundary before it");
   }
   if (std::any_of(values.begin(), values.end(), [](double rate) { return rate < 0; }))
-    diagnostics.error(*node.find("values"), "piecewise_constant's values: expected rates of at least 0");
+    diagnostics.error(*node.find("values"), "piecewise_constant: all values must be rates of at least 0");
 }
 
 }  // namespace
@@ -57,13 +59,13 @@ void add_piecewise_constant(Registry<Schedule>& table) {
   table.add<PiecewiseConstant>(
       "piecewise_constant",
       Schema<Options>("Keras's PiecewiseConstantDecay: the rate is values[i] up to and including step "
-                      "boundaries[i], and after the last boundary the last value. Steps count from 0; a "
-                      "boundary in epochs is the end of the epoch.")
+                      "boundaries[i]. After the last boundary, the rate is the last value. Steps are counted "
+                      "from 0. A boundary in epochs is the end of the epoch.")
           .example("{boundaries: [30 epochs, 60 epochs], values: [0.1, 0.01, 0.001]}")
-          .required(
-              "boundaries", &Options::boundaries,
-              "for each value except the last, the last step or epoch with this value: 400, or '5 epochs'")
-          .required("values", &Options::values, "the rates; one more value than boundaries")
+          .required("boundaries", &Options::boundaries,
+                    "list of the last step with each value, except for the last value. A boundary is a "
+                    "number of steps, such as 400, or of epochs, such as '5 epochs'")
+          .required("values", &Options::values, "list of the rates. It has one more item than boundaries")
           .rule(check));
 }
 

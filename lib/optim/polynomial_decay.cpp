@@ -37,18 +37,19 @@ void add_polynomial_decay(Registry<Schedule>& table) {
   using Options = PolynomialDecayOptions;
   table.add<PolynomialDecay>(
       "polynomial_decay",
-      Schema<Options>("Keras's PolynomialDecay: end + (initial - end) * (1 - step / steps)^power for `steps` "
-                      "steps, then constant.")
+      Schema<Options>("Keras's PolynomialDecay: for `steps` steps, the rate is end + (initial - end) * (1 - "
+                      "step / steps)^power. After that, it is constant.")
           .example("{initial: 0.1, end: 0.001, power: 2}")
-          .required("initial", &Options::initial, "the rate of step 0", at_least(0.0))
-          .optional("steps", &Options::steps,
-                    "length of the decay in steps, or '5 epochs'; auto: to the end of the training",
-                    or_auto(some_time()))
+          .required("initial", &Options::initial, "the rate at step 0", at_least(0.0))
+          .optional(
+              "steps", &Options::steps,
+              "Length of the decay, in steps or as '5 epochs'. `auto` means until the end of the training.",
+              or_auto(some_time()))
           .optional("end", &Options::end, "the final rate", at_least(0.0))
-          .optional("power", &Options::power, "the exponent; 1 is linear", at_least(0.0))
+          .optional("power", &Options::power, "exponent of the decay; 1 means a linear decay", at_least(0.0))
           .optional("cycle", &Options::cycle,
-                    "whether the rate rises again: each time the decay ends, its length is extended to the "
-                    "next multiple of `steps`"));
+                    "Whether the rate rises again after the decay. If true, each time the decay ends, its "
+                    "length is extended to the next multiple of `steps`."));
 }
 
 }  // namespace dtrain

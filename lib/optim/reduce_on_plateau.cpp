@@ -110,19 +110,22 @@ void add_reduce_on_plateau(Registry<Schedule>& table) {
   using Options = ReduceOnPlateauOptions;
   table.add<ReduceOnPlateau>(
       "reduce_on_plateau",
-      Schema<Options>("Keras's ReduceLROnPlateau: reduces the rate when a metric stops improving.")
+      Schema<Options>("Keras's ReduceLROnPlateau: reduces the rate when a metric has stopped improving.")
           .example("{initial: 0.01, factor: 0.5, patience: 3}")
           .required("initial", &Options::initial, "the rate at the start", at_least(0.0))
-          .optional("monitor", &Options::monitor, "the name of the metric in metrics.jsonl")
-          .optional("factor", &Options::factor, "factor by which a reduction multiplies the rate",
+          .optional("monitor", &Options::monitor, "name of the monitored metric, as in metrics.jsonl")
+          .optional("factor", &Options::factor, "factor by which the rate is multiplied in a reduction",
                     between_excluding_high(0.0, 1.0))
-          .optional("patience", &Options::patience, "epochs without improvement before a reduction",
+          .optional("patience", &Options::patience,
+                    "number of epochs without improvement after which the rate is reduced",
                     at_least<int64_t>(0))
           .optional("min_delta", &Options::min_delta, "the smallest change that counts as an improvement",
                     at_least(0.0))
           .optional("mode", &Options::mode, kMonitorMode)
           .optional("cooldown", &Options::cooldown,
-                    "number of epochs after a reduction that do not count for patience", at_least<int64_t>(0))
+                    "number of epochs after a reduction in which patience does not count epochs without "
+                    "improvement",
+                    at_least<int64_t>(0))
           .optional("min", &Options::min, "the lowest rate", at_least(0.0)));
 }
 

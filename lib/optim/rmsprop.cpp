@@ -43,16 +43,18 @@ void add_rmsprop(Registry<Optimizer>& table) {
   using Options = RmspropOptions;
   table.add<Rmsprop>(
       "rmsprop",
-      optimizer_schema<Options>(
-          "Divides each weight's steps by the square root of the running mean of its squared gradients.")
+      optimizer_schema<Options>("RMSprop: divides the steps of each weight by the square root of the running "
+                                "mean of its squared gradients.")
           .example("{learning_rate: 0.001, rho: 0.95}")
-          .optional("rho", &Options::rho, "decay of the running means", between_excluding_high(0.0, 1.0))
+          .optional("rho", &Options::rho, "decay rate of the running means", between_excluding_high(0.0, 1.0))
           .optional("momentum", &Options::momentum,
-                    "fraction of the previous step that is added to each step", between(0.0, 1.0))
-          .optional("epsilon", &Options::epsilon, "avoids division by 0", greater_than(0.0))
-          .optional("centered", &Options::centered,
-                    "whether to divide by the standard deviation of the gradients, instead of the square "
-                    "root of the mean of their squares"));
+                    "momentum: the fraction of the previous step that is added to each step",
+                    between(0.0, 1.0))
+          .optional("epsilon", &Options::epsilon, "small number that avoids division by 0", greater_than(0.0))
+          .optional(
+              "centered", &Options::centered,
+              "If true, steps are divided by the standard deviation of the gradients (centered RMSprop). If "
+              "false, they are divided by the square root of the mean of the squared gradients."));
 }
 
 }  // namespace dtrain

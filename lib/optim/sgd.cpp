@@ -30,12 +30,14 @@ class Sgd : public OptimizerWith<SgdOptions> {
 
 void add_sgd(Registry<Optimizer>& table) {
   table.add<Sgd>(
-      "sgd", optimizer_schema<SgdOptions>("Gradient descent with momentum: v = momentum * v - learning_rate "
-                                          "* g and w = w + v, for a weight w with the gradient g.")
-                 .example("{learning_rate: 0.1, momentum: 0.9, nesterov: true}")
-                 .optional("momentum", &SgdOptions::momentum,
-                           "fraction of the previous step that is added to each step", between(0.0, 1.0))
-                 .optional("nesterov", &SgdOptions::nesterov, "whether to use Nesterov momentum"));
+      "sgd",
+      optimizer_schema<SgdOptions>("Stochastic gradient descent with momentum: v = momentum * v - "
+                                   "learning_rate * g and w = w + v, for a weight w with the gradient g.")
+          .example("{learning_rate: 0.1, momentum: 0.9, nesterov: true}")
+          .optional("momentum", &SgdOptions::momentum,
+                    "momentum: the fraction of the previous step that is added to each step",
+                    between(0.0, 1.0))
+          .optional("nesterov", &SgdOptions::nesterov, "whether to use Nesterov momentum"));
 }
 
 }  // namespace dtrain

@@ -127,7 +127,7 @@ class Text(Case):
             self.assertAlmostEqual(cut["loss"], uncut["loss"], places=4)
         error = self.dtrain("check", "config.yaml", "--set", "model.layers.0.embedding.mask_zero=false", expect=2).err
         self.assertIn("config.yaml:", error)
-        self.assertIn("bucket_by_length takes the lengths of sequences from a mask of their padding", error)
+        self.assertIn("bucket_by_length needs a mask of the padding, which gives the lengths of the sequences", error)
 
     def test_new_proposes_models(self):
         self.write_reviews()

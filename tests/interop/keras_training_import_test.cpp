@@ -160,7 +160,8 @@ TEST_CASE("Keras's metrics are read from strings, functions, objects, wrapped fu
              "the metric my_metric: dtrain has no metric of this name\n"
              "the metric other: dtrain has no metric of this name\n"
              "the metric accuracy: it occurs twice\n"
-             "the metric mae: expected a target of float32 3, found one of int32 scalar\n"
+             "the metric mae: expected a target of type float32 and shape 3, but found one of type int32 and "
+             "shape scalar\n"
              "the metric Precision: for this output, dtrain computes the metric differently than Keras\n"});
   CHECK(metrics_of(R"([{"class_name": "AUC", "config": {"name": "auc", "num_thresholds": 200, "curve": "ROC",
     "summation_method": "interpolation", "multi_label": false, "num_labels": null, "from_logits": false}},

@@ -71,9 +71,10 @@ TEST_CASE("further outputs that do not exist are errors") {
     return model_errors("inputs: {x: [5, 3]}\nlayers:\n  - " + first + "\n  - " + second + "\n");
   };
   CHECK(errors("gru: {units: 2, name: g}", "dense: {units: 1, inputs: \"g:1\"}") ==
-        "m.yaml:4:31: error: 'g:1' is not defined before this layer: 'g' has 1 output");
+        "m.yaml:4:31: error: 'g:1' is not defined before this layer, because 'g' has 1 output");
   CHECK(errors("gru: {units: 2, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:2\"}") ==
-        "m.yaml:4:31: error: 'g:2' is not defined before this layer: 'g' has 2 outputs, numbered from 0");
+        "m.yaml:4:31: error: 'g:2' is not defined before this layer, because 'g' has 2 outputs, numbered "
+        "from 0");
   // The outputs of a layer with an error are unknown.
   CHECK(errors("gru: {units: 0, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:1\"}")
             .find("'g:1'") == std::string::npos);
@@ -83,17 +84,19 @@ TEST_CASE("values without a reader are errors") {
   CHECK(model_errors(with_layers("  - flatten\n"
                                  "  - dense: {units: 2, activation: relu}\n"
                                  "  - dense: {units: 2, inputs: flatten}\n")) ==
-        "m.yaml:4:5: error: the output of 'dense' is not used");
+        "m.yaml:4:5: error: the output of 'dense' is not used: no layer reads it, and it is not an output of "
+        "the model");
   CHECK(model_errors("inputs: {x: [4], y: [4]}\nlayers:\n  - dense: {units: 2, inputs: x}\n") ==
         "m.yaml:1:18: error: the input 'y' is not read by any layer");
   CHECK(model_errors(with_blocks("  b: {layers: [{dense: {units: 4}}, {dense: {units: 4, inputs: input}}]}\n",
                                  "  - b: {repeat: 3}\n")) ==
-        "m.yaml:3:17: error: the output of 'b/dense' is not used");
+        "m.yaml:3:17: error: the output of 'b/dense' is not used: no layer reads it, and it is not an output "
+        "of the model");
 }
 
 TEST_CASE("with several inputs, the first layer must name its inputs") {
   CHECK(model_errors("inputs: {x: [4], y: [4]}\nlayers:\n  - dense: {units: 2}\n") ==
-        "m.yaml:3:5: error: dense needs `inputs:`, because the model has several inputs: x, y");
+        "m.yaml:3:5: error: dense needs the option `inputs`, because the model has several inputs: x, y");
 }
 
 TEST_CASE("invalid outputs are errors") {
@@ -151,8 +154,8 @@ TEST_CASE("invalid devices and recompute segments are errors") {
   CHECK(model_errors(with_layers("  - flatten: {name: a, recompute: {segment: s}}\n"
                                  "  - dense: {name: b, units: 3}\n"
                                  "  - dense: {name: c, units: 3, recompute: {segment: s}}\n")) ==
-        "m.yaml:5:5: error: recompute: the layers of a segment must be consecutive, but 'b', before 'c', is "
-        "not in the segment");
+        "m.yaml:5:5: error: recompute: the layers of a segment must be consecutive, but 'b' is not in the "
+        "segment of the next layer, 'c'");
 }
 
 TEST_CASE("missing and unknown block parameters are errors") {
@@ -169,7 +172,7 @@ TEST_CASE("missing and unknown block parameters are errors") {
             with_blocks("  b: {parameters: {units: 4}, layers: [{dense: {units: $unit}}]}\n", "  - b\n")) ==
         "m.yaml:3:56: error: the block has no parameter 'unit'; did you mean 'units'?");
   CHECK(model_errors(with_layers("  - dense: {units: $units}\n")) ==
-        "m.yaml:3:20: error: '$units' is outside a block: only blocks have parameters");
+        "m.yaml:3:20: error: '$units' is outside a block, but only blocks have parameters");
   CHECK(
       model_errors(with_blocks("  b: {parameters: {name: 4}, layers: [{dense: {units: 4}}]}\n", "  - b\n")) ==
       "m.yaml:3:20: error: block 'b': 'name' is a key of every block and cannot be the name of a parameter");
@@ -190,10 +193,10 @@ TEST_CASE("errors within a block are reported in the block") {
   CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: input}}]}\n", "  - b\n")) ==
         "m.yaml:3:33: error: the name 'input' is taken already");
   CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: a/c}}]}\n", "  - b\n")) ==
-        "m.yaml:3:33: error: the name 'a/c' contains '/', which names inside a block cannot");
+        "m.yaml:3:33: error: the name 'a/c' contains '/', which is not allowed in names inside a block");
   CHECK(model_errors(with_blocks("  b: {layers: [flatten]}\n",
                                  "  - dense: {units: 4}\n  - b: {inputs: [x, dense]}\n")) ==
-        "m.yaml:6:21: error: block 'b' has one input, found 2");
+        "m.yaml:6:21: error: block 'b' has one input, but `inputs` lists 2");
 }
 
 TEST_CASE("an unused block is checked except for its shapes") {
@@ -236,17 +239,17 @@ TEST_CASE("a model of excessive size is rejected quickly") {
   // The blocks are deeply nested, but not recursive.
   std::string deep = "  b0: {layers: [flatten]}\n";
   for (int i = 1; i <= 300; ++i) deep += fmt::format("  b{}: {{layers: [b{}]}}\n", i, i - 1);
-  CHECK(model_errors(with_blocks(deep, "  - b300\n")).find("blocks are nested more than 100 deep") !=
+  CHECK(model_errors(with_blocks(deep, "  - b300\n")).find("blocks are nested more than 100 levels deep") !=
         std::string::npos);
 }
 
 TEST_CASE("arrays larger than any memory are errors") {
   CHECK(model_errors("inputs: {x: [1000000]}\nlayers:\n  - dense: {units: 1073741824}\n") ==
-        "m.yaml:3:5: error: dense 'dense': its kernel of 1000000x1073741824 has more than 2147483647 "
+        "m.yaml:3:5: error: dense 'dense': the kernel of shape 1000000x1073741824 has more than 2147483647 "
         "elements");
   CHECK(model_errors("inputs: {x: [46340, 46340, 1]}\nlayers:\n  - zero_padding2d\n")
-            .starts_with(
-                "m.yaml:3:5: error: zero_padding2d 'zero_padding2d': its output of 46342x46342x1 has more"));
+            .starts_with("m.yaml:3:5: error: zero_padding2d 'zero_padding2d': the output of shape "
+                         "46342x46342x1 has more"));
   // An embedding's table may be larger, because no library reads it.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");
@@ -259,9 +262,8 @@ TEST_CASE("windows too large for the libraries are errors without overflow") {
   const std::string many = "2147483647", more = "4294967297";
   for (const char* kind :
        {"conv2d: {filters: 1, ", "conv2d_transpose: {filters: 1, ", "depthwise_conv2d: {"}) {
-    CHECK(
-        errors(kind + ("kernel_size: 3, padding: same, dilation_rate: " + many + "}")).find("reaches over") !=
-        std::string::npos);
+    CHECK(errors(kind + ("kernel_size: 3, padding: same, dilation_rate: " + many + "}")).find("spans") !=
+          std::string::npos);
     CHECK(errors(kind + ("kernel_size: 1, dilation_rate: " + more + "}"))
               .find("an integer from 1 to 2147483647") != std::string::npos);
     CHECK(errors(kind + ("kernel_size: " + many + ", padding: same, dilation_rate: " + many + "}"))
@@ -299,8 +301,8 @@ TEST_CASE("a layer with errors only in details still has its shape checked") {
         "m.yaml:4:35: error: unknown activation 'rleu'; did you mean 'relu'?\n"
         "m.yaml:4:52: error: dense's trainable: expected true or false, found 'maybe'\n"
         "m.yaml:5:21: error: dropout's rate: expected a number of at least 0 and less than 1, found '7'\n"
-        "m.yaml:6:5: error: max_pooling2d 'max_pooling2d': expected an input of height x width x channels, "
-        "found 'dropout' of 4");
+        "m.yaml:6:5: error: max_pooling2d 'max_pooling2d': expected images of shape [height, width, "
+        "channels], but 'dropout' has the shape 4");
   // The misspelt option may change the shape, so there are no follow-up errors about later layers.
   CHECK(model_errors(with_layers("  - conv2d: {filters: 4, kernel_size: 3, stride: 4}\n"
                                  "  - max_pooling2d: {pool_size: 20}\n"
@@ -359,6 +361,6 @@ TEST_CASE("`units: auto` is allowed only in output layers") {
   CHECK(model_errors("inputs: {x: auto}\nlayers: [{dense: {units: auto, unit: 3}}]\n") ==
         "m.yaml:2:32: error: unknown key 'unit' in dense; did you mean 'units'?");
   CHECK(model_errors(with_layers("  - dense: {units: auto, name: h}\n  - dense: {units: 2}\n")) ==
-        "m.yaml:3:20: error: dense 'h': units: expected a number, found 'auto', which is only possible in "
-        "layers that give an output of the model");
+        "m.yaml:3:20: error: dense 'h': units must be a number, but is 'auto'; 'auto' is only possible in "
+        "layers that produce an output of the model");
 }

@@ -122,20 +122,21 @@ TEST_CASE("errors of volume layers name expected and found shapes") {
   for (const char* yaml :
        {"conv3d: {filters: 1, kernel_size: 1}", "max_pooling3d", "average_pooling3d", "global_max_pooling3d",
         "global_average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d"})
-    check_error(yaml, {image}, "expected an input of depth x height x width x channels, found 'x' of 5x5x2");
+    check_error(yaml, {image},
+                "expected volumes of shape [depth, height, width, channels], but 'x' has the shape 5x5x2");
   check_error("conv2d: {filters: 1, kernel_size: 1}", {volume},
-              "expected an input of height x width x channels, found 'v' of 5x6x7x2");
+              "expected images of shape [height, width, channels], but 'v' has the shape 5x6x7x2");
   check_error("max_pooling3d: {pool_size: [6, 1, 1]}", {volume},
               "pool_size 6x1x1 is larger than its input 5x6x7x2");
   check_error("conv3d: {filters: 1, kernel_size: 3, dilation_rate: [3, 1, 1]}", {volume},
               "kernel_size 3x3x3, dilated to 7x3x3, is larger");
   check_error(
       "conv3d: {filters: 1, kernel_size: 3, padding: same, dilation_rate: 600000}", {volume},
-      "kernel_size 3x3x3 with dilation_rate 600000x600000x600000 reaches over 1200001x1200001x1200001");
+      "kernel_size 3x3x3 with dilation_rate 600000x600000x600000 spans 1200001x1200001x1200001 elements");
   check_error("conv3d: {filters: 1, kernel_size: [3, 3]}", {volume},
               "kernel_size: expected [depth, height, width], found a list of length 2");
   check_error("cropping3d: [[2, 3], 0, 0]", {volume},
-              "cropping [[2, 3], [0, 0], [0, 0]] removes all of its input 5x6x7x2");
+              "cropping [[2, 3], [0, 0], [0, 0]] removes the whole input of shape 5x6x7x2");
   check_error(
       "zero_padding3d: [1, 2]", {volume},
       "expected one number, [planes, rows, columns], or [[front, back], [top, bottom], [left, right]]");
@@ -153,9 +154,10 @@ TEST_CASE("shapes of transposed convolutions are Keras's") {
   CHECK(rows("strides: 2, padding: same, output_padding: 0") == 7);
   CHECK(rows("strides: 2, padding: same, output_padding: 1") == 8);
   CHECK(rows("dilation_rate: 2") == 8);
-  check_error("conv2d_transpose: {filters: 1, kernel_size: 2, strides: 2, padding: same, output_padding: 0}",
-              {{"x", {4, 4, 1}}},
-              "output_padding 0 does not suit kernel_size 2x2, strides 2x2 and its input 4x4x1");
+  check_error(
+      "conv2d_transpose: {filters: 1, kernel_size: 2, strides: 2, padding: same, output_padding: 0}",
+      {{"x", {4, 4, 1}}},
+      "output_padding 0 is not possible with kernel_size 2x2, strides 2x2 and an input of shape 4x4x1");
 }
 
 TEST_CASE("parameters have Keras's names, shapes and initializers") {
@@ -225,27 +227,30 @@ TEST_CASE("attention reports heads and inputs that do not fit") {
   check_error("multi_head_attention: {num_heads: 3, num_key_value_heads: 2}", {x},
               "num_key_value_heads 2 does not divide num_heads 3");
   check_error("multi_head_attention: {num_heads: 2, rotary: {}}", {x},
-              "rotary needs an even key_dim, found 3");
+              "rotary needs an even key_dim, but key_dim is 3");
   check_error("multi_head_attention: {num_heads: 2}", {{"x", {6}}},
-              "expected sequences of [positions, features], found 'x' of 6");
+              "expected sequences of shape [positions, features], but 'x' has the shape 6");
   check_error("multi_head_attention: {num_heads: 2}", {x, x, x, x}, "found 4 inputs");
   check_error("multi_head_attention: {num_heads: 2}", {x, {"v", {4, 6}}, {"k", {5, 6}}},
-              "the value 'v' has 4 positions, the key 'k' has 5");
+              "the value 'v' has 4 positions, but the key 'k' has 5");
   check_error("multi_head_attention: {num_heads: 2, dropout: 1}", {x}, "dropout");
   check_error("multi_head_attention: {num_heads: 2, rotary: {base: 0}}", {x}, "base");
   check_error("position_embedding: {sequence_length: 8}", {x},
-              "sequence_length 8 is shorter than the input 'x' of 9 positions");
-  check_error("sinusoidal_position_encoding", {{"x", {6}}}, "expected sequences of [positions, features]");
+              "sequence_length is 8, but the input 'x' has 9 positions; increase sequence_length");
+  check_error("sinusoidal_position_encoding", {{"x", {6}}},
+              "expected sequences of shape [positions, features]");
 }
 
 TEST_CASE("recurrent layers report inputs and activations that they do not take") {
   const TensorSpec sequence{"x", {9, 3}}, state{"h", {2}};
-  check_error("lstm: {units: 2}", {{"x", {9}}}, "expected sequences of [steps, features], found 'x' of 9");
+  check_error("lstm: {units: 2}", {{"x", {9}}},
+              "expected sequences of shape [steps, features], but 'x' has the shape 9");
   check_error("lstm: {units: 2}", {sequence, state},
-              "expected one input, or 3 with the initial state and cell state, found 2");
+              "expected one input, or 3 inputs with the initial state and cell state, but found 2");
   check_error("gru: {units: 2}", {sequence, state, state},
-              "expected one input, or 2 with the initial state, found 3");
-  check_error("gru: {units: 3}", {sequence, state}, "expected an initial state of 3, found 'h' of 2");
+              "expected one input, or 2 inputs with the initial state, but found 3");
+  check_error("gru: {units: 3}", {sequence, state},
+              "expected an initial state of shape 3, but 'h' has the shape 2");
   check_error("simple_rnn: {units: 2}", {{"n", {9, 3}, DType::int32}}, "expected a float32 input");
   check_error("lstm: {units: 2, recurrent_activation: softmax}", {sequence},
               "softmax cannot be the activation of a recurrent layer");
@@ -260,58 +265,62 @@ TEST_CASE("errors name expected and found shapes") {
               "kernel_size 1x6 is larger than its input 5x5x64");
   check_error("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
               "kernel_size 3x3, dilated to 7x7, is larger");
-  check_error("permute: [2, 1]", {image}, "dims [2, 1] has 2 axes, but its input");
-  check_error("permute: [1, 1, 2]", {image}, "each number from 1 to the number of axes (5 at most) once");
-  check_error("repeat_vector: 2", {image}, "expected an input of one axis");
-  check_error("conv1d: {filters: 2, kernel_size: 3}", {image}, "expected a sequence of [length, channels]");
+  check_error("permute: [2, 1]", {image}, "dims [2, 1] lists 2 axes, but the input");
+  check_error("permute: [1, 1, 2]", {image},
+              "a list that has each number from 1 to the number of axes (at most 5) exactly once");
+  check_error("repeat_vector: 2", {image}, "expected an input with one axis");
+  check_error("conv1d: {filters: 2, kernel_size: 3}", {image},
+              "expected sequences of shape [length, channels]");
   check_error("zero_padding1d: [1, 2, 3]", {image}, "one number, or [before, after]");
   check_error("spatial_dropout1d: 0.5", {image},
-              "expected a sequence of [length, channels], found 'img' of 5x5x64");
+              "expected sequences of shape [length, channels], but 'img' has the shape 5x5x64");
   check_error("group_normalization: {groups: 24}", {image},
-              "expected a number of channels (the last axis) that can be divided into 24 equal groups, found "
-              "'img' of 5x5x64");
-  check_error("group_normalization", {row}, "can be divided into 32 equal groups, found 'x' of 5");
+              "expected a number of channels (the last axis) that can be divided into 24 equal groups, but "
+              "'img' has the shape 5x5x64");
+  check_error("group_normalization", {row}, "can be divided into 32 equal groups, but 'x' has the shape 5");
   check_error("rescaling: {scale: 1, offset: [1, 2, 3]}", {image},
-              "expected an input with 3 channels (the last axis), found 'img' of 5x5x64");
+              "expected an input with 3 channels (the last axis), but 'img' has the shape 5x5x64");
   check_error("prelu: {shared_axes: [1, 4]}", {image},
-              "shared_axes: expected axes from 1 to 3 of its input 'img' of 5x5x64, found 4");
+              "shared_axes: expected axes from 1 to 3 for the input 'img' of shape 5x5x64, but found 4");
   check_error("prelu: {shared_axes: [2, 4, 6]}", {{"x", {2, 2, 2, 2, 2, 2, 2}}},
-              "expected shared_axes that follow one another, or an input of up to 5 axes");
+              "these shared_axes are not supported: use adjacent axes, or an input with at most 5 axes");
   check_error("conv1d: {filters: 2, kernel_size: 3, padding: casual}", {image}, "did you mean 'causal'?");
   check_error("conv2d: {filters: 2, kernel_size: 3, padding: causal}", {image}, "unknown value 'causal'");
   check_error("subtract", {image, image, image}, "expected 2 inputs, found 3");
   check_error("cropping2d: [[2, 3], 0]", {image},
-              "cropping [[2, 3], [0, 0]] removes all of its input 5x5x64");
-  check_error("cropping2d: [0, 3]", {image}, "cropping [[0, 0], [3, 3]] removes all of its input 5x5x64");
+              "cropping [[2, 3], [0, 0]] removes the whole input of shape 5x5x64");
+  check_error("cropping2d: [0, 3]", {image},
+              "cropping [[0, 0], [3, 3]] removes the whole input of shape 5x5x64");
   for (const char* yaml : {"conv2d: {filters: 1, kernel_size: 1}", "depthwise_conv2d: {kernel_size: 1}",
                            "conv2d_transpose: {filters: 1, kernel_size: 1}", "max_pooling2d",
                            "average_pooling2d", "global_max_pooling2d", "global_average_pooling2d",
                            "zero_padding2d", "cropping2d", "spatial_dropout2d: 0.5"})
-    check_error(yaml, {row}, "expected an input of height x width x channels, found 'x' of 5");
+    check_error(yaml, {row}, "expected images of shape [height, width, channels], but 'x' has the shape 5");
   for (const char* yaml :
        {"dense: {units: 1}", "activation: relu", "dropout: 0.5", "batch_normalization", "layer_normalization",
         "softmax", "unit_normalization", "rms_normalization", "group_normalization", "rescaling: 2",
         "gaussian_noise: 0.5", "gaussian_dropout: 0.5", "spatial_dropout1d: 0.5"}) {
-    check_error(yaml, {numbers}, "expected a float32 input, found 'n' of int32");
+    check_error(yaml, {numbers}, "expected a float32 input, but 'n' has the type int32");
     check_error(yaml, {row, row}, "expected one input, found 2");
   }
   for (const char* yaml :
        {"dense: {units: 1}", "batch_normalization", "layer_normalization", "activation: softmax", "softmax",
         "group_normalization", "rms_normalization", "unit_normalization", "prelu"})
-    check_error(yaml, {{"s", {}}}, "found a scalar 's'");
+    check_error(yaml, {{"s", {}}}, "but 's' is a scalar");
   for (const char* yaml : {"add", "multiply", "concatenate"})
     check_error(yaml, {row}, "expected at least two inputs, found 1");
-  check_error("add", {row, {"y", {6}}}, "expected inputs of one shape, found 'x' of 5 and 'y' of 6");
+  check_error("add", {row, {"y", {6}}},
+              "expected inputs of the same shape, but 'x' has the shape 5 and 'y' has the shape 6");
   check_error("concatenate", {image, {"y", {4, 5, 64}}},
-              "differ along axis -1 only, found 'img' of 5x5x64 and 'y'");
-  check_error("concatenate: {axis: 0}", {image, image}, "axis 0 does not exist in its input 'img' of 5x5x64");
-  check_error("concatenate: {axis: -4}", {image, image},
-              "axis -4 does not exist in its input 'img' of 5x5x64");
-  check_error("concatenate", {{"s", {}}, {"t", {}}}, "expected inputs with an axis, found a scalar 's'");
-  check_error("reshape: [2, -1]", {row}, "target_shape [2, -1] does not fit its input 'x' of 5 (5 elements)");
-  check_error("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit its input");
+              "differ only along axis -1, but 'img' has the shape 5x5x64 and 'y'");
+  check_error("concatenate: {axis: 0}", {image, image}, "axis 0 does not exist in 'img' of shape 5x5x64");
+  check_error("concatenate: {axis: -4}", {image, image}, "axis -4 does not exist in 'img' of shape 5x5x64");
+  check_error("concatenate", {{"s", {}}, {"t", {}}}, "expected inputs with an axis, but 's' is a scalar");
+  check_error("reshape: [2, -1]", {row},
+              "target_shape [2, -1] does not fit the input 'x' of shape 5, which has 5 elements");
+  check_error("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit the input");
   check_error("embedding: {input_dim: 2, output_dim: 2}", {row},
-              "expected an int32 input, found 'x' of float32");
+              "expected an int32 input, but 'x' has the type float32");
 }
 
 TEST_CASE("dot removes one axis of each input") {
@@ -324,11 +333,12 @@ TEST_CASE("dot removes one axis of each input") {
   CHECK(shape("-1", {3, 5}, {4, 2, 5}) == Shape{3, 4, 2});
   CHECK(shape("[2, 1]", {3, 5, 2}, {5}) == Shape{3, 2});
   const TensorSpec a{"a", {3, 5}}, b{"b", {4, 5}};
-  check_error("dot: {axes: 1}", {a, b},
-              "expected axes of one size, found 3 in 'a' of 3x5 and 4 in 'b' of 4x5");
-  check_error("dot: {axes: 0}", {a, b}, "axis 0 does not exist in its input 'a' of 3x5");
-  check_error("dot: {axes: [-1, 3]}", {a, b}, "axis 3 does not exist in its input 'b' of 4x5");
-  check_error("dot: {axes: 1}", {a, {"s", {}}}, "expected inputs with an axis, found a scalar 's'");
+  check_error(
+      "dot: {axes: 1}", {a, b},
+      "the axes must have the same size, but the size is 3 in 'a' of shape 3x5 and 4 in 'b' of shape 4x5");
+  check_error("dot: {axes: 0}", {a, b}, "axis 0 does not exist in 'a' of shape 3x5");
+  check_error("dot: {axes: [-1, 3]}", {a, b}, "axis 3 does not exist in 'b' of shape 4x5");
+  check_error("dot: {axes: 1}", {a, {"s", {}}}, "expected inputs with an axis, but 's' is a scalar");
   check_error("dot: {axes: -1}", {a, b, b}, "expected 2 inputs, found 3");
   check_error("dot: {axes: [1, 2, 3]}", {a, b}, "dot's axes: expected one number or two");
 }
@@ -339,15 +349,16 @@ TEST_CASE("time_distributed refuses layers that it cannot apply to all positions
     check_error("time_distributed: {layer: " + layer + "}", {input}, expected);
   };
   check("{dense: {units: 1}}", {"x", {4}},
-        "expected an input with an axis of positions and at least one more, found 'x' of 4");
-  check("{conv2d: {filters: 1, kernel_size: 1}}", sequence,
-        "its layer conv2d: expected an input of height x width x channels, found 'x' of 2");
+        "expected an input with an axis of positions and at least one more axis, but 'x' has the shape 4");
+  check(
+      "{conv2d: {filters: 1, kernel_size: 1}}", sequence,
+      "the inner layer conv2d: expected images of shape [height, width, channels], but 'x' has the shape 2");
   check("batch_normalization", video,
-        "its layer batch_normalization: expected a layer without statistics of the batch");
-  check("masking", {"x", {4, 3, 2}}, "its layer masking: expected a layer that creates no mask");
+        "the inner layer batch_normalization: expected a layer that computes no statistics of the batch");
+  check("masking", {"x", {4, 3, 2}}, "the inner layer masking: expected a layer that creates no mask");
   check("{lstm: {units: 1, return_state: true}}", {"x", {4, 3, 2}},
-        "its layer lstm: expected a layer with one output, found 3");
-  check("add", sequence, "its layer add: expected at least two inputs, found 1");
+        "the inner layer lstm: expected a layer with one output, but the layer has 3 outputs");
+  check("add", sequence, "the inner layer add: expected at least two inputs, found 1");
   check("{dens: {units: 1}}", sequence, "unknown layer 'dens'; did you mean 'dense'?");
   check_error("time_distributed", {sequence}, "missing key 'layer'");
 }
@@ -365,13 +376,13 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("bidirectional: {layer: {dense: {units: 1}}}", {image},
               "bidirectional's layer: expected lstm, gru or simple_rnn");
   check_error("bidirectional: {layer: {gru: {units: 1}}, backward_layer: {gru: {units: 1}}}", {image},
-              "expected opposite values of go_backwards");
+              "must have opposite values of go_backwards");
   check_error(
       "bidirectional: {layer: {gru: {units: 1}}, merge_mode: sum, backward_layer: {gru: {units: 2, "
       "go_backwards: true}}}",
-      {image}, "this merge_mode needs the same units, found 1 and 2");
+      {image}, "must have the same units, but they have 1 and 2");
   check_error("conv1d_transpose: {filters: 1, kernel_size: 2, strides: 2, output_padding: 2}", {image},
-              "expected less than the strides 2, found 2");
+              "must be less than the strides, which are 2, but output_padding is 2");
   check_error("dropout: {rate: 1}", {image},
               "dropout's rate: expected a number of at least 0 and less than 1");
   for (const char* kind : {"spatial_dropout2d", "gaussian_dropout"})
@@ -383,16 +394,16 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("rescaling: {scale: []}", {image},
               "scale: expected a number, or a list with one number for each channel");
   check_error("rescaling: {scale: [1, 2], offset: [1, 2, 3]}", {image},
-              "rescaling's offset: expected one number, or 2 as in scale");
+              "rescaling's offset: expected one number, or 2 numbers as in scale");
   check_error("rescaling", {image}, "missing key 'scale'");
   check_error("resizing: {height: 4}", {image}, "missing key 'width'");
   check_error("resizing: {height: 4, width: 0}", {image}, "resizing's width: expected a number from 1 to");
   check_error("resizing: {height: 4, width: 4, interpolation: bicubic}", {image},
               "resizing's interpolation: unknown value 'bicubic'; expected one of nearest, bilinear");
   check_error("resizing: {height: 4, width: 4}", {{"x", {4}}},
-              "expected an input of height x width x channels");
+              "expected images of shape [height, width, channels]");
   check_error("resizing: {height: 1073741823, width: 4}", {image},
-              "cannot resize 'x' of 5x5x2 to 1073741823 x 4: expected smaller images");
+              "'x' of shape 5x5x2 cannot be resized to 1073741823 x 4, because these images are too large");
   check_error("reshape: [-1, -1]", {image}, "-1 at most once");
   check_error("reshape: [0]", {image}, "sizes of at least 1");
   check_error("zero_padding2d: -1", {image}, "a number from 0 to");
@@ -400,7 +411,7 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("cropping2d: -1", {image}, "cropping2d's cropping: expected a number from 0 to");
   check_error("cropping2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
   check_error("conv2d_transpose: {filters: 1, kernel_size: 3, strides: 2, output_padding: 2}", {image},
-              "expected less than each of the strides 2x2, found 2");
+              "must be less than each of the strides 2x2, but it is 2");
   check_error("batch_normalization: {momentum: 2}", {image}, "a number from 0 to 1");
   check_error("flatten: {data_format: channels_last}", {image}, "unknown key 'data_format'");
 }

@@ -185,39 +185,39 @@ TEST_CASE("metrics report an unsuitable output or target") {
   const TensorSpec output{"y", {4}}, sparse{"t", {}, DType::int32}, dense{"t", {4}};
   CHECK(errors("sparse_categorical_accuracy", output, sparse) == "");
   CHECK(errors("sparse_categorical_accuracy", output, dense) ==
-        "expected a target of int32 scalar, found 't' of float32 4");
+        "expected a target of type int32 and shape scalar, but found 't' of type float32 and shape 4");
   CHECK(errors("categorical_accuracy", output, sparse) ==
-        "expected a target of float32 4, found 't' of int32 scalar");
+        "expected a target of type float32 and shape 4, but found 't' of type int32 and shape scalar");
   CHECK(errors("categorical_accuracy", output, dense) == "");
   CHECK(errors("accuracy", output, sparse) == "");
   CHECK(errors("accuracy", output, dense) == "");
   CHECK(errors("accuracy", {"y", {1}}, {"t", {1}}) == "");
   CHECK(errors("precision: {thresholds: 0.9}", output, dense) == "");
   CHECK(errors("precision", output, sparse) == "");
-  CHECK(
-      errors("precision: {thresholds: 0.9}", output, sparse) ==
-      "'thresholds' requires columns that are yes/no predictions, but the target of 'y' is the number of one "
-      "of 4 classes, for which the largest score is the prediction");
+  CHECK(errors("precision: {thresholds: 0.9}", output, sparse) ==
+        "'thresholds' requires columns that are separate yes/no predictions, but the target of 'y' is one of "
+        "4 class numbers, so that the prediction is the class with the largest score; remove this option");
   CHECK(errors("f1_score: {threshold: 0.9}", output, sparse) != "");
   CHECK(errors("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
   CHECK(errors("dice: {threshold: 0.9}", {"y", {1}}, {"t", {1}}) == "");
   CHECK(errors("dice: {include_background: false}", output, sparse) == "");
   CHECK(errors("dice: {include_background: false}", {"y", {1}}, {"t", {1}}) ==
-        "'include_background: false' requires an output with a column for each class, the first of which is "
-        "the background; found the single column of 'y', which has no background");
+        "'include_background: false' requires an output with one column for each class, in which the first "
+        "column is the background; but 'y' has a single column and no background");
   CHECK(errors("binary_accuracy", output, dense) == "");
   CHECK(errors("binary_accuracy", output, sparse) != "");
   CHECK(errors("mean_absolute_error", output, dense) == "");
   CHECK(errors("mean_absolute_error", output, {"t", {5}}) != "");
   CHECK(errors("top_k: {k: 4}", output, sparse) == "");
   CHECK(errors("perplexity", output, sparse) == "");
-  CHECK(errors("perplexity", output, dense) == "expected a target of int32 scalar, found 't' of float32 4");
+  CHECK(errors("perplexity", output, dense) ==
+        "expected a target of type int32 and shape scalar, but found 't' of type float32 and shape 4");
   CHECK(errors("cohen_kappa", output, dense) == "");
   CHECK(errors("matthews_correlation", {"y", {1001}}, sparse) ==
-        "expected an output of at most 1000 classes, found 1001 classes of 'y'");
+        "expected an output of at most 1000 classes, but found 1001 classes in 'y'");
   CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 3}", output, sparse) == "");
   CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 4}", output, sparse) ==
-        "class_id 4 is not one of the 4 columns of 'y', which are counted from 0");
+        "class_id 4 is not one of the 4 columns of 'y' (columns are counted from 0)");
   CHECK(errors("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
 }
 

@@ -29,23 +29,22 @@ TEST_CASE("sharing weights with an unsuitable layer is an error") {
   CHECK(errors("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
         "m.yaml:5:28: error: shared_with: flatten 'f' has no weights to share");
   CHECK(errors("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
-        "m.yaml:4:29: error: dense 'b' takes the options of 'a', because of shared_with, and cannot have "
-        "others\n"
-        "m.yaml:4:39: error: dense 'b' takes the options of 'a', because of shared_with, and cannot have "
-        "others");
+        "m.yaml:4:29: error: dense 'b' has shared_with and therefore uses the options of 'a'; remove this "
+        "option\n"
+        "m.yaml:4:39: error: dense 'b' has shared_with and therefore uses the options of 'a'; remove this "
+        "option");
   CHECK(errors("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
-        "m.yaml:4:5: error: dense 'b' shares the weights of 'a', which is trained: set `trainable: "
-        "false` there");
-  CHECK(
-      errors("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
-      "m.yaml:5:5: error: dense 'b': its kernel needs the shape 3x4, but the kernel that it shares with 'a' "
-      "has the shape 4x4");
+        "m.yaml:4:5: error: dense 'b' is not trainable, but it shares the weights of 'a', which is trained; "
+        "set `trainable: false` in both layers");
+  CHECK(errors("  - dense: {units: 3, name: c}\n  - dense: {shared_with: a, name: b}\n") ==
+        "m.yaml:5:5: error: dense 'b': the layer needs a kernel of shape 3x4, but the kernel that it shares "
+        "with 'a' has the shape 4x4");
   CHECK(errors("  - dense: {shared_with: [a], name: b}\n")
             .starts_with("m.yaml:4:26: error: dense's shared_with: "));
   CHECK(errors("  - dense: {shared_wiht: a, units: 4}\n") ==
         "m.yaml:4:13: error: unknown key 'shared_wiht' in dense; did you mean 'shared_with'?");
   CHECK(errors("  - dense: {shared_with: a, name: b}\nfreeze: b\n") ==
-        "m.yaml:5:9: error: freeze: 'b' shares the weights of 'a', which is trained; freeze both");
+        "m.yaml:5:9: error: freeze: 'b' shares the weights of 'a', which is trained; freeze both layers");
   CHECK(model_errors(with_blocks("  b: {layers: [{dense: {shared_with: outside}}]}\n",
                                  "  - dense: {units: 4, name: outside}\n  - b\n")) ==
         "m.yaml:3:38: error: shared_with: 'outside' is not an earlier dense layer");
@@ -59,11 +58,11 @@ TEST_CASE("a dense layer that cannot have an embedding's weights is an error") {
         layers);
   };
   CHECK(errors("  - dense: {units: 5}\n  - dense: {shared_with: token, name: b}\n") ==
-        "m.yaml:5:5: error: dense 'b': its embedding has vectors of length 3: expected an input whose last "
-        "axis has this length, found 'dense' of 4x5");
+        "m.yaml:5:5: error: dense 'b': the embedding has vectors of length 3, so the last axis of the input "
+        "must have this length, but 'dense' has the shape 4x5");
   CHECK(errors("  - dense: {shared_with: token, use_bias: true}\n") ==
-        "m.yaml:4:43: error: use_bias: a dense layer with the weights of an embedding has no bias; expected "
-        "false");
+        "m.yaml:4:43: error: use_bias must be false, because a dense layer with the weights of an embedding "
+        "has no bias");
   CHECK(errors("  - dense: {shared_with: token, units: 9}\n")
             .starts_with(
                 "m.yaml:4:33: error: unknown key 'units' in dense with the weights of an embedding; expected "
@@ -73,13 +72,13 @@ TEST_CASE("a dense layer that cannot have an embedding's weights is an error") {
   CHECK(errors("  - layer_normalization: {name: n}\n  - dense: {shared_with: n}\n") ==
         "m.yaml:5:26: error: shared_with: 'n' is a layer_normalization layer, but this is a dense layer");
   CHECK(errors("  - dense: {shared_with: token, name: b, trainable: false}\n") ==
-        "m.yaml:4:5: error: dense 'b' shares the weights of 'token', which is trained: set `trainable: "
-        "false` there");
+        "m.yaml:4:5: error: dense 'b' is not trainable, but it shares the weights of 'token', which is "
+        "trained; set `trainable: false` in both layers");
   CHECK(errors("  - dense: {shared_with: token, name: b}\n  - dense: {shared_with: b, activation: relu}\n") ==
-        "m.yaml:5:5: error: dense 'dense': its embedding has vectors of length 3: expected an input whose "
-        "last axis has this length, found 'b' of 4x9\n"
-        "m.yaml:5:29: error: dense 'dense' takes the options of 'b', because of shared_with, and cannot have "
-        "others");
+        "m.yaml:5:5: error: dense 'dense': the embedding has vectors of length 3, so the last axis of the "
+        "input must have this length, but 'b' has the shape 4x9\n"
+        "m.yaml:5:29: error: dense 'dense' has shared_with and therefore uses the options of 'b'; remove "
+        "this option");
   // Only the error of the embedding is reported, because it explains the others.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 9, name: token}\n  - dense: {shared_with: token}\n")
@@ -101,12 +100,11 @@ TEST_CASE("sharing weights with an unsuitable block is an error") {
   CHECK(errors("  - one: {name: itself, shared_with: itself}\n")
             .find("shared_with: 'itself' is not an earlier use of block 'one'") != std::string::npos);
   CHECK(errors("  - one: {shared_with: first, units: 4}\n")
-            .find("block 'one' takes the parameters of 'first', because of shared_with, and cannot have "
-                  "others") != std::string::npos);
-  CHECK(
-      errors("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
-          .find("its kernel needs the shape 3x4, but the kernel that it shares with 'first/a' has the shape "
-                "4x4") != std::string::npos);
+            .find("block 'one' has shared_with and therefore uses the parameters of 'first'; remove this "
+                  "parameter") != std::string::npos);
+  CHECK(errors("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
+            .find("the layer needs a kernel of shape 3x4, but the kernel that it shares with 'first/a' has "
+                  "the shape 4x4") != std::string::npos);
   CHECK(errors("  - one: {shared_with: first, trainable: false}\n")
             .find("dense 'one/a' shares the weights of 'first/a', which is trained") != std::string::npos);
 }

@@ -72,17 +72,18 @@ TEST_CASE("piecewise_constant: the step of a boundary still has the previous val
 
 TEST_CASE("piecewise_constant: inconsistent options are errors") {
   CHECK(errors("{piecewise_constant: {boundaries: [3], values: [0.1]}}") ==
-        "s.yaml:1:2: error: piecewise_constant: expected 2 values, one more than boundaries, found 1");
-  CHECK(
-      errors("{piecewise_constant: {boundaries: [3, 3], values: [1, 2, 3]}}") ==
-      "s.yaml:1:35: error: piecewise_constant's boundaries: expected each to be greater than the one before");
+        "s.yaml:1:2: error: piecewise_constant: expected 2 values (one more than there are boundaries), but "
+        "found 1");
+  CHECK(errors("{piecewise_constant: {boundaries: [3, 3], values: [1, 2, 3]}}") ==
+        "s.yaml:1:35: error: piecewise_constant: each boundary must be greater than the boundary before it");
   CHECK(errors("{piecewise_constant: {boundaries: [-3], values: [1, -2]}}") ==
         "s.yaml:1:36: error: piecewise_constant's boundaries: expected a number of steps, such as 400, or of "
         "epochs, such as '5 epochs', found '-3'");
   CHECK(errors("{piecewise_constant: {boundaries: [3], values: [1, -2]}}") ==
-        "s.yaml:1:48: error: piecewise_constant's values: expected rates of at least 0");
+        "s.yaml:1:48: error: piecewise_constant: all values must be rates of at least 0");
   CHECK(errors("{piecewise_constant: {boundaries: [3, 1 epoch], values: [1, 2, 3]}}") ==
-        "s.yaml:1:35: error: piecewise_constant's boundaries: expected all in steps or all in epochs");
+        "s.yaml:1:35: error: piecewise_constant: either all boundaries must be in steps, or all must be in "
+        "epochs");
 }
 
 TEST_CASE("schedules count steps or epochs") {  // epochs have ten steps here
@@ -217,9 +218,9 @@ TEST_CASE("linear_warmup precedes any schedule, whose steps count from its end")
   CHECK(rate(parse_kind<Schedule>("{linear_warmup: {steps: 2, then: 0.5}}"), 1) == 0.25);
   CHECK(parse_kind<Schedule>("{linear_warmup: {steps: 1 epoch, then: {reduce_on_plateau: {initial: 1}}}}")
             ->monitor() == "val_loss");
-  CHECK(
-      errors("{linear_warmup: {steps: 2}}") ==
-      "s.yaml:1:2: error: missing key 'then' in linear_warmup (the schedule after the warm-up, or a number)");
+  CHECK(errors("{linear_warmup: {steps: 2}}") ==
+        "s.yaml:1:2: error: missing key 'then' in linear_warmup (the schedule after the warm-up, or a number "
+        "for a constant rate)");
 }
 
 TEST_CASE("reduce_on_plateau: waits, reduces, and starts to wait again") {

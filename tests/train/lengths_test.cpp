@@ -231,30 +231,30 @@ TEST_CASE("models whose batches cannot be cut are errors with their place") {
     CHECK(message.find(part) != message.npos);
   };
   fails(mistake_in("[embedding: {input_dim: 9, output_dim: 4}, " + end),
-        "6:", "takes the lengths of sequences from a mask of their padding");
+        "6:", "needs a mask of the padding, which gives the lengths of the sequences");
   fails(mistake_in("[" + masked + ", flatten: {ignore_mask: true}, dense: {units: 2, activation: softmax}]"),
-        "4:", "flatten 'flatten': treats padding as data because of ignore_mask");
+        "4:", "flatten 'flatten' treats padding as data because of ignore_mask");
   fails(mistake_in("[" + masked + ", group_normalization: {groups: 2}, " + end),
-        "4:", "group_normalization 'group_normalization': computes each position from all positions");
+        "4:", "group_normalization 'group_normalization' computes each position from all positions");
   fails(mistake_in("[" + masked + ", prelu, " + end),
-        "4:", "prelu 'prelu': has parameters for each position");
+        "4:", "prelu 'prelu': has separate parameters for each position");
   fails(mistake_in("[" + masked +
                    ", {embedding: {name: plain, inputs: x, input_dim: 9, output_dim: 4}}, {add: "
                    "{inputs: [embedding, plain]}}, " +
                    end),
-        "4:", "embedding 'plain': reads 'x', which has no mask of its padding");
-  const std::string counts = "has an activity_regularizer, which counts padding";
+        "4:", "embedding 'plain' reads 'x', which has no mask of its padding");
+  const std::string counts = "has an activity_regularizer, which also counts padding";
   fails(mistake_in("[" + masked + ", lstm: {units: 2, return_sequences: true, activity_regularizer: l2}, " +
                    end),
-        "4:", "lstm 'lstm': " + counts);
+        "4:", "lstm 'lstm' " + counts);
   fails(mistake_in(
             "[" + masked +
             ", time_distributed: {layer: {dense: {units: 4, activation: tanh}}, activity_regularizer: l2}, " +
             end),
-        "4:", "time_distributed 'time_distributed': " + counts);
+        "4:", "time_distributed 'time_distributed' " + counts);
   fails(mistake_in("[" + masked +
                    ", dense: {name: d, units: 2, activation: tanh, activity_regularizer: l2}, " + end),
-        "4:", "dense 'd': " + counts);
+        "4:", "dense 'd' " + counts);
   CHECK(mistake_in("[" + masked +
                    ", lstm: {units: 2, activity_regularizer: l2}, dense: {units: 2, activation: "
                    "softmax}]") == "");

@@ -238,7 +238,7 @@ TEST_CASE("a layer that shares another's weights has its activity_regularizer") 
   const std::string of_second = "model.layers.2.dense.activity_regularizer={l2: 0.03}";
   CHECK(error_of([&] {
           plan_from(kRules, {of_second, "model.layers.3.dense.activity_regularizer={l2: 0.03}"});
-        }).find("dense 'again' takes the activity_regularizer of 'second', because of shared_with") !=
+        }).find("dense 'again' has shared_with and therefore uses the activity_regularizer of 'second'") !=
         std::string::npos);
 }
 

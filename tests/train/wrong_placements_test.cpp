@@ -221,7 +221,7 @@ const WrongPlacement kWrong[] = {
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: @right/twin}",
      "shared_with: 'right/twin' is not an earlier dense layer"},
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: right/stem, @units: 4}",
-     "dense 'right/twin' takes the options of 'right/stem', because of shared_with, and cannot have others"},
+     "dense 'right/twin' has shared_with and therefore uses the options of 'right/stem'; remove this option"},
 };
 
 }  // namespace

@@ -70,9 +70,9 @@ class Orthogonal : public Initializer {
 void add_orthogonal(Registry<Initializer>& table) {
   table.add<Orthogonal>(
       "orthogonal",
-      Schema<OrthogonalOptions>(
-          "A random matrix with orthonormal columns, or with orthonormal rows if there are fewer rows than "
-          "columns. The weight's last axis gives the columns, and all other axes together give the rows.")
+      Schema<OrthogonalOptions>("A random matrix with orthonormal columns or, if it has fewer rows than "
+                                "columns, with orthonormal rows. The last axis of the weight gives the "
+                                "columns of the matrix, and all other axes together give its rows.")
           .example("{gain: 2}")
           .optional("gain", &OrthogonalOptions::gain, "factor by which the matrix is multiplied"));
 }

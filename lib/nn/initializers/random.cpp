@@ -62,8 +62,9 @@ void add_random(Registry<Initializer>& table) {
           .optional("maxval", &UniformOptions::maxval, "upper limit of the numbers"));
   table.add<RandomNormal>("random_normal", normal_schema("Random numbers from a normal distribution."));
   table.add<TruncatedNormal>(
-      "truncated_normal", normal_schema("Random numbers from a normal distribution. Numbers that differ from "
-                                        "the mean by more than two standard deviations are drawn again."));
+      "truncated_normal",
+      normal_schema("Random numbers from a truncated normal distribution. Numbers that differ from the mean "
+                    "by more than two standard deviations are drawn again."));
 }
 
 }  // namespace dtrain

@@ -82,12 +82,14 @@ Fans fans_of(const Shape& shape) {
 void add_variance_scaling(Registry<Initializer>& table) {
   table.add<VarianceScaling>(
       "variance_scaling",
-      Schema<ScalingOptions>("Random numbers with mean 0 and variance scale / fan.")
+      Schema<ScalingOptions>("Random numbers with mean 0 and variance scale / fan. Here fan is the number of "
+                             "inputs or outputs of the weight (see mode).")
           .example("{scale: 2, mode: fan_out, distribution: truncated_normal}")
-          .optional("scale", &ScalingOptions::scale, "the variance is scale / fan", greater_than(0.0))
+          .optional("scale", &ScalingOptions::scale, "scale of the variance, which is scale / fan",
+                    greater_than(0.0))
           .optional("mode", &ScalingOptions::mode,
-                    "value of fan: the number of inputs (fan_in), of outputs (fan_out), or the mean of both "
-                    "numbers (fan_avg)")
+                    "Meaning of fan: the number of inputs (`fan_in`), the number of outputs (`fan_out`), or "
+                    "the mean of both numbers (`fan_avg`).")
           .optional("distribution", &ScalingOptions::distribution, "distribution of the random numbers"));
   const auto named = [&table](const std::string& name, double scale, FanMode mode,
                               const std::string& variance) {

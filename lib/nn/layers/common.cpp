@@ -7,7 +7,8 @@ namespace {
 
 bool is_float(const TensorSpec& input, const ReportError& report_error) {
   if (input.dtype == DType::float32) return true;
-  report_error(fmt::format("expected a float32 input, found '{}' of {}", input.name, name_of(input.dtype)));
+  report_error(
+      fmt::format("expected a float32 input, but '{}' has the type {}", input.name, name_of(input.dtype)));
   return false;
 }
 
@@ -27,23 +28,24 @@ const TensorSpec* float_input_with_axis(std::span<const TensorSpec> inputs, std:
                                         const ReportError& report_error) {
   const TensorSpec* input = float_input(inputs, report_error);
   if (!input || input->shape.rank() > 0) return input;
-  report_error(fmt::format("expected an input with an axis {}, found a scalar '{}'", purpose, input->name));
+  report_error(fmt::format("expected an input with an axis {}, but '{}' is a scalar", purpose, input->name));
   return nullptr;
 }
 
 const TensorSpec* image_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   const TensorSpec* input = float_input(inputs, report_error);
   if (!input || input->shape.rank() == 3) return input;
-  report_error(fmt::format("expected an input of height x width x channels, found '{}' of {}", input->name,
-                           input->shape.str()));
+  report_error(fmt::format("expected images of shape [height, width, channels], but '{}' has the shape {}",
+                           input->name, input->shape.str()));
   return nullptr;
 }
 
 const TensorSpec* volume_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   const TensorSpec* input = float_input(inputs, report_error);
   if (!input || input->shape.rank() == 4) return input;
-  report_error(fmt::format("expected an input of depth x height x width x channels, found '{}' of {}",
-                           input->name, input->shape.str()));
+  report_error(
+      fmt::format("expected volumes of shape [depth, height, width, channels], but '{}' has the shape {}",
+                  input->name, input->shape.str()));
   return nullptr;
 }
 
@@ -61,8 +63,9 @@ const TensorSpec* equal_float_inputs(std::span<const TensorSpec> inputs, const R
   if (!several_float_inputs(inputs, report_error)) return nullptr;
   for (const TensorSpec& input : inputs.subspan(1)) {
     if (input.shape == inputs[0].shape) continue;
-    report_error(fmt::format("expected inputs of one shape, found '{}' of {} and '{}' of {}", inputs[0].name,
-                             inputs[0].shape.str(), input.name, input.shape.str()));
+    report_error(
+        fmt::format("expected inputs of the same shape, but '{}' has the shape {} and '{}' has the shape {}",
+                    inputs[0].name, inputs[0].shape.str(), input.name, input.shape.str()));
     return nullptr;
   }
   return &inputs[0];

@@ -35,7 +35,7 @@ Schema<Options> with_kernel_and_bias(Schema<Options> schema, const std::string& 
                 "activation function of the output")
       .optional("use_bias", static_cast<bool Options::*>(&Options::use_bias), "whether to add a bias")
       .part("kernel_", static_cast<WeightOptions Options::*>(&Options::kernel),
-            weight_schema("the [" + axes + "] kernel"))
+            weight_schema("the kernel of shape [" + axes + "]"))
       .part("bias_", static_cast<WeightOptions Options::*>(&Options::bias), weight_schema("the bias"))
       .details({"activation", "use_bias"});
   return schema;

@@ -29,8 +29,8 @@ class SequenceLayer : public Layer {
     const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return {};
     if (input->shape.rank() != 2) {
-      report_error(fmt::format("expected a sequence of [length, channels], found '{}' of {}", input->name,
-                               input->shape.str()));
+      report_error(fmt::format("expected sequences of shape [length, channels], but '{}' has the shape {}",
+                               input->name, input->shape.str()));
       return {};
     }
     const TensorSpec image = as_image(*input);

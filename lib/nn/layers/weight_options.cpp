@@ -18,8 +18,9 @@ ParameterSpec WeightOptions::parameter(const std::string& name, const Shape& sha
 Schema<WeightOptions> weight_schema(const std::string& what) {
   using O = WeightOptions;
   return Schema<O>("Options of a weight.")
-      .optional("initializer", &O::initializer, fmt::format("initial values of {}", what))
-      .optional("regularizer", &O::regularizer, fmt::format("penalty on {}, added to the loss", what))
+      .optional("initializer", &O::initializer, fmt::format("initializer of {}", what))
+      .optional("regularizer", &O::regularizer,
+                fmt::format("regularizer of {}: a penalty that is added to the loss", what))
       .optional("constraint", &O::constraint,
                 fmt::format("constraint on {}, applied after each update", what));
 }

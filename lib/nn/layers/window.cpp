@@ -68,8 +68,8 @@ bool spreads_too_far(const Window& window, const std::string& option, const Tens
   if (size.depth <= kMost && size.height <= kMost && size.width <= kMost) return false;
   const auto shown = [&](const Size3& some) { return str(some, image.shape); };
   report_error(fmt::format(
-      "{} {} with dilation_rate {} reaches over {} elements; at most {} are supported along an axis", option,
-      shown(window.size), shown(window.dilation), shown(size), kMost));
+      "{} {} with dilation_rate {} spans {} elements, but at most {} elements are supported along an axis",
+      option, shown(window.size), shown(window.dilation), shown(size), kMost));
   return true;
 }
 

@@ -7,14 +7,15 @@ namespace dtrain {
 std::optional<TensorSpec> floats_for(const TensorSpec& output, const ReportError& report_error) {
   if (output.dtype == DType::float32) return TensorSpec{{}, output.shape, DType::float32};
   report_error(
-      fmt::format("expected a float32 output, found '{}' of {}", output.name, name_of(output.dtype)));
+      fmt::format("expected a float32 output, but '{}' has the type {}", output.name, name_of(output.dtype)));
   return std::nullopt;
 }
 
 std::optional<TensorSpec> class_numbers_for(const TensorSpec& output, const ReportError& report_error) {
   if (!floats_for(output, report_error)) return std::nullopt;
   if (output.shape.rank() == 0) {
-    report_error(fmt::format("expected an output with an axis of classes, found a scalar '{}'", output.name));
+    report_error(
+        fmt::format("expected an output with an axis of classes, but '{}' is a scalar", output.name));
     return std::nullopt;
   }
   std::vector<int64_t> rows = output.shape.extents();

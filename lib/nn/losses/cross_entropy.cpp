@@ -17,10 +17,12 @@ Schema<CrossEntropyOptions> schema(const std::string& doc) {
   return with_loss_options(
       Schema<CrossEntropyOptions>(doc)
           .example("{from_logits: true}")
-          .optional("from_logits", &CrossEntropyOptions::from_logits,
-                    "true: the outputs are logits; false: the outputs are probabilities, as after a softmax")
+          .optional(
+              "from_logits", &CrossEntropyOptions::from_logits,
+              "Whether the outputs are logits. If false, the outputs are probabilities, as after a softmax.")
           .optional("label_smoothing", &CrossEntropyOptions::label_smoothing,
-                    "fraction of the target that is spread evenly over the classes", between(0.0, 1.0)));
+                    "label smoothing: the fraction of the target that is spread evenly over all classes",
+                    between(0.0, 1.0)));
 }
 
 class CrossEntropy final : public SoftmaxLoss<CrossEntropy, CrossEntropySpec> {
@@ -50,15 +52,14 @@ void add_cross_entropy(Registry<Loss>& table) {
       return std::make_shared<const CrossEntropy>(spec, options.weight);
     };
   };
-  table.add_with(
-      "sparse_categorical_crossentropy",
-      schema("Minus the log of the predicted probability of the target class. The target is a class number."),
-      of(true));
-  table.add_with(
-      "categorical_crossentropy",
-      schema("The cross-entropy of the predicted probabilities: minus the sum over the classes of target * "
-             "log(output). The target has a probability for each class, such as a one-hot vector."),
-      of(false));
+  table.add_with("sparse_categorical_crossentropy",
+                 schema("Cross-entropy for targets that are class numbers: minus the logarithm of the "
+                        "predicted probability of the target class."),
+                 of(true));
+  table.add_with("categorical_crossentropy",
+                 schema("Cross-entropy for targets that have a probability for each class, such as one-hot "
+                        "vectors: minus the sum over the classes of target * log(output)."),
+                 of(false));
 }
 
 }  // namespace dtrain

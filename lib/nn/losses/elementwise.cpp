@@ -30,10 +30,11 @@ template <class Options>
 Schema<Options> binary_schema(const std::string& doc, const std::string& example) {
   Schema<Options> schema(doc);
   schema.example(example)
-      .optional("from_logits", static_cast<bool Options::*>(&Options::from_logits),
-                "true: the outputs are logits; false: the outputs are probabilities, as after a sigmoid")
+      .optional(
+          "from_logits", static_cast<bool Options::*>(&Options::from_logits),
+          "Whether the outputs are logits. If false, the outputs are probabilities, as after a sigmoid.")
       .optional("label_smoothing", static_cast<double Options::*>(&Options::label_smoothing),
-                "fraction of the target that is replaced by 0.5", between(0.0, 1.0));
+                "label smoothing: the fraction of the target that is replaced by 0.5", between(0.0, 1.0));
   return with_loss_options(std::move(schema));
 }
 
@@ -50,26 +51,27 @@ std::shared_ptr<const Loss> loss(const ElementwiseLossSpec& spec, const LossOpti
 /// Adds binary_crossentropy and binary_focal_crossentropy.
 void add_binary_crossentropies(Registry<Loss>& table) {
   table.add_with("binary_crossentropy",
-                 binary_schema<BinaryOptions>(
-                     "Minus the log of the predicted probability of the target, which is 0 or 1.",
-                     "{from_logits: true}"),
+                 binary_schema<BinaryOptions>("Cross-entropy for targets of 0 or 1: minus the logarithm of "
+                                              "the predicted probability of the target.",
+                                              "{from_logits: true}"),
                  [](const BinaryOptions& options, const ConfigNode&) {
                    return loss(binary_spec(ElementwiseKind::binary_crossentropy, options), options);
                  });
   table.add_with(
       "binary_focal_crossentropy",
       binary_schema<BinaryFocalOptions>(
-          "binary_crossentropy times (1 - q)^gamma, where q is the predicted probability of the target. "
-          "Samples that the model already predicts well count less.",
+          "Focal loss: binary_crossentropy times (1 - q)^gamma, where q is the predicted probability of the "
+          "target. Therefore samples that the model already predicts well count less.",
           "{gamma: 2, from_logits: true}")
           .optional("apply_class_balancing", &BinaryFocalOptions::apply_class_balancing,
-                    "whether targets of 1 have the weight alpha, and targets of 0 the weight 1 - alpha")
+                    "Whether the two classes have different weights. If true, targets of 1 have the weight "
+                    "alpha, and targets of 0 have the weight 1 - alpha.")
           .optional("alpha", &BinaryFocalOptions::alpha,
-                    "the weight of targets of 1 with apply_class_balancing", between(0.0, 1.0))
-          .optional(
-              "gamma", &BinaryFocalOptions::gamma,
-              "exponent; larger values reduce the weight of samples that the model already predicts well",
-              at_least(0.0)),
+                    "weight of targets of 1 if apply_class_balancing is true", between(0.0, 1.0))
+          .optional("gamma", &BinaryFocalOptions::gamma,
+                    "Focusing exponent. Larger values reduce the weight of samples that the model already "
+                    "predicts well.",
+                    at_least(0.0)),
       [](const BinaryFocalOptions& options, const ConfigNode&) {
         ElementwiseLossSpec spec = binary_spec(ElementwiseKind::binary_focal_crossentropy, options);
         spec.balances_classes = options.apply_class_balancing;
@@ -145,12 +147,13 @@ void add_elementwise_losses(Registry<Loss>& table) {
   plain("mean_absolute_percentage_error", ElementwiseKind::mean_absolute_percentage_error,
         "The absolute difference between output and target, in percent of the target.");
   plain("mean_squared_logarithmic_error", ElementwiseKind::mean_squared_logarithmic_error,
-        "The squared difference between log(1 + output) and log(1 + target). Negative numbers count as 0.");
+        "The squared difference between log(1 + output) and log(1 + target). Negative numbers are replaced "
+        "by 0.");
   table.add_with("huber",
                  with_loss_options(
                      Schema<HuberOptions>(
-                         "Half the squared difference between output and target if the absolute difference "
-                         "is at most delta, otherwise delta * (absolute difference - delta / 2).")
+                         "Huber loss: half the squared difference between output and target if the absolute "
+                         "difference is at most delta. Otherwise, delta * (absolute difference - delta / 2).")
                          .example("{delta: 0.5}")
                          .optional("delta", &HuberOptions::delta,
                                    "absolute difference above which the loss is linear", greater_than(0.0))),
@@ -159,16 +162,19 @@ void add_elementwise_losses(Registry<Loss>& table) {
                                options);
                  });
   plain("log_cosh", ElementwiseKind::log_cosh,
-        "The log of the hyperbolic cosine of the difference between output and target: about half the square "
-        "of a small difference, and about linear for large differences.");
+        "The logarithm of the hyperbolic cosine of the difference between output and target. It is about "
+        "half the square of a small difference, and it grows about linearly for large differences.");
   plain("hinge", ElementwiseKind::hinge,
-        "max(1 - target * output, 0), for targets of -1 and 1. A target of 0 counts as -1.");
-  plain("squared_hinge", ElementwiseKind::squared_hinge, "The square of the loss hinge.");
+        "Hinge loss: max(1 - target * output, 0), for targets of -1 and 1. A target of 0 counts as -1.");
+  plain("squared_hinge", ElementwiseKind::squared_hinge,
+        "Squared hinge loss: the square of max(1 - target * output, 0), for targets of -1 and 1. A target of "
+        "0 counts as -1.");
   plain("poisson", ElementwiseKind::poisson,
-        "output - target * log(output), where the target is a count and the output is its predicted mean.");
-  plain(
-      "kl_divergence", ElementwiseKind::kl_divergence,
-      "target * log(target / output), summed over the last axis, where target and output are probabilities.");
+        "Poisson loss: output - target * log(output). The target is a count, and the output is its predicted "
+        "mean.");
+  plain("kl_divergence", ElementwiseKind::kl_divergence,
+        "Kullback-Leibler divergence: target * log(target / output), summed over the last axis. Target and "
+        "output are probabilities.");
 }
 
 }  // namespace dtrain

@@ -16,7 +16,7 @@ struct LossOptions {
 template <class Options>
 Schema<Options> with_loss_options(Schema<Options> schema) {
   schema.optional("weight", static_cast<double Options::*>(&Options::weight),
-                  "factor of this loss in the sum of all outputs' losses", at_least(0.0));
+                  "weight of this loss in the sum of the losses of all outputs", at_least(0.0));
   return schema;
 }
 

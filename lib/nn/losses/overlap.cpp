@@ -30,8 +30,8 @@ class OverlapLoss final : public Loss {
     const size_t rank = output.shape.rank();
     if (axes_ == rank || axes_ + 1 == rank) return floats_for(output, report_error);
     report_error(
-        fmt::format("expected 'axis' to list all {} axes of a sample of '{}' ({}), counted from 1, or all "
-                    "but the last, which is the axis of classes; found {} in the list",
+        fmt::format("'axis' must list all {} axes of a sample of '{}' (shape {}), counted from 1, or all "
+                    "axes except the last one, which is the axis of classes; but the list has {} axes",
                     rank, output.name, output.shape.str(), axes_));
     return std::nullopt;
   }
@@ -69,8 +69,8 @@ class OverlapLoss final : public Loss {
 template <class Options>
 Schema<Options> overlap_schema(const std::string& doc, const std::string& example) {
   const Check<std::vector<int64_t>> axes{
-      "the axes of a sample, such as [1, 2, 3] or [1, 2] (axis 0 is the batch: a sum over it would depend on "
-      "how it is divided)",
+      "the axes of a sample, such as [1, 2, 3] or [1, 2] (axis 0 is the batch and is not possible, because a "
+      "sum over it would depend on how the batch is divided)",
       [](const std::vector<int64_t>& all) {
         for (size_t i = 0; i < all.size(); ++i)
           if (all[i] != static_cast<int64_t>(i) + 1) return false;
@@ -79,8 +79,9 @@ Schema<Options> overlap_schema(const std::string& doc, const std::string& exampl
       Json::object().set("minItems", 1)};
   return with_loss_options(Schema<Options>(doc).example(example).optional(
       "axis", static_cast<std::vector<int64_t> Options::*>(&Options::axis),
-      "the axes of the sums, counted from 1: all axes of a sample ([1, 2, 3] for images), or all except the "
-      "last ([1, 2]), which gives each class the same weight",
+      "Axes over which the sums run, counted from 1. By default, these are all axes of an image ([1, 2, 3]). "
+      "Without the last axis ([1, 2]), the loss is computed separately for each class, and all classes have "
+      "the same weight.",
       axes));
 }
 
@@ -88,29 +89,29 @@ Schema<Options> overlap_schema(const std::string& doc, const std::string& exampl
 
 void add_overlap_losses(Registry<Loss>& table) {
   using Kind = RowLossSpec::Kind;
-  table.add_with(
-      "dice",
-      overlap_schema<DiceOptions>("1 minus the Dice coefficient of each sample: 2 * sum(output * target) / "
-                                  "sum(output + target). Outputs must be probabilities, and targets must be "
-                                  "numbers from 0 to 1, such as the result of the transform one_hot.",
-                                  "{axis: [1, 2]}"),
-      [](const DiceOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
-        return std::make_shared<const OverlapLoss>(RowLossSpec{.kind = Kind::dice}, options);
-      });
+  table.add_with("dice",
+                 overlap_schema<DiceOptions>(
+                     "Dice loss: 1 minus the Dice coefficient of each sample. The coefficient is 2 * "
+                     "sum(output * target) / sum(output + target). Outputs must be probabilities, and "
+                     "targets must be numbers from 0 to 1, such as the result of the transform one_hot.",
+                     "{axis: [1, 2]}"),
+                 [](const DiceOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
+                   return std::make_shared<const OverlapLoss>(RowLossSpec{.kind = Kind::dice}, options);
+                 });
   table.add_with(
       "tversky",
       overlap_schema<TverskyOptions>(
-          "1 minus the Tversky index of each sample, TP / (TP + alpha * FN + beta * FP), where TP is the sum "
-          "of target * output, FN of target * (1 - output), and FP of (1 - target) * output. Equals dice if "
-          "alpha and beta are 0.5.",
+          "Tversky loss: 1 minus the Tversky index of each sample. The index is TP / (TP + alpha * FN + beta "
+          "* FP), where TP is the sum of target * output, FN is the sum of target * (1 - output), and FP is "
+          "the sum of (1 - target) * output. If alpha and beta are 0.5, the loss equals dice.",
           "{alpha: 0.7, beta: 0.3, axis: [1, 2]}")
           .optional("alpha", &TverskyOptions::alpha,
-                    "the weight of FN, as in Keras's code (Keras's documentation calls it the weight of "
-                    "false positives)",
+                    "Weight of FN. This is its meaning in Keras's code, although Keras's documentation calls "
+                    "it the weight of false positives.",
                     at_least(0.0))
           .optional("beta", &TverskyOptions::beta,
-                    "the weight of FP, as in Keras's code (Keras's documentation calls it the weight of "
-                    "false negatives)",
+                    "Weight of FP. This is its meaning in Keras's code, although Keras's documentation calls "
+                    "it the weight of false negatives.",
                     at_least(0.0)),
       [](const TverskyOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
         const RowLossSpec spec{.kind = Kind::tversky,

@@ -49,20 +49,22 @@ void add_row_losses(Registry<Loss>& table) {
   table.add_with(
       "categorical_focal_crossentropy",
       with_loss_options(
-          Schema<FocalOptions>(
-              "categorical_crossentropy with the factor alpha * (1 - q)^gamma for each class, where q is the "
-              "predicted probability of the class. Samples that the model already predicts well count less.")
+          Schema<FocalOptions>("Focal loss: categorical_crossentropy in which each class has the factor "
+                               "alpha * (1 - q)^gamma, where q is the predicted probability of the class. "
+                               "Therefore samples that the model already predicts well count less.")
               .example("{gamma: 2, from_logits: true}")
-              .optional("alpha", &FocalOptions::alpha, "factor of the loss", greater_than(0.0))
-              .optional(
-                  "gamma", &FocalOptions::gamma,
-                  "exponent; larger values reduce the weight of samples that the model already predicts well",
-                  at_least(0.0))
-              .optional(
-                  "from_logits", &FocalOptions::from_logits,
-                  "true: the outputs are logits; false: the outputs are probabilities, as after a softmax")
+              .optional("alpha", &FocalOptions::alpha, "factor by which the loss is multiplied",
+                        greater_than(0.0))
+              .optional("gamma", &FocalOptions::gamma,
+                        "Focusing exponent. Larger values reduce the weight of samples that the model "
+                        "already predicts well.",
+                        at_least(0.0))
+              .optional("from_logits", &FocalOptions::from_logits,
+                        "Whether the outputs are logits. If false, the outputs are probabilities, as after a "
+                        "softmax.")
               .optional("label_smoothing", &FocalOptions::label_smoothing,
-                        "fraction of the target that is spread evenly over the classes", between(0.0, 1.0))),
+                        "label smoothing: the fraction of the target that is spread evenly over all classes",
+                        between(0.0, 1.0))),
       [](const FocalOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
         const RowLossSpec spec{.kind = RowLossSpec::Kind::categorical_focal_crossentropy,
                                .from_logits = options.from_logits,
@@ -71,13 +73,14 @@ void add_row_losses(Registry<Loss>& table) {
                                .alpha = static_cast<float>(options.alpha)};
         return std::make_shared<const FocalCrossEntropy>(spec, options.weight);
       });
-  table.add_with("cosine_similarity",
-                 with_loss_options(Schema<LossOptions>("Minus the cosine of the angle between output and "
-                                                       "target, along the last axis.")
-                                       .example("{weight: 0.5}")),
-                 [](const LossOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
-                   return std::make_shared<const CosineSimilarityLoss>(options);
-                 });
+  table.add_with(
+      "cosine_similarity",
+      with_loss_options(Schema<LossOptions>("Minus the cosine of the angle between output and target, along "
+                                            "the last axis. The loss is -1 if both have the same direction.")
+                            .example("{weight: 0.5}")),
+      [](const LossOptions& options, const ConfigNode&) -> std::shared_ptr<const Loss> {
+        return std::make_shared<const CosineSimilarityLoss>(options);
+      });
 }
 
 }  // namespace dtrain

@@ -136,36 +136,40 @@ void add_accuracy(Registry<Metric>& table) {
     table.add_with(name,
                    Schema<TopKOptions>(doc).example("{k: 5}").optional(
                        "k", &TopKOptions::k,
-                       "number of highest scores among which the target's class must be", at_least(1)),
+                       "Number of highest scores that are considered. A prediction is correct if the "
+                       "target's class is among them.",
+                       at_least(1)),
                    [target](const TopKOptions& options, const ConfigNode&) {
                      return std::make_shared<const TopK>(target, options.k);
                    });
   };
-  table.add<Accuracy>("accuracy",
-                      Schema<NoOptions>("binary_accuracy, categorical_accuracy or "
-                                        "sparse_categorical_accuracy, as output and target require."));
+  table.add<Accuracy>(
+      "accuracy", Schema<NoOptions>("Selects binary_accuracy, categorical_accuracy or "
+                                    "sparse_categorical_accuracy, depending on the output and the target."));
   best("sparse_categorical_accuracy", Target::sparse,
        "The fraction of rows in which the target's class has the highest score. The target is a class "
        "number.");
   best("categorical_accuracy", Target::categorical,
-       "The fraction of rows in which output and target have their maximum at the same class.");
+       "The fraction of rows in which the class with the highest score is also the class with the largest "
+       "target.");
   table.add<BinaryAccuracy>(
       "binary_accuracy",
       Schema<BinaryAccuracyOptions>("The fraction of predictions that equal the target. A prediction is 1 if "
                                     "the probability is above the threshold, and otherwise 0.")
           .example("{threshold: 0.7}")
           .optional("threshold", &BinaryAccuracyOptions::threshold,
-                    "probabilities above the threshold count as 1; if the output's loss takes logits, the "
-                    "outputs are converted to probabilities first",
+                    "Threshold of the prediction: a probability above the threshold counts as 1. If the loss "
+                    "of the output takes logits, the outputs are first converted to probabilities.",
                     between(0.0, 1.0)));
   top_k("sparse_top_k_categorical_accuracy", Target::sparse,
-        "The fraction of rows in which the target's class is among the k highest scores. The target is a "
-        "class number.");
+        "The fraction of rows in which the target's class is among the k classes with the highest scores. "
+        "The target is a class number.");
   top_k("top_k_categorical_accuracy", Target::categorical,
-        "The fraction of rows in which the class of the target's maximum is among the k highest scores.");
+        "The fraction of rows in which the class with the largest target is among the k classes with the "
+        "highest scores.");
   top_k("top_k", Target::either,
-        "sparse_top_k_categorical_accuracy if the target is a class number, otherwise "
-        "top_k_categorical_accuracy.");
+        "Selects sparse_top_k_categorical_accuracy if the target is a class number, and "
+        "top_k_categorical_accuracy otherwise.");
 }
 
 }  // namespace dtrain

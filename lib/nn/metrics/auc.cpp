@@ -152,21 +152,22 @@ class Auc : public ScoredMetric<Auc> {
 void add_auc(Registry<Metric>& table) {
   table.add_with(
       "auc",
-      Schema<AucOptions>(
-          "The area under a curve over all thresholds. The area is the probability that a positive has a "
-          "higher score than a negative (ROC), or the mean precision over all recalls (PR).")
+      Schema<AucOptions>("The area under the ROC curve or the precision-recall curve, over all thresholds. "
+                         "For ROC, the area is the probability that a positive has a higher score than a "
+                         "negative. For PR, it is the mean precision over all recalls.")
           .example("{curve: PR}")
           .optional("curve", &AucOptions::curve,
-                    "the curve. ROC: recall for each false positive rate; PR: precision for each recall")
+                    "The curve. `ROC` has the recall for each false positive rate. `PR` has the precision "
+                    "for each recall.")
           .optional("num_thresholds", &AucOptions::num_thresholds, kNumThresholds,
                     between<std::optional<int64_t>>(2, 1048576))
-          .optional(
-              "multi_label", &AucOptions::multi_label,
-              "true: the mean area of one curve per column; false: one curve for all columns together; "
-              "default: true if targets are class numbers (each class against all others), otherwise false")
+          .optional("multi_label", &AucOptions::multi_label,
+                    "If true, each column has its own curve, and the result is the mean area of the curves. "
+                    "If false, there is one curve for all columns together. Default: true if the targets are "
+                    "class numbers (each class against all others), and false otherwise.")
           .optional("from_logits", &AucOptions::from_logits,
-                    "true: the outputs are logits; false: the outputs are probabilities; default: as in the "
-                    "output's loss")
+                    "Whether the outputs are logits. If false, the outputs are probabilities. Default: as in "
+                    "the loss of the output.")
           .optional("name", &AucOptions::name, kMetricName),
       [](const AucOptions& options, const ConfigNode&) { return std::make_shared<const Auc>(options); });
 }

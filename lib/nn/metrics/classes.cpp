@@ -33,16 +33,16 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
     if (!CountedMetric::check(output, target, report_error)) return false;
     if (!options_.include_background && output.shape.columns() == 1) {
       report_error(fmt::format(
-          "'include_background: false' requires an output with a column for each class, the first "
-          "of which is the background; found the single column of '{}', which has no background",
+          "'include_background: false' requires an output with one column for each class, in which the first "
+          "column is the background; but '{}' has a single column and no background",
           output.name));
       return false;
     }
     if (!options_.threshold || spec(output.shape.columns(), target.dtype).by_threshold) return true;
-    report_error(
-        fmt::format("'{}' requires columns that are yes/no predictions, but the target of '{}' is the number "
-                    "of one of {} classes, for which the largest score is the prediction",
-                    kind_.threshold_option, output.name, output.shape.columns()));
+    report_error(fmt::format(
+        "'{}' requires columns that are separate yes/no predictions, but the target of '{}' is one of {} "
+        "class numbers, so that the prediction is the class with the largest score; remove this option",
+        kind_.threshold_option, output.name, output.shape.columns()));
     return false;
   }
   bool is_number(const TensorSpec& output) const override {
@@ -119,12 +119,13 @@ Json average_of(std::span<const double> sums, ScoreOfCounts score, Average avera
 
 void add_class_metrics(Registry<Metric>& table) {
   constexpr auto kThreshold =
-      "for an output with one column, or with columns that are separate yes/no predictions: a probability "
-      "above the threshold means yes. If the output's loss takes logits, the outputs are converted to "
-      "probabilities first. Default: 0.5";
+      "Threshold of yes/no predictions: a probability above the threshold means yes. It applies to an output "
+      "with one column, and to columns that are separate yes/no predictions. If the loss of the output takes "
+      "logits, the outputs are first converted to probabilities. Default: 0.5.";
   constexpr auto kAverage =
-      "average over classes: computed from the total counts (micro), the mean (macro), the mean weighted by "
-      "the number of rows of each class (weighted), or one number per class (none)";
+      "Averaging over the classes. `micro` computes the metric from the total counts of all classes. `macro` "
+      "is the mean over the classes. `weighted` is the mean weighted by the number of rows of each class. "
+      "`none` gives one number per class.";
   const auto precision_like = [&](const std::string& name, ScoreOfCounts score, const std::string& doc) {
     table.add_with(name,
                    Schema<PrecisionOptions>(doc)
@@ -140,11 +141,11 @@ void add_class_metrics(Registry<Metric>& table) {
                    });
   };
   precision_like("precision", &ClassCounts::precision,
-                 "The fraction of the predictions of a class that are correct.");
+                 "Precision: the fraction of the predictions of a class that are correct.");
   precision_like("recall", &ClassCounts::recall,
-                 "The fraction of the rows of a class that are predicted as this class.");
+                 "Recall: the fraction of the rows of a class that are predicted as this class.");
   table.add_with("f1_score",
-                 Schema<ClassOptions>("The harmonic mean of precision and recall.")
+                 Schema<ClassOptions>("F1 score: the harmonic mean of precision and recall.")
                      .example("{average: macro}")
                      .optional("average", &ClassOptions::average, kAverage)
                      .optional("threshold", &ClassOptions::threshold, kThreshold,
@@ -156,17 +157,16 @@ void add_class_metrics(Registry<Metric>& table) {
                  });
   table.add_with(
       "dice",
-      Schema<DiceScoreOptions>(
-          "The Dice coefficient of each class, 2 TP / (2 TP + FP + FN), where TP, FP and FN are the numbers "
-          "of true positives, false positives and false negatives among the rows (pixels) of the whole data "
-          "set.")
+      Schema<DiceScoreOptions>("The Dice coefficient of each class, 2 TP / (2 TP + FP + FN). TP, FP and FN "
+                               "are the numbers of true positives, false positives and false negatives among "
+                               "the rows (pixels) of the whole data set.")
           .example("{include_background: false}")
           .optional("average", &DiceScoreOptions::average, kAverage)
           .optional("threshold", &DiceScoreOptions::threshold, kThreshold,
                     between<std::optional<double>>(0.0, 1.0))
           .optional("include_background", &DiceScoreOptions::include_background,
-                    "whether class 0, the background, is one of the classes; an output with one column has "
-                    "no background")
+                    "Whether class 0, the background, counts as one of the classes. An output with one "
+                    "column has no background.")
           .optional("name", &DiceScoreOptions::name, kMetricName),
       [](const DiceScoreOptions& options, const ConfigNode&) {
         return std::make_shared<const ClassMetric>(

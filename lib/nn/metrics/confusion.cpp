@@ -26,7 +26,7 @@ class ConfusionMetric : public ScoredMetric<Derived> {
     constexpr int64_t kMost = 1000;
     if (!this->CountedMetric::check(output, target, report_error)) return false;
     if (output.shape.columns() <= kMost) return true;
-    report_error(fmt::format("expected an output of at most {} classes, found {} classes of '{}'", kMost,
+    report_error(fmt::format("expected an output of at most {} classes, but found {} classes in '{}'", kMost,
                              output.shape.columns(), output.name));
     return false;
   }
@@ -201,28 +201,29 @@ std::shared_ptr<const Metric> make_class_report() {
 void add_confusion_metrics(Registry<Metric>& table) {
   table.add_with(
       "confusion_matrix",
-      Schema<NoOptions>("A matrix of counts: the entry in row i and column j is the number of targets of "
-                        "class i that were predicted as class j."),
+      Schema<NoOptions>("Confusion matrix: a matrix of counts. The entry in row i and column j is the number "
+                        "of targets of class i that were predicted as class j."),
       [](const NoOptions&, const ConfigNode&) { return std::make_shared<const ConfusionMatrix>(); });
   table.add_with(
       "mean_iou",
       Schema<NoOptions>(
-          "The mean over the classes of intersection over union, TP / (TP + FP + FN), where TP, FP and FN "
-          "are the numbers of true positives, false positives and false negatives of a class."),
+          "Mean intersection over union: the mean over the classes of TP / (TP + FP + FN). TP, FP and FN are "
+          "the numbers of true positives, false positives and false negatives of a class."),
       [](const NoOptions&, const ConfigNode&) { return std::make_shared<const MeanIou>(); });
   table.add<CohenKappa>(
       "cohen_kappa",
-      Schema<KappaOptions>("Cohen's kappa, the agreement of predictions and targets, corrected for chance: 1 "
-                           "if they always agree, 0 if they agree as often as by chance.")
+      Schema<KappaOptions>("Cohen's kappa: the agreement of predictions and targets, corrected for chance. "
+                           "It is 1 if they always agree, and 0 if they agree only as often as by chance.")
           .example("{weightage: quadratic}")
           .optional("weightage", &KappaOptions::weightage,
-                    "the weight of a wrong prediction: 1 (none). For ordered classes: the distance between "
-                    "predicted and actual class (linear), or the square of the distance (quadratic)")
+                    "Weight of a wrong prediction. With `none`, the weight is 1. For classes that have an "
+                    "order, `linear` uses the distance between the predicted class and the actual class, and "
+                    "`quadratic` uses the square of this distance.")
           .optional("name", &KappaOptions::name, kMetricName));
   table.add<MatthewsCorrelation>(
       "matthews_correlation",
       Schema<NoOptions>("The Matthews correlation coefficient of predicted and actual classes, from -1 to 1. "
-                        "Suits classes of different sizes."));
+                        "It is suitable for classes of different sizes."));
 }
 
 }  // namespace dtrain

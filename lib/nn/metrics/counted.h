@@ -15,7 +15,8 @@ inline double ratio(double a, double b) {
 }
 
 /// Documentation of the option `name`. run/heads.cpp uses the name when it reports the metric.
-inline constexpr auto kMetricName = "name under which the metric is reported; default: its type";
+inline constexpr auto kMetricName =
+    "Name under which the metric is reported. Default: the type of the metric.";
 
 /// The result of a metric whose value is undefined.
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();

@@ -113,7 +113,8 @@ struct PerplexityOptions {
 };
 
 constexpr auto kFromLogits =
-    "true: the outputs are logits; false: the outputs are probabilities; default: as in the output's loss";
+    "Whether the outputs are logits. If false, the outputs are probabilities. Default: as in the loss of the "
+    "output.";
 
 }  // namespace
 
@@ -139,7 +140,8 @@ void add_mean_errors(Registry<Metric>& table) {
   of("mean_absolute_percentage_error", "mean_absolute_percentage_error",
      "The mean absolute difference between output and target, in percent of the target.");
   of("mean_squared_logarithmic_error", "mean_squared_logarithmic_error",
-     "The mean squared difference between log(1 + output) and log(1 + target). Negative numbers count as 0.");
+     "The mean squared difference between log(1 + output) and log(1 + target). Negative numbers are replaced "
+     "by 0.");
   of("cosine_similarity", "cosine_similarity",
      "The mean cosine of the angle between output and target, along the last axis.",
      [](double mean) { return -mean; });
@@ -158,7 +160,8 @@ void add_mean_errors(Registry<Metric>& table) {
             .example("{from_logits: true}")
             .optional("from_logits", &CrossEntropyMetricOptions::from_logits, kFromLogits)
             .optional("label_smoothing", &CrossEntropyMetricOptions::label_smoothing,
-                      "fraction of the target that is spread evenly over the classes", between(0.0, 1.0)),
+                      "label smoothing: the fraction of the target that is spread evenly over all classes",
+                      between(0.0, 1.0)),
         [=](const CrossEntropyMetricOptions& options, const ConfigNode&) {
           return std::make_shared<const CrossEntropyMetric>(name, options, as_it_is);
         });
@@ -168,8 +171,8 @@ void add_mean_errors(Registry<Metric>& table) {
   cross_entropy("sparse_categorical_crossentropy", "The mean over all rows of the loss with this name.");
   table.add_with("perplexity",
                  Schema<PerplexityOptions>(
-                     "The exponential of the mean of sparse_categorical_crossentropy. A perplexity of n "
-                     "means that the model is as uncertain as in a choice between n equally likely classes.")
+                     "The exponential of the mean sparse_categorical_crossentropy. If the perplexity is n, "
+                     "the model is as uncertain as in a choice between n equally likely classes.")
                      .example("{from_logits: true}")
                      .optional("from_logits", &PerplexityOptions::from_logits, kFromLogits),
                  [](const PerplexityOptions& options, const ConfigNode&) {

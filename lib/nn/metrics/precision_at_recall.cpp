@@ -28,7 +28,7 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
     if (!CountedMetric::check(output, target, report_error)) return false;
     const int64_t columns = output.shape.columns();
     if (options_.class_id.value_or(0) < columns) return true;
-    report_error(fmt::format("class_id {} is not one of the {} columns of '{}', which are counted from 0",
+    report_error(fmt::format("class_id {} is not one of the {} columns of '{}' (columns are counted from 0)",
                              *options_.class_id, columns, output.name));
     return false;
   }
@@ -90,14 +90,15 @@ void add_precision_at_recall(Registry<Metric>& table) {
   using Options = PrecisionAtRecallOptions;
   table.add<PrecisionAtRecall>(
       "precision_at_recall",
-      Schema<Options>("The highest precision of a threshold for which the recall is at least `recall`.")
+      Schema<Options>("The highest precision among all thresholds whose recall is at least `recall`.")
           .example("{recall: 0.9}")
           .required("recall", &Options::recall, "the minimum recall", between(0.0, 1.0))
           .optional("num_thresholds", &Options::num_thresholds,
                     fmt::format("{} and a class_id", kNumThresholds),
                     between<std::optional<int64_t>>(2, 1048576))
           .optional("class_id", &Options::class_id,
-                    "the column whose yes/no predictions are counted; default: all columns together",
+                    "Index of the column whose yes/no predictions are counted, from 0. Default: all columns "
+                    "together.",
                     at_least<std::optional<int64_t>>(0))
           .optional("name", &Options::name, kMetricName));
 }

@@ -63,13 +63,14 @@ class R2Score : public CountedMetric {
 }  // namespace
 
 void add_r2_score(Registry<Metric>& table) {
-  table.add<R2Score>(
-      "r2_score",
-      Schema<R2Options>("The fraction of the targets' variance that the output explains; 1 is best.")
-          .example("{class_aggregation: none}")
-          .optional("class_aggregation", &R2Options::class_aggregation,
-                    "average over columns: the mean (uniform_average), the mean weighted by variance "
-                    "(variance_weighted_average), or one number per column (none)"));
+  table.add<R2Score>("r2_score",
+                     Schema<R2Options>("R^2 score (coefficient of determination): the fraction of the "
+                                       "targets' variance that the output explains. The best value is 1.")
+                         .example("{class_aggregation: none}")
+                         .optional("class_aggregation", &R2Options::class_aggregation,
+                                   "Averaging over the columns. `uniform_average` is the mean over the "
+                                   "columns. `variance_weighted_average` is the mean weighted by the "
+                                   "variance of the targets. `none` gives one number per column."));
 }
 
 }  // namespace dtrain

@@ -42,8 +42,8 @@ struct BucketCounts {
 
 /// Documentation of the option `num_thresholds`.
 inline constexpr auto kNumThresholds =
-    "number of intervals of scores in which targets are counted, with limits about evenly spaced in the "
-    "logarithm of the logits; default: 32768, or fewer (at least 4096) for outputs with more than four "
-    "columns";
+    "Number of intervals into which the scores are divided to count the targets. The limits of the intervals "
+    "are about evenly spaced in the logarithm of the logits. Default: 32768, or fewer (at least 4096) for "
+    "outputs with more than four columns";
 
 }  // namespace dtrain

@@ -12,8 +12,9 @@ bool equal(const std::optional<TensorSpec>& wanted, const TensorSpec& target,
   if (!wanted) return false;
   if (wanted->dtype == target.dtype && wanted->shape == target.shape) return true;
   const std::string found = target.name.empty() ? "one" : fmt::format("'{}'", target.name);
-  report_error(fmt::format("expected a target of {} {}, found {} of {} {}", name_of(wanted->dtype),
-                           wanted->shape.str(), found, name_of(target.dtype), target.shape.str()));
+  report_error(fmt::format("expected a target of type {} and shape {}, but found {} of type {} and shape {}",
+                           name_of(wanted->dtype), wanted->shape.str(), found, name_of(target.dtype),
+                           target.shape.str()));
   return false;
 }
 

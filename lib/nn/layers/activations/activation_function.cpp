@@ -32,17 +32,19 @@ struct ReluOptions {
   static Schema<ReluOptions> schema() {
     using O = ReluOptions;
     return Schema<O>(
-               "max(x, 0). With options: min(x, max_value) if x is at least the threshold, otherwise "
-               "negative_slope * (x - threshold).")
+               "Rectified linear unit: max(x, 0). With options, the result is min(x, max_value) if x is at "
+               "least threshold, and negative_slope * (x - threshold) otherwise.")
         .example("{max_value: 6}")
-        .optional("max_value", &O::max_value, "the largest output; must be above the threshold")
-        .optional("negative_slope", &O::negative_slope, "slope below the threshold", at_least(0.0))
-        .optional("threshold", &O::threshold, "the smallest x to which negative_slope does not apply",
+        .optional("max_value", &O::max_value,
+                  "Upper limit of the output, which must be greater than threshold. Default: no limit.")
+        .optional("negative_slope", &O::negative_slope, "slope of the function for x below threshold",
                   at_least(0.0))
+        .optional("threshold", &O::threshold, "value of x below which negative_slope is used", at_least(0.0))
         .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
           if (o.max_value && !(static_cast<float>(*o.max_value) > static_cast<float>(o.threshold)))
             report_unexpected(*node.find("max_value"), "relu's max_value",
-                              fmt::format("a number above the threshold, {}", o.threshold), diagnostics);
+                              fmt::format("a number that is greater than the threshold {}", o.threshold),
+                              diagnostics);
         })
         .short_by_default();
   }
@@ -63,9 +65,11 @@ struct LeakyReluOptions {
   double negative_slope = 0.2;
 
   static Schema<LeakyReluOptions> schema() {
-    return Schema<LeakyReluOptions>("x if x is positive, otherwise negative_slope * x.")
+    return Schema<LeakyReluOptions>(
+               "Leaky rectified linear unit: x if x is positive, and negative_slope * x otherwise.")
         .example("{negative_slope: 0.1}")
-        .optional("negative_slope", &LeakyReluOptions::negative_slope, "factor of negative x", at_least(0.0));
+        .optional("negative_slope", &LeakyReluOptions::negative_slope, "slope of the function for negative x",
+                  at_least(0.0));
   }
 
   static Made make(const LeakyReluOptions& o) {
@@ -77,9 +81,11 @@ struct EluOptions {
   double alpha = 1;
 
   static Schema<EluOptions> schema() {
-    return Schema<EluOptions>("x if x is positive, otherwise alpha * (exp(x) - 1).")
+    return Schema<EluOptions>(
+               "Exponential linear unit: x if x is positive, and alpha * (exp(x) - 1) otherwise.")
         .example("{alpha: 0.5}")
-        .optional("alpha", &EluOptions::alpha, "the output approaches -alpha for large negative x",
+        .optional("alpha", &EluOptions::alpha,
+                  "Scale of the negative part. For large negative x, the output approaches -alpha.",
                   at_least(0.0));
   }
 
@@ -91,10 +97,12 @@ struct GeluOptions {
 
   static Schema<GeluOptions> schema() {
     return Schema<GeluOptions>(
-               "x times the cumulative distribution function of the standard normal distribution.")
+               "Gaussian error linear unit: x times the cumulative distribution function of the standard "
+               "normal distribution at x.")
         .example("{approximate: true}")
-        .optional("approximate", &GeluOptions::approximate,
-                  "whether to approximate the distribution function with tanh");
+        .optional(
+            "approximate", &GeluOptions::approximate,
+            "whether to use an approximation of the distribution function, which is computed with tanh");
   }
 
   static Made make(const GeluOptions& o) {
@@ -107,8 +115,8 @@ struct HardSigmoidOptions {
 
   static Schema<HardSigmoidOptions> schema() {
     return Schema<HardSigmoidOptions>(
-               "slope * x + 1/2, clipped to [0, 1]. The slope is 1/6 in Keras 3, and was 0.2 in Keras 1 and "
-               "2.")
+               "Hard sigmoid: slope * x + 1/2, clipped to [0, 1]. The slope is 1/6 in Keras 3, and was 0.2 "
+               "in Keras 1 and 2.")
         .example("{slope: 0.2}")
         .optional("slope", &HardSigmoidOptions::slope, "factor of x", greater_than(0.0))
         .short_by_default();
@@ -152,9 +160,9 @@ const Registry<ActivationFunction>& registry<ActivationFunction>() {
     elementwise("sigmoid", Activation::sigmoid, "1 / (1 + exp(-x)).");
     add_with_options<HardSigmoidOptions>(t, "hard_sigmoid");
     add_with_options<EluOptions>(t, "elu");
-    elementwise(
-        "selu", Activation::selu,
-        "1.05070 times elu with an alpha of 1.67326. Use with kernels from the initializer lecun_normal.");
+    elementwise("selu", Activation::selu,
+                "Scaled exponential linear unit: 1.05070 times elu with an alpha of 1.67326. Kernels before "
+                "it should have the initializer lecun_normal.");
     elementwise("softplus", Activation::softplus, "log(1 + exp(x)).");
     elementwise("softsign", Activation::softsign, "x / (1 + |x|).");
     elementwise("exponential", Activation::exponential, "exp(x).");

@@ -39,12 +39,13 @@ struct PreluOptions {
     using O = PreluOptions;
     static const auto schema =
         Schema<O>(
-            "x if x is positive, otherwise alpha * x, with a trained alpha for each element of a sample.")
+            "Parametric rectified linear unit: x if x is positive, and alpha * x otherwise. Each element of "
+            "a sample has its own alpha, which is trained.")
             .example("{shared_axes: 1}")
             .part("alpha_", &O::alpha, weight_schema("alpha"))
             .optional("shared_axes", &O::shared_axes,
-                      "axes, counted from 1, along which elements share one alpha: [1, 2] gives one alpha "
-                      "per channel of images")
+                      "Axes, counted from 1, along which all elements share one alpha. For images, [1, 2] "
+                      "gives one alpha per channel. Default: every element has its own alpha.")
             .details({});
     return schema;
   }
@@ -141,14 +142,15 @@ class Prelu : public LayerWith<PreluOptions> {
     if (options_.shared_axes)
       for (const int64_t axis : options_.shared_axes->axes)
         if (axis < 1 || axis > rank) {
-          report_error(
-              fmt::format("shared_axes: expected axes from 1 to {} of its input '{}' of {}, found {}", rank,
-                          input->name, input->shape.str(), axis));
+          report_error(fmt::format(
+              "shared_axes: expected axes from 1 to {} for the input '{}' of shape {}, but found {}", rank,
+              input->name, input->shape.str(), axis));
           return {};
         }
     if (!axes_in(Layout::plain, 2, input->shape, alpha_of(input->shape)).fit()) {
-      report_error(fmt::format("expected shared_axes that follow one another, or an input of up to {} axes",
-                               PreluSpec::kAxes - 1));
+      report_error(fmt::format(
+          "these shared_axes are not supported: use adjacent axes, or an input with at most {} axes",
+          PreluSpec::kAxes - 1));
       return {};
     }
     return same_as(input);

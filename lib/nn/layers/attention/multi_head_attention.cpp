@@ -16,11 +16,12 @@ struct RotaryOptions {
   double base = 10000;
 
   static const Schema<RotaryOptions>& schema() {
-    static const auto schema = Schema<RotaryOptions>("Rotary position embeddings.")
-                                   .optional("base", &RotaryOptions::base,
-                                             "base of the angles: elements i and i + n of a head of size 2n "
-                                             "are rotated by position * base^(-i / n)",
-                                             greater_than(0.0));
+    static const auto schema =
+        Schema<RotaryOptions>("Rotary position embeddings.")
+            .optional("base", &RotaryOptions::base,
+                      "Base of the rotation angles. If a head has 2n elements, the pair of elements i and i "
+                      "+ n is rotated by the angle position * base^(-i / n).",
+                      greater_than(0.0));
     return schema;
   }
 };
@@ -40,27 +41,33 @@ struct MultiHeadAttentionOptions {
     const auto size = between<std::optional<int64_t>>(1, 1 << 30);
     static const auto schema =
         Schema<O>(
-            "Multi-head attention (Vaswani et al. 2017): for each position of the query, a weighted mean of "
-            "the values. A single input is used as query, value and key. Two inputs are [query, value], "
-            "three are [query, value, key].")
+            "Multi-head attention (Vaswani et al. 2017). For each position of the query, the output is "
+            "computed from a weighted mean of the values. A single input is used as query, value and key. "
+            "Two inputs are [query, value], and the value is also the key. Three inputs are [query, value, "
+            "key].")
             .example("{num_heads: 4, causal: true}")
             .required("num_heads", &O::num_heads, "number of query heads", extent())
             .optional("key_dim", &O::key_dim,
-                      "size of a query or key head; null: the width of the first input / num_heads", size)
-            .optional("value_dim", &O::value_dim, "size of a value head; null: key_dim", size)
+                      "Number of features of each query head and each key head. Default: the width of the "
+                      "first input divided by num_heads.",
+                      size)
+            .optional("value_dim", &O::value_dim, "Number of features of each value head. Default: key_dim.",
+                      size)
             .optional("num_key_value_heads", &O::num_key_value_heads,
-                      "number of key and value heads, each for num_heads / num_key_value_heads query heads "
-                      "(grouped-query attention); null: num_heads",
+                      "Number of key heads and of value heads (grouped-query attention). Each of them is "
+                      "shared by num_heads / num_key_value_heads query heads. Default: num_heads.",
                       size)
             .optional("causal", &O::causal,
-                      "whether a position attends only to itself and to the positions before it")
-            .optional("dropout", &O::dropout, "fraction of the attention weights that training sets to zero",
+                      "Whether the attention is causal. If true, a position attends only to itself and to "
+                      "earlier positions.")
+            .optional("dropout", &O::dropout,
+                      "fraction of the attention weights that are set to 0 in training",
                       between_excluding_high(0.0, 1.0))
             .optional("use_bias", &O::use_bias,
-                      "whether to add biases to queries, keys, values and the output")
+                      "whether to add biases to the queries, keys, values and the output")
             .optional("rotary", &O::rotary,
-                      "rotary position embeddings: queries and keys are rotated by angles that depend on "
-                      "their position; null: no rotation")
+                      "Rotary position embeddings: queries and keys are rotated by angles that depend on "
+                      "their position. Default: no rotation.")
             .part("kernel_", &O::kernel, weight_schema("the kernels"))
             .part("bias_", &O::bias, weight_schema("the biases"))
             .details({"causal", "dropout", "use_bias", "kernel_initializer", "bias_initializer"});
@@ -270,20 +277,24 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
     if (inputs.empty() || inputs.size() > 3) {
-      report_error(fmt::format("expected one input, [query, value] or [query, value, key], found {} inputs",
-                               inputs.size()));
+      report_error(
+          fmt::format("expected one input, two inputs ([query, value]) or three inputs ([query, value, "
+                      "key]), but found {} inputs",
+                      inputs.size()));
       return {};
     }
     for (const TensorSpec& input : inputs) {
       if (!float_input({&input, 1}, report_error)) return {};
       if (input.shape.rank() == 2) continue;
-      report_error(fmt::format("expected sequences of [positions, features], found '{}' of {}", input.name,
-                               input.shape.str()));
+      report_error(fmt::format("expected sequences of shape [positions, features], but '{}' has the shape {}",
+                               input.name, input.shape.str()));
       return {};
     }
     if (inputs.size() == 3 && inputs[1].shape[0] != inputs[2].shape[0]) {
-      report_error(fmt::format("the value '{}' has {} positions, the key '{}' has {}; expected equal numbers",
-                               inputs[1].name, inputs[1].shape[0], inputs[2].name, inputs[2].shape[0]));
+      report_error(
+          fmt::format("the value '{}' has {} positions, but the key '{}' has {}; both must have the same "
+                      "number of positions",
+                      inputs[1].name, inputs[1].shape[0], inputs[2].name, inputs[2].shape[0]));
       return {};
     }
     return heads_fit(inputs[0], report_error) ? same_as(&inputs[0]) : std::vector<TensorSpec>{};
@@ -357,9 +368,9 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
   bool heads_fit(const TensorSpec& query, const ReportError& report_error) const {
     const int64_t heads = options_.num_heads, width = query.shape[1];
     if (!options_.key_dim && width % heads != 0) {
-      report_error(
-          fmt::format("num_heads {} does not divide the width {} of '{}'; change num_heads, or give key_dim",
-                      heads, width, query.name));
+      report_error(fmt::format(
+          "num_heads {} does not divide the width {} of the input '{}'; change num_heads, or set key_dim",
+          heads, width, query.name));
       return false;
     }
     const int64_t kv_heads = options_.num_key_value_heads.value_or(heads);
@@ -369,7 +380,7 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
     }
     const int64_t key_dim = options_.key_dim.value_or(width / heads);
     if (options_.rotary && key_dim % 2 != 0) {
-      report_error(fmt::format("rotary needs an even key_dim, found {}", key_dim));
+      report_error(fmt::format("rotary needs an even key_dim, but key_dim is {}", key_dim));
       return false;
     }
     return true;

@@ -16,8 +16,8 @@ namespace {
 const TensorSpec* sequence_input(std::span<const TensorSpec> inputs, const ReportError& report_error) {
   const TensorSpec* input = float_input(inputs, report_error);
   if (!input || input->shape.rank() == 2) return input;
-  report_error(fmt::format("expected sequences of [positions, features], found '{}' of {}", input->name,
-                           input->shape.str()));
+  report_error(fmt::format("expected sequences of shape [positions, features], but '{}' has the shape {}",
+                           input->name, input->shape.str()));
   return nullptr;
 }
 
@@ -28,10 +28,10 @@ struct PositionEmbeddingOptions {
   static const Schema<PositionEmbeddingOptions>& schema() {
     using O = PositionEmbeddingOptions;
     static const auto schema =
-        Schema<O>("Adds a trained vector for each position of a sequence.")
+        Schema<O>("Adds a trained vector to each position of a sequence. Each position has its own vector.")
             .example("{sequence_length: 128}")
             .required("sequence_length", &O::sequence_length,
-                      "number of vectors, which is the largest length of a sequence", extent())
+                      "number of vectors, which is the maximum length of a sequence", extent())
             .optional("initializer", &O::initializer, "initial values of the vectors")
             .details({"initializer"});
     return schema;
@@ -117,8 +117,9 @@ class PositionEmbedding : public LayerWith<PositionEmbeddingOptions> {
                                 const ReportError& report_error) const override {
     const TensorSpec* input = sequence_input(inputs, report_error);
     if (!input || input->shape[0] <= options_.sequence_length) return same_as(input);
-    report_error(fmt::format("sequence_length {} is shorter than the input '{}' of {} positions",
-                             options_.sequence_length, input->name, input->shape[0]));
+    report_error(
+        fmt::format("sequence_length is {}, but the input '{}' has {} positions; increase sequence_length",
+                    options_.sequence_length, input->name, input->shape[0]));
     return {};
   }
 
@@ -150,10 +151,12 @@ struct SinusoidalOptions {
     using O = SinusoidalOptions;
     static const auto schema =
         Schema<O>(
-            "Adds a sine (even features) or cosine (odd features) of the position to each feature of a "
-            "sequence (Vaswani et al. 2017).")
+            "Adds a fixed encoding of the position to each position of a sequence (Vaswani et al. 2017). "
+            "Features with even numbers get the sine of an angle, and features with odd numbers get the "
+            "cosine. The angle is proportional to the position.")
             .optional("max_wavelength", &O::max_wavelength,
-                      "features 2i and 2i + 1 of n have the angle position * max_wavelength^(-2i / n)",
+                      "Determines the angles. If there are n features, the features 2i and 2i + 1 have the "
+                      "angle position * max_wavelength^(-2i / n).",
                       greater_than(0.0))
             .details({"max_wavelength"});
     return schema;

@@ -37,18 +37,24 @@ struct Conv1DOptions : KernelAndBias {
   static const Schema<Conv1DOptions>& schema() {
     using O = Conv1DOptions;
     static const auto schema = with_kernel_and_bias(
-        Schema<O>("A convolution of sequences, from [length, channels] to [length, filters].")
+        Schema<O>("A 1D convolution of sequences. The input has the shape [length, channels]. The output has "
+                  "`filters` channels.")
             .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
-            .required("filters", &O::filters, "channels of the output", extent())
+            .required("filters", &O::filters, "number of channels of the output", extent())
             .required("kernel_size", &O::kernel_size, "length of the kernel", extent())
             .optional("strides", &O::strides,
-                      "distance between neighboring positions of the kernel in the sequence", extent())
+                      "stride of the kernel: the distance between neighboring positions of the kernel in the "
+                      "sequence",
+                      extent())
             .optional(
                 "padding", &O::padding,
-                "valid: no padding; same: zeros at both ends, so that the output's length is ceil(length / "
-                "stride); causal: zeros at the start only, so that no output depends on later positions")
+                "Padding of the sequence. With `valid`, there is no padding. With `same`, zeros are added at "
+                "both ends, so that the output's length is ceil(length / stride). With `causal`, zeros are "
+                "added only at the start, so that an output does not depend on later positions of the input.")
             .optional("dilation_rate", &O::dilation_rate,
-                      "distance between neighboring elements of the kernel", extent()),
+                      "dilation of the kernel: the distance between neighboring elements of the kernel in "
+                      "the sequence",
+                      extent()),
         "length, channels, filters");
     return schema;
   }

@@ -18,26 +18,32 @@ struct Conv1DTransposeOptions : KernelAndBias {
     using O = Conv1DTransposeOptions;
     static const auto schema =
         with_kernel_and_bias(
-            Schema<O>("A transposed convolution: lengthens sequences by a factor of about `strides`.")
+            Schema<O>("A 1D transposed convolution (also called deconvolution). It lengthens sequences by a "
+                      "factor of about `strides`.")
                 .example("{filters: 16, kernel_size: 4, strides: 2, padding: same}")
-                .required("filters", &O::filters, "channels of the output", extent())
+                .required("filters", &O::filters, "number of channels of the output", extent())
                 .required("kernel_size", &O::kernel_size, "length of the kernel", extent())
                 .optional("strides", &O::strides,
-                          "distance in the output between neighboring positions of the input", extent())
+                          "stride: neighboring positions of the input are this distance apart in the output",
+                          extent())
                 .optional("padding", &O::padding,
-                          "same: the output's length is strides times the input's length; valid: the output "
-                          "has all positions that the kernel reaches")
+                          "Determines the length of the output. With `same`, the length is strides times the "
+                          "length of the input. With `valid`, the output has all positions that the kernel "
+                          "reaches.")
                 .optional("output_padding", &O::output_padding,
-                          "positions added at the end; less than the strides",
+                          "Number of positions added at the end of the output, which must be less than the "
+                          "strides. Default: the length of the output follows from `padding`.",
                           at_least(std::optional<int64_t>(0)))
                 .optional("dilation_rate", &O::dilation_rate,
-                          "distance between neighboring elements of the kernel", extent()),
+                          "dilation of the kernel: the distance between neighboring elements of the kernel "
+                          "in the output",
+                          extent()),
             "length, filters, channels")
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (o.output_padding && *o.output_padding >= o.strides)
                 diagnostics.error(*node.find("output_padding"),
-                                  fmt::format("conv1d_transpose's output_padding: expected less than the "
-                                              "strides {}, found {}",
+                                  fmt::format("conv1d_transpose: output_padding must be less than the "
+                                              "strides, which are {}, but output_padding is {}",
                                               o.strides, *o.output_padding));
             });
     return schema;

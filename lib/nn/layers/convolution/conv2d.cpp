@@ -17,19 +17,23 @@ const Schema<ConvOptions<Size>>& conv_schema() {
   using O = ConvOptions<Size>;
   using Of = Space<Size>;
   static const auto schema = with_kernel_and_bias(
-      Schema<O>(
-          fmt::format("A convolution of {0}s, from [{1}, channels] to [{1}, filters].", Of::kName, Of::kAxes))
+      Schema<O>(fmt::format("A convolution of {0}s. The input has the shape [{1}, channels]. The output has "
+                            "`filters` channels.",
+                            Of::kName, Of::kAxes))
           .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
-          .required("filters", &O::filters, "channels of the output", extent())
+          .required("filters", &O::filters, "number of channels of the output", extent())
           .required("kernel_size", &O::kernel_size, "size of the kernel")
-          .optional("strides", &O::strides,
-                    fmt::format("distance between neighboring positions of the kernel in the {}", Of::kName))
+          .optional(
+              "strides", &O::strides,
+              fmt::format(
+                  "stride of the kernel: the distance between neighboring positions of the kernel in the {}",
+                  Of::kName))
           .optional("padding", &O::padding,
-                    fmt::format("valid: no padding; same: zeros around the {}, so that the output's size is "
-                                "ceil(size / stride)",
+                    fmt::format("Padding of the {0}. With `valid`, there is no padding. With `same`, zeros "
+                                "are added around the {0}, so that the output's size is ceil(size / stride).",
                                 Of::kName))
           .optional("dilation_rate", &O::dilation_rate,
-                    "distance between neighboring elements of the kernel"),
+                    "dilation of the kernel: the distance between its neighboring elements in the input"),
       fmt::format("{}, channels, filters", Of::kAxes));
   return schema;
 }

@@ -16,29 +16,31 @@ const Schema<TransposeOptions>& transpose_schema() {
   using O = TransposeOptions;
   static const auto schema =
       with_kernel_and_bias(
-          Schema<O>("A transposed convolution: enlarges images by a factor of about `strides`.")
+          Schema<O>("A transposed convolution (also called deconvolution). It enlarges images by a factor of "
+                    "about `strides`.")
               .example("{filters: 16, kernel_size: 2, strides: 2}")
-              .required("filters", &O::filters, "channels of the output", extent())
+              .required("filters", &O::filters, "number of channels of the output", extent())
               .required("kernel_size", &O::kernel_size, "size of the kernel")
               .optional("strides", &O::strides,
-                        "distance in the output between neighboring pixels of the input")
+                        "stride: neighboring pixels of the input are this distance apart in the output")
               .optional("padding", &O::padding,
-                        "same: the output's size is strides times the input's size; valid: the output has "
-                        "all pixels that the kernel reaches")
+                        "Determines the size of the output. With `same`, the size is strides times the size "
+                        "of the input. With `valid`, the output has all pixels that the kernel reaches.")
               .optional("output_padding", &O::output_padding,
-                        "pixels added at the bottom and right; less than the strides",
+                        "Number of pixels added at the bottom and at the right of the output, which must be "
+                        "less than the strides. Default: the size of the output follows from `padding`.",
                         at_least(std::optional<int64_t>(0)))
               .optional("dilation_rate", &O::dilation_rate,
-                        "distance between neighboring elements of the kernel"),
+                        "dilation of the kernel: the distance between neighboring elements of the kernel in "
+                        "the output"),
           "height, width, filters, channels")
           .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
             const int64_t stride = std::min(o.strides.height, o.strides.width);
             if (o.output_padding && *o.output_padding >= stride)
-              diagnostics.error(
-                  *node.find("output_padding"),
-                  fmt::format("conv2d_transpose's output_padding: expected less than each of the strides {}, "
-                              "found {}",
-                              str(o.strides), *o.output_padding));
+              diagnostics.error(*node.find("output_padding"),
+                                fmt::format("conv2d_transpose: output_padding must be less than each of the "
+                                            "strides {}, but it is {}",
+                                            str(o.strides), *o.output_padding));
           });
   return schema;
 }
@@ -100,8 +102,8 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
     // computation of that convolution. With some values of output_padding, the shapes differ.
     if (output[0] < 1 || output[1] < 1 || window_positions(window(), output, image[2]) != image) {
       report_error(
-          fmt::format("output_padding {} does not suit kernel_size {}, strides {} and its input {}; give "
-                      "another output_padding, or leave it out",
+          fmt::format("output_padding {} is not possible with kernel_size {}, strides {} and an input of "
+                      "shape {}; change output_padding, or remove it",
                       options_.output_padding.value_or(0), str(options_.kernel_size), str(options_.strides),
                       image.str()));
       return {};

@@ -21,22 +21,26 @@ struct DepthwiseOptions {
   static const Schema<DepthwiseOptions>& schema() {
     using O = DepthwiseOptions;
     static const auto schema =
-        Schema<O>("Convolves each channel of an image separately, with depth_multiplier kernels per channel.")
+        Schema<O>(
+            "A depthwise convolution of images: each channel is convolved separately, with depth_multiplier "
+            "kernels per channel.")
             .example("{kernel_size: 3, padding: same, use_bias: false}")
             .required("kernel_size", &O::kernel_size, "size of the kernel")
-            .optional("strides", &O::strides,
-                      "distance between neighboring positions of the kernel in the image")
+            .optional(
+                "strides", &O::strides,
+                "stride of the kernel: the distance between neighboring positions of the kernel in the image")
             .optional("padding", &O::padding,
-                      "valid: no padding; same: zeros around the image, so that the output's size is "
-                      "ceil(size / stride)")
-            .optional("depth_multiplier", &O::depth_multiplier, "output channels for each input channel",
-                      extent())
+                      "Padding of the image. With `valid`, there is no padding. With `same`, zeros are added "
+                      "around the image, so that the output's size is ceil(size / stride).")
+            .optional("depth_multiplier", &O::depth_multiplier,
+                      "number of output channels for each input channel", extent())
             .optional("dilation_rate", &O::dilation_rate,
-                      "distance between neighboring elements of the kernel")
+                      "dilation of the kernel: the distance between neighboring elements of the kernel in "
+                      "the image")
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "whether to add a bias")
             .part("depthwise_", &O::depthwise,
-                  weight_schema("the [height, width, channels, depth_multiplier] kernel"))
+                  weight_schema("the kernel of shape [height, width, channels, depth_multiplier]"))
             .part("bias_", &O::bias, weight_schema("the bias"))
             .details({"activation", "use_bias"});
     return schema;

@@ -28,26 +28,30 @@ struct SeparableOptions {
     using O = SeparableOptions;
     static const auto schema =
         Schema<O>(
-            "Convolves each channel of an image separately (depthwise), then mixes the channels with a 1x1 "
-            "convolution (pointwise).")
+            "A depthwise separable convolution of images. It consists of a depthwise convolution, which "
+            "convolves each channel separately, and a pointwise convolution, which mixes the channels with a "
+            "1x1 kernel.")
             .example("{filters: 32, kernel_size: 3, padding: same, activation: relu}")
-            .required("filters", &O::filters, "channels of the output", extent())
+            .required("filters", &O::filters, "number of channels of the output", extent())
             .required("kernel_size", &O::kernel_size, "size of the depthwise kernel")
-            .optional("strides", &O::strides,
-                      "distance between neighboring positions of the depthwise kernel in the image")
+            .optional(
+                "strides", &O::strides,
+                "stride of the depthwise kernel: the distance between its neighboring positions in the image")
             .optional("padding", &O::padding,
-                      "valid: no padding; same: zeros around the image, so that the output's size is "
-                      "ceil(size / stride)")
+                      "Padding of the image. With `valid`, there is no padding. With `same`, zeros are added "
+                      "around the image, so that the output's size is ceil(size / stride).")
             .optional("dilation_rate", &O::dilation_rate,
-                      "distance between neighboring elements of the depthwise kernel")
+                      "dilation of the depthwise kernel: the distance between its neighboring elements in "
+                      "the image")
             .optional("depth_multiplier", &O::depth_multiplier,
-                      "output channels of the depthwise convolution for each input channel", extent())
+                      "number of output channels of the depthwise convolution for each input channel",
+                      extent())
             .optional("activation", &O::activation, "activation function of the output")
             .optional("use_bias", &O::use_bias, "whether to add a bias")
             .part("depthwise_", &O::depthwise,
-                  weight_schema("the [height, width, channels, depth_multiplier] kernel"))
+                  weight_schema("the depthwise kernel of shape [height, width, channels, depth_multiplier]"))
             .part("pointwise_", &O::pointwise,
-                  weight_schema("the [1, 1, channels * depth_multiplier, filters] kernel"))
+                  weight_schema("the pointwise kernel of shape [1, 1, channels * depth_multiplier, filters]"))
             .part("bias_", &O::bias, weight_schema("the bias"))
             .details({"activation", "use_bias"});
     return schema;

@@ -19,11 +19,13 @@ struct DenseOptions : KernelAndBias {
   static const Schema<DenseOptions>& schema() {
     using O = DenseOptions;
     static const auto schema = with_kernel_and_bias(
-        Schema<O>("A fully connected layer: activation(x @ kernel + bias), along the last axis.")
+        Schema<O>("A fully connected layer. It computes activation(x @ kernel + bias) along the last axis of "
+                  "the input.")
             .example("{units: 64, activation: relu}")
             .required("units", &O::units,
-                      "size of the output's last axis; `auto`, only for a layer that gives an output of the "
-                      "model: the number of classes, or the width of the target, in the training split",
+                      "number of units, which is the size of the output's last axis. `auto` means the number "
+                      "of classes, or the width of the target, in the training split; it is only possible in "
+                      "layers that produce an output of the model",
                       or_auto(extent())),
         "inputs, units");
     return schema;
@@ -38,16 +40,16 @@ struct TiedDenseOptions {
     using O = TiedDenseOptions;
     static const auto schema =
         Schema<O>(
-            "Projects onto the vectors of an embedding: activation(x @ transpose(embeddings)), along the "
-            "last axis.")
+            "Computes activation(x @ transpose(embeddings)) along the last axis of the input, with the "
+            "vectors of an embedding.")
             .optional("activation", &O::activation, "activation function of the output")
-            .optional("use_bias", &O::use_bias, "must be false, because the layer has no bias")
+            .optional("use_bias", &O::use_bias, "Must be false, because this layer has no bias.")
             .details({"activation", "use_bias"})
             .rule([](const O& options, const ConfigNode& node, Diagnostics& diagnostics) {
               if (options.use_bias)
                 diagnostics.error(*node.find("use_bias"),
-                                  "use_bias: a dense layer with the weights of an embedding has no bias; "
-                                  "expected false");
+                                  "use_bias must be false, because a dense layer with the weights of an "
+                                  "embedding has no bias");
             });
     return schema;
   }
@@ -157,8 +159,8 @@ class TiedDense : public LayerWith<TiedDenseOptions> {
     if (!input) return {};
     if (input->shape.back() == embeddings_.shape[1]) return with_units(*input, embeddings_.shape[0]);
     report_error(
-        fmt::format("its embedding has vectors of length {}: expected an input whose last axis has "
-                    "this length, found '{}' of {}",
+        fmt::format("the embedding has vectors of length {}, so the last axis of the input must have this "
+                    "length, but '{}' has the shape {}",
                     embeddings_.shape[1], input->name, input->shape.str()));
     return {};
   }

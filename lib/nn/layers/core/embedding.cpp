@@ -16,15 +16,16 @@ struct EmbeddingOptions {
 
   static const Schema<EmbeddingOptions>& schema() {
     using O = EmbeddingOptions;
-    static const auto schema = Schema<O>("Maps each integer from 0 to input_dim - 1 to a trained vector.")
-                                   .example("{input_dim: 1000, output_dim: 16}")
-                                   .required("input_dim", &O::input_dim, "number of vectors", extent())
-                                   .required("output_dim", &O::output_dim, "length of a vector", extent())
-                                   .optional("mask_zero", &O::mask_zero,
-                                             "whether the integer 0 is padding: later layers, losses and "
-                                             "metrics ignore positions with padding")
-                                   .part("embeddings_", &O::embeddings, weight_schema("the vectors"))
-                                   .details({"mask_zero"});
+    static const auto schema =
+        Schema<O>("Maps integers to vectors: each integer from 0 to input_dim - 1 has a trained vector.")
+            .example("{input_dim: 1000, output_dim: 16}")
+            .required("input_dim", &O::input_dim, "number of vectors", extent())
+            .required("output_dim", &O::output_dim, "length of each vector", extent())
+            .optional("mask_zero", &O::mask_zero,
+                      "Whether the integer 0 means padding. If true, later layers, losses and metrics ignore "
+                      "the positions with padding.")
+            .part("embeddings_", &O::embeddings, weight_schema("the vectors"))
+            .details({"mask_zero"});
     return schema;
   }
 };
@@ -69,8 +70,8 @@ class Embedding : public LayerWith<EmbeddingOptions> {
                                 const ReportError& report_error) const override {
     if (!one_input(inputs, report_error)) return {};
     if (inputs[0].dtype != DType::int32) {
-      report_error(
-          fmt::format("expected an int32 input, found '{}' of {}", inputs[0].name, name_of(inputs[0].dtype)));
+      report_error(fmt::format("expected an int32 input, but '{}' has the type {}", inputs[0].name,
+                               name_of(inputs[0].dtype)));
       return {};
     }
     std::vector<int64_t> shape = inputs[0].shape.extents();

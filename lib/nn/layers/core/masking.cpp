@@ -12,11 +12,11 @@ struct MaskingOptions {
   static const Schema<MaskingOptions>& schema() {
     static const auto schema =
         Schema<MaskingOptions>(
-            "Masks the steps of a sequence whose features all equal a value: later layers, "
-            "losses and metrics ignore them.")
+            "Masks steps of a sequence. A step is masked if all its features are equal to mask_value. Later "
+            "layers, losses and metrics ignore masked steps.")
             .example("{mask_value: -1}")
             .optional("mask_value", &MaskingOptions::mask_value,
-                      "the value of all features of a masked step");
+                      "value that all features of a masked step have");
     return schema;
   }
 };

@@ -52,9 +52,10 @@ class Add : public Layer {
 }  // namespace
 
 void add_add(Registry<Layer>& table) {
-  table.add<Add>("add", Schema<NoOptions>("The elementwise sum of inputs of the same shape.")
-                            .example("{inputs: [a, b]}")
-                            .details({}));
+  table.add<Add>("add",
+                 Schema<NoOptions>("The elementwise sum of inputs. All inputs must have the same shape.")
+                     .example("{inputs: [a, b]}")
+                     .details({}));
 }
 
 }  // namespace dtrain

@@ -10,11 +10,11 @@ struct ConcatenateOptions {
   int64_t axis = -1;
 
   static const Schema<ConcatenateOptions>& schema() {
-    static const auto schema =
-        Schema<ConcatenateOptions>("Concatenates its inputs along one axis.")
-            .example("{inputs: [a, b], axis: -1}")
-            .optional("axis", &ConcatenateOptions::axis,
-                      "the axis; 1 is the first axis after the batch axis, -1 the last axis");
+    static const auto schema = Schema<ConcatenateOptions>("Concatenates its inputs along one axis.")
+                                   .example("{inputs: [a, b], axis: -1}")
+                                   .optional("axis", &ConcatenateOptions::axis,
+                                             "Axis along which the inputs are concatenated. 1 is the first "
+                                             "axis after the batch axis, and -1 is the last axis.");
     return schema;
   }
 };
@@ -68,13 +68,12 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     const Shape& first = inputs[0].shape;
     const auto rank = static_cast<int64_t>(first.rank());
     if (rank == 0) {
-      report_error(fmt::format("expected inputs with an axis, found a scalar '{}'", inputs[0].name));
+      report_error(fmt::format("expected inputs with an axis, but '{}' is a scalar", inputs[0].name));
       return {};
     }
     if (options_.axis == 0 || options_.axis < -rank || options_.axis > rank) {
-      report_error(
-          fmt::format("axis {} does not exist in its input '{}' of {}; expected 1 to {} or -{} to -1",
-                      options_.axis, inputs[0].name, first.str(), rank, rank));
+      report_error(fmt::format("axis {} does not exist in '{}' of shape {}; expected 1 to {} or -{} to -1",
+                               options_.axis, inputs[0].name, first.str(), rank, rank));
       return {};
     }
     TensorSpec output{{}, first, DType::float32};
@@ -82,7 +81,8 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     for (const TensorSpec& input : inputs.subspan(1)) {
       if (!same_but(axis, first, input.shape)) {
         report_error(
-            fmt::format("expected inputs that differ along axis {} only, found '{}' of {} and '{}' of {}",
+            fmt::format("expected inputs that differ only along axis {}, but '{}' has the shape {} and '{}' "
+                        "has the shape {}",
                         options_.axis, inputs[0].name, first.str(), input.name, input.shape.str()));
         return {};
       }

@@ -23,16 +23,18 @@ struct DotOptions {
     using O = DotOptions;
     static const auto schema =
         Schema<O>(
-            "The dot products of two inputs along one axis of each input: a matrix product for each sample.")
+            "The dot product of two inputs along one axis of each input. For each sample, this is a product "
+            "of two matrices.")
             .example("{inputs: [a, b], axes: -1}")
-            .required("axes", &O::axes,
-                      "the axis of both inputs, or a list with the axis of each input; 1 is the first axis "
-                      "after the batch axis, -1 the last axis",
-                      {"one number or two",
-                       [](const Axes& axes) { return axes.axes.size() == 1 || axes.axes.size() == 2; }})
+            .required(
+                "axes", &O::axes,
+                "Axis along which the products are summed: one axis for both inputs, or a list with the axis "
+                "of each input. 1 is the first axis after the batch axis, and -1 is the last axis.",
+                {"one number or two",
+                 [](const Axes& axes) { return axes.axes.size() == 1 || axes.axes.size() == 2; }})
             .optional("normalize", &O::normalize,
-                      "whether to divide the inputs by their Euclidean norms along these axes, so that the "
-                      "outputs are cosines of angles");
+                      "Whether each input is first divided by its Euclidean norm along its axis. The outputs "
+                      "are then the cosines of angles.");
     return schema;
   }
 };
@@ -198,12 +200,12 @@ class Dot : public LayerWith<DotOptions> {
       const Shape& own = inputs[i].shape;
       const std::optional<size_t> axis = axis_in(i, own);
       if (own.rank() == 0) {
-        report_error(fmt::format("expected inputs with an axis, found a scalar '{}'", inputs[i].name));
+        report_error(fmt::format("expected inputs with an axis, but '{}' is a scalar", inputs[i].name));
         return {};
       }
       if (!axis) {
         report_error(
-            fmt::format("axis {0} does not exist in its input '{1}' of {2}; expected 1 to {3} or -{3} to -1",
+            fmt::format("axis {0} does not exist in '{1}' of shape {2}; expected 1 to {3} or -{3} to -1",
                         written_axis(i), inputs[i].name, own.str(), own.rank()));
         return {};
       }
@@ -212,9 +214,11 @@ class Dot : public LayerWith<DotOptions> {
         if (j != *axis) shape.push_back(own[j]);
     }
     if (extents[0] != extents[1]) {
-      report_error(fmt::format("expected axes of one size, found {} in '{}' of {} and {} in '{}' of {}",
-                               extents[0], inputs[0].name, inputs[0].shape.str(), extents[1], inputs[1].name,
-                               inputs[1].shape.str()));
+      report_error(
+          fmt::format("the axes must have the same size, but the size is {} in '{}' of shape {} and {} in "
+                      "'{}' of shape {}",
+                      extents[0], inputs[0].name, inputs[0].shape.str(), extents[1], inputs[1].name,
+                      inputs[1].shape.str()));
       return {};
     }
     if (shape.empty()) shape.push_back(1);

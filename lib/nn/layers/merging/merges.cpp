@@ -77,10 +77,12 @@ void add_merges(Registry<Layer>& table) {
                    });
   };
   add("subtract", MergeKind::subtract,
-      "Subtracts the second input from the first; both have the same shape.");
-  add("average", MergeKind::average, "The elementwise mean of inputs of the same shape.");
-  add("maximum", MergeKind::maximum, "The elementwise maximum of inputs of the same shape.");
-  add("minimum", MergeKind::minimum, "The elementwise minimum of inputs of the same shape.");
+      "Subtracts the second input from the first input. Both inputs must have the same shape.");
+  add("average", MergeKind::average, "The elementwise mean of inputs. All inputs must have the same shape.");
+  add("maximum", MergeKind::maximum,
+      "The elementwise maximum of inputs. All inputs must have the same shape.");
+  add("minimum", MergeKind::minimum,
+      "The elementwise minimum of inputs. All inputs must have the same shape.");
 }
 
 }  // namespace dtrain

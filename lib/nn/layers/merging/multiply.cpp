@@ -56,9 +56,10 @@ class Multiply : public Layer {
 }  // namespace
 
 void add_multiply(Registry<Layer>& table) {
-  table.add<Multiply>("multiply", Schema<NoOptions>("The elementwise product of inputs of the same shape.")
-                                      .example("{inputs: [a, b]}")
-                                      .details({}));
+  table.add<Multiply>(
+      "multiply", Schema<NoOptions>("The elementwise product of inputs. All inputs must have the same shape.")
+                      .example("{inputs: [a, b]}")
+                      .details({}));
 }
 
 }  // namespace dtrain

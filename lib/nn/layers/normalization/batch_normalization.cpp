@@ -18,21 +18,26 @@ struct BatchNormalizationOptions : ScaleAndShift {
     using O = BatchNormalizationOptions;
     static const auto schema =
         with_scale_and_shift(
-            Schema<O>(
-                "Normalizes every channel to mean 0 and variance 1, then scales and shifts it. Training uses "
-                "the mean and variance of the batch, without masked positions. Evaluation, prediction and "
-                "layers with `trainable: false` use the moving averages of mean and variance.")
+            Schema<O>("Normalizes every channel to mean 0 and variance 1, then scales and shifts it. "
+                      "Training uses the mean and the variance of the current batch, and masked positions "
+                      "are not counted. Evaluation, prediction and layers with `trainable: false` use the "
+                      "moving averages of the mean and the variance.")
                 .example("{momentum: 0.9}")
                 .optional("momentum", &O::momentum,
-                          "weight of the old value in each update of a moving average", between(0.0, 1.0))
-                .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
+                          "Momentum of the moving averages. In each update, the old value has the weight "
+                          "momentum, and the value of the batch has the weight 1 - momentum.",
+                          between(0.0, 1.0))
+                .optional("epsilon", &O::epsilon,
+                          "small number that is added to the variance to avoid division by 0",
+                          greater_than(0.0)))
             .optional("moving_mean_initializer", &O::moving_mean_initializer,
                       "initial value of the moving mean")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
                       "initial value of the moving variance")
-            .optional("synchronized", &O::synchronized,
-                      "true: training computes mean and variance over the rows of all replicas, as on one "
-                      "device; false: each replica uses its own rows")
+            .optional(
+                "synchronized", &O::synchronized,
+                "If true, training computes the mean and the variance over the rows of all replicas, so that "
+                "the results are the same as on one device. If false, each replica uses only its own rows.")
             .details({"momentum", "epsilon", "center", "scale", "moving_mean_initializer",
                       "moving_variance_initializer", "synchronized"});
     return schema;

@@ -21,11 +21,13 @@ struct GroupNormalizationOptions : ScaleAndShift {
                 "Normalizes groups of channels of each sample to mean 0 and variance 1, then scales and "
                 "shifts each channel.")
                 .example("{groups: 4}")
-                .optional(
-                    "groups", &O::groups,
-                    "number of groups, a divisor of the number of channels; -1: each channel is a group",
-                    between<int64_t>(-1, 1 << 30))
-                .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
+                .optional("groups", &O::groups,
+                          "Number of groups, which must divide the number of channels. With -1, each channel "
+                          "is a separate group.",
+                          between<int64_t>(-1, 1 << 30))
+                .optional("epsilon", &O::epsilon,
+                          "small number that is added to the variance to avoid division by 0",
+                          greater_than(0.0)))
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (o.groups == 0)
                 report_unexpected(*node.find("groups"), "group_normalization's groups",
@@ -103,7 +105,7 @@ class GroupNormalization : public LayerWith<GroupNormalizationOptions> {
     if (!input || input->shape.back() % options_.groups_of(input->shape.back()) == 0) return same_as(input);
     report_error(
         fmt::format("expected a number of channels (the last axis) that can be divided into {} equal groups, "
-                    "found '{}' of {}",
+                    "but '{}' has the shape {}",
                     options_.groups, input->name, input->shape.str()));
     return {};
   }

@@ -11,9 +11,11 @@ struct LayerNormalizationOptions : ScaleAndShift {
     using O = LayerNormalizationOptions;
     static const auto schema =
         with_scale_and_shift(
-            Schema<O>("Normalizes each row along the last axis to mean 0 and variance 1, then scales and "
-                      "shifts it.")
-                .optional("epsilon", &O::epsilon, "added to the variance", greater_than(0.0)))
+            Schema<O>("Normalizes each row (the last axis of the input) to mean 0 and variance 1, then "
+                      "scales and shifts it.")
+                .optional("epsilon", &O::epsilon,
+                          "small number that is added to the variance to avoid division by 0",
+                          greater_than(0.0)))
             .details({"epsilon", "center", "scale"});
     return schema;
   }

@@ -13,9 +13,11 @@ struct RmsNormalizationOptions {
     using O = RmsNormalizationOptions;
     static const auto schema =
         Schema<O>(
-            "Divides each row along the last axis by its root mean square, then multiplies it by a trained "
-            "scale.")
-            .optional("epsilon", &O::epsilon, "added to the mean square", greater_than(0.0))
+            "Divides each row (the last axis of the input) by its root mean square, then multiplies it by a "
+            "trained scale.")
+            .optional("epsilon", &O::epsilon,
+                      "small number that is added to the mean square to avoid division by 0",
+                      greater_than(0.0))
             .details({"epsilon"});
     return schema;
   }
@@ -114,8 +116,8 @@ void add_rms_normalization(Registry<Layer>& table) {
   table.add<RmsNormalization>("rms_normalization", RmsNormalizationOptions::schema());
   table.add<UnitNormalization>(
       "unit_normalization",
-      Schema<NoOptions>("Divides each row along the last axis by its Euclidean norm, or by 1e-12 if that is "
-                        "larger.")
+      Schema<NoOptions>("Divides each row (the last axis of the input) by its Euclidean norm. If the norm is "
+                        "less than 1e-12, the row is divided by 1e-12.")
           .details({}));
 }
 

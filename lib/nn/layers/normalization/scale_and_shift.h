@@ -40,9 +40,11 @@ struct ScaleAndShift {
 /// Adds these options to a schema.
 template <class Options>
 Schema<Options> with_scale_and_shift(Schema<Options> schema) {
-  schema.optional("center", static_cast<bool Options::*>(&Options::center), "whether to add a trained beta")
+  schema
+      .optional("center", static_cast<bool Options::*>(&Options::center),
+                "whether to add the trained parameter beta")
       .optional("scale", static_cast<bool Options::*>(&Options::scale),
-                "whether to multiply by a trained gamma")
+                "whether to multiply by the trained parameter gamma")
       .part("beta_", static_cast<WeightOptions Options::*>(&Options::beta), weight_schema("beta"))
       .part("gamma_", static_cast<WeightOptions Options::*>(&Options::gamma), weight_schema("gamma"));
   return schema;

@@ -17,8 +17,9 @@ struct GlobalPoolingOptions {
     return Schema<GlobalPoolingOptions>(
                fmt::format("The {} of each channel of {}.", pooled_value(kind), Space<Size>::kOne))
         .optional("keepdims", &GlobalPoolingOptions::keepdims,
-                  fmt::format("whether the output is {} of one {} instead of a vector", Space<Size>::kOne,
-                              Space<Size>::kElement));
+                  fmt::format("Whether to keep the reduced axes. If true, the output is {} of one {}. If "
+                              "false, it is a vector.",
+                              Space<Size>::kOne, Space<Size>::kElement));
   }
 };
 

@@ -20,11 +20,12 @@ struct Pooling1DOptions {
                                  pooled_value(kind)))
         .example("{pool_size: 2, strides: 2}")
         .optional("pool_size", &O::pool_size, "length of the window", extent())
-        .optional("strides", &O::strides, "distance between neighboring windows; null: pool_size",
+        .optional("strides", &O::strides,
+                  "Stride of the window: the distance between neighboring windows. Default: pool_size.",
                   between<std::optional<int64_t>>(1, 1 << 30))
         .optional("padding", &O::padding,
-                  "valid: all windows are inside the sequence; same: ceil(length / stride) windows, which "
-                  "are cut off at the ends");
+                  "With `valid`, all windows are inside the sequence. With `same`, there are ceil(length / "
+                  "stride) windows, and windows at the ends are cut off.");
   }
 };
 
@@ -36,7 +37,8 @@ struct GlobalPooling1DOptions {
                fmt::format("The {} of each channel of a sequence{}.", pooled_value(kind),
                            kind == PoolingSpec::Kind::average ? ", without masked steps" : ""))
         .optional("keepdims", &GlobalPooling1DOptions::keepdims,
-                  "whether the output is a sequence of length 1 instead of a vector");
+                  "Whether to keep the axis of steps. If true, the output is a sequence of length 1. If "
+                  "false, it is a vector.");
   }
 };
 

@@ -28,10 +28,11 @@ struct PoolingOptions {
                                  pooled_value(kind), Space<Size>::kOne))
         .example("{pool_size: 2, strides: 2}")
         .optional("pool_size", &O::pool_size, "size of the window")
-        .optional("strides", &O::strides, "distance between neighboring windows; null: pool_size")
+        .optional("strides", &O::strides,
+                  "Stride of the window: the distance between neighboring windows. Default: pool_size.")
         .optional("padding", &O::padding,
-                  fmt::format("valid: all windows are inside the {}; same: ceil(size / stride) windows, "
-                              "which are cut off at the border",
+                  fmt::format("With `valid`, all windows are inside the {}. With `same`, there are ceil(size "
+                              "/ stride) windows, and windows at the border are cut off.",
                               Space<Size>::kName));
   }
 };

@@ -20,16 +20,17 @@ struct RescalingOptions {
   static const Schema<RescalingOptions>& schema() {
     using O = RescalingOptions;
     static const auto schema =
-        Schema<O>("Computes x * scale + offset. The channels are the last axis.")
+        Schema<O>("Computes x * scale + offset. The channels are the last axis of the input.")
             .example("{scale: 1/127.5, offset: -1}")
             .required("scale", &O::scale, "the factor, or a list with one factor for each channel")
             .optional("offset", &O::offset,
-                      "the number added after multiplying, or a list with one number for each channel")
+                      "the number that is added after the multiplication, or a list with one number for each "
+                      "channel")
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               const size_t scales = o.scale.values.size(), offsets = o.offset.values.size();
               if (scales > 1 && offsets > 1 && scales != offsets)
                 report_unexpected(*node.find("offset"), "rescaling's offset",
-                                  fmt::format("one number, or {} as in scale", scales), diagnostics);
+                                  fmt::format("one number, or {} numbers as in scale", scales), diagnostics);
             })
             .details({"scale", "offset"});
     return schema;
@@ -82,8 +83,8 @@ class Rescaling : public LayerWith<RescalingOptions> {
     const auto channels = static_cast<int64_t>(options_.channels());
     if (!input || channels == 1 || (input->shape.rank() > 0 && input->shape.back() == channels))
       return same_as(input);
-    report_error(fmt::format("expected an input with {} channels (the last axis), found '{}' of {}", channels,
-                             input->name, input->shape.str()));
+    report_error(fmt::format("expected an input with {} channels (the last axis), but '{}' has the shape {}",
+                             channels, input->name, input->shape.str()));
     return {};
   }
 

@@ -14,13 +14,13 @@ struct ResizingOptions {
   static const Schema<ResizingOptions>& schema() {
     using O = ResizingOptions;
     static const auto schema =
-        Schema<O>("Resizes images to a height and a width, without keeping their proportions.")
+        Schema<O>("Resizes images to the given height and width. The aspect ratio is not kept.")
             .example("{height: 32, width: 48}")
             .required("height", &O::height, "height of the output, in pixels", extent())
             .required("width", &O::width, "width of the output, in pixels", extent())
             .optional("interpolation", &O::interpolation,
-                      "bilinear: interpolates between the centers of the pixels, without antialiasing if "
-                      "images shrink; nearest: copies the nearest pixel");
+                      "Method of interpolation. `bilinear` interpolates between the centers of the pixels, "
+                      "without antialiasing when images become smaller. `nearest` copies the nearest pixel.");
     return schema;
   }
 };
@@ -35,8 +35,9 @@ class Resizing : public LayerWith<ResizingOptions> {
     if (!input) return {};
     if (!math::ResizedAxis::fits(input->shape[0], options_.height) ||
         !math::ResizedAxis::fits(input->shape[1], options_.width)) {
-      report_error(fmt::format("cannot resize '{}' of {} to {} x {}: expected smaller images", input->name,
-                               input->shape.str(), options_.height, options_.width));
+      report_error(
+          fmt::format("'{}' of shape {} cannot be resized to {} x {}, because these images are too large",
+                      input->name, input->shape.str(), options_.height, options_.width));
       return {};
     }
     return {TensorSpec{{}, {options_.height, options_.width, input->shape[2]}, DType::float32}};

@@ -60,28 +60,33 @@ struct BidirectionalOptions {
             .example("{layer: {lstm: {units: 16}}}")
             .required("layer", &O::layer, "a recurrent layer with its options")
             .optional("merge_mode", &O::merge_mode,
-                      "merge of the two directions' outputs: concatenation (concat), sum, product (mul), "
-                      "mean (ave), or two separate outputs (none). With return_sequences, the states of the "
-                      "second direction are first put in the order of the first direction")
-            .optional(
-                "backward_layer", &O::backward_layer,
-                "the layer for the other direction; null: a copy of `layer` with the opposite go_backwards")
+                      "Method that merges the outputs of the two directions: `concat` concatenates them, "
+                      "`sum` adds them, `mul` multiplies them, and `ave` computes their mean. With `none`, "
+                      "the layer has two separate outputs. With return_sequences, the steps of the second "
+                      "direction's output are first put in the order of the first direction.")
+            .optional("backward_layer", &O::backward_layer,
+                      "Recurrent layer for the other direction. Default: a copy of `layer` with the opposite "
+                      "value of go_backwards.")
             .rule([](const O& o, const ConfigNode& node, Diagnostics& diagnostics) {
               if (!o.backward_layer) return;
               const RecurrentOptions &a = o.layer.get()->options(), &b = o.backward_layer->get()->options();
               const ConfigNode& place = *node.find("backward_layer");
               if (a.go_backwards == b.go_backwards)
-                diagnostics.error(place, "bidirectional's layers: expected opposite values of go_backwards");
+                diagnostics.error(
+                    place,
+                    "bidirectional: layer and backward_layer must have opposite values of go_backwards");
               if (a.use_bias != b.use_bias)
-                diagnostics.error(place, "bidirectional's layers: expected the same use_bias");
+                diagnostics.error(place,
+                                  "bidirectional: layer and backward_layer must have the same use_bias");
               if (a.return_sequences != b.return_sequences || a.return_state != b.return_state)
                 diagnostics.error(place,
-                                  "bidirectional's layers: expected the same return_sequences and "
-                                  "return_state");
+                                  "bidirectional: layer and backward_layer must have the same "
+                                  "return_sequences and the same return_state");
               if (o.merge_mode != MergeMode::concat && o.merge_mode != MergeMode::none && a.units != b.units)
-                diagnostics.error(place, fmt::format("bidirectional's layers: this merge_mode needs the same "
-                                                     "units, found {} and {}",
-                                                     a.units, b.units));
+                diagnostics.error(place,
+                                  fmt::format("bidirectional: with this merge_mode, layer and backward_layer "
+                                              "must have the same units, but they have {} and {}",
+                                              a.units, b.units));
             });
     return schema;
   }
@@ -106,9 +111,9 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
                                 const ReportError& report_error) const override {
     const size_t states = layer(0).states() + layer(1).states();
     if (inputs.size() != 1 && inputs.size() != 1 + states) {
-      report_error(
-          fmt::format("expected one input, or {} with the initial states of both directions, found {}",
-                      1 + states, inputs.size()));
+      report_error(fmt::format(
+          "expected one input, or {} inputs with the initial states of both directions, but found {} inputs",
+          1 + states, inputs.size()));
       return {};
     }
     std::array<std::vector<TensorSpec>, 2> outputs;

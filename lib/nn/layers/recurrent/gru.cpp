@@ -14,8 +14,8 @@ class Gru : public RecurrentLayer {
 void add_gru(Registry<Layer>& table) {
   table.add<Gru>("gru",
                  recurrent_schema(RecurrenceSpec::Kind::gru,
-                                  "Gated recurrent unit (Cho et al. 2014): at every step of a sequence, an "
-                                  "update and a reset gate control the update of a state."));
+                                  "Gated recurrent unit (Cho et al. 2014). At every step of a sequence, an "
+                                  "update gate and a reset gate control how the state changes."));
 }
 
 }  // namespace dtrain

@@ -13,10 +13,11 @@ class Lstm : public RecurrentLayer {
 
 void add_lstm(Registry<Layer>& table) {
   table.add<Lstm>(
-      "lstm", recurrent_schema(
-                  RecurrenceSpec::Kind::lstm,
-                  "Long short-term memory (Hochreiter and Schmidhuber 1997): at every step of a sequence, an "
-                  "input, a forget and an output gate control the update of a state and a cell state."));
+      "lstm",
+      recurrent_schema(
+          RecurrenceSpec::Kind::lstm,
+          "Long short-term memory (Hochreiter and Schmidhuber 1997). At every step of a sequence, an input "
+          "gate, a forget gate and an output gate control how the state and the cell state change."));
 }
 
 }  // namespace dtrain

@@ -148,7 +148,8 @@ class PreparedRecurrent : public PreparedLayer {
 Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::string& doc) {
   using O = RecurrentOptions;
   Schema<O> schema(doc);
-  schema.example("{units: 64}").required("units", &O::units, "size of the state", extent());
+  schema.example("{units: 64}")
+      .required("units", &O::units, "number of units, which is the size of the state", extent());
   schema.optional("activation", &O::activation, "activation function of the new state");
   if (kind != RecurrenceSpec::Kind::simple)
     schema.optional("recurrent_activation", &O::recurrent_activation, "activation function of the gates");
@@ -158,32 +159,34 @@ Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::
       .part("bias_", &O::bias, weight_schema("the bias"));
   if (kind == RecurrenceSpec::Kind::lstm)
     schema.optional("unit_forget_bias", &O::unit_forget_bias,
-                    "whether the bias of the forget gate is initialized with 1");
+                    "whether the bias of the forget gate is 1 at the start");
   if (kind == RecurrenceSpec::Kind::gru)
-    schema.optional("reset_after", &O::reset_after,
-                    "true: the reset gate is applied after the product of the state and its kernel, and "
-                    "there are two biases; false: before the product, with one bias");
+    schema.optional(
+        "reset_after", &O::reset_after,
+        "If true, the reset gate is applied after the state is multiplied by its kernel, and the layer has "
+        "two biases. If false, the reset gate is applied before this product, and the layer has one bias.");
   schema
       .optional("return_sequences", &O::return_sequences,
-                "true: the output is the states after all steps, in the order of processing; false: the "
-                "output is the last state")
+                "If true, the output contains the states after all steps, in the order of processing. If "
+                "false, the output is the last state.")
       .optional("return_state", &O::return_state,
                 kind == RecurrenceSpec::Kind::lstm
-                    ? "whether the layer has the last state (`name:1`) and the last cell state (`name:2`) as "
-                      "further outputs"
-                    : "whether the layer has the last state (`name:1`) as a further output")
-      .optional("go_backwards", &O::go_backwards, "whether to process the sequence from its end to its start")
+                    ? "Whether the layer has two more outputs: the last state and the last cell state. If "
+                      "the layer's name is `name`, they are read as `name:1` and `name:2`."
+                    : "Whether the last state is a second output of the layer. If the layer's name is "
+                      "`name`, this output is read as `name:1`.")
+      .optional("go_backwards", &O::go_backwards, "whether to process the sequence from the end to the start")
       .optional("dropout", &O::dropout,
-                "fraction of the input's features that training sets to zero; all steps of a sample lose the "
-                "same features",
+                "Fraction of the input's features that are set to 0 in training. In all steps of a sample, "
+                "the same features are dropped.",
                 between_excluding_high(0.0, 1.0))
       .optional("recurrent_dropout", &O::recurrent_dropout,
                 kind == RecurrenceSpec::Kind::simple
-                    ? "fraction of the state's elements that training sets to zero before the product with "
-                      "the kernel; all steps of a sample lose the same elements"
-                    : "fraction of the state's elements that training sets to zero before the product with "
-                      "the kernel; each gate loses different elements, and all steps of a sample lose the "
-                      "same elements",
+                    ? "Fraction of the state's elements that are set to 0 in training before the state is "
+                      "multiplied by its kernel. In all steps of a sample, the same elements are dropped."
+                    : "Fraction of the state's elements that are set to 0 in training before the state is "
+                      "multiplied by its kernel. Each gate drops different elements, but in all steps of a "
+                      "sample, the same elements are dropped.",
                 between_excluding_high(0.0, 1.0));
   std::vector<std::string> details = {"use_bias", "activation", "go_backwards", "dropout",
                                       "recurrent_dropout"};
@@ -196,22 +199,22 @@ Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::
 std::vector<TensorSpec> RecurrentLayer::infer(std::span<const TensorSpec> inputs,
                                               const ReportError& report_error) const {
   if (inputs.size() != 1 && inputs.size() != 1 + states()) {
-    report_error(fmt::format("expected one input, or {} with the initial {}, found {}", 1 + states(),
-                             states() == 2 ? "state and cell state" : "state", inputs.size()));
+    report_error(fmt::format("expected one input, or {} inputs with the initial {}, but found {}",
+                             1 + states(), states() == 2 ? "state and cell state" : "state", inputs.size()));
     return {};
   }
   if (!float_input(inputs.first(1), report_error)) return {};
   if (inputs[0].shape.rank() != 2) {
-    report_error(fmt::format("expected sequences of [steps, features], found '{}' of {}", inputs[0].name,
-                             inputs[0].shape.str()));
+    report_error(fmt::format("expected sequences of shape [steps, features], but '{}' has the shape {}",
+                             inputs[0].name, inputs[0].shape.str()));
     return {};
   }
   const TensorSpec state{{}, Shape{options_.units}, DType::float32};
   for (const TensorSpec& input : inputs.subspan(1)) {
     if (!float_input({&input, 1}, report_error)) return {};
     if (input.shape == state.shape) continue;
-    report_error(fmt::format("expected an initial state of {}, found '{}' of {}", state.shape.str(),
-                             input.name, input.shape.str()));
+    report_error(fmt::format("expected an initial state of shape {}, but '{}' has the shape {}",
+                             state.shape.str(), input.name, input.shape.str()));
     return {};
   }
   for (const OptionalActivation* activation : {&options_.activation, &options_.recurrent_activation}) {

@@ -16,7 +16,7 @@ void add_simple_rnn(Registry<Layer>& table) {
   table.add<SimpleRnn>(
       "simple_rnn",
       recurrent_schema(RecurrenceSpec::Kind::simple,
-                       "A recurrent layer without gates: at every step of a sequence, the new state is "
+                       "A recurrent layer without gates. At every step of a sequence, the new state is "
                        "activation(input @ kernel + state @ recurrent_kernel + bias)."));
 }
 

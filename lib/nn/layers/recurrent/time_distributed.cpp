@@ -40,7 +40,8 @@ struct TimeDistributedOptions {
   static const Schema<TimeDistributedOptions>& schema() {
     using O = TimeDistributedOptions;
     static const auto schema =
-        Schema<O>("Applies a layer to every position of a sequence, with the same weights.")
+        Schema<O>(
+            "Applies a layer to every position of a sequence. The weights are the same for all positions.")
             .example("{layer: {dense: {units: 16}}}")
             .required("layer", &O::layer, "a layer with its options");
     return schema;
@@ -180,14 +181,13 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
                                 const ReportError& report_error) const override {
     if (!one_input(inputs, report_error)) return {};
     if (inputs[0].shape.rank() < 2) {
-      report_error(
-          fmt::format("expected an input with an axis of positions and at least one more, found "
-                      "'{}' of {}",
-                      inputs[0].name, inputs[0].shape.str()));
+      report_error(fmt::format(
+          "expected an input with an axis of positions and at least one more axis, but '{}' has the shape {}",
+          inputs[0].name, inputs[0].shape.str()));
       return {};
     }
     const ReportError of_layer = [&](const std::string& message) {
-      report_error(fmt::format("its layer {}: {}", options_.layer.layer.name, message));
+      report_error(fmt::format("the inner layer {}: {}", options_.layer.layer.name, message));
     };
     const TensorSpec one = one_position(inputs[0]);
     std::vector<TensorSpec> outputs = layer().infer({&one, 1}, of_layer);
@@ -236,11 +236,13 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
                     const ReportError& report_error) const {
     if (layer().creates_mask()) {
       report_error(
-          "expected a layer that creates no mask, because other layers cannot read a mask for each position");
+          "expected a layer that creates no mask, because other layers cannot read a separate mask for each "
+          "position");
       return false;
     }
     if (outputs.size() != 1) {
-      report_error(fmt::format("expected a layer with one output, found {}", outputs.size()));
+      report_error(
+          fmt::format("expected a layer with one output, but the layer has {} outputs", outputs.size()));
       return false;
     }
     const std::vector<ParameterSpec> specs = layer().parameters({&input, 1});
@@ -248,8 +250,9 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
                      [](const ParameterSpec& spec) { return spec.moving_average.has_value(); }))
       return true;
     report_error(
-        "expected a layer without statistics of the batch, which Keras computes for each position; without "
-        "time_distributed, it computes them over all positions");
+        "expected a layer that computes no statistics of the batch, because Keras computes them separately "
+        "for each position; use this layer without time_distributed, so that it computes them over all "
+        "positions");
     return false;
   }
 };

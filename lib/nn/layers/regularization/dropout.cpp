@@ -10,10 +10,10 @@ struct DropoutOptions {
   static const Schema<DropoutOptions>& schema() {
     static const auto schema =
         Schema<DropoutOptions>(
-            "In training, sets random elements to zero, and divides the others by 1 - rate. Otherwise "
-            "returns its input unchanged.")
+            "In training, sets randomly chosen elements to 0 and divides the other elements by 1 - rate. "
+            "Evaluation and prediction do not change the input.")
             .example("{rate: 0.5}")
-            .required("rate", &DropoutOptions::rate, "the fraction of elements that is set to zero",
+            .required("rate", &DropoutOptions::rate, "fraction of the elements that are set to 0",
                       between_excluding_high(0.0, 1.0))
             .details({"rate"});
     return schema;

@@ -12,11 +12,11 @@ struct GaussianNoiseOptions {
 
   static const Schema<GaussianNoiseOptions>& schema() {
     static const auto schema = Schema<GaussianNoiseOptions>(
-                                   "In training, adds normally distributed noise with mean 0. Otherwise "
-                                   "returns its input unchanged.")
+                                   "In training, adds normally distributed noise with mean 0. Evaluation and "
+                                   "prediction do not change the input.")
                                    .example("{stddev: 0.1}")
                                    .required("stddev", &GaussianNoiseOptions::stddev,
-                                             "the noise's standard deviation", between(0.0, 1.0))
+                                             "standard deviation of the noise", between(0.0, 1.0))
                                    .details({"stddev"});
     return schema;
   }
@@ -26,15 +26,16 @@ struct GaussianDropoutOptions {
   double rate = 0;
 
   static const Schema<GaussianDropoutOptions>& schema() {
-    static const auto schema = Schema<GaussianDropoutOptions>(
-                                   "In training, multiplies each element by a normally distributed number "
-                                   "with mean 1. Otherwise returns its input unchanged.")
-                                   .example("{rate: 0.5}")
-                                   .required("rate", &GaussianDropoutOptions::rate,
-                                             "gives the variance of the factors, rate / (1 - rate), which is "
-                                             "the variance of dropout with this rate",
-                                             between_excluding_high(0.0, 1.0))
-                                   .details({"rate"});
+    static const auto schema =
+        Schema<GaussianDropoutOptions>(
+            "In training, multiplies each element by a normally distributed random number with mean 1. "
+            "Evaluation and prediction do not change the input.")
+            .example("{rate: 0.5}")
+            .required("rate", &GaussianDropoutOptions::rate,
+                      "Determines the variance of the random numbers, which is rate / (1 - rate). A dropout "
+                      "layer with the same rate has the same variance.",
+                      between_excluding_high(0.0, 1.0))
+            .details({"rate"});
     return schema;
   }
 };

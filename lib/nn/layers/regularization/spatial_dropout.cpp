@@ -15,11 +15,11 @@ struct SpatialDropoutOptions {
   /// `what` describes the accepted inputs, for the documentation.
   static Schema<SpatialDropoutOptions> schema(const std::string& what) {
     return Schema<SpatialDropoutOptions>(
-               fmt::format("In training, sets random channels of {} to zero, and divides the others by 1 - "
-                           "rate. Otherwise returns its input unchanged.",
+               fmt::format("In training, sets randomly chosen channels of {} to 0 and divides the other "
+                           "channels by 1 - rate. Evaluation and prediction do not change the input.",
                            what))
         .example("{rate: 0.5}")
-        .required("rate", &SpatialDropoutOptions::rate, "the fraction of channels that is set to zero",
+        .required("rate", &SpatialDropoutOptions::rate, "fraction of the channels that are set to 0",
                   between_excluding_high(0.0, 1.0))
         .details({"rate"});
   }
@@ -53,8 +53,8 @@ class SpatialDropout : public LayerWith<SpatialDropoutOptions> {
     if constexpr (kAxes == 3) return same_as(image_input(inputs, report_error));
     const TensorSpec* input = float_input(inputs, report_error);
     if (!input || input->shape.rank() == kAxes) return same_as(input);
-    report_error(fmt::format("expected a sequence of [length, channels], found '{}' of {}", input->name,
-                             input->shape.str()));
+    report_error(fmt::format("expected sequences of shape [length, channels], but '{}' has the shape {}",
+                             input->name, input->shape.str()));
     return {};
   }
 

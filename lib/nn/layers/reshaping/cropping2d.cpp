@@ -15,7 +15,7 @@ struct CroppingOptions {
         Schema<CroppingOptions>("Crops images: removes pixels at the edges.")
             .example("{cropping: [1, 2]}")
             .optional("cropping", &CroppingOptions::cropping,
-                      fmt::format("number of pixels removed on each side: {}", kPadding2Forms))
+                      fmt::format("number of pixels that are removed on each side: {}", kPadding2Forms))
             .positional("cropping");
     return schema;
   }
@@ -32,8 +32,8 @@ class Cropping2D : public LayerWith<CroppingOptions> {
     const auto& [top, bottom, left, right] = options_.cropping;
     const int64_t height = input->shape[0] - top - bottom, width = input->shape[1] - left - right;
     if (height < 1 || width < 1) {
-      report_error(fmt::format("cropping [[{}, {}], [{}, {}]] removes all of its input {}", top, bottom, left,
-                               right, input->shape.str()));
+      report_error(fmt::format("cropping [[{}, {}], [{}, {}]] removes the whole input of shape {}", top,
+                               bottom, left, right, input->shape.str()));
       return {};
     }
     return {TensorSpec{{}, {height, width, input->shape[2]}, DType::float32}};

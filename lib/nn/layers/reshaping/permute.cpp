@@ -29,8 +29,10 @@ struct PermuteOptions {
         Schema<PermuteOptions>("Permutes the axes of each sample.")
             .example("{dims: [3, 1, 2]}")
             .required("dims", &PermuteOptions::dims,
-                      "for each axis of the output, the number of the input's axis, counted from 1",
-                      {"each number from 1 to the number of axes (5 at most) once", is_permutation});
+                      "list with one number for each axis of the output: the axis of the input, counted from "
+                      "1, that is moved there. For example, [2, 1] swaps two axes",
+                      {"a list that has each number from 1 to the number of axes (at most 5) exactly once",
+                       is_permutation});
     return schema;
   }
 };
@@ -44,7 +46,7 @@ class Permute : public LayerWith<PermuteOptions> {
     const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return {};
     if (input->shape.rank() != options_.dims.size()) {
-      report_error(fmt::format("dims [{}] has {} axes, but its input '{}' has the shape {}",
+      report_error(fmt::format("dims [{}] lists {} axes, but the input '{}' has the shape {}",
                                fmt::join(options_.dims, ", "), options_.dims.size(), input->name,
                                input->shape.str()));
       return {};

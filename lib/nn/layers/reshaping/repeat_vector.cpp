@@ -12,7 +12,9 @@ struct RepeatVectorOptions {
 
   static const Schema<RepeatVectorOptions>& schema() {
     static const auto schema =
-        Schema<RepeatVectorOptions>("Repeats each sample n times: [features] becomes [n, features].")
+        Schema<RepeatVectorOptions>(
+            "Repeats each sample n times. An input of shape [features] gives an output of shape [n, "
+            "features].")
             .example("{n: 3}")
             .required("n", &RepeatVectorOptions::n, "the number of repetitions", extent());
     return schema;
@@ -28,8 +30,8 @@ class RepeatVector : public LayerWith<RepeatVectorOptions> {
     const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return {};
     if (input->shape.rank() != 1) {
-      report_error(
-          fmt::format("expected an input of one axis, found '{}' of {}", input->name, input->shape.str()));
+      report_error(fmt::format("expected an input with one axis, but '{}' has the shape {}", input->name,
+                               input->shape.str()));
       return {};
     }
     return {TensorSpec{{}, {options_.n, input->shape[0]}, DType::float32}};

@@ -15,10 +15,12 @@ struct ReshapeOptions {
 
   static const Schema<ReshapeOptions>& schema() {
     static const auto schema =
-        Schema<ReshapeOptions>("Changes the shape of each sample, and keeps the elements and their order.")
+        Schema<ReshapeOptions>(
+            "Changes the shape of each sample. The elements and their order do not change.")
             .example("{target_shape: [16, -1]}")
             .required("target_shape", &ReshapeOptions::target_shape,
-                      "the new shape of a sample; one size may be -1, and is then computed from the others",
+                      "the new shape of a sample. One size may be -1; it is then computed from the number of "
+                      "elements and the other sizes",
                       {"sizes of at least 1, and -1 at most once", [](const std::vector<int64_t>& shape) {
                          const auto good = [](int64_t n) { return n == -1 || (n >= 1 && n <= 1 << 30); };
                          return std::all_of(shape.begin(), shape.end(), good) &&
@@ -44,8 +46,9 @@ class Reshape : public LayerWith<ReshapeOptions> {
     const auto open = std::find(target.begin(), target.end(), -1);
     const bool fits = known <= elements && (open == target.end() ? known == elements : elements % known == 0);
     if (!fits) {
-      report_error(fmt::format("target_shape [{}] does not fit its input '{}' of {} ({} elements)",
-                               fmt::join(target, ", "), inputs[0].name, inputs[0].shape.str(), elements));
+      report_error(
+          fmt::format("target_shape [{}] does not fit the input '{}' of shape {}, which has {} elements",
+                      fmt::join(target, ", "), inputs[0].name, inputs[0].shape.str(), elements));
       return {};
     }
     std::vector<int64_t> shape = target;

@@ -13,7 +13,7 @@ struct Padding1DOptions {
         Schema<Padding1DOptions>("Pads sequences with zeros at the start and end.")
             .example("{padding: [1, 2]}")
             .optional("padding", &Padding1DOptions::padding,
-                      "number of positions added at each end: one number, or [before, after]")
+                      "number of positions that are added at each end: one number, or [before, after]")
             .positional("padding");
     return schema;
   }
@@ -27,7 +27,7 @@ struct Cropping1DOptions {
         Schema<Cropping1DOptions>("Crops sequences: removes positions at the start and end.")
             .example("{cropping: [1, 2]}")
             .optional("cropping", &Cropping1DOptions::cropping,
-                      "number of positions removed at each end: one number, or [before, after]")
+                      "number of positions that are removed at each end: one number, or [before, after]")
             .positional("cropping");
     return schema;
   }

@@ -21,7 +21,7 @@ struct Padding3DOptions {
         Schema<Padding3DOptions>("Pads volumes with zeros.")
             .example("{padding: [1, 2, 0]}")
             .optional("padding", &Padding3DOptions::padding,
-                      fmt::format("number of voxels added on each side: {}", kPadding3Forms))
+                      fmt::format("number of voxels that are added on each side: {}", kPadding3Forms))
             .positional("padding");
     return schema;
   }
@@ -35,7 +35,7 @@ struct Cropping3DOptions {
         Schema<Cropping3DOptions>("Crops volumes: removes voxels at the edges.")
             .example("{cropping: [1, 2, 0]}")
             .optional("cropping", &Cropping3DOptions::cropping,
-                      fmt::format("number of voxels removed on each side: {}", kPadding3Forms))
+                      fmt::format("number of voxels that are removed on each side: {}", kPadding3Forms))
             .positional("cropping");
     return schema;
   }
@@ -46,10 +46,10 @@ struct UpSampling3DOptions {
 
   static const Schema<UpSampling3DOptions>& schema() {
     static const auto schema =
-        Schema<UpSampling3DOptions>("Enlarges volumes by integer factors: repeats voxels.")
+        Schema<UpSampling3DOptions>("Enlarges volumes by integer factors. Each voxel is repeated.")
             .example("{size: 2}")
             .optional("size", &UpSampling3DOptions::size,
-                      "factors by which the depth, the height and the width grow")
+                      "factors by which the depth, the height and the width are multiplied")
             .positional("size");
     return schema;
   }
@@ -143,8 +143,8 @@ class Cropping3D : public LayerWith<Cropping3DOptions> {
     const int64_t depth = shape[0] - front - back, height = shape[1] - top - bottom,
                   width = shape[2] - left - right;
     if (depth < 1 || height < 1 || width < 1) {
-      report_error(fmt::format("cropping [[{}, {}], [{}, {}], [{}, {}]] removes all of its input {}", front,
-                               back, top, bottom, left, right, shape.str()));
+      report_error(fmt::format("cropping [[{}, {}], [{}, {}], [{}, {}]] removes the whole input of shape {}",
+                               front, back, top, bottom, left, right, shape.str()));
       return {};
     }
     return {TensorSpec{{}, {depth, height, width, shape[3]}, DType::float32}};

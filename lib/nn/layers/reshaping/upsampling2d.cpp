@@ -14,11 +14,12 @@ struct UpSamplingOptions {
   static const Schema<UpSamplingOptions>& schema() {
     using O = UpSamplingOptions;
     static const auto schema =
-        Schema<O>("Enlarges images by integer factors: repeats pixels, or interpolates between them.")
+        Schema<O>("Enlarges images by integer factors. Pixels are repeated or interpolated.")
             .example("{size: 2}")
-            .optional("size", &O::size, "factors by which the height and the width grow")
+            .optional("size", &O::size, "factors by which the height and the width are multiplied")
             .optional("interpolation", &O::interpolation,
-                      "nearest: repeats each pixel; bilinear: interpolates between the centers of the pixels")
+                      "Method of interpolation. `nearest` repeats each pixel. `bilinear` interpolates "
+                      "between the centers of the pixels.")
             .positional("size");
     return schema;
   }

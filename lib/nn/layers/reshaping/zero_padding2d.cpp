@@ -15,7 +15,7 @@ struct PaddingOptions {
         Schema<PaddingOptions>("Pads images with zeros.")
             .example("{padding: [1, 2]}")
             .optional("padding", &PaddingOptions::padding,
-                      fmt::format("number of pixels added on each side: {}", kPadding2Forms))
+                      fmt::format("number of pixels that are added on each side: {}", kPadding2Forms))
             .positional("padding");
     return schema;
   }
