@@ -30,7 +30,7 @@ struct Constraint {
 template <>
 const Registry<Constraint>& registry<Constraint>();
 
-/// A `..._constraint:` option; nullopt: no limit.
+/// The `..._constraint:` option of a weight; nullopt if the weight has no constraint.
 using OptionalConstraint = std::optional<Configured<Constraint>>;
 
 }  // namespace dtrain

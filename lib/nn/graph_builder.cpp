@@ -334,7 +334,8 @@ void GraphBuilder::check_open_units(const std::vector<ModelOutput>& outputs) {
 
 void GraphBuilder::check_all_used() {
   if (misunderstood_) return;
-  // Locations reported so far, because a block that is used several times should be reported once.
+  // The locations that were already reported. A block that is used several times has one location, which is
+  // reported only once.
   std::vector<Mark> reported;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const GraphNode& node = nodes_[i];

@@ -11,8 +11,8 @@ namespace dtrain {
 namespace {
 constexpr size_t kDeepest = 100;  // maximum nesting depth of blocks
 
-/// Returns the name prefix of the use of a block whose weights are shared by the use `name`. Returns nullopt
-/// if the use `name` has its own weights.
+/// The use `name` of a block may share the weights of another use of the block. Returns the name prefix of
+/// that other use. Returns nullopt if the use `name` has its own weights.
 std::optional<std::string> shared_prefix(const LayerSpec& use, const std::string& name, const Scope& scope) {
   if (use.keys.shared_with) return scope.prefix + use.keys.shared_with->text + "/";
   if (scope.shared_prefix) return *scope.shared_prefix + name.substr(scope.prefix.size()) + "/";

@@ -1,5 +1,5 @@
-// Layer: options, shape inference and parameters. PreparedLayer: the computation for one batch size. Every
-// layer has at least one output.
+// Layer has the options, the shape inference and the parameters of a layer. PreparedLayer is the computation
+// of a layer for one batch size. Every layer has at least one output.
 #pragma once
 
 #include <functional>
@@ -44,7 +44,7 @@ struct ParameterSpec {
   ParameterTraining training = {};
   PenaltySpec penalty = {};                                // added to the loss if the parameter is trained
   std::shared_ptr<const Constraint> constraint = nullptr;  // applied after each update; null: none
-  OrthogonalPenalty orthogonal = {};  // further penalty, added to the loss in the same way
+  OrthogonalPenalty orthogonal = {};  // orthogonality penalty, added to the loss if the parameter is trained
 
   bool has_penalty() const { return penalty || orthogonal; }
 };

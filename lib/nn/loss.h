@@ -77,7 +77,7 @@ class Metric {
   /// Returns a copy of the metric that is adapted to an output with this loss. Returns null if the metric
   /// does not depend on the loss.
   virtual std::shared_ptr<const Metric> for_loss(const Loss& /*loss*/) const { return nullptr; }
-  /// Returns whether larger results are better. The result has no meaning if is_number() is false.
+  /// Returns whether larger results are better. The return value has no meaning if is_number() is false.
   virtual bool larger_is_better() const = 0;
   /// Returns the number of sums that the metric accumulates for this output.
   virtual int64_t sums(const TensorSpec& /*output*/, const TensorSpec& /*target*/) const { return 1; }

@@ -170,17 +170,18 @@ const Schema<LayerKeys>& LayerKeys::layer_schema() {
                     "Penalty on the outputs of the layer, which is added to the loss. The penalty is summed "
                     "over the batch and divided by the number of samples. Default: no penalty.")
           .optional("ignore_mask", &LayerKeys::ignore_mask,
-                    "If true, the layer treats padding as data, and its output has no mask. If false, a mask "
-                    "of the input that the layer does not support is reported as an error.");
+                    "If true, the layer treats padding as data, and its output has no mask. If false, an "
+                    "error is reported if the input has a mask that the layer does not support.");
   return kSchema;
 }
 
 const Schema<LayerKeys>& LayerKeys::block_schema() {
   static const auto kSchema =
       Schema<LayerKeys>(common_keys())
-          .optional("shared_with", &LayerKeys::shared_with,
-                    "An earlier use of the same block. Each layer of this use shares the weights of the "
-                    "corresponding layer of that use. The parameters of the block are the same, too.")
+          .optional(
+              "shared_with", &LayerKeys::shared_with,
+              "An earlier use of the same block. Each layer shares the weights of the corresponding layer in "
+              "the earlier use. The parameters of the block are also taken from the earlier use.")
           .optional(
               "repeat", &LayerKeys::repeat,
               "Number of copies of the block in sequence. Each copy reads the output of the previous copy.",

@@ -68,8 +68,8 @@ const Schema<PretrainedWeights>& PretrainedWeights::schema() {
           .example("{from: pretrained.h5, rename: {\"base/*\": \"backbone/*\"}, skip: [\"head/*\"]}")
           .required("from", &PretrainedWeights::from,
                     "path of the weights: a run directory (its best checkpoint or, if it has none, its "
-                    "newest), a checkpoint, the folder of an imported model, or a file in the format .h5, "
-                    ".weights.h5, .keras or .safetensors")
+                    "newest), a checkpoint, the folder of an imported model, or a file with the extension "
+                    ".h5, .weights.h5, .keras or .safetensors")
           .optional("rename", &PretrainedWeights::rename,
                     "Mapping from names of weights in the file to names of weights in this model. Names may "
                     "be patterns with one *.")

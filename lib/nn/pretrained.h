@@ -15,8 +15,8 @@ namespace dtrain {
 struct Renames {
   std::vector<std::pair<ConfigNode, ConfigNode>> items;  // pairs of scalars
 
-  /// Returns this model's name for a weight of the file, by the first pattern that matches; without a match,
-  /// the name is unchanged.
+  /// Returns the name in this model of a weight in the file. The first pattern that matches determines the
+  /// name. If no pattern matches, the name is unchanged.
   std::string apply(const std::string& name) const;
 };
 
@@ -31,10 +31,8 @@ struct Codec<Renames> {
 struct PretrainedWeights {
   std::string from;  // path; absolute after parse_model()
   Renames rename;
-  std::optional<Patterns> skip;  // weights of this model to initialize instead of loading
-  /// Returns the name in this model of a weight in the file. The first pattern that matches determines the
-  /// name. If no pattern matches, the name is unchanged.
-  std::optional<Patterns> unused;
+  std::optional<Patterns> skip;    // weights of this model that are initialized instead of loaded
+  std::optional<Patterns> unused;  // weights of the file that are ignored
   Mark mark;
   static const Schema<PretrainedWeights>& schema();
 };

@@ -34,7 +34,7 @@ struct Regularizer {
 template <>
 const Registry<Regularizer>& registry<Regularizer>();
 
-/// A `..._regularizer:` option; nullopt: no penalty.
+/// A `..._regularizer:` option of a layer; nullopt if there is no penalty.
 using OptionalRegularizer = std::optional<Configured<Regularizer>>;
 
 }  // namespace dtrain

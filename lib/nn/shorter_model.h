@@ -47,9 +47,9 @@ struct ShorterModel {
 
 /// Returns the model for sequences of `length` positions, which must be at most PaddedSequences::positions.
 /// If all further positions are padding, the losses, metrics and gradients of this model are the same as
-/// those of the whole model. An exception are dropout and noise, which may draw other random numbers. Throws
-/// LengthError if the same results cannot be guaranteed because of a layer. Such a layer treats padding as
-/// data, needs all positions for its parameters or outputs, or has a penalty on its output. The error has the
+/// those of the whole model. The only exceptions are dropout and noise, which may draw other random numbers.
+/// Throws LengthError if a layer does not guarantee the same results. Such a layer treats padding as data,
+/// needs all positions for its parameters or outputs, or has a penalty on its output. The error has the
 /// location of the layer.
 ShorterModel shorter_model(const Graph& graph, std::span<const Head> heads, int64_t length);
 

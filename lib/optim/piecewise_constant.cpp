@@ -63,8 +63,8 @@ void add_piecewise_constant(Registry<Schedule>& table) {
                       "from 0. A boundary in epochs is the end of the epoch.")
           .example("{boundaries: [30 epochs, 60 epochs], values: [0.1, 0.01, 0.001]}")
           .required("boundaries", &Options::boundaries,
-                    "list of the last step with each value, except for the last value. A boundary is a "
-                    "number of steps, such as 400, or of epochs, such as '5 epochs'")
+                    "list of the boundaries. For each value except the last, the boundary is the last step "
+                    "with this value. It is a number of steps, such as 400, or of epochs, such as '5 epochs'")
           .required("values", &Options::values, "list of the rates. It has one more item than boundaries")
           .rule(check));
 }

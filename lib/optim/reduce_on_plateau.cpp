@@ -27,7 +27,8 @@ struct PlateauState {
   std::optional<double> best;  // empty before the first finite value
   int64_t wait = 0;            // epochs without improvement
   int64_t cooldown = 0;        // remaining epochs of the cooldown; these epochs do not count in `wait`
-  std::string watched;  // the monitored value and its direction, from watched(); `best` belongs to them
+  // Identifies the monitored value for which `best` was recorded; the result of watched().
+  std::string watched;
 
   static PlateauState from(const Json& json) {
     PlateauState state;
@@ -123,8 +124,7 @@ void add_reduce_on_plateau(Registry<Schedule>& table) {
                     at_least(0.0))
           .optional("mode", &Options::mode, kMonitorMode)
           .optional("cooldown", &Options::cooldown,
-                    "number of epochs after a reduction in which patience does not count epochs without "
-                    "improvement",
+                    "number of epochs after a reduction in which epochs without improvement are not counted",
                     at_least<int64_t>(0))
           .optional("min", &Options::min, "the lowest rate", at_least(0.0)));
 }

@@ -28,8 +28,8 @@ class Schedule {
   virtual Json after_epoch(Json state, const MetricLookup& /*metric*/, std::string& /*message*/) const {
     return state;
   }
-  /// Returns the name of the metric that the schedule monitors, such as reduce_on_plateau. The name is
-  /// checked before the run. Returns "" if the schedule monitors no metric.
+  /// Returns the name of the metric that the schedule monitors, so that the name can be checked before the
+  /// run. Returns "" if the schedule monitors no metric. Only reduce_on_plateau monitors a metric.
   virtual std::string monitor() const { return ""; }
 };
 

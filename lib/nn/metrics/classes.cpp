@@ -24,7 +24,7 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
   struct Kind {
     std::string threshold_option;
     ScoreOfCounts score;
-    bool by_threshold;  // If true, columns with float targets are yes/no predictions, whatever the loss is.
+    bool by_threshold;  // whether columns with float targets are yes/no predictions for every loss
   };
   ClassMetric(Kind kind, const ClassOptions& options) : kind_(std::move(kind)), options_(options) {}
 
@@ -124,8 +124,8 @@ void add_class_metrics(Registry<Metric>& table) {
       "logits, the outputs are first converted to probabilities. Default: 0.5.";
   constexpr auto kAverage =
       "Averaging over the classes. `micro` computes the metric from the total counts of all classes. `macro` "
-      "is the mean over the classes. `weighted` is the mean weighted by the number of rows of each class. "
-      "`none` gives one number per class.";
+      "is the mean over all classes that occur in the predictions or in the targets. `weighted` is the mean "
+      "weighted by the number of rows of each class. `none` gives one number per class.";
   const auto precision_like = [&](const std::string& name, ScoreOfCounts score, const std::string& doc) {
     table.add_with(name,
                    Schema<PrecisionOptions>(doc)

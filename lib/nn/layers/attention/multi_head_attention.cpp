@@ -196,7 +196,8 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     arrays.attended = memory.add(attended, element);
   }
 
-  /// Creates one projection for each input. It computes all of queries, keys and values that have this input.
+  /// Creates one projection for each input. The projection of an input computes the queries, the keys or the
+  /// values (or several of them) that are made from this input.
   void add_projections(const LayerRequest& request, const AttentionShape& shape, bool use_bias,
                        ArrayOffsets& scratch) {
     const size_t step = use_bias ? 2 : 1;  // parameters per kernel

@@ -14,8 +14,8 @@ namespace dtrain {
 ConvolutionSpec convolution_spec(const Window& window, const LayerRequest& request, const Shape& src,
                                  int64_t filters);
 
-/// A prepared convolution of the layer's input. All convolution layers except conv2d_transpose and the
-/// separable ones use it. The parameters are the kernel and, if the spec has one, the bias.
+/// A prepared convolution of the layer's input, for conv2d, conv3d and depthwise_conv2d. The parameters are
+/// the kernel and, if the spec has one, the bias.
 class PreparedConvolution : public PreparedLayer {
  public:
   PreparedConvolution(const LayerRequest& request, const ConvolutionSpec& spec);
@@ -24,7 +24,7 @@ class PreparedConvolution : public PreparedLayer {
 
  private:
   bool use_bias_;
-  /// Whether backward computes the gradient of the input (by_data_) and of the parameters (by_filter_)
+  /// Whether backward computes the gradient of the input (by_data_) and of the parameters (by_filter_).
   bool by_data_, by_filter_;
   std::unique_ptr<Convolution> convolution_;
 };

@@ -34,10 +34,9 @@ struct BatchNormalizationOptions : ScaleAndShift {
                       "initial value of the moving mean")
             .optional("moving_variance_initializer", &O::moving_variance_initializer,
                       "initial value of the moving variance")
-            .optional(
-                "synchronized", &O::synchronized,
-                "If true, training computes the mean and the variance over the rows of all replicas, so that "
-                "the results are the same as on one device. If false, each replica uses only its own rows.")
+            .optional("synchronized", &O::synchronized,
+                      "If true, training computes the mean and the variance over the rows of all replicas, "
+                      "as on a single device. If false, each replica uses only its own rows.")
             .details({"momentum", "epsilon", "center", "scale", "moving_mean_initializer",
                       "moving_variance_initializer", "synchronized"});
     return schema;

@@ -159,7 +159,7 @@ Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::
       .part("bias_", &O::bias, weight_schema("the bias"));
   if (kind == RecurrenceSpec::Kind::lstm)
     schema.optional("unit_forget_bias", &O::unit_forget_bias,
-                    "whether the bias of the forget gate is 1 at the start");
+                    "whether the bias of the forget gate is 1 at the start of training");
   if (kind == RecurrenceSpec::Kind::gru)
     schema.optional(
         "reset_after", &O::reset_after,

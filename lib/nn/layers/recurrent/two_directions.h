@@ -23,10 +23,10 @@ struct PreparedDirection {
   bool flips = false;     // whether the steps of the output are reversed before the merge
 };
 
-/// Returns the prepared bidirectional layer. The order of its inputs is: the sequences, the initial states of
-/// the first direction, the initial states of the second direction. Outputs and parameters are in the same
-/// order of directions. If `sequences` is true, the outputs are the states after all steps; otherwise they
-/// are the last states.
+/// Returns the prepared bidirectional layer. Its inputs are, in this order: the sequences, the initial states
+/// of the first direction, and the initial states of the second direction. In the outputs and the parameters,
+/// the first direction is also before the second. If `sequences` is true, the outputs are the states after
+/// all steps. Otherwise they are the last states.
 std::unique_ptr<PreparedLayer> prepare_two_directions(const LayerRequest& request, MergeMode mode,
                                                       std::array<PreparedDirection, 2> directions,
                                                       bool sequences);
