@@ -51,7 +51,7 @@ struct CheckOptions {
   std::optional<int64_t> devices;
 };
 
-/// The properties of a run that the command shows.
+/// The facts about a run that `dtrain check` shows.
 struct CheckedRun {
   std::vector<CheckedSplit> splits;  // the run's splits, without their data
   int64_t steps_per_epoch = 0;
@@ -59,12 +59,14 @@ struct CheckedRun {
   std::vector<MemoryPlan> replicas;
   std::string reduction_place;
   size_t snapshot = 0;
-  size_t read_ahead = 0;              // bytes of host memory for reading ahead
-  TableBytes tables;                  // bytes of the tables of metrics
-  std::vector<int64_t> lengths;       // lengths to which training batches are cut; empty if they are not cut
-  double computed = 1;                // positions in the first epoch's batches / positions of uncut samples
-  std::vector<int64_t> last_shares;   // samples of the last batch, by replica
-  std::optional<StepTime> step_time;  // time of a step, if requested
+  size_t read_ahead = 0;  // bytes of host memory for prefetched batches
+  TableBytes tables;      // bytes of the metrics that are tables
+  // Lengths to which training batches are truncated; empty if they are not truncated.
+  std::vector<int64_t> lengths;
+  // Fraction of the positions of all samples that the first epoch computes; below 1 if batches are truncated.
+  double computed = 1;
+  std::vector<int64_t> last_shares;      // samples of the last batch, by replica
+  std::optional<StepTime> step_time;     // time of a step, if requested
   std::optional<ScheduleView> schedule;  // schedule of a pipeline, if requested
   std::string instructions;              // the first replica's plan as text, if requested
   Json instructions_json;
@@ -72,7 +74,7 @@ struct CheckedRun {
   int64_t steps(const RunConfig& config) const { return steps_per_epoch * config.train.epochs; }
 };
 
-/// Stores in `run` the lengths to which training batches are cut, and the positions that remain.
+/// Sets `lengths` and `computed` of `run`, for a run that truncates its training batches by length.
 void take_lengths(const RunConfig& config, const SampleLengths& lengths, CheckedRun& run) {
   if (const std::string warning = lengths.warning(); !warning.empty()) print_warning(warning);
   const int64_t batch = config.train.batch_size;
@@ -85,8 +87,8 @@ void take_lengths(const RunConfig& config, const SampleLengths& lengths, Checked
                  static_cast<double>(samples * lengths.positions);
 }
 
-/// Checks the data and plans the memory of the run. Stores the facts of the data in the plan's configuration.
-/// `cache` is the configured cache, which is not filled.
+/// Checks the data and plans the memory of the run. Stores the facts about the data in the plan's
+/// configuration. `cache` is the configured cache. Its options are checked, but no cache file is written.
 CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckOptions& options) {
   const RunConfig& config = plan.config;
   CheckedRun run;
@@ -152,13 +154,13 @@ MemoryView memory_view(const RunPlan& plan, const CheckedRun& run) {
   return {plan.config.graph, plan.placement, run.replicas, run.last_shares, plan.ranks.first()};
 }
 
-/// The memory of each process's replicas.
+/// The memory plans of all replicas, from all processes.
 struct MemoryOfProcesses {
   std::string text;
   Json replicas = Json::array();
 };
 
-/// Collects the memory that each process shows. All processes must call it.
+/// Collects the memory tables of all processes. All processes must call it.
 MemoryOfProcesses gather_memory(const RunPlan& plan, const CheckedRun& run) {
   World& world = plan.world;
   const MemoryView view = memory_view(plan, run);
@@ -270,7 +272,8 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
         fmt::format("\nPrefetching batches needs another {} of host memory.\n", format_bytes(run.read_ahead));
   if (run.tables.memory > 0)
     text += fmt::format(
-        "\nMetrics that are tables need up to another {} of host memory, and about {} in every checkpoint.\n",
+        "\nMetrics that are tables, such as a confusion matrix, need up to another {} of host memory, and "
+        "about {} in every checkpoint.\n",
         format_bytes(run.tables.memory), format_bytes(run.tables.disk));
   if (const int64_t kept = kept_bytes(config); kept > 0)
     text += fmt::format("\n`dtrain generate` keeps {} of keys and values for each text.\n",
@@ -279,7 +282,8 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
   return text;
 }
 
-/// `unit`: the plural of the option's unit.
+/// Parses the value of --memory or --bandwidth. `unit`: the plural of the unit for the error message, such as
+/// "bytes".
 std::optional<int64_t> parse_amount(const char* option, const std::string& text, const char* unit) {
   if (text.empty()) return std::nullopt;
   const std::optional<uint64_t> bytes = parse_bytes(text);
@@ -289,7 +293,8 @@ std::optional<int64_t> parse_amount(const char* option, const std::string& text,
   return static_cast<int64_t>(*bytes);
 }
 
-/// Tries strategies for --fit. The configured strategy and data need not work on this machine.
+/// Shows the strategies that fit, for --fit. The configuration is accepted even if its strategy or its data
+/// cannot be used on this machine.
 void try_strategies(const CheckOptions& options) {
   const MachineRequest request{.bytes = parse_amount("--memory", options.memory, "bytes"),
                                .devices = options.devices,
@@ -345,35 +350,39 @@ void check(const CheckOptions& options, World& world) {
 void add_check(CommandLine& line, World& world) {
   Command command = line.add_command("check", "Validate a configuration without training, and show the plan");
   const auto options = std::make_shared<CheckOptions>();
-  command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
+  command.add_option("CONFIG", options->config, "The configuration (a YAML file)").required();
   add_set_option(command, options->sets);
   command.add_flag(
       "--measure", options->measure,
       "Also train for two seconds on the run's devices and data, to estimate how long the run will take");
   command.add_flag("--plan", options->plan,
-                   "Also show the first replica's training step: its instructions, and the place and "
-                   "lifetime of every buffer");
-  command.add_flag("--schedule", options->schedule,
-                   "Also show a pipeline's schedule as a table of stages over time, and the share of time in "
-                   "which stages wait (bubble); times are estimates, or measurements with --measure");
-  const Option fit =
-      command
-          .add_flag("--fit", options->fit,
-                    "In place of the plan, show strategies and batch sizes that fit the available devices, "
-                    "ranked by estimated samples per second, each as YAML to paste")
-          .excludes(command.option("--measure"))
-          .excludes(command.option("--plan"))
-          .excludes(command.option("--schedule"));
-  command.add_option("--memory", options->memory, "Memory of each GPU that --fit assumes, e.g. 24GB")
+                   "Also show the training step of the first replica: its instructions, and the memory "
+                   "location and lifetime of every buffer");
+  command.add_flag(
+      "--schedule", options->schedule,
+      "Also show the schedule of a pipeline: a table of the stages over time, and the bubble (the fraction "
+      "of time in which stages wait). The times are estimates; with --measure, they are measured");
+  const Option fit = command
+                         .add_flag("--fit", options->fit,
+                                   "Instead of the plan, show strategies and batch sizes that fit the memory "
+                                   "of the devices, sorted by estimated samples per second. Each is printed "
+                                   "as YAML that can be copied into the configuration")
+                         .excludes(command.option("--measure"))
+                         .excludes(command.option("--plan"))
+                         .excludes(command.option("--schedule"));
+  command
+      .add_option("--memory", options->memory,
+                  "With --fit: assume GPUs with this amount of memory each, e.g. 24GB")
       .type_name("BYTES")
       .needs(fit);
-  command.add_option("--devices", options->devices, "Number of devices that --fit assumes")
+  command.add_option("--devices", options->devices, "With --fit: assume this number of devices")
       .at_least(1)
       .type_name("N")
       .needs(fit);
   command
-      .add_option("--bandwidth", options->bandwidth,
-                  "Bytes per second between two devices that --fit assumes, e.g. 300GB")
+      .add_option(
+          "--bandwidth", options->bandwidth,
+          "With --fit: assume this transfer speed between two devices, in bytes per second, e.g. 300GB")
       .type_name("BYTES")
       .needs(fit);
   add_interface_option(command);

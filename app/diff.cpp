@@ -74,21 +74,22 @@ struct Side {
 /// Opens a side: the file that the user gave, or the checkpoint of a run.
 Side load_side(const std::string& given) {
   if (file_type(given) == FileType::nothing)
-    throw UserError(
-        fmt::format("{}: expected a checkpoint, a run, a model file or a step log, found nothing", given));
+    throw UserError(fmt::format(
+        "{}: expected a checkpoint, a run, a model file or a step log, but there is no such file", given));
   const std::string path = best_checkpoint_at(given, print_warning);
   return {path, WeightFile::load(path)};
 }
 
-/// If a checkpoint is compared with a file that has other names and axis orders, replaces the checkpoint by
-/// its export to the format of the file, and returns the run, which owns the weights. Returns null otherwise.
+/// Converts the weights of `side` to the layout of `other`, if `other` has the weight names and the order of
+/// axes of another tool. `side` must then be a checkpoint: it is replaced by the exported model, and the run
+/// that owns the weights is returned. Returns null if nothing was converted.
 std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())
-    throw UserError(
-        fmt::format("{0}: the file has other weight names and axis orders than {1}; compare {1} with a run, "
-                    "a checkpoint or a folder written by `dtrain import` instead",
-                    side.path, other.path));
+    throw UserError(fmt::format(
+        "{0}: the weights of this file have other names, and another order of axes, than those of {1}; "
+        "compare {1} with a run, a checkpoint or a folder written by `dtrain import` instead",
+        side.path, other.path));
   auto run = std::make_unique<SavedRun>(load_saved_run(side.path, {}, print_warning));
   side.file = WeightFile::of_model(exported_run(*run, {}).model, other.file.layout());
   return run;
@@ -328,7 +329,8 @@ std::map<int64_t, double> read_step_log(const std::string& path) {
       const Json step = Json::parse(line);
       losses[step.at("step").as_int()] = step.at("loss").as_double();
     } catch (const UserError& error) {
-      throw UserError(fmt::format("{}:{}: this is not a line of a step log: {}", path, number, error.what()));
+      throw UserError(
+          fmt::format("{}:{}: expected a line of a step log, found: {}", path, number, error.what()));
     }
   }
   return losses;
@@ -392,7 +394,7 @@ bool diff_models(const DiffOptions& options) {
 
 void diff(const DiffOptions& options) {
   if (!(options.tolerance >= 0))
-    throw UserError(fmt::format("--tolerance: expected a number from 0 up, found {}", options.tolerance));
+    throw UserError(fmt::format("--tolerance: expected a number of at least 0, found {}", options.tolerance));
   const bool logs[] = {is_step_log(options.a), is_step_log(options.b)};
   if (logs[0] != logs[1])
     throw UserError(fmt::format("{}: this is a step log, but {} is not; compare two step logs, or two models",
@@ -406,15 +408,16 @@ void add_diff(CommandLine& line) {
   Command command = line.add_command("diff", "Compare two checkpoints, runs, model files or step logs");
   const auto options = std::make_shared<DiffOptions>();
   constexpr const char* kSides =
-      "A run (its best checkpoint, otherwise its newest), a checkpoint, an imported model, a model file "
-      "(.keras, .h5, .safetensors, .onnx: only the weights are compared), or a step log (fit --step-log)";
+      "The first side of the comparison: a run (its best checkpoint if it has one, otherwise its newest), a "
+      "checkpoint, an imported model, a model file (.keras, .h5, .safetensors or .onnx; only its weights are "
+      "compared), or a step log (from fit --step-log)";
   command.add_option("A", options->a, kSides).required();
   command.add_option("B", options->b, "The run, checkpoint, model file or step log to compare with A")
       .required();
   command
       .add_option("--tolerance", options->tolerance,
-                  "Numbers a and b are equal if |a - b| <= TOLERANCE * max(1, |b|); default: 0, which means "
-                  "identical bits")
+                  "Consider two numbers a and b equal if |a - b| <= TOLERANCE * max(1, |b|). With the "
+                  "default 0, all bits must be identical")
       .type_name("TOLERANCE");
   command.add_flag("--arrays", options->arrays_only, "Compare only weights and optimizer state");
   add_output_options(command, options->output);

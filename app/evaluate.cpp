@@ -64,7 +64,7 @@ std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptio
     add_metric(config, i, tables.back().name, make_class_report());
   }
   if (!tables.empty()) return tables;
-  throw UserError(fmt::format("{}: --per-class requires a classification loss", options.path));
+  throw UserError(fmt::format("{}: --per-class requires a model with a classification loss", options.path));
 }
 
 /// Adds a report of the scores at the saved threshold to every output that has one. Returns the reports'
@@ -112,8 +112,8 @@ void inspect_predictions(const RunConfig& config, const Checkpoint& checkpoint,
   found.errors = Errors{worst->take(), data->has_ids(), data->id_title()};
 }
 
-/// Returns the split from which `split` is drawn, or else a split that is drawn from `split`; "" if there is
-/// neither.
+/// Returns the name of the split from which `split` is drawn; otherwise the name of a split that is drawn
+/// from `split`; "" if there is neither.
 std::string of_the_same_file(const DatasetSpec& dataset, const std::string& split) {
   if (const auto& drawn = dataset.find(split)->drawn) return drawn->of;
   for (const char* name : kSplitNames)
@@ -122,8 +122,9 @@ std::string of_the_same_file(const DatasetSpec& dataset, const std::string& spli
   return "";
 }
 
-/// Warns if files of a split have changed since training: they may now contain samples of the training split.
-/// If training did not open the split, compares with the split that shares its file.
+/// Warns if the files of a split have changed since training, because they may now contain samples of the
+/// training split. Training does not open every split. If it did not open this split, its files are compared
+/// with those of the split from which it is drawn, or of a split that is drawn from it.
 void warn_of_other_data(const SavedRun& run, const std::string& split, const Dataset& data) {
   const auto known = saved_state(run.checkpoint).data;
   DataIdentity now = data.identity();
@@ -136,7 +137,8 @@ void warn_of_other_data(const SavedRun& run, const std::string& split, const Dat
     now.drawn = before->second.drawn;
   }
   if (const std::string change = describe_change(before->second, now); !change.empty())
-    print_warning(fmt::format("the data of '{}' have changed since training: {}", split, change));
+    print_warning(
+        fmt::format("the data of the split '{}' have changed since the training: {}", split, change));
 }
 
 /// Warns about files used for training: metrics on them say nothing about new samples.
@@ -150,8 +152,8 @@ void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
     for (const DataIdentity::File& before : trained->second.files)
       if (before.bytes == now.bytes && before.digest == now.digest)
         print_warning(
-            fmt::format("{}: the model was trained on samples of this file ({}), so the numbers below "
-                        "say little about new samples",
+            fmt::format("{}: the model was trained on samples of this file ({}), so the results below say "
+                        "little about new samples",
                         file.name(), before.name));
   }
 }
@@ -225,8 +227,8 @@ void evaluate(const EvaluateOptions& options, World& world) {
   const auto has_mask = [](const Head& head) { return head.mask.has_value(); };
   if (options.errors && std::any_of(config.heads.begin(), config.heads.end(), has_mask))
     throw UserError(
-        fmt::format("{}: --errors does not support models whose outputs have a mask of padding: it compares "
-                    "losses of whole samples",
+        fmt::format("{}: --errors does not support models whose outputs have a padding mask, because it "
+                    "compares the losses of whole samples",
                     run.checkpoint.path()));
   Findings found;
   if (options.per_class) found.tables = add_class_reports(config, options);
@@ -274,18 +276,19 @@ void add_evaluate(CommandLine& line, World& world) {
       .one_of({kSplitNames.begin(), kSplitNames.end()});
   command
       .add_option("--input,-i", options->inputs,
-                  "Files with inputs and targets, in the format of the run's data; also patterns ('*.csv') "
-                  "and - (standard input). For images, a folder with the structure of the run's data: a "
-                  "subfolder for each class, or two parallel subfolders of images and targets")
+                  "Evaluate these files instead of a split. The files contain inputs and targets in the "
+                  "format of the run's data; patterns ('*.csv') and - (standard input) are also possible. "
+                  "For images, give a folder with the same structure as the run's data: a subfolder for each "
+                  "class, or two parallel subfolders with images and targets")
       .type_name("PATH")
       .excludes(command.option("--split"));
   add_text_options(command, *options);
   command.add_flag("--per-class", options->per_class,
-                   "Also show support, precision, recall and F1 score of each class");
+                   "Also show the support (number of samples), precision, recall and F1 score of each class");
   command
-      .add_option(
-          "--errors", options->errors,
-          "Also show the N samples with the largest losses: name (or row, from 0), loss, target, prediction")
+      .add_option("--errors", options->errors,
+                  "Also show the N samples with the largest losses. For each, show its name (or its row "
+                  "number, from 0), its loss, its target and the prediction")
       .at_least(1)
       .type_name("N");
   add_output_options(command, options->output);

@@ -57,7 +57,7 @@ std::vector<std::string> write_keras(const SavedRun& run, const ExportedModel& m
                                      const ExportOptions& options) {
   std::string why_not, warning;
   const std::optional<KerasTraining> training = keras_training(run, why_not, warning);
-  if (!training) print_warning("the file has the model without its optimizer: " + why_not);
+  if (!training) print_warning("the exported file does not contain the optimizer: " + why_not);
   if (!warning.empty()) print_warning(warning);
   return export_keras(model, training, options.output_file);
 }
@@ -92,14 +92,15 @@ const ExportFormat& format_of(const ExportOptions& options) {
                               options.output_file, endings, fmt::join(format_names(), "|")));
 }
 
-/// Rejects options of other formats.
+/// Throws UserError if an option was given that only another format has.
 void reject_options_of_others(const ExportOptions& options, const ExportFormat& format) {
   const bool is_onnx = std::string_view(format.name) == "onnx";
   const bool is_safetensors = std::string_view(format.name) == "safetensors";
   const auto refuse = [&](bool given, const char* option, const char* owner) {
     if (given)
-      throw UserError(fmt::format("{}: this is an option of {}, but the format is {}; leave it out", option,
-                                  owner, format.name));
+      throw UserError(
+          fmt::format("{}: only the export to {} has this option, but the format is {}; omit the option",
+                      option, owner, format.name));
   };
   refuse(!is_onnx && options.opset.has_value(), "--opset", "ONNX");
   refuse(!is_onnx && options.float16, "--float16", "ONNX");
@@ -108,7 +109,8 @@ void reject_options_of_others(const ExportOptions& options, const ExportFormat& 
   if (options.opset && *options.opset > kMostOpset)
     throw UserError(fmt::format("--opset: expected a number from {} to {}, found {}", kLeastOpset, kMostOpset,
                                 *options.opset));
-  // Formats that store layers cannot express other computation; graphs of operators and scripts can.
+  // --with-preprocessing and --outputs probabilities add computations to the model. Graphs of operators
+  // (ONNX) and scripts (for PyTorch) can express them. Keras files contain only layers and cannot.
   if (is_onnx || (is_safetensors && options.layout != "keras")) return;
   refuse(options.with_preprocessing, "--with-preprocessing", "ONNX and of safetensors for PyTorch");
   refuse(options.outputs == "probabilities", "--outputs probabilities",
@@ -167,25 +169,26 @@ void add_export(CommandLine& line) {
   add_model_options(command, *options, "export");
   command
       .add_option("--output,-o", options->output_file,
-                  "The file to write; without --format, its extension selects the format")
+                  "The file to write. Without --format, the extension of its name selects the format")
       .required()
       .type_name("FILE");
   command.add_option("--format", options->format, "The format of the file").one_of(format_names());
   command
-      .add_option("--outputs", options->outputs,
-                  "Outputs of the exported model: the model's raw outputs (default), or probabilities where "
-                  "the loss expects logits")
+      .add_option(
+          "--outputs", options->outputs,
+          "Outputs of the exported model: the raw outputs of the model (default), or probabilities. With "
+          "`probabilities`, a sigmoid or softmax is added to outputs that the loss takes as logits")
       .one_of({"raw", "probabilities"});
   command.add_flag("--with-preprocessing", options->with_preprocessing,
-                   "Include the transforms rescale, normalize and standardize in the exported model, so that "
-                   "it takes numbers as they are stored in the data set");
+                   "Add the transforms rescale, normalize and standardize to the exported model, so that its "
+                   "inputs are the untransformed numbers of the data set");
   command
       .add_option("--opset", options->opset,
                   fmt::format("ONNX: operator set version, from {} to {} (default: {})", kLeastOpset,
                               kMostOpset, OnnxOptions().opset))
       .at_least(kLeastOpset);
   command.add_flag("--float16", options->float16,
-                   "ONNX: weights and computation are float16; inputs and outputs stay float32");
+                   "ONNX: store the weights and compute in float16; inputs and outputs remain float32");
   command.add_flag(
       "--external-data", options->external_data,
       "ONNX: write the weights to FILE.data next to the model (always done for models over 2 GB)");

@@ -33,8 +33,8 @@ RunDirectory directory_for(const FitOptions& options, const std::string& name) {
   RunDirectory directory = take_free_directory(name);
   if (directory.path() != first.path() && !options.output.quiet)
     print_note(
-        fmt::format("{} is taken, so this run is saved in {}; --resume would continue the newest run of "
-                    "this name",
+        fmt::format("{} already contains a run, so this run is saved in {}; use --resume to continue the "
+                    "newest run with this name instead",
                     first.path(), directory.path()));
   return directory;
 }
@@ -47,7 +47,7 @@ RunConfig load_configuration(const FitOptions& options) {
     std::string message = error.what();
     for (const std::string& set : options.sets)
       if (message.find("--set " + set) != std::string::npos && !parse_sweep_sets({set}).varied.empty())
-        message += fmt::format("\n--set {}: `dtrain sweep` takes several values of a key", set);
+        message += fmt::format("\n--set {}: to train with several values of a key, use `dtrain sweep`", set);
     throw UserError(message);
   }
 }
@@ -62,9 +62,8 @@ void fit(const FitOptions& options, World& world) {
 
   std::error_code missing;
   if (std::filesystem::equivalent(options.config, directory.path() + "/config.yaml", missing))
-    throw UserError(fmt::format(
-        "{}: the run would overwrite this file with its own; give another directory with --output",
-        options.config));
+    throw UserError(fmt::format("{}: the run would overwrite this file; give another directory with --output",
+                                options.config));
 
   in_run_directory(directory, [&] {
     std::optional<Checkpoint> checkpoint;
@@ -72,8 +71,8 @@ void fit(const FitOptions& options, World& world) {
       checkpoint = load_newest(directory, print_warning);
     } else if (!options.overwrite && !directory.checkpoints().empty()) {
       throw UserError(fmt::format(
-          "{}: already contains checkpoints (the newest is {}); --resume continues from the newest, "
-          "--overwrite replaces the run, and --output gives another directory",
+          "{}: the directory already contains checkpoints (the newest is {}). Use --resume to continue from "
+          "the newest checkpoint, --overwrite to replace the run, or --output to give another directory",
           directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
     }
     if (checkpoint) config = config_to_continue(std::move(config), *checkpoint);
@@ -88,18 +87,19 @@ void fit(const FitOptions& options, World& world) {
 void add_fit(CommandLine& line, World& world) {
   Command command = line.add_command("fit", "Train a model from a configuration");
   const auto options = std::make_shared<FitOptions>();
-  command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
+  command.add_option("CONFIG", options->config, "The configuration (a YAML file)").required();
   const Option resume =
       command.add_flag("--resume", options->resume,
-                       "Continue from the newest checkpoint in the run directory, if there is one; without "
-                       "--output, the newest run directory of the configuration is used");
+                       "Continue from the newest checkpoint in the run directory, if there is one. Without "
+                       "--output, the run directory is the newest one of this configuration");
   command
       .add_flag("--overwrite", options->overwrite,
                 "Replace the run in the run directory: remove its checkpoints and other files first")
       .excludes(resume);
   add_training_options(command, *options);
   command.option("--output")
-      .description("The run directory (default: runs/NAME, or runs/NAME-2, ... if runs/NAME contains a run)");
+      .description(
+          "The run directory (default: runs/NAME; if it already contains a run, runs/NAME-2, and so on)");
   command.callback([options, &world] { in_world(world, [&] { fit(*options, world); }); });
 }
 

@@ -54,7 +54,7 @@ std::string read_prompt_file(const std::string& name) {
 std::vector<Prompt> read_prompts(const GenerateCommandOptions& options) {
   if (options.prompts.empty() && options.prompt_files.empty())
     throw UserError(
-        "expected a text to continue: give --prompt TEXT, or --prompt-file FILE (- is standard input)");
+        "there is no text to continue; give --prompt TEXT, or --prompt-file FILE (- is standard input)");
   std::vector<Prompt> prompts;
   for (const std::string& text : options.prompts) prompts.push_back({"--prompt", text});
   if (std::count(options.prompt_files.begin(), options.prompt_files.end(), kStandardStream) > 1)
@@ -72,20 +72,20 @@ std::vector<Prompt> read_prompts(const GenerateCommandOptions& options) {
 void check_generate_options(const GenerateOptions& options) {
   const SamplingOptions& sampling = options.sampling;
   if (!std::isfinite(sampling.temperature) || sampling.temperature < 0)
-    throw UserError(
-        fmt::format("--temperature: expected a number from 0 up (0: the most probable token), found {}",
-                    sampling.temperature));
+    throw UserError(fmt::format(
+        "--temperature: expected a number of at least 0 (0 always takes the most probable token), found {}",
+        sampling.temperature));
   if (!(sampling.top_p > 0 && sampling.top_p <= 1))
-    throw UserError(fmt::format("--top-p: expected a number above 0 and at most 1 (1: all tokens), found {}",
-                                sampling.top_p));
+    throw UserError(fmt::format(
+        "--top-p: expected a number above 0 and at most 1 (1 allows all tokens), found {}", sampling.top_p));
   if (options.samples > kMostSamples)
     throw UserError(fmt::format("--samples: expected at most {} texts for each prompt, found {}",
                                 kMostSamples, options.samples));
   for (const std::string& stop : options.stops)
     if (stop.empty())
       throw UserError(
-          "--stop: the text is empty; give the text before which a generated text ends, or leave the option "
-          "out");
+          "--stop: the stop text is empty; give the text at which generation should stop, or omit the "
+          "option");
 }
 
 /// Prints the texts with their prompts, in order, while they are generated. The parts of a text are kept
@@ -180,7 +180,9 @@ void print_start(const SavedRun& run, const Decoder& decoder) {
   print_note(without_line_end(checkpoint_as_text(run)));
   if (!decoder.why_no_cache().empty())
     print_note(
-        fmt::format("no cache: {}, so the whole window is computed for each token", decoder.why_no_cache()));
+        fmt::format("the keys and values of earlier tokens cannot be cached, because {}; the whole window is "
+                    "computed again for each token",
+                    decoder.why_no_cache()));
 }
 
 void generate(GenerateCommandOptions options, World& world) {
@@ -215,25 +217,26 @@ void add_sampling_options(Command& command, GenerateCommandOptions& options) {
   SamplingOptions& sampling = options.generate.sampling;
   command
       .add_option("--temperature", sampling.temperature,
-                  "Divide the scores (logits) by T before they become probabilities: with T below 1, "
-                  "probable tokens are drawn more often; with T above 1, less often; 0 always takes the most "
-                  "probable token, with the smallest id if several are equal (default: 1). --top-k and then "
-                  "--top-p are applied afterwards")
+                  "Divide the logits by T before the softmax (default: 1). With T below 1, probable tokens "
+                  "are drawn more often; with T above 1, less often. With 0, the most probable token is "
+                  "always taken (the one with the smallest id if several are equally probable). --top-k and "
+                  "then --top-p are applied after this division")
       .type_name("T");
   command
-      .add_option("--top-k", sampling.top_k, "Draw only from the K most probable tokens (default: from all)")
+      .add_option("--top-k", sampling.top_k,
+                  "Draw only from the K most probable tokens (default: all tokens)")
       .at_least(1)
       .type_name("K");
   command
       .add_option("--top-p", sampling.top_p,
-                  "Draw only from the most probable tokens: as few as have a total probability of at least P "
-                  "(default: 1, from all)")
+                  "Draw only from the smallest set of the most probable tokens whose total probability is at "
+                  "least P (nucleus sampling; default: 1, which means all tokens)")
       .type_name("P");
   command
-      .add_option(
-          "--seed", options.seed,
-          "Seed of the random numbers (default: 0). The random numbers of a text depend on the seed, on the "
-          "position of its prompt in the list and on the number of its sample, not on other texts or devices")
+      .add_option("--seed", options.seed,
+                  "Seed of the random numbers (default: 0). The random numbers for a text depend only on the "
+                  "seed, on the position of its prompt in the list of prompts, and on the number of the "
+                  "sample; they do not depend on other texts or on the devices")
       .at_least(0)
       .type_name("N");
 }
@@ -244,24 +247,28 @@ void add_generate(CommandLine& line, World& world) {
   Command command = line.add_command("generate", "Continue a text with a trained language model");
   const auto options = std::make_shared<GenerateCommandOptions>();
   add_model_options(command, *options, "generate");
-  command.add_option("--prompt,-p", options->prompts, "The text to continue; repeatable")
+  command.add_option("--prompt,-p", options->prompts, "The text to continue. The option may be repeated")
       .type_name("TEXT")
       .one_value_each();
   command
       .add_option("--prompt-file", options->prompt_files,
-                  "A file with the text to continue; - is standard input; repeatable")
+                  "A file with the text to continue; - is standard input. The option may be repeated")
       .type_name("FILE")
       .one_value_each();
-  command.add_option("--max-tokens", options->max_tokens, "Maximum number of tokens in a text (default: 200)")
+  command
+      .add_option("--max-tokens", options->max_tokens,
+                  "Maximum number of tokens to generate for a text (default: 200)")
       .at_least(1)
       .type_name("N");
   add_sampling_options(command, *options);
-  command.add_option("--samples", options->samples, "Number of texts for each prompt (default: 1)")
+  command
+      .add_option("--samples", options->samples, "Number of texts to generate for each prompt (default: 1)")
       .at_least(1)
       .type_name("N");
   command
       .add_option("--stop", options->generate.stops,
-                  "End a generated text when it contains this text, which is removed; repeatable")
+                  "Stop generating when the generated text contains this stop text. The stop text is removed "
+                  "from the result. The option may be repeated")
       .type_name("TEXT")
       .one_value_each();
   command
@@ -269,10 +276,9 @@ void add_generate(CommandLine& line, World& world) {
                   "Number of texts to generate at the same time (default: the batch size of the training)")
       .at_least(1)
       .type_name("N");
-  command.add_flag(
-      "--no-cache", options->no_cache,
-      "Compute the whole window for each token instead of keeping the keys and values of earlier "
-      "tokens; this is slower, and gives the same text on CPUs");
+  command.add_flag("--no-cache", options->no_cache,
+                   "Compute the whole window again for each token, instead of caching the keys and values of "
+                   "earlier tokens. This is slower. On CPUs, the generated text is the same");
   add_output_options(command, options->output);
   command.callback([options, &world] { generate(*options, world); });
 }

@@ -285,8 +285,9 @@ void list_devices(const OutputOptions& output, bool measure, World& world) {
 }  // namespace
 
 void add_gpus(CommandLine& line, World& world) {
-  Command command = line.add_command(
-      "gpus", "Show the devices of this machine, or of all machines if mpirun or srun starts it");
+  Command command = line.add_command("gpus",
+                                     "Show the devices of this machine. If mpirun or srun starts the "
+                                     "command, show the devices of all machines");
   const auto output = std::make_shared<OutputOptions>();
   const auto measure = std::make_shared<bool>(false);
   command.add_flag("--measure", *measure,
@@ -294,11 +295,11 @@ void add_gpus(CommandLine& line, World& world) {
                    "GPUs, and of the links between the machines");
   const auto watch = std::make_shared<bool>(false);
   const auto watching = std::make_shared<WatchOptions>();
-  const Option watch_flag =
-      command
-          .add_flag("--watch", *watch,
-                    "Monitor the devices: utilization, memory, power, temperature, processes")
-          .excludes(command.option("--measure"));
+  const Option watch_flag = command
+                                .add_flag("--watch", *watch,
+                                          "Monitor the devices: show their utilization, memory, power, "
+                                          "temperature and processes repeatedly")
+                                .excludes(command.option("--measure"));
   command.add_option("--interval", watching->interval, "Seconds between updates (default: 1)")
       .at_least(1)
       .type_name("SECONDS")

@@ -246,7 +246,8 @@ void import_file(const ImportOptions& options) {
   save_checkpoint(folder.add(kImportedWeights), content);
   if (imported.mapped) imported.mapped->check();
   write_new_file(folder.add(kImportedModel),
-                 fmt::format("# From {} by `dtrain import`. A configuration includes it: `model: {}/{}`.\n{}",
+                 fmt::format("# Converted from {} by `dtrain import`. To use this model in a configuration, "
+                             "write `model: {}/{}`.\n{}",
                              fs::path(options.path).filename().string(), path, kImportedModel,
                              imported.model.to_yaml()));
   const std::string text = as_text(report);
@@ -266,10 +267,9 @@ void add_import(CommandLine& line) {
   command.add_option("FILE", options->path, "A .keras or .h5 file with a whole model saved by Keras")
       .required();
   command
-      .add_option(
-          "--output,-o", options->folder,
-          "The folder for the model and its weights, new or empty (default: the file's name without its "
-          "extension)")
+      .add_option("--output,-o", options->folder,
+                  "The folder for the model and its weights; it must be new or empty (default: the file's "
+                  "name without its extension)")
       .type_name("DIR");
   command.add_flag("--with-optimizer", options->with_optimizer,
                    "Also import the losses, metrics and the optimizer with its state, so that `dtrain resume "

@@ -27,8 +27,7 @@ namespace {
 
 void run(int argc, char** argv, World& world) {
   CommandLine line("dtrain", "Trains neural networks described by YAML files.");
-  line.set_version(version_text,
-                   "Show the version of this program and of the libraries that it was built with");
+  line.set_version(version_text, "Show the version of this program and of its libraries");
   add_fit(line, world);
   add_resume(line, world);
   add_stop(line);
@@ -45,7 +44,7 @@ void run(int argc, char** argv, World& world) {
   line.run(argc, argv);
 }
 
-/// The result of a part of the program.
+/// The result of attempt(): the exit code and the error message of the work that it ran.
 struct Attempt {
   int exit_code = kDone;
   std::string error;  // the message to print; empty if there is none

@@ -41,10 +41,10 @@ constexpr const char* kDataOfNew = "a CSV file, a text file (.txt), or a folder 
 NewConfig config_for(const NewOptions& options, FileType type) {
   if (type == FileType::directory) {
     if (folders_in(options.data).empty())
-      throw UserError(fmt::format(
-          "{}: expected a folder of images or texts for each class, or parallel folders of images "
-          "and their targets, found no folders in it",
-          options.data));
+      throw UserError(
+          fmt::format("{}: this folder contains no subfolders; expected a subfolder of images or texts for "
+                      "each class, or parallel subfolders of images and their targets",
+                      options.data));
     if (is_folder_of_texts(options.data)) return text_folder_config(options);
     const auto pairs = inspect_pairs(options.data);
     return pairs ? pairs_config(options, *pairs) : picture_config(options);
@@ -64,23 +64,24 @@ void say(const NewConfig& config, const OutputOptions& output) {
 void make_new(NewOptions options, const OutputOptions& output) {
   const FileType type = file_type(options.data);
   if (type != FileType::file && type != FileType::directory)
-    throw UserError(fmt::format(
-        "{}: expected {}, {}", options.data, kDataOfNew,
-        type == FileType::nothing ? "found nothing" : "found a pipe or a device; copy it to a file"));
+    throw UserError(fmt::format("{}: expected {}, {}", options.data, kDataOfNew,
+                                type == FileType::nothing
+                                    ? "found nothing"
+                                    : "found a pipe or a device; copy its content to a file"));
   if (type == FileType::file && is_configuration(options.data))
     throw UserError(fmt::format("{0}: expected {1}, found a configuration; train with: dtrain fit {0}",
                                 options.data, kDataOfNew));
   if (type == FileType::file && is_tar_archive(options.data))
     throw UserError(fmt::format(
-        "{0}: expected {1}, found a tar archive, which `dtrain new` cannot read; unpack some of its "
-        "images to class folders, run `dtrain new` on this folder, and replace the reader of 'train' by "
-        "`webdataset: {{files: {0}, resize: crop}}`",
+        "{0}: expected {1}, found a tar archive, which `dtrain new` cannot read. Unpack some of its images "
+        "into one subfolder per class, run `dtrain new` on their folder, and then replace the reader of "
+        "'train' in the configuration with `webdataset: {{files: {0}, resize: crop}}`",
         options.data, kDataOfNew));
   if (type == FileType::directory && !options.target.empty())
-    throw UserError(fmt::format(
-        "--target: names a column of a CSV file, but {} is a folder, whose subfolders are classes or images "
-        "and their targets; leave the option out",
-        options.data));
+    throw UserError(
+        fmt::format("--target: this option selects a column of a CSV file, but {} is a folder, whose "
+                    "subfolders define the targets; omit the option",
+                    options.data));
   while (options.data.size() > 1 && options.data.ends_with('/')) options.data.pop_back();
   if (options.file.empty()) {
     const fs::path name = fs::path(real_path(options.data)).filename();
@@ -90,7 +91,8 @@ void make_new(NewOptions options, const OutputOptions& output) {
   if (to_standard_output && output.json)
     throw UserError("--output -: --json also writes to standard output; give only one of them");
   if (!to_standard_output && file_type(options.file) != FileType::nothing)
-    throw UserError(fmt::format("{}: already exists; give another name with --output", options.file));
+    throw UserError(
+        fmt::format("{}: this file already exists; give another name with --output", options.file));
   options.folder = fs::path(absolute_path(options.file)).parent_path().string();
   if (!to_standard_output) options.schema = "dtrain.schema.json";
   const NewConfig config = config_for(options, type);
@@ -99,8 +101,8 @@ void make_new(NewOptions options, const OutputOptions& output) {
     for (const std::string& warning : config.warnings) print_warning(one_line(warning));
     return;
   }
-  // The schema is written first. If the disk is full then, no configuration exists yet that would make the
-  // next call fail.
+  // Writes the schema before the configuration. If the disk becomes full, the configuration does not exist
+  // yet, so the user can repeat the command. (The command fails if the configuration already exists.)
   const std::string schema_path = (fs::path(options.folder) / options.schema).string();
   if (file_type(schema_path) == FileType::nothing)
     write_new_file(schema_path, run_config_json_schema().dump(2) + "\n");
@@ -138,7 +140,8 @@ void add_new(CommandLine& line) {
       .add_option("--output,-o", options->file,
                   "The configuration to write (default: the name of the data with .yaml); - prints it")
       .type_name("FILE.yaml");
-  command.add_option("--target", options->target, "The column to predict (default: a guess)")
+  command
+      .add_option("--target", options->target, "The column to predict (by default, `dtrain new` guesses it)")
       .type_name("COLUMN");
   add_output_options(command, *output);
   command.callback([options, output] { make_new(*options, *output); });

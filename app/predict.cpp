@@ -144,7 +144,7 @@ class Predictions {
   const std::string& no_probability() const { return no_probability_; }
 
  private:
-  /// Sets the warning if one of the values is not a probability.
+  /// Sets the warning no_probability_ if one of the values is not a probability.
   void look_for_others(size_t index, std::span<const float> values) {
     const PredictedOutput& output = outputs_[index];
     const char* const advice = can_take_logits_[index] ? ", or train with the loss's from_logits: true" : "";
@@ -154,8 +154,8 @@ class Predictions {
                                     [](float value) { return value < -kRounding || value > 1 + kRounding; });
     if (wrong == values.end()) return;
     no_probability_ = fmt::format(
-        "'{0}' returned {1:.4g}, which is not a probability, but the loss expects its outputs to be "
-        "probabilities: end '{0}' in a sigmoid or softmax{2}",
+        "'{0}' returned {1:.4g}, which is not a probability, but the loss expects probabilities; let '{0}' "
+        "end in a sigmoid or softmax{2}",
         output.spec.name, *wrong, advice);
   }
 
@@ -184,8 +184,9 @@ void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
   for (const std::string& layer : layers) {
     const auto found = std::find(names.begin(), names.end(), layer);
     if (found == names.end())
-      throw UserError(fmt::format("--layer: the model has no layer '{}'{} (dtrain summary shows all)", layer,
-                                  suggestion_or_list(layer, names)));
+      throw UserError(
+          fmt::format("--layer: the model has no layer '{}'{} (`dtrain summary` shows all layers)", layer,
+                      suggestion_or_list(layer, names)));
     outputs.push_back({last[static_cast<size_t>(found - names.begin())]});
     if (const TensorSpec& spec = graph.spec(outputs.back()); spec.dtype != DType::float32)
       throw UserError(fmt::format("--layer: expected a layer with a float32 output, found '{}' of {}", layer,
@@ -215,7 +216,8 @@ void predict_samples(Predictions& predictions, Engine& engine, Loader& loader, i
   }
 }
 
-/// Writes the results of all samples. The message of an error states the part that was written before.
+/// Writes the results of all samples. If writing fails, adds to the error message how much was already
+/// written.
 void predict_all(Predictions& predictions, Engine& engine, Loader& loader, int64_t batch_size,
                  ArrayWriter& writer) {
   try {
@@ -236,7 +238,7 @@ std::optional<TextFormat> text_format_of(const PredictOptions& options, bool rea
   const std::string ending = std::filesystem::path(options.output_file).extension();
   if (!options.format.empty() && is_array_file(options.output_file))
     throw UserError(
-        fmt::format("{}: --format is for text files, but {} files hold arrays; leave --format out, or "
+        fmt::format("{}: --format is only for text files, but {} files contain arrays; omit --format, or "
                     "give an --output that ends in .csv or .jsonl",
                     options.output_file, ending));
   if (options.format == "jsonl" || (options.format.empty() && ending == ".jsonl"))
@@ -246,12 +248,12 @@ std::optional<TextFormat> text_format_of(const PredictOptions& options, bool rea
   return reads_json_lines ? TextFormat::json_lines : TextFormat::csv;
 }
 
-/// Throws UserError for options that do not go with a folder of images.
+/// Throws UserError for options that cannot be combined with a folder of images as output.
 void check_picture_options(const PredictOptions& options) {
   const auto refuse = [&](const char* option) {
     throw UserError(
-        fmt::format("{}: {} is for files of numbers, but the files in a folder are images; leave the option "
-                    "out, or give a file (.h5, .npy, .csv or .jsonl)",
+        fmt::format("{}: {} is only for files of numbers, but the files in a folder are images; omit the "
+                    "option, or give a file (.h5, .npy, .csv or .jsonl)",
                     options.output_file, option));
   };
   if (!options.outputs.empty()) refuse("--outputs");
@@ -302,7 +304,7 @@ void print_results(const PredictOptions& options, const SavedRun& run, const Pre
 
 void predict(const PredictOptions& options, World& world) {
   if (options.output_file == kStandardStream && options.output.json)
-    throw UserError("--json and --output -: both are for standard output; leave one of them out");
+    throw UserError("--json and --output - both write to standard output; omit one of them");
   SavedRun run = load_saved_model(options);
   RunConfig& config = run.config;
   const std::vector<std::string> paths = find_given_paths(options.inputs);
@@ -340,18 +342,20 @@ void add_predict(CommandLine& line, World& world) {
   const auto options = std::make_shared<PredictOptions>();
   add_model_options(command, *options, "predict");
   command
-      .add_option("--input,-i", options->inputs,
-                  "Files with the inputs, before the data set's transforms: .h5, .npy, .csv, JSON lines or "
-                  "IDX files, images, folders of images, or patterns ('pics/*.jpg'), which are read in this "
-                  "order; - is standard input")
+      .add_option(
+          "--input,-i", options->inputs,
+          "Files with the inputs: .h5, .npy, .csv, JSON lines or IDX files, images, folders of images, or "
+          "patterns ('pics/*.jpg'); - is standard input. The files contain untransformed inputs, because the "
+          "transforms of the data set are applied to them. They are read in the given order")
       .required()
       .type_name("PATH");
   command
       .add_option(
           "--output,-o", options->output_file,
-          "The file for the outputs, in the order of the inputs: .h5 or .npy (arrays of the model's "
-          "outputs), .csv or .jsonl (names of classes with probabilities, or numbers); - is standard output. "
-          "If it is a folder (DIR/), a PNG file with the mask or image of each input is written to it")
+          "The file for the outputs, which are in the order of the inputs. An .h5 or .npy file contains "
+          "arrays of the model's outputs; a .csv or .jsonl file contains the names of the classes with their "
+          "probabilities, or numbers; - is standard output. If the path is a folder (DIR/), a PNG file with "
+          "the mask or the image that the model returns is written to the folder for each input")
       .required()
       .type_name("FILE");
   command
@@ -366,13 +370,13 @@ void add_predict(CommandLine& line, World& world) {
       .one_of({"csv", "jsonl"});
   command
       .add_option("--layer", options->layers,
-                  "Write the output of this layer, such as an embedding, in place of the model's outputs; "
-                  "dtrain summary shows the names of layers; repeatable")
+                  "Write the output of this layer, such as an embedding, instead of the model's outputs. "
+                  "`dtrain summary` shows the names of the layers. The option may be repeated")
       .type_name("NAME")
       .one_value_each()
       .excludes(command.option("--outputs"));
   command.add_flag("--overwrite", options->overwrite,
-                   "Replace PNG files that the folder of --output contains");
+                   "Replace PNG files that already exist in the folder of --output");
   command
       .add_option("--batch-size", options->batch_size,
                   "Number of samples per batch (default: as in training)")

@@ -27,8 +27,10 @@ struct ReportOptions {
 /// Throws UserError if the page would replace a file that is not a report page.
 void reject_foreign_page(const std::string& path) {
   if (file_type(path) == FileType::nothing || is_report_page(path)) return;
-  throw UserError(fmt::format(
-      "{}: expected a dtrain report or no file, found another file; give another name with --output", path));
+  throw UserError(
+      fmt::format("{}: expected a report of dtrain or a new file, but something else exists at this path; "
+                  "give another name with --output",
+                  path));
 }
 
 void report(const ReportOptions& options) {
@@ -54,7 +56,8 @@ void report(const ReportOptions& options) {
 }  // namespace
 
 void add_report(CommandLine& line) {
-  Command command = line.add_command("report", "Write one page that shows a run or compares several");
+  Command command =
+      line.add_command("report", "Write an HTML page that shows a run or compares several runs");
   const auto options = std::make_shared<ReportOptions>();
   options->file = "report.html";
   command.add_option("RUN", options->runs, "Run directories, or folders of run directories").required();

@@ -23,13 +23,15 @@ struct ResumeOptions : TrainingOptions {
 /// other run.
 RunDirectory directory_for(const ResumeOptions& options) {
   if (options.directory.empty() && imported_model_at(options.path))
-    throw UserError(fmt::format(
-        "{}: this is an imported model; give the new run a directory with --output DIR", options.path));
+    throw UserError(
+        fmt::format("{}: this is an imported model, which has no run directory; give a directory for the new "
+                    "run with --output DIR",
+                    options.path));
   const std::optional<RunDirectory> own = run_directory_of(options.path);
   if (options.directory.empty()) {
     if (own) return *own;
     throw UserError(fmt::format(
-        "{}: this checkpoint is not in a run directory; give the run a directory with --output DIR",
+        "{}: this checkpoint is not in a run directory; give a directory for the run with --output DIR",
         options.path));
   }
   RunDirectory directory(options.directory);
@@ -68,7 +70,7 @@ void add_resume(CommandLine& line, World& world) {
       .required();
   add_best_option(command, options->best);
   add_training_options(command, *options);
-  command.option("--output").description("Continue in this directory instead of the run's own");
+  command.option("--output").description("Continue in this directory instead of the run's own directory");
   command.callback([options, &world] { in_world(world, [&] { resume(*options, world); }); });
 }
 

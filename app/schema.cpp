@@ -11,7 +11,7 @@ namespace dtrain {
 
 void add_schema(CommandLine& line) {
   Command command = line.add_command(
-      "schema", "Print the JSON schema of configurations, for completion and checks in editors");
+      "schema", "Print the JSON schema of configurations, which editors use to complete and check them");
   const auto output = std::make_shared<OutputOptions>();
   const auto markdown = std::make_shared<bool>(false);
   add_output_options(command, *output);

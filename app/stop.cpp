@@ -27,21 +27,23 @@ void stop(const StopOptions& options) {
   const std::optional<RunDirectory> around = run_directory_of(options.run);
   const RunFiles run = read_run_files(around ? around->path() : options.run);
   if (run.outcome())
-    throw UserError(fmt::format("{}: expected a run that a job is training, found a run that has ended: {}",
+    throw UserError(fmt::format("{}: expected a run that is still in progress, but this run has ended: {}",
                                 run.path, run.how()));
   const RunDirectory directory(run.path);
   if (!directory.is_run())
     throw UserError(
-        fmt::format("{}: expected a run directory of dtrain, found files of another program", run.path));
+        fmt::format("{}: expected a run directory of dtrain, but found files of another program", run.path));
   directory.request_stop();
-  // The lock of a job on another machine may be invisible here.
+  // A job on another machine may hold a lock that this machine cannot see.
   if (!run.running)
-    print_note(fmt::format(
-        "{}: no process on this machine trains this run; only a job on another machine can see the request",
-        run.path));
+    print_note(
+        fmt::format("{}: no process on this machine is training this run. The request has an effect only if "
+                    "a job on another machine is training it",
+                    run.path));
   if (options.output.json) print_json(Json::object().set("path", run.path).set("running_here", run.running));
   if (options.output.text())
-    print_text(fmt::format("asked the job in {} to save and end after the current step\n", run.path));
+    print_text(
+        fmt::format("asked the run in {} to save a checkpoint and end after the current step\n", run.path));
 }
 
 }  // namespace

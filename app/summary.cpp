@@ -27,8 +27,9 @@ struct SummaryOptions {
   std::vector<std::string> sets;
 };
 
-/// Returns true if the file is a model, by its content, or its name for .h5. A file of another program also
-/// counts as a model, because the error message of the model reader names the program.
+/// Returns true if the name ends in .h5 or if the content is that of a model file. Also returns true for
+/// model files of other programs that dtrain cannot read, because the error message of the model reader names
+/// the program.
 bool is_model_file(const std::string& path) {
   return path.ends_with(".h5") || begins_as_checkpoint(path) || is_foreign_model(path);
 }
@@ -39,8 +40,8 @@ RunConfig load_either(const SummaryOptions& options) {
   return load_run_config(options.path, options.sets);
 }
 
-/// Returns the placement of the layers. If the run is for another machine, warns and returns an empty
-/// placement.
+/// Returns the placement of the layers. If this machine lacks the devices of the run, prints a warning and
+/// returns an empty placement.
 Placement place(const RunConfig& config) {
   try {
     return config.strategy->place(workload_of(config));

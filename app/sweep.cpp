@@ -44,7 +44,7 @@ struct Sweep {
   std::string name;
   SweepIdentity identity;
   size_t settings = 0;
-  std::string note;  // sources of the table's deviation besides training, or ""
+  std::string note;  // a note about causes of the deviations in the table other than the training, or ""
   std::vector<PlannedRun> runs;
 };
 
@@ -68,7 +68,7 @@ int cores_of(const RunConfig& config, const SweepOptions& options) {
   return static_cast<int>(std::min(all, options.cores.value_or(static_cast<int64_t>(devices.size()))));
 }
 
-/// Adds the setting's runs: one per seed.
+/// Adds one run per seed with the values of a setting.
 void add_runs(const RunConfig& config, const SettingValues& values, const SweepOptions& options,
               std::vector<PlannedRun>& runs) {
   const int cores = cores_of(config, options);
@@ -99,9 +99,10 @@ Sweep plan_sweep(const SweepOptions& options) {
   const SweepSets sets = parse_sweep_sets(options.sets);
   const bool varies_seed = std::any_of(sets.varied.begin(), sets.varied.end(),
                                        [](const VariedKey& key) { return key.key == kSeed; });
-  if (varies_seed && options.seeds) throw UserError("expected --seeds or several values of seed, found both");
+  if (varies_seed && options.seeds)
+    throw UserError("--seeds and several values of `seed` cannot be combined; give only one of them");
   if (sets.varied.empty() && !options.seeds)
-    throw UserError("expected a key with several values, found none; give --set KEY=A,B,C or --seeds N");
+    throw UserError("a sweep needs at least one key with several values; give --set KEY=A,B,C or --seeds N");
   Diagnostics diagnostics;
   const ConfigNode written = load_config(options.config, sets.fixed, diagnostics);
   diagnostics.throw_if_errors();
@@ -219,9 +220,10 @@ void sweep(const SweepOptions& options) {
   const auto failed =
       std::count_if(results.begin(), results.end(), [](const SweepRun& run) { return run.failed; });
   if (failed > 0)
-    throw Error(fmt::format(
-        "{} of {} failed; their messages are in {}/logs; run the same command again to retry them", failed,
-        format_plural(static_cast<int64_t>(results.size()), "run"), folder.path()));
+    throw Error(
+        fmt::format("{} of {} failed. Their error messages are in {}/logs. Run the same command again to "
+                    "retry the failed runs",
+                    failed, format_plural(static_cast<int64_t>(results.size()), "run"), folder.path()));
 }
 
 }  // namespace
@@ -230,23 +232,27 @@ void add_sweep(CommandLine& line) {
   Command command = line.add_command(
       "sweep", "Train a run for each setting (combination of values), and compare the results");
   const auto options = std::make_shared<SweepOptions>();
-  command.add_option("CONFIG", options->config, "The configuration, a YAML file").required();
+  command.add_option("CONFIG", options->config, "The configuration (a YAML file)").required();
   add_set_option(command, options->sets);
   command.option("--set").description(
-      "Values for a key, separated by commas, e.g. train.optimizer.adam.learning_rate=0.001,0.003; a single "
-      "value applies to all runs; repeatable");
+      "Values for a key, separated by commas, e.g. train.optimizer.adam.learning_rate=0.001,0.003. Every "
+      "combination of the values of all keys is trained. A key with a single value has this value in all "
+      "runs. The option may be repeated");
   command
       .add_option("--seeds", options->seeds,
                   "Train each setting with N seeds: the configuration's seed and the following ones")
       .at_least(1)
       .type_name("N");
-  command.add_option("--random", options->random, "Train only N settings, drawn with the seed")
+  command
+      .add_option("--random", options->random,
+                  "Train only N settings. They are drawn at random from all combinations, with the seed of "
+                  "the configuration")
       .at_least(1)
       .type_name("N");
   command
       .add_option("--cores", options->cores,
-                  "CPU cores for each run (default: one for each of its CPU devices); another number may "
-                  "change the last bits of a result")
+                  "Number of CPU cores for each run (default: one for each CPU device of the run). The last "
+                  "bits of the results may depend on this number")
       .at_least(1)
       .type_name("N");
   command
@@ -256,8 +262,8 @@ void add_sweep(CommandLine& line) {
       .type_name("N");
   command
       .add_option("--output,-o", options->directory,
-                  "The sweep's folder (default: runs/NAME-sweep, or runs/NAME-sweep-2, ... if that contains "
-                  "another sweep)")
+                  "The folder of the sweep (default: runs/NAME-sweep; if it contains another sweep, "
+                  "runs/NAME-sweep-2, and so on)")
       .type_name("DIR");
   add_output_options(command, options->output);
   command.callback([options] { sweep(*options); });

@@ -15,18 +15,19 @@ namespace dtrain {
 
 namespace {
 
-/// Returns what is wrong with the values of an option, from the parser's message, which begins with the
-/// option.
+/// Converts CLI11's error message about the values of an option to the wording of dtrain. CLI11's message
+/// begins with the name of the option.
 std::string explain_values(const std::string& message) {
   constexpr std::string_view kTwice = ": At Most 1 required but received ",
                              kConversion = "Could not convert: ";
   const std::string option = message.substr(0, message.find(": "));
-  if (message.ends_with(" missing")) return fmt::format("{}: expected a value, found none", option);
+  if (message.ends_with(" missing")) return fmt::format("{}: expected a value, but none was given", option);
   if (const size_t at = message.find(kTwice); at != std::string::npos)
-    return fmt::format("{}: expected at most once, found {} times", option,
+    return fmt::format("{}: this option may be given only once, but was given {} times", option,
                        message.substr(at + kTwice.size()));
   if (message.starts_with(kConversion))
-    return fmt::format("{}: expected no value, true or false", message.substr(kConversion.size()));
+    return fmt::format("{}: this option takes no value, or the value true or false",
+                       message.substr(kConversion.size()));
   return message;
 }
 
@@ -80,7 +81,8 @@ std::vector<const char*> with_every_set(int argc, const char* const* argv) {
   return all;
 }
 
-/// Returns the values that one_of() accepts. CLI11 stores them in the option's type: "TEXT:{bash,zsh}".
+/// Returns the values of an option that was restricted by one_of(). CLI11 stores these values in the name of
+/// the option's type, such as "TEXT:{bash,zsh}".
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t open = type.find('{'), close = type.find('}');
@@ -121,7 +123,7 @@ Option& Option::at_least(int64_t least) {
         if (error == std::errc::result_out_of_range && stopped == end)
           return fmt::format("expected a whole number from {} to {}, found '{}'", least, INT64_MAX, text);
         if (error != std::errc() || stopped != end || value < least)
-          return fmt::format("expected a whole number from {} up, found '{}'", least, text);
+          return fmt::format("expected a whole number of at least {}, found '{}'", least, text);
         text = fmt::format("{}", value);
         return "";
       },
@@ -178,7 +180,7 @@ Option Command::add_option(const std::string& names, std::string& value, const s
   CLI::Option* option = app_->add_option(names, value, help);
   option->check(CLI::Validator(
       [](std::string& text) -> std::string {
-        return text.empty() ? "expected a value, found an empty one" : "";
+        return text.empty() ? "expected a value, found an empty text" : "";
       },
       ""));
   return Option(*option);
@@ -272,7 +274,8 @@ std::string CommandLine::advice_for(const std::string& unknown_command) const {
 
 std::string CommandLine::help(const std::string& command) const {
   if (!command.empty()) check_command(command);
-  // CLI11's own --help describes only the command that runs, which may be `help` here.
+  // CLI11's own function for help texts always describes the command that is running. This may be `dtrain
+  // help`, so the text of the requested command is made here.
   const CLI::App* app = command.empty() ? app_.get() : app_->get_subcommand(command);
   const std::string name = command.empty() ? app_->get_name() : app_->get_name() + " " + command;
   return app->get_formatter()->make_help(app, name, CLI::AppFormatMode::Normal);

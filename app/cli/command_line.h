@@ -26,13 +26,14 @@ class Option {
   /// Requires a whole number of at least `least`.
   Option& at_least(int64_t least);
   Option& one_of(const std::vector<std::string>& values);
-  /// Requires a value for which `fits` returns true. `expected` describes such values in the error message.
+  /// Requires a value for which `fits` returns true. `expected` describes the accepted values in the error
+  /// message.
   Option& matches(const std::string& expected, std::function<bool(const std::string&)> fits);
   /// Rejects a command line with both this option and the other one.
   Option& excludes(const Option& other);
   /// Rejects a command line with this option but without the other one.
   Option& needs(const Option& other);
-  /// Accepts one value per occurrence of the option. --set accepts more (see CommandLine::run).
+  /// Accepts one value per occurrence of the option. (--set accepts several values, see CommandLine::run().)
   Option& one_value_each();
 
  private:
@@ -77,7 +78,8 @@ struct OptionInfo {
 struct CommandInfo {
   std::string name, description;
   std::vector<OptionInfo> options;  // without positional arguments
-  std::vector<std::string> values;  // accepted values of its argument; empty if any value is accepted
+  // Accepted values of the command's argument; empty if any value is accepted.
+  std::vector<std::string> values;
 };
 
 class CommandLine {
@@ -96,9 +98,10 @@ class CommandLine {
   /// Returns all commands with their options, in the order in which they were added.
   std::vector<CommandInfo> commands() const;
 
-  /// Parses the command line and runs its command, whose exceptions pass through; --help and --version print
-  /// their text. Assignments after `--set KEY=VALUE` are further values of --set. Throws UserError for an
-  /// invalid line, with a suggested command or option and a pointer to --help.
+  /// Parses the command line and runs its command. --help and --version only print their text. Further
+  /// assignments after `--set KEY=VALUE` are also values of --set. Throws UserError for an invalid command
+  /// line; the message suggests a command or an option and mentions --help. Does not catch the exceptions of
+  /// the command.
   void run(int argc, const char* const* argv);
 
  private:

@@ -152,8 +152,9 @@ std::string fish_script(const std::vector<CommandInfo>& commands) {
 }  // namespace
 
 void add_completion(CommandLine& line) {
-  Command command =
-      line.add_command("completion", "Print a script with which a shell completes commands and options");
+  Command command = line.add_command(
+      "completion",
+      "Print a completion script for a shell, which then completes dtrain's commands and options");
   const auto shell = std::make_shared<std::string>();
   command.add_option("SHELL", *shell, "The shell for which the script is written")
       .required()

@@ -24,8 +24,8 @@ std::string failure_of_other(const ControlChannel& control, bool transport_faile
   return failure ? failure->message : "";
 }
 
-/// Adds the name, step and phase of this process to an error of this process. The message of another
-/// process's failure already names that process.
+/// Adds the name, step and phase of this process to an error message. Returns the message unchanged if it is
+/// about the failure of another process, because such a message already names that process.
 std::string complete_error(ControlChannel& control, const std::string& message) {
   const auto failure = control.failure();
   return failure && failure->message == message ? message : control.complete_own_error(message);

@@ -6,9 +6,10 @@
 
 namespace dtrain {
 
-/// Owns the World over the transport of `processes`, and connects it with their control channel: reports
-/// this process's failure and progress there, and learns of other processes' failures. `processes` must
-/// outlive this object, and nothing else may use their transport until this object is destroyed.
+/// Owns a World that communicates over the transport of `processes`, and connects this World with the control
+/// channel. It reports the progress and the failure of this process to the control channel, and the control
+/// channel interrupts the World when another process fails. `processes` must outlive this object. No other
+/// object may use the transport until this object is destroyed.
 class ConnectedWorld {
  public:
   explicit ConnectedWorld(Processes& processes);

@@ -28,8 +28,8 @@ void print_warnings(const std::vector<std::string>& lines);
 /// unless the message already has it, possibly after a location.
 void print_error(std::string_view message);
 
-/// Drops everything that is printed from now on, except warnings, which go to `on_warning`. For processes
-/// other than process 0, which alone prints.
+/// Discards everything that is printed from now on. Warnings are passed to `on_warning` instead. Processes
+/// other than process 0 call this function, because only process 0 prints.
 void mute_console(std::function<void(std::string_view warning)> on_warning);
 bool console_is_muted();
 /// Remembers warnings from now on, for was_printed().

@@ -23,11 +23,12 @@ std::string boot_id() {
   return id;
 }
 
-/// This process's index among the processes that pass equal texts to place_among_equals(), and their number.
+/// The result of place_among_equals(): `sharing` is the number of processes that passed the same text as this
+/// process, and `index` is the index of this process among them.
 struct Place {
   size_t index = 0, sharing = 0;
 
-  /// Returns this process's part of a list.
+  /// Divides a list among the `sharing` processes, and returns the part of this process.
   template <class T>
   std::vector<T> share_of(const std::vector<T>& list) const {
     const auto first = [&](size_t part) {
@@ -55,18 +56,18 @@ void share_cores(const Processes& processes, World& world) {
   const Place place = place_among_equals(world, fmt::format("{} {}", boot_id(), fmt::join(cores, ",")));
   const auto present = static_cast<size_t>(::sysconf(_SC_NPROCESSORS_ONLN));
   if (processes.local_rank() == 0 && cores.size() * static_cast<size_t>(processes.local_size()) < present)
-    print_warning(fmt::format(
-        "the launcher has bound the processes of {} to {} of its {} cores each; to use all of "
-        "them, start with mpirun --bind-to none (Open MPI), mpiexec -bind-to none (MPICH) or srun "
-        "--cpus-per-task",
-        host_name(), cores.size(), present));
+    print_warning(
+        fmt::format("the launcher has bound each process on the machine {} to {} of the machine's {} cores. "
+                    "To use all cores, start the run with mpirun --bind-to none (Open MPI), mpiexec -bind-to "
+                    "none (MPICH) or srun --cpus-per-task",
+                    host_name(), cores.size(), present));
   if (place.sharing < 2) return;
   if (cores.size() < place.sharing) return cpu::bind_thread({cores[place.index % cores.size()]});
   cpu::bind_thread(place.share_of(cores));
 }
 
-/// Containers on one machine may have different GPUs with the same numbers, so the host names are compared,
-/// too.
+/// The host name is compared in addition to the boot id and the numbers of the GPUs: two containers on one
+/// machine may have different GPUs with the same numbers.
 void share_gpus(World& world) {
   const std::vector<std::string> gpus = visible_gpus();
   const Place place =

@@ -1,4 +1,4 @@
-// The cores and GPUs of a machine on which several processes of a run work.
+// Divides the cores and the GPUs of a machine among the processes of a run.
 #pragma once
 
 #include "collective/world.h"

@@ -23,10 +23,12 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kNoMemory = "error: out of memory\n";
-/// The number of memory mappings per process is limited, too; GPU drivers and pinned memory need many.
+/// Linux also limits the number of memory mappings of a process. GPU drivers and pinned memory need many
+/// mappings.
 constexpr std::string_view kNoMapping =
-    "error: out of memory: the system refuses another memory mapping; if memory is free, the process has as "
-    "many mappings as /proc/sys/vm/max_map_count allows, which `sysctl vm.max_map_count=N` raises\n";
+    "error: out of memory: the system cannot create another memory mapping. If there is free memory, the "
+    "process has reached the maximum number of mappings (/proc/sys/vm/max_map_count); increase it with "
+    "`sysctl vm.max_map_count=N`\n";
 
 /// Prints the message and ends the process. Allocates nothing and runs no destructors, because other threads
 /// may be in any state.
@@ -62,11 +64,12 @@ void install_last_resort() {
 
 namespace {
 
-/// Allocations of at least this many bytes may fail: the caller handles or reports it.
+/// Allocations of fewer bytes than this are small. If a larger allocation fails, the process continues, and
+/// the caller handles or reports the failure.
 constexpr size_t kSmall = size_t{1} << 20;
 
-/// Returns the function that this name would have without this file: the C library's, or a preloaded
-/// allocator's.
+/// Returns the next definition of the function `name` after the one in this file: the function of the C
+/// library or of a preloaded allocator.
 template <class Function>
 Function next(std::atomic<Function>& known, const char* name) {
   Function function = known.load(std::memory_order_relaxed);
@@ -93,8 +96,8 @@ constinit std::atomic<int (*)(void**, size_t, size_t)> next_posix_memalign;
 
 }  // namespace
 
-// The allocation functions of the whole process, including libraries. free() remains the C library's or the
-// preloaded allocator's.
+// These functions replace the allocation functions in the whole process, including its libraries. free() is
+// not replaced.
 extern "C" {
 
 void* malloc(size_t bytes) noexcept {

@@ -39,10 +39,10 @@ void reject_several_tasks() {
     const int64_t tasks = number_in(launcher.variable);
     if (tasks < 2) continue;
     throw UserError(fmt::format(
-        "{0} started this process as one of {1} tasks ({2}={1}), and each of them would train the whole run, "
-        "because dtrain does not connect the tasks of this launcher. Start them with mpirun, mpiexec or "
-        "srun, or start one "
-        "task: {3} dtrain ...; to train a different run in each task: env -u {2} dtrain ...",
+        "{0} started this process as one of {1} tasks ({2}={1}). dtrain does not support this launcher for "
+        "several processes: each task would train the whole run. To train one run with several processes, "
+        "start them with mpirun, mpiexec or srun. To train with one process, start one task: {3} dtrain ... "
+        "To train a different run in each task, remove the variable: env -u {2} dtrain ...",
         launcher.name, tasks, launcher.variable, launcher.one_task));
   }
 }

@@ -8,7 +8,8 @@
 
 namespace dtrain {
 
-/// The form of printed results: text, one JSON document, or (quiet without json) nothing.
+/// The format in which a command prints its results: text (the default), or one JSON document if `json` is
+/// set. With `quiet`, no text is printed.
 struct OutputOptions {
   bool json = false;
   bool quiet = false;

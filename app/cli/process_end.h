@@ -11,13 +11,14 @@ namespace dtrain {
 /// of another machine does so, or process 1 if there is no other machine.
 bool speaks_for_process_0(const Processes& processes);
 
-/// Waits until process 0 has ended or is gone, then ends this process. A launcher ends all processes once the
-/// first one has ended, and process 0 must be able to save and print before. Not for process 0.
+/// Waits until process 0 has ended or is gone, and then ends this process. A launcher ends all processes as
+/// soon as one process has ended, but process 0 needs time to save files and to print messages. Must not be
+/// called in process 0.
 [[noreturn]] void end_after_process_0(Processes& processes, int exit_code);
 
 /// Ends this process without running destructors, because a call of MPI may not return after a failure.
 /// Processes other than process 0 first wait for the end of process 0. Prints `why` unless an error was
-/// printed. Everything that must be saved was saved before.
+/// already printed. Must be called only after all files have been saved.
 [[noreturn]] void end_without_cleanup(Processes& processes, const std::string& why);
 
 }  // namespace dtrain

@@ -37,7 +37,8 @@ Json program_facts(const Processes& processes) {
 
 void handle_failure_in_process_0(Processes& processes, const std::string& message) {
   static ExitDeadline deadline;
-  // If this process did not respond for a time, other processes have already reported that.
+  // If process 0 did not notice the failure itself, another process has reported that process 0 did not
+  // respond. In this case the other process prints the error, and process 0 prints nothing.
   if (!processes.control().failure()->noticed_here) mute_console([](std::string_view) {});
   print_error(message);
   processes.transport().abort();
@@ -77,7 +78,8 @@ void print_warning_of(const Processes& processes, int rank, const std::string& w
 
 bool runs_together(int argc, const char* const* argv) {
   constexpr std::array<std::string_view, 5> kCommands = {"fit", "resume", "evaluate", "check", "gpus"};
-  // With these words (`check --fit`, `gpus --watch`), process 0 runs a command alone.
+  // If the command line contains one of these options (as in `check --fit` or `gpus --watch`), process 0 runs
+  // the command alone.
   constexpr std::array<std::string_view, 4> kAlone = {"--help", "-h", "--fit", "--watch"};
   if (argc < 2 || std::find(kCommands.begin(), kCommands.end(), argv[1]) == kCommands.end()) return false;
   return std::none_of(argv + 2, argv + argc, [&](std::string_view word) {
@@ -100,10 +102,10 @@ ChosenNetwork chosen_network(int argc, const char* const* argv) {
 void add_interface_option(Command& command) {
   static std::string parsed;  // unused: chosen_network() has already read the option
   command
-      .add_option(
-          "--interface", parsed,
-          "Connect several processes over this network interface: its name, or a range of addresses such as "
-          "10.77.0.0/16 (default: the environment variable DTRAIN_INTERFACE, or any interface)")
+      .add_option("--interface", parsed,
+                  "The network interface over which several processes are connected: its name, or a range of "
+                  "addresses such as 10.77.0.0/16 (default: the environment variable DTRAIN_INTERFACE if it "
+                  "is set, otherwise any interface)")
       .type_name("NAME|CIDR");
 }
 
@@ -126,7 +128,8 @@ void join_processes(const Launch& launch, const ChosenNetwork& network,
     mute_console([&control](std::string_view warning) { control.log(std::string(warning)); });
     control.on_failure([&processes](const std::string&) { handle_failure(processes); });
   }
-  // This World exists only here: its thread may use all cores of the process, so it must end before the run.
+  // This World is destroyed at the end of this function, before the run begins, because its thread was
+  // started before the cores were divided and may use all cores.
   ConnectedWorld connection(processes);
   World& world = connection.world();
   share_cores(processes, world);  // first, because program_facts() counts the cores of this process
@@ -162,7 +165,8 @@ void print_error_of(const Launch& launch, const std::string& error) {
     print_error(launch.rank == 0
                     ? error
                     : fmt::format("{}: {}", process_name(host_name(), launch.rank, launch.size), error));
-  // The launcher ends all processes after the first process that fails; process 0 may still have to print.
+  // The launcher ends all processes as soon as one process has failed. Process 0 may still need time to print
+  // its error.
   if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 

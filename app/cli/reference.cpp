@@ -56,7 +56,8 @@ const Json* mapping_in(const Json& schema) {
   return nullptr;
 }
 
-/// Returns the description of the short form made by Schema::positional, or "".
+/// Returns the description of the short form that Schema::positional defines; "" if the schema has no short
+/// form.
 std::string short_form_in(const Json& schema) {
   const Json* choices = schema.find("anyOf");
   if (!choices) return "";
@@ -107,7 +108,8 @@ std::string key_table(const Json& mapping, const std::vector<std::string>& left_
 /// Returns tables of the mappings nested in a mapping: `input: {distribution: ...}`, `inputs: {image: {shape:
 /// ...}}`. Identical mappings share one table.
 std::string inner_tables(const Json& mapping) {
-  std::vector<std::pair<std::string, std::string>> tables;  // the owning keys, and the table
+  // The names of the keys that share a table, and the table.
+  std::vector<std::pair<std::string, std::string>> tables;
   for (const auto& [name, property] : mapping.at("properties").entries()) {
     const Json* inner = mapping_in(property);
     const Json* values = property.find("additionalProperties");
@@ -171,11 +173,12 @@ This page lists all keys and types of a configuration, with their options and de
 `dtrain schema --markdown` prints this page; `dtrain schema` prints a JSON schema with the same content for editors.
 
 A *type* (of layer, loss, optimizer, ...) with options is written as a mapping with one key,
-`adam: {learning_rate: 0.01}`. With default options, its name is enough: `adam`. If exactly one option is required, its
-value is enough: `dense: 2`. Keras's names are also accepted (`Dense`, `mse`). Shapes describe one sample, without the
-batch axis. Images are [height, width, channels]. A number may be a fraction, such as `1/255`. A duration is a number
-and a unit (`90 seconds`, `10 minutes`, `8 hours`, `2 days`); schedules count steps (`500`) or epochs (`5 epochs`). The
-default `null` means that a key is not set.
+`adam: {learning_rate: 0.01}`. If all options have their default values, the name of the type is enough: `adam`. If a
+type has exactly one required option, the value of this option is enough: `dense: 2`. Keras's names are also accepted
+(`Dense`, `mse`). Shapes describe one sample, without the batch axis. Images are [height, width, channels]. A number may
+be a fraction, such as `1/255`. A duration is a number and a unit (`90 seconds`, `10 minutes`, `8 hours`, `2 days`). The
+length of a schedule is a number of steps (`500`) or of epochs (`5 epochs`). The default `null` means that a key is not
+set.
 
 )";
 
@@ -212,10 +215,10 @@ constexpr const char* kModelExample = R"(model:
   outputs: scores)";
 
 const std::string kReaders =
-    R"(A split has one reader. File names are relative to `root`. `rows: [0, 1000]`, next to the reader, keeps only the
-first 1000 samples. The target may be an input after the transforms: `target: {input: image}`.
+    R"(A split has one reader. File names are relative to `root`. Set `rows: [0, 1000]` beside the reader to use
+only the first 1000 samples. With `target: {input: image}`, the target is the input `image` after the transforms.
 
-A split without a reader takes samples from another split, which no longer contains them:
+A split without a reader takes samples from another split. The other split then no longer contains these samples:
 
 ```yaml
 train: {csv: train.csv}
@@ -231,10 +234,9 @@ class Reference {
 
   std::string str() const {
     std::string text = kIntroduction + run() + model() + dataset();
-    text += registry(
-        "Strategies", "strategy",
-        "Values of `strategy`: distributions of the run over devices. `devices: auto` takes all GPUs, or the "
-        "CPU if there are none.");
+    text += registry("Strategies", "strategy",
+                     "Values of `strategy`. A strategy distributes the run over devices. `devices: auto` "
+                     "uses all GPUs, or the CPU if the machine has no GPU.");
     text += train() + checkpoint();
     while (text.ends_with("\n\n")) text.pop_back();
     return text;
@@ -263,23 +265,23 @@ class Reference {
     std::string text = fmt::format("## model\n\n{}\n\n{}{}", sentence(keys.at("description").as_string()),
                                    yaml_block(kModelExample), key_table(keys));
     text +=
-        "A block is used like a layer; `repeat: n` repeats the block n times in sequence. The names of its "
-        "layers are local to the block, and `input` is the name of its input.\n\n";
+        "A block is used like a layer. With `repeat: n`, n copies of the block follow each other. The names "
+        "of the layers in a block are local to the block, and `input` is the name of the block's input.\n\n";
     text += inner_tables(keys);
     text += fmt::format(
         "## Layers\n\n{}\n\nIn addition to its own options, every layer has these keys:\n\n{}{}",
         formats_of_layers(), key_table(layer_keys), registry_section(definitions_.at("layer"), common));
-    text += registry("Activations", "activation", "Values of a layer's `activation`.");
+    text += registry("Activations", "activation", "Values of a layer's option `activation`.");
     text += registry(
         "Initializers", "initializer",
         "Initial values of parameters. Random values depend only on the seed and the parameter's name.");
-    text += registry(
-        "Regularizers", "regularizer",
-        "Penalties on weights, such as a layer's `kernel_regularizer`. A penalty is added to the loss, and "
-        "its gradient to the loss's gradient. Weights that are not trained have no penalty.");
-    return text +
-           registry("Constraints", "constraint",
-                    "Constraints change weights after each update, such as a layer's `kernel_constraint`.");
+    text += registry("Regularizers", "regularizer",
+                     "Penalties on weights: values of options such as `kernel_regularizer` of a layer. A "
+                     "penalty is added to the loss, and its gradient is added to the gradient of the loss. "
+                     "Weights that are not trained have no penalty.");
+    return text + registry("Constraints", "constraint",
+                           "Constraints on weights: values of options such as `kernel_constraint` of a "
+                           "layer. A constraint changes the weights after each update.");
   }
 
   std::string dataset() const {
@@ -295,19 +297,21 @@ class Reference {
                  "transforms (`mix_up` and `cut_mix`: after the transforms). The random numbers are drawn "
                  "again for every image in every epoch.");
     return text + registry("Caches", "cache",
-                           "Values of the dataset's `cache`: storage for samples that have been read.");
+                           "Values of the dataset's `cache`. A cache stores samples that have been read, so "
+                           "that later epochs read them faster.");
   }
 
-  /// Returns the keys of `windows`.
+  /// Returns a text with a table of the keys of `windows`.
   std::string windows() const {
     std::string text =
-        "\n\nFor time series, `windows`, next to the reader (csv, npy, hdf5), has these keys:\n\n" +
+        "\n\nFor time series, a split can have the key `windows` beside its reader (csv, npy or hdf5). "
+        "`windows` has these keys:\n\n" +
         key_table(*mapping_in(definitions_.at("windows")));
     while (text.ends_with('\n')) text.pop_back();
     return text;
   }
 
-  /// Returns the keys of a split that takes samples from another split.
+  /// Returns a text with a table of the keys of `split`, which makes a split from samples of another split.
   std::string drawn_split() const {
     std::string text = "Keys of `split`:\n\n";
     for (const Json& choice : definitions_.at("split").at("anyOf").items())
@@ -330,9 +334,9 @@ class Reference {
         "Metrics are reported in addition to the loss: one list for every output, or a mapping from "
         "outputs to lists: `metrics: {digit: [accuracy, auc], size: [r2_score]}`. Under `metrics`, all "
         "rows count equally; under `weighted_metrics`, each row counts with its weight.");
-    text += registry("Optimizers", "optimizer", "Update rules for the weights.");
+    text += registry("Optimizers", "optimizer", "Optimizers update the weights from their gradients.");
     text += registry("Learning rates", "learning_rate_schedule", "Values of an optimizer's `learning_rate`.");
-    return text + registry("Callbacks", "callback", "Actions that monitor or change a run.");
+    return text + registry("Callbacks", "callback", "Callbacks monitor a run, and may change or end it.");
   }
 
   std::string checkpoint() const {

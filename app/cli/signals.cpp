@@ -44,8 +44,8 @@ sigset_t handled_signals() {
   ::_exit(128 + number);  // also ends process 1 of a container, which no signal ends by default
 }
 
-/// Prints nothing if standard error would block (a stopped terminal, a full pipe): the thread must stay
-/// responsive to signals.
+/// Acknowledges a stop request with a message. Prints nothing if standard error would block (because of a
+/// stopped terminal or a full pipe), because this thread must stay responsive to signals.
 void acknowledge(int number) {
   pollfd output{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&output, 1, 0) != 1 || !(output.revents & POLLOUT)) return;
@@ -83,8 +83,8 @@ void take_signals() {
   try {
     std::thread(serve, signals).detach();
   } catch (const std::system_error&) {
-    // If the system cannot start a thread, a run will fail anyway. Other commands keep the signals' default
-    // actions.
+    // The system could not start the thread. Commands that do not train can still work, so the signals get
+    // their default actions again. A run needs threads and will report an error.
     ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   }
 }

@@ -23,7 +23,8 @@ namespace {
 std::vector<std::string> runs_in(const std::string& path) {
   if (file_type(path) != FileType::directory || RunDirectory(path).is_run()) return {};
   std::vector<std::string> runs = find_runs(path);
-  // The folder itself is found if another program's files have the names of a run's files.
+  // find_runs() also returns the folder itself if it contains files with the names of a run's files that
+  // another program wrote.
   std::erase(runs, fs::path(path).lexically_normal().string());
   return runs;
 }
@@ -38,37 +39,40 @@ bool ends_as(const std::string& path, std::initializer_list<std::string_view> en
 
 void reject_wrong_configuration(const std::string& path) {
   if (file_type(path) == FileType::directory && RunDirectory(path).is_run())
-    throw UserError(fmt::format(
-        "{0}: expected a configuration, a YAML file, found a run; `dtrain resume {0}` continues it", path));
+    throw UserError(
+        fmt::format("{0}: expected a configuration (a YAML file), but found a run; use `dtrain resume {0}` "
+                    "to continue the run",
+                    path));
   if (const std::vector<std::string> runs = runs_in(path); !runs.empty())
     throw UserError(
-        fmt::format("{}: expected a configuration, a YAML file, found a folder of runs ({}); `dtrain resume "
-                    "RUN` continues one",
+        fmt::format("{}: expected a configuration (a YAML file), but found a folder of runs ({}); use "
+                    "`dtrain resume RUN` to continue a run",
                     path, list_some(runs)));
   if (file_type(path) == FileType::file && ends_as(path, {".csv", ".tsv", ".csv.gz", ".tsv.gz"}))
     throw UserError(
-        fmt::format("{0}: expected a configuration, a YAML file, found a table; `dtrain new {0}` writes a "
-                    "configuration for it",
+        fmt::format("{0}: expected a configuration (a YAML file), but found a table; use `dtrain new {0}` to "
+                    "write a configuration for this table",
                     path));
 }
 
 void reject_wrong_run(const std::string& path, const std::string& command) {
   if (const std::vector<std::string> runs = runs_in(path); !runs.empty())
-    throw UserError(fmt::format("{}: expected a run, found a folder of runs; name one of them: {}", path,
-                                list_some(runs, 10)));
+    throw UserError(fmt::format("{}: expected a run, but found a folder of runs; give one of these runs: {}",
+                                path, list_some(runs, 10)));
   if (file_type(path) != FileType::file || !ends_as(path, {".yaml", ".yml"})) return;
   const RunDirectory run = newest_directory(fs::path(path).stem().string());
   throw UserError(
       run.is_run()
-          ? fmt::format("{}: expected a run, found a configuration; its run is {}: `dtrain {} {}`", path,
-                        run.path(), command, run.path())
-          : fmt::format("{0}: expected a run, found a configuration; `dtrain fit {0}` trains it", path));
+          ? fmt::format("{}: expected a run, but found a configuration; its run is {}, so use `dtrain {} {}`",
+                        path, run.path(), command, run.path())
+          : fmt::format("{0}: expected a run, but found a configuration; use `dtrain fit {0}` to train it",
+                        path));
 }
 
 void reject_file_of_run(const std::string& path) {
   if (file_type(path) == FileType::file && RunDirectory::is_file_of_run(path))
     throw UserError(
-        fmt::format("{}: this is a file of a run, which would be lost; give another --output", path));
+        fmt::format("{}: this file belongs to a run and would be overwritten; give another --output", path));
 }
 
 }  // namespace dtrain

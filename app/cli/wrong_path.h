@@ -6,7 +6,7 @@
 namespace dtrain {
 
 /// Throws UserError if the path of a run, a folder of runs or a table is given instead of a configuration.
-/// Other errors are left to the code that reads the file.
+/// Does not report other errors, because the code that reads the file reports them.
 void reject_wrong_configuration(const std::string& path);
 
 /// Throws UserError if the path of a configuration or a folder of runs is given instead of a run. `command`

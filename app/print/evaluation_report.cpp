@@ -122,7 +122,8 @@ Json json_of(const RunConfig& config, const Errors& errors) {
   Json all = Json::array();
   for (const WorstSample& sample : errors.samples) {
     Json one = Json::object();
-    // The id column may have any name, including one of the keys below.
+    // The id column of the data may have any name, even the name of one of the keys below. Therefore the id
+    // has its own key, and the name of the column is the value of another key.
     if (errors.has_ids)
       one.set("id", sample.id).set("id_title", errors.id_title);
     else

@@ -37,8 +37,8 @@ std::string yaml_of(const RunConfig& config, const Candidate& candidate) {
     yaml +=
         fmt::format("# add `recompute: true` in the model, to {}\n", fmt::join(candidate.recomputed, ", "));
   if (candidate.batch_size != config.train.batch_size)
-    yaml += fmt::format("# train.batch_size: {} instead of {}, which does not fit\n", candidate.batch_size,
-                        config.train.batch_size);
+    yaml += fmt::format("# train.batch_size: {}, because the configured batch size {} does not fit\n",
+                        candidate.batch_size, config.train.batch_size);
   return yaml;
 }
 
@@ -83,8 +83,9 @@ std::string fit_text(const RunConfig& config, const Machine& machine,
   std::string text =
       fmt::format("{}: {}\n\n{}", config.name, machine_text(machine), table_of(machine, candidates));
   text +=
-      "\nBytes are from plans made for the CPU. Samples per second are estimates, calculated to compare\n"
-      "strategies: they exclude reading samples and validation. `check --measure` measures.\n";
+      "\nThe bytes are those of plans for the CPU. The samples per second are estimates for comparing "
+      "the\nstrategies. They do not include the time for reading samples and for validation. Use\n`check "
+      "--measure` to measure the speed.\n";
   int rank = 0;
   for (const Candidate& candidate : candidates) {
     if (!candidate.refusal.empty())

@@ -69,8 +69,8 @@ std::string memory_text(const MemoryView& view) {
   std::string text = table_of(view);
   if (view.placement.replicas.size() > 1 && view.placement.sharded == ShardLevel::none)
     text +=
-        "\nReplicas that share a memory share parameters and slots, which are counted with the first of "
-        "them.\n";
+        "\nReplicas on the same memory share their parameters and optimizer slots. The table counts these "
+        "bytes for the first of these replicas only.\n";
   std::set<std::string> on_host;
   size_t bytes = 0, transfers = 0;
   for (const MemoryPlan& plan : view.plans) {
@@ -80,11 +80,12 @@ std::string memory_text(const MemoryView& view) {
     bytes += plan.total();
   }
   if (on_host.size() > 1)
-    text += fmt::format("\nThe {} cpu:N devices are logical: together they use {} of the host's memory.\n",
-                        on_host.size(), format_bytes(bytes));
+    text += fmt::format(
+        "\nThe {} devices cpu:N are logical devices of this host. Together they use {} of its memory.\n",
+        on_host.size(), format_bytes(bytes));
   if (transfers > 0)
     text += fmt::format(
-        "\nValues that GPUs send to other processes, and receive, need another {} of host memory.\n",
+        "\nBuffers for the values that GPUs exchange with other processes need another {} of host memory.\n",
         format_bytes(transfers));
   return text;
 }

@@ -17,9 +17,10 @@ struct LayerRow {
   TensorSpec output;
   int64_t parameters = 0;
   bool trainable = true;
-  std::string shared_with;  // the layer that owns its parameters and counts them; usually ""
-  int recompute = -1;       // GraphNode::recompute
-  int node = 0;             // index in the graph
+  // Name of the layer whose parameters this layer shares (that layer counts them), or "".
+  std::string shared_with;
+  int recompute = -1;  // GraphNode::recompute
+  int node = 0;        // index in the graph
 };
 
 std::vector<LayerRow> layer_rows(const Graph& graph);

@@ -63,7 +63,7 @@ std::string plan_text(const Plan& plan, const UpdateProgram& update, const std::
     slots.add({std::to_string(slot), devices[static_cast<size_t>(slot)].str(),
                format_bytes(plan.arena_bytes(slot).frame + plan.arena_bytes(slot).shared)});
   return fmt::format(
-      "The plan of a microbatch of {}:\n\n{}\n{}\n{}\nThe update at the end of a step, on the first "
+      "The plan for a microbatch of {}:\n\n{}\n{}\n{}\nThe update at the end of a step, on the first "
       "device:\n\n{}",
       format_plural(plan.batch(), "sample"), slots.str(), instructions_text(plan.program()),
       buffers_text(plan.program()), update_text(update));

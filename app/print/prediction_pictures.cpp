@@ -45,12 +45,13 @@ std::vector<std::string> file_names_of(const Dataset& inputs) {
     names.push_back(inputs.has_ids() ? fs::path(inputs.sample_id(i)).stem().string()
                                      : fmt::format("{:06}", i));
     if (names.back().empty())
-      throw UserError(fmt::format("--output: sample {} (from 0) has no name for its image", i));
+      throw UserError(fmt::format(
+          "--output: sample {} (counted from 0) has an empty name, so its image cannot be named", i));
     const auto [first, is_new] = samples.emplace(names.back(), i);
     if (!is_new)
       throw UserError(
-          fmt::format("--output: {} and {} would both be written to '{}.png'; predict them in "
-                      "separate calls, to other folders",
+          fmt::format("--output: the images for {} and {} would both be written to '{}.png'; predict these "
+                      "inputs in separate calls, with different folders",
                       inputs.sample_id(first->second), inputs.sample_id(i), names.back()));
   }
   return names;
@@ -85,8 +86,8 @@ class PredictionPictures final : public ArrayWriter {
     if (next_ == 0) return "; nothing was written";
     const std::string& last = names_[static_cast<size_t>(next_ - 1)];
     return fmt::format(
-        "; the images of {} of {} samples were written and are complete, up to '{}.png'; "
-        "--overwrite replaces them in the next call",
+        "; the images of {} of {} samples were written completely, the last one to '{}.png'; use --overwrite "
+        "in the next call to replace them",
         next_, names_.size(), last);
   }
 
@@ -99,7 +100,9 @@ class PredictionPictures final : public ArrayWriter {
       const FileType found = file_type(path);
       if (found == FileType::nothing || (found == FileType::file && overwrite)) continue;
       throw UserError(found == FileType::file
-                          ? fmt::format("{}: exists already; give another --output, or --overwrite", path)
+                          ? fmt::format("{}: this file already exists; give another --output, or use "
+                                        "--overwrite to replace the file",
+                                        path)
                           : fmt::format("{}: expected a file, found {}; give another --output", path,
                                         name_of_type(path)));
     }
@@ -187,7 +190,7 @@ PictureOutput picture_output(const RunConfig& config, size_t index) {
   const int64_t channels = output.channels, most = static_cast<int64_t>(MaskClasses::kMost);
   if (output.height == 0 || (has_classes ? channels > most : channels != 1 && channels != 3 && channels != 4))
     throw UserError(
-        fmt::format("--output: a folder is for images, but the output '{}' has the shape {} "
+        fmt::format("--output: only images can be written to a folder, but the output '{}' has the shape {} "
                     "(expected [height, width, {}]); give a file (.h5, .npy, .csv or .jsonl)",
                     output.name, shape.str(),
                     has_classes ? fmt::format("up to {} classes", most) : "1, 3 or 4 channels"));

@@ -16,8 +16,9 @@ namespace dtrain {
 struct PictureOutput {
   std::string name;  // name of the output; its folder if the model has several outputs
   int64_t height = 0, width = 0, channels = 1;
-  /// For classes, each pixel is the class of the largest number, or class 1 above `threshold` if there is one
-  /// number per pixel. For colors, the pixels are the numbers, rounded and limited to 0 to 255.
+  /// For a mask of classes, each pixel is the class with the largest number. If there is only one number per
+  /// pixel, the pixel is class 1 if the number is above `threshold`, and class 0 otherwise. For an image, the
+  /// pixels are the numbers, rounded and clipped to 0 to 255.
   TargetPicture pixels = TargetPicture::colours;
   double threshold = 0.5;
   MaskClasses classes = {};  // gray levels or colors to write for the classes; empty: class numbers

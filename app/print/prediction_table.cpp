@@ -41,8 +41,8 @@ class StandardOutputSink final : public TextSink {
 
 /// The column titles of one output.
 struct Titles {
-  std::string label;                 // title of the class column; "" without one
-  std::string base;                  // title of all numbers together
+  std::string label;                 // title of the class column; empty if the output has no class column
+  std::string base;                  // title of a single field with all numbers
   std::vector<std::string> numbers;  // titles of the individual numbers
   bool is_array = false;             // the numbers are identified only by their index
 };
@@ -166,7 +166,8 @@ class PredictionTable final : public ArrayWriter {
   }
 
   /// Returns the shortest text that is parsed as the same float32, or as the same float64 if the number is
-  /// not a float32. In JSON, which has no NaN, other texts replace numbers that are not finite.
+  /// not a float32. JSON has no NaN and no infinity, so numbers that are not finite are written as
+  /// Json::dump() writes them.
   std::string text_of(double number) const {
     if (format_ == TextFormat::json_lines && !std::isfinite(number)) return Json(number).dump();
     const auto single = static_cast<float>(number);
@@ -225,7 +226,8 @@ PredictedOutput predicted_output(const RunConfig& config, size_t index) {
   output.spec.name = config.graph.layer_name(head.output.node);
   const Shape& shape = output.spec.shape;
   const auto bounds = head.loss ? head.loss->target_bounds(output.spec) : std::nullopt;
-  if (bounds && std::isfinite(bounds->most)) output.sum = bounds->least + bounds->most;  // 0 for hinge losses
+  // The sum is 0 for hinge losses, whose targets are -1 and 1.
+  if (bounds && std::isfinite(bounds->most)) output.sum = bounds->least + bounds->most;
   if (shape.rank() != 1) return output;
   output.has_labels = config.dataset.train && config.dataset.train->reader->has_labels();
   output.classes = class_names(config, config.dataset.facts, index);
@@ -234,7 +236,7 @@ PredictedOutput predicted_output(const RunConfig& config, size_t index) {
   if (output.classes.empty() && by_number)
     for (int64_t i = 0; i < std::max<int64_t>(shape.elements(), 2); ++i)
       output.classes.push_back(std::to_string(i));
-  // The network may have a different number of outputs than there are classes.
+  // The class names are dropped if there is not one name for each column of the output.
   if (static_cast<int64_t>(output.classes.size()) != shape.elements() && !output.is_binary())
     output.classes.clear();
   return output;

@@ -23,7 +23,7 @@ class TextSink {
   virtual void finish() {}
 };
 
-/// Opens a file that appears under its name once it is finished.
+/// Opens a file for writing. The text is written to a temporary file, which finish() renames to `path`.
 std::unique_ptr<TextSink> open_text_file(const std::string& path);
 /// Opens standard output. Drops text after its reader has closed the pipe.
 std::unique_ptr<TextSink> open_standard_output();
@@ -32,27 +32,32 @@ std::unique_ptr<TextSink> open_standard_output();
 struct PredictedOutput {
   TensorSpec spec;                        // shape and type for one sample; has the layer's name
   std::vector<std::string> targets = {};  // names of the target's columns in the training file; may be empty
-  // The class of each column. An output with a single column may have two: its number belongs to the second.
+  // The name of each column's class. An output with a single column may have two classes: its number is then
+  // the score of the second class.
   std::vector<std::string> classes = {};
-  double sum = 1;  // sum of the two classes' numbers, for an output with a single column
-  std::optional<double> threshold = {};  // above this, the second of two classes is predicted
+  double sum = 1;  // for a single column with two classes: the first class has the number `sum` - number
+  // The second of two classes is predicted if its number is above this threshold.
+  std::optional<double> threshold = {};
 
-  bool has_labels = false;  // each class above 0.5 is predicted, instead of the class with the largest number
+  // True: all classes with a number above 0.5 are predicted; false: only the class with the largest number.
+  bool has_labels = false;
 
   bool is_binary() const { return classes.size() == 2 && spec.shape.elements() == 1; }
 };
 
-/// Returns an output of the configuration with its class names. A class without a name is called by its
-/// index.
+/// Returns an output of the configuration with its class names. If the data have no class names, the names
+/// are the indices of the classes.
 PredictedOutput predicted_output(const RunConfig& config, size_t head);
 
 enum class TextFormat { csv, json_lines };
 
-/// Opens a table with one line per sample: its id (or row number), then for each output the class and the
-/// number of each class, or the numbers under the target's name. JSON lines use the CSV column titles as
-/// keys, and an array for an output with several numbers. Without `with_classes`, writes only the numbers.
-/// Forecasts (Dataset::forecast_steps) have one CSV line per step, with the id, a column "step" (from 1) and
-/// the columns of the outputs. `inputs` must outlive the table.
+/// Opens a table with one line per sample. A line begins with the id of the sample, or with its row number if
+/// it has no id. Then follow the columns of each output: for an output with classes, the predicted class and
+/// the number of each class; for other outputs, the numbers, titled with the names of the targets. In JSON
+/// lines, the column titles are the keys, and an output with several numbers is an array. Without
+/// `with_classes`, only the numbers are written. In CSV, a forecast (Dataset::forecast_steps) has one line
+/// per step: the id, the number of the step (from 1) in the column "step", and the columns of the outputs.
+/// `inputs` must outlive the table.
 std::unique_ptr<ArrayWriter> open_prediction_table(std::unique_ptr<TextSink> sink, TextFormat format,
                                                    std::vector<PredictedOutput> outputs, bool with_classes,
                                                    const Dataset& inputs);

@@ -50,7 +50,7 @@ int64_t count_parameters(const SafetensorsFile& file) {
 std::string file_text(const SafetensorsFile& file, const std::string& path) {
   std::string text =
       fmt::format("file   {}, safetensors, {}\n", path, format_plural(count_parameters(file), "number"));
-  constexpr size_t kMostShown = 80;  // bytes of a value
+  constexpr size_t kMostShown = 80;  // maximum number of bytes shown of a value
   for (const auto& [key, value] : file.metadata)
     text += fmt::format("{:<6} {}\n", key, shortened(value, kMostShown));
   return text + "\n";

@@ -33,7 +33,7 @@ ScheduleView view_schedule(const RunPlan& plan, Engine* engine) {
 std::string schedule_text(const ScheduleView& view, int columns) {
   const std::string part =
       view.work.rounds > 1 ? fmt::format("each of the {} parts of a batch", view.work.rounds) : "a batch";
-  return fmt::format("The schedule of {} in microbatches of {}, by {} times:\n\n", part,
+  return fmt::format("The schedule of {} in microbatches of {}, with {} times:\n\n", part,
                      format_plural(view.work.samples, "sample"), view.measured ? "measured" : "estimated") +
          schedule_table(view.work.schedule, view.work.microbatches, view.times, view.devices, columns);
 }

@@ -13,7 +13,8 @@ TensorboardOptions tensorboard_options(const RunConfig& config) {
 
 void read_histograms(Engine& engine, bool gradients,
                      const std::function<void(const std::string& name, std::span<const float> values)>& add) {
-  // Reads into new memory: a save in progress may be writing the memory that ModelState::download() fills.
+  // Reads the values into new memory. ModelState::download() cannot be used here, because it would overwrite
+  // memory that a background save may be writing to disk.
   for (const ParameterSlice& slice : engine.layout().slices()) {
     const std::string name = slice.path();
     const Range range{slice.offset, slice.offset + slice.elements()};

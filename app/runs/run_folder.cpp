@@ -46,8 +46,8 @@ bool has_name(const RunDirectory& directory, const std::string& name) {
   return found && found->is_scalar() && found->text() == name;
 }
 
-/// Returns the time when the run last started, resumed or ended; without run.jsonl, the time of its newest
-/// checkpoint.
+/// Returns the time when the run last started, resumed or ended, which is the time of run.jsonl. If run.jsonl
+/// does not exist, returns the time of the newest checkpoint.
 fs::file_time_type last_used(const RunDirectory& directory) {
   std::error_code missing;
   const fs::file_time_type time = fs::last_write_time(directory.path() + "/run.jsonl", missing);

@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Returns the first of runs/NAME, runs/NAME-2, ... without checkpoints in which no other process trains.
-/// Locks the directory. Throws UserError as RunDirectory::hold() does.
+/// Returns the first of the directories runs/NAME, runs/NAME-2, ... that has no checkpoints and in which no
+/// other process is training. Locks the directory. Throws UserError as RunDirectory::hold() does.
 RunDirectory take_free_directory(const std::string& name);
 
 /// Returns the directory in which the run of this name last trained: runs/NAME, or a numbered one whose

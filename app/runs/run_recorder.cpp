@@ -84,8 +84,8 @@ void RunRecorder::end(bool complete) {
   write_report(false);
 }
 
-/// Evaluates samples in this process alone, so the samples are omitted if other processes have parts of the
-/// weights.
+/// Writes samples of the data with the predictions for them. Only this process computes the predictions, so
+/// nothing is written if other processes have parts of the weights.
 void RunRecorder::write_samples() {
   if (!trainer_->engine().state().has_all_weights()) return;
   try {
@@ -123,7 +123,7 @@ void RunRecorder::write_report(bool running) {
   try {
     if (!directory_.has_begun()) return;
     RunFiles run = read_run_files(directory_.path());
-    // The records on disk end with the last save; the records in memory are complete.
+    // The files may lack epochs that ended after the last save, so the report uses the records in memory.
     run.records = parse_json_lines(trainer_->state().history.text());
     run.tables = parse_tables(trainer_->state().table_lines());
     run.running = running;

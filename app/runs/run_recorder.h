@@ -48,7 +48,7 @@ class RunRecorder final : public Observer {
   std::unique_ptr<TensorBoard> tensorboard_;
   Clock::time_point reported_;
   Clock::duration between_{};  // time between two reports
-  int64_t first_step_ = 0;     // number of steps that were done before this process
+  int64_t first_step_ = 0;     // number of steps of the run that earlier processes did
   bool report_failed_ = false;
 };
 

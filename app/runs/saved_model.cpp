@@ -40,12 +40,12 @@ TextOptions InputOptions::text() const {
 void add_text_options(Command& command, InputOptions& options) {
   command.add_flag(
       "--header,!--no-header", [&options](bool given) { options.header = given; },
-      "Whether the first line of a text file contains the names of the columns (default: as in the run's csv "
-      "reader)");
+      "Whether the first line of a text file contains the names of the columns (default: the setting of the "
+      "run's csv reader)");
   command
       .add_option("--delimiter", options.delimiter,
-                  "The character between the values of a text file, or whitespace (default: as in the run's "
-                  "csv reader)")
+                  "The character that separates the values in a text file, or the word whitespace (default: "
+                  "the setting of the run's csv reader)")
       .matches(
           "one character or 'whitespace'",
           [](const std::string& text) { return text.size() == 1 || text == "\\t" || text == "whitespace"; })

@@ -47,8 +47,8 @@ SavedRun share_saved_model(const ModelOptions& options, World& world);
 /// Returns a line with the checkpoint's path, its step and why it was chosen: "checkpoint: PATH, step 500,
 /// the best by val_loss (0.1234)".
 std::string checkpoint_as_text(const SavedRun& run);
-/// Returns "in the units of 'price'", with the names of the targets that the dataset's transforms change, or
-/// "in the units of the data" if such targets have no names.
+/// Returns a text such as "in the units of 'price'", which names the targets that the dataset's transforms
+/// change. Returns "in the units of the data" if these targets have no names.
 std::string in_units_of_targets(const RunConfig& config);
 /// Returns {path, step, epoch, chosen}; `chosen` is "best", "newest", or "given" if the user named the file.
 Json checkpoint_as_json(const SavedRun& run);

@@ -19,7 +19,8 @@ double read_clock(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// The start time on the monotonic clock; initialized before main().
+/// The time at which the process started, on the monotonic clock. It is computed before main() runs: the
+/// current time minus the CPU time that loading the program took.
 const double kStart = read_clock(CLOCK_MONOTONIC) - read_clock(CLOCK_PROCESS_CPUTIME_ID);
 
 }  // namespace
@@ -40,8 +41,8 @@ void reject_foreign_file(const std::string& path) {
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   start.resize(static_cast<size_t>(file.gcount()));
   if (!start.empty() && start != kBegins)
-    throw UserError(
-        fmt::format("{}: expected a step log or a new file, found another file; give another name", path));
+    throw UserError(fmt::format(
+        "{}: this file exists and is not a step log; give the name of a step log or of a new file", path));
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ Json event_of(const std::string& name, const TrainingState& state) {
       .set("step", state.step);
 }
 
-/// Returns the configuration keys written by the user. A resumed run's checkpoint contains every key, so only
-/// the keys of --set are new.
+/// Returns the configuration keys that the user has written. The configuration of a resumed run comes from
+/// the checkpoint and contains every key, so only the keys of --set are returned for it.
 Json written_keys(const RunConfig& config, bool resumed, const std::vector<std::string>& sets) {
   Json keys = Json::array();
   const Json written = settings_of(config.written);
@@ -141,13 +141,15 @@ std::vector<std::string> TrainingOptions::all_sets() const {
 
 void add_training_options(Command& command, TrainingOptions& options) {
   command.add_option("--output,-o", options.directory, "The run directory").type_name("DIR");
-  command.add_option("--epochs", options.epochs, "Train to the end of epoch N, in place of train.epochs")
+  command
+      .add_option("--epochs", options.epochs, "Train until the end of epoch N. This overrides train.epochs")
       .at_least(0)
       .type_name("N");
   add_set_option(command, options.sets);
   command
       .add_option("--step-log", options.step_log,
-                  "Append a JSON line per step to this file: step, batch loss, seconds since the start")
+                  "Append a JSON line for each step to this file, with the step, the loss of the batch, and "
+                  "the seconds since the start of the process")
       .type_name("FILE");
   add_interface_option(command);
   add_output_options(command, options.output);
@@ -177,7 +179,8 @@ void in_world(World& world, const std::function<void()>& work) try { work(); } c
 }
 
 void train_along(World& world) {
-  Requests& requests = catch_signals();  // signals also count while process 0 prepares the run
+  // Called first, because a signal may arrive while process 0 is still preparing the run.
+  Requests& requests = catch_signals();
   const SharedRun run = receive_run(world);
   HistogramSender sender;
   Trainer trainer(plan_training(run.config, world), RunDirectory(run.directory), sender, requests);

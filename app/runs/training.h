@@ -32,9 +32,9 @@ enum class Existing {
   clear,  // remove them once it is certain that the run can start
 };
 
-/// Locks the directory and calls `work`, which loads and trains. The lock covers the first look at the
-/// directory's content, so no other process can train there meanwhile. If the run is rejected, removes
-/// everything created for it.
+/// Locks the directory and calls `work`, which loads the configuration and trains. The directory is locked
+/// before `work` examines its content, so no other process can begin to train there in the meantime. If the
+/// run cannot start, removes everything that was created for it.
 void in_run_directory(RunDirectory directory, const std::function<void()>& work);
 
 /// Runs `work`. If it fails, reports the failure to the other processes of the run, which then end, too.

@@ -21,8 +21,8 @@ namespace {
 constexpr const char* kThisProgram = "/proc/self/exe";
 constexpr int kNotStarted = 127;
 
-/// Runs in the new process before exec. Uses only calls that are safe if another thread of the parent held a
-/// lock.
+/// Runs in the child process between fork and exec. Calls only async-signal-safe functions, because another
+/// thread of the parent may have held a lock at the time of the fork.
 [[noreturn]] void become(char* const* arguments, int input, int output, const cpu_set_t* cores,
                          pid_t parent) {
   ::setpgid(0, 0);

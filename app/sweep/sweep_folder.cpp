@@ -77,12 +77,12 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
     if (output.empty()) continue;
     if (!sweep.is_null())
       throw UserError(
-          fmt::format("{}: the directory contains a sweep of another configuration, or of other keys; give "
-                      "another directory with --output",
+          fmt::format("{}: this directory contains another sweep, with another configuration or with other "
+                      "keys; give another directory with --output",
                       path_));
     throw UserError(
-        fmt::format("{}: expected a sweep of dtrain or a directory without a sweep's files, found "
-                    "{}, which dtrain did not write; give another directory with --output",
+        fmt::format("{}: this directory contains {}, not written by dtrain, and the sweep would overwrite "
+                    "files of these names; give another directory with --output",
                     path_, list_some(others, kNames.size())));
   }
 }

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// A run of a sweep before training.
+/// A run of a sweep that has been planned but not trained yet.
 struct PlannedRun {
   std::string name;      // name of its directory in the sweep's folder
   SettingValues values;  // includes "seed" if seeds vary
@@ -28,9 +28,9 @@ SweepIdentity identify_sweep(const std::string& name, const std::string& written
 
 class SweepFolder {
  public:
-  /// Uses `output`, or if it is empty the first of runs/NAME-sweep, runs/NAME-sweep-2, ... that is unused or
-  /// contains this sweep. Throws UserError if `output` contains another sweep, or files with a sweep's file
-  /// names that dtrain did not write.
+  /// Uses the folder `output`. If `output` is empty, uses the first of runs/NAME-sweep, runs/NAME-sweep-2,
+  /// ... that is unused or contains this sweep. Throws UserError if `output` contains another sweep, or files
+  /// that have the names of a sweep's files but were not written by dtrain.
   SweepFolder(const SweepIdentity& identity, const std::string& output);
 
   const std::string& path() const { return path_; }

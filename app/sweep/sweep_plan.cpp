@@ -58,10 +58,10 @@ void check_values(const std::string& set, const std::vector<std::string>& values
   std::set<std::string> seen;
   for (const std::string& value : values) {
     if (value.empty())
-      throw UserError(
-          fmt::format("--set {}: expected a value before, after and between commas, found none", set));
+      throw UserError(fmt::format("--set {}: a value before or after a comma is missing", set));
     if (!seen.insert(value).second)
-      throw UserError(fmt::format("--set {}: expected each value once, found '{}' twice", set, value));
+      throw UserError(
+          fmt::format("--set {}: the value '{}' is given twice; give each value once", set, value));
   }
 }
 
@@ -128,7 +128,8 @@ SweepSets parse_sweep_sets(const std::vector<std::string>& sets) {
     check_values(set, values);
     const std::string key = set.substr(0, equals);
     if (!keys.insert(key).second)
-      throw UserError(fmt::format("--set {}: expected all values of '{}' in one --set, found two", set, key));
+      throw UserError(fmt::format(
+          "--set {}: the key '{}' is given in two --set options; give all its values in one", set, key));
     result.varied.push_back({key, values});
   }
   return result;
@@ -140,9 +141,9 @@ std::vector<SettingValues> sweep_settings(const std::vector<VariedKey>& varied, 
   const int64_t all = count_settings(varied, kMostToDrawFrom);
   const int64_t wanted = std::min(all, random.value_or(all));
   if (wanted > kMostSettings)
-    throw UserError(fmt::format("expected at most {} settings, found {}; --random N trains N of them",
-                                format_count(kMostSettings),
-                                all > kMostToDrawFrom ? "far more" : format_count(wanted)));
+    throw UserError(
+        fmt::format("expected at most {} settings, found {}; use --random N to train only N of them",
+                    format_count(kMostSettings), all > kMostToDrawFrom ? "far more" : format_count(wanted)));
   std::vector<SettingValues> settings;
   if (wanted == all) {
     for (int64_t i = 0; i < all; ++i) settings.push_back(setting_at(varied, i));

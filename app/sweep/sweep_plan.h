@@ -28,9 +28,9 @@ SweepSets parse_sweep_sets(const std::vector<std::string>& sets);
 /// The values of one setting, by key, in the order of the keys.
 using SettingValues = std::vector<std::pair<std::string, std::string>>;
 
-/// Returns every combination of the values, with the last key changing fastest, or `random` of them drawn by
-/// `seed`, in the same order. Returns one empty setting if no key varies. Throws UserError for more than
-/// 10,000 settings.
+/// Returns every combination of the values. The last key changes fastest. If `random` is given, returns only
+/// this number of combinations, drawn with `seed`, in the same order. Returns one empty setting if no key
+/// varies. Throws UserError for more than 10,000 settings.
 std::vector<SettingValues> sweep_settings(const std::vector<VariedKey>& varied, std::optional<int64_t> random,
                                           int64_t seed);
 

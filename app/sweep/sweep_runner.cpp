@@ -19,7 +19,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the standard error of a process.
+/// Returns the content of a log file, to which a child process wrote its standard error.
 std::string read_log(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
@@ -78,8 +78,8 @@ void SweepRunner::check_first() const {
   if (check.exit_code() != kWrong) return;
   const std::string error = error_in(read_log(folder_.log_path(run)));
   if (!error.empty()) throw UserError(error);
-  throw UserError(
-      fmt::format("{0}: the configuration is wrong; `dtrain check {0}` says why", folder_.config_path(run)));
+  throw UserError(fmt::format("{0}: the configuration has an error; run `dtrain check {0}` to see the error",
+                              folder_.config_path(run)));
 }
 
 void SweepRunner::train() {

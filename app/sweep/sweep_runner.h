@@ -14,8 +14,9 @@
 
 namespace dtrain {
 
-/// Runs `dtrain fit --resume` processes, each with its own cores, as many at a time as there are cores for. A
-/// run's result does not depend on how many run in parallel, only on its own number of cores.
+/// Runs a process `dtrain fit --resume` for each run. Each process has its own cores, and the number of
+/// parallel processes is limited by the number of cores. The result of a run depends on its number of cores,
+/// but not on the number of runs that are trained in parallel.
 class SweepRunner {
  public:
   /// Called after each run with its index, to update tables and messages.

@@ -52,7 +52,7 @@ class Memory(Case):
         text = self.dtrain("check", "wide.yaml").out
         self.assertRegex(text, r"replica  stage  device  layers  threads  share  of the last  parameters ")
         self.assertRegex(text, r"\n +0 +1  cpu:1 +\d+ ")
-        self.assertRegex(text, r"\nThe 2 cpu:N devices are logical: together they use [\d.]+ MB of the host's memory\.\n")
+        self.assertRegex(text, r"\nThe 2 devices cpu:N are logical devices of this host\. Together they use [\d.]+ MB of its memory\.\n")
 
     def test_pipelines_and_sharding_divide_the_state(self):
         single = self.plan("single")

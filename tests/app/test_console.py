@@ -43,13 +43,13 @@ class CommandLine(Case):
             (["xyzzy"], "expected one of fit, resume"),
             (["fit"], "CONFIG is required"),
             (["--foo"], "unknown option '--foo'"),
-            (["fit", "a.yaml", "--epochs"], "--epochs: expected a value, found none"),
-            (["fit", "a.yaml", "--epochs", "1", "--epochs", "2"], "--epochs: expected at most once, found 2 times"),
-            (["fit", "a.yaml", "--quiet=abc"], "--quiet = abc: expected no value, true or false"),
+            (["fit", "a.yaml", "--epochs"], "--epochs: expected a value, but none was given"),
+            (["fit", "a.yaml", "--epochs", "1", "--epochs", "2"], "--epochs: this option may be given only once, but was given 2 times"),
+            (["fit", "a.yaml", "--quiet=abc"], "--quiet = abc: this option takes no value, or the value true or false"),
             (["fit", "a.yaml", "--epoch", "3"], "unknown option '--epoch'; did you mean '--epochs'?"),
             (["fit", "a.yaml", "b.yaml"], "unexpected argument 'b.yaml'"),
             (["fit", "a.yaml", "--epochs", "many"], "many"),
-            (["fit", "a.yaml", "--epochs", "-1"], "expected a whole number from 0 up, found '-1'"),
+            (["fit", "a.yaml", "--epochs", "-1"], "expected a whole number of at least 0, found '-1'"),
             (["fit", "a.yaml", "--epochs", "99999999999999999999"], "found '99999999999999999999'"),
             (["evaluate", "run", "--split", "half"], "--split: expected one of train, validation, test, found 'half'"),
             (["fit", "missing.yaml"], "missing.yaml"),
@@ -74,7 +74,7 @@ class CommandLine(Case):
                              (["new", "config.yaml", "--target"], "--target"), (["report", ".", "--output"], "--output"),
                              (["check", "config.yaml", "--fit", "--memory"], "--memory"), (["summary"], "PATH")):
             with self.subTest(line):
-                self.assertIn(f"error: {option}: expected a value, found an empty one", self.dtrain(*line, "", expect=2).err)
+                self.assertIn(f"error: {option}: expected a value, found an empty text", self.dtrain(*line, "", expect=2).err)
         self.assertEqual([path.name for path in self.dir.iterdir()], ["config.yaml"])
         for command in ("predict", "evaluate"):
             for delimiter in ("", ";;", "\\n"):

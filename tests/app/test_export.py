@@ -192,11 +192,11 @@ class Mistakes(Exported):
         self.assertIn("onnx", self.refused("run", "--output", "model.onnx", "--format", "onxx"))
 
     def test_options_of_another_format_are_errors(self):
-        self.assertIn("--opset: this is an option of ONNX", self.refused("run", "--output", "m.safetensors", "--opset", 17))
-        self.assertIn("--layout: this is an option of safetensors", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
+        self.assertIn("--opset: only the export to ONNX has this option", self.refused("run", "--output", "m.safetensors", "--opset", 17))
+        self.assertIn("--layout: only the export to safetensors has this option", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
         for output in (["m.keras"], ["m.safetensors", "--layout", "keras"]):
-            self.assertIn("--with-preprocessing: this is an option of", self.refused("run", "--with-preprocessing", "--output", *output))
-            self.assertIn("--outputs probabilities: this is an option of", self.refused("run", "--outputs", "probabilities", "--output", *output))
+            self.assertIn("--with-preprocessing: only the export to", self.refused("run", "--with-preprocessing", "--output", *output))
+            self.assertIn("--outputs probabilities: only the export to", self.refused("run", "--outputs", "probabilities", "--output", *output))
 
     def test_an_opset_out_of_range_is_an_error(self):
         self.assertIn("13", self.refused("run", "--output", "model.onnx", "--opset", 12))
@@ -226,7 +226,7 @@ class Mistakes(Exported):
         self.assertIn("found a directory", self.refused("run", "--output", "run", "--format", "onnx"))
 
     def test_a_configuration_cannot_be_exported(self):
-        self.assertIn("expected a run, found a configuration", self.refused("config.yaml", "--output", "model.onnx"))
+        self.assertIn("expected a run, but found a configuration", self.refused("config.yaml", "--output", "model.onnx"))
 
     def test_a_missing_folder_is_an_error(self):
         self.dtrain("export", "run", "--output", "nowhere/model.onnx", expect=2)

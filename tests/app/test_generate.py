@@ -148,7 +148,7 @@ class Generate(Case):
                 reason = f"the layer '{name}' cannot compute one position at a time"
                 self.assertEqual(document["cache"], {"used": False, "reason": reason})
                 self.assertEqual(self.json(*draw, "--batch-size", "1")["samples"], document["samples"])
-                self.assertIn(f"no cache: {reason}, so the whole window is computed for each token", self.dtrain(*draw).err)
+                self.assertIn(f"the keys and values of earlier tokens cannot be cached, because {reason}; the whole window is computed again", self.dtrain(*draw).err)
 
     def test_mistakes(self):
         self.train(MODEL + REST.replace("epochs: 6", "epochs: 1"))
@@ -157,17 +157,17 @@ class Generate(Case):
             ((), "give --prompt TEXT, or --prompt-file FILE"),
             (("--prompt", ""), "--prompt: the text is empty"),
             (("--prompt-file", "none.txt"), "none.txt"),
-            ((*prompt, "--temperature", "-1"), "--temperature: expected a number from 0 up"),
+            ((*prompt, "--temperature", "-1"), "--temperature: expected a number of at least 0"),
             ((*prompt, "--temperature", "warm"), "--temperature: expected a number, found 'warm'"),
             ((*prompt, "--seed", "18446744073709551615"), "expected a whole number from 0 to 9223372036854775807"),
             ((*prompt, "--top-p", "0"), "--top-p: expected a number above 0 and at most 1"),
             ((*prompt, "--top-p", "1.5"), "--top-p: expected a number above 0 and at most 1"),
-            ((*prompt, "--top-k", "0"), "expected a whole number from 1 up, found '0'"),
-            ((*prompt, "--max-tokens", "0"), "expected a whole number from 1 up, found '0'"),
-            ((*prompt, "--samples", "0"), "expected a whole number from 1 up, found '0'"),
+            ((*prompt, "--top-k", "0"), "expected a whole number of at least 1, found '0'"),
+            ((*prompt, "--max-tokens", "0"), "expected a whole number of at least 1, found '0'"),
+            ((*prompt, "--samples", "0"), "expected a whole number of at least 1, found '0'"),
             ((*prompt, "--samples", "1000001"), "--samples: expected at most 1000000 texts for each prompt, found 1000001"),
             ((*prompt, "--samples", "9223372036854775807"), "--samples: expected at most 1000000 texts for each prompt"),
-            ((*prompt, "--stop", ""), "--stop: the text is empty"),
+            ((*prompt, "--stop", ""), "--stop: the stop text is empty"),
         ):
             with self.subTest(arguments):
                 done = self.dtrain("generate", "run", *arguments, expect=2)

@@ -207,9 +207,9 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
     def test_outputs_do_not_replace_files_of_a_run(self):
         before = (self.dir / "run/metrics.csv").read_text(), (self.dir / "run/config.yaml").read_text()
         for output, *more in (("run/metrics.csv",), ("run/metrics.jsonl",), ("run/config.yaml", "--format", "csv")):
-            self.assertIn(f"{output}: this is a file of a run, which would be lost; give another --output",
+            self.assertIn(f"{output}: this file belongs to a run and would be overwritten; give another --output",
                           self.dtrain("predict", "run", "-i", "flowers.csv", "-o", output, *more, expect=2).err)
-        self.assertIn("run/config.yaml: this is a file of a run",
+        self.assertIn("run/config.yaml: this file belongs to a run",
                       self.dtrain("export", "run", "--format", "keras", "--output", "run/config.yaml", expect=2).err)
         self.assertEqual(((self.dir / "run/metrics.csv").read_text(), (self.dir / "run/config.yaml").read_text()), before)
         self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "run/predicted.csv")

@@ -122,13 +122,13 @@ class ImageTargets(Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (220, 220))
         for batch_size in (1, 4):
             error = self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite", "--batch-size", batch_size, expect=1, preexec_fn=limit).err
-            self.assertIn("out/c.png: could not be written: File too large; the images of 2 of 4 samples were written and are complete, "
-                          "up to 'b.png'; --overwrite replaces them in the next call", error)
+            self.assertIn("out/c.png: could not be written: File too large; the images of 2 of 4 samples were written completely, "
+                          "the last one to 'b.png'; use --overwrite in the next call to replace them", error)
             self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["a.png", "b.png"])
         intact = (self.dir / "new/c.png").read_bytes()
         (self.dir / "new/c.png").write_bytes(intact[:-20])
         error = self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite", "--batch-size", 2, expect=2).err
-        self.assertRegex(error, r"new/c\.png: expected an intact PNG.*; the images of 2 of 4 samples were written and are complete, up to 'b\.png'")
+        self.assertRegex(error, r"new/c\.png: expected an intact PNG.*; the images of 2 of 4 samples were written completely, the last one to 'b\.png'")
         (self.dir / "new/c.png").write_bytes(intact)
         self.dtrain("predict", "run", "--input", "new", "--output", "out/", "--overwrite")
         self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["a.png", "b.png", "c.png", "d.png"])
@@ -138,12 +138,12 @@ class ImageTargets(Case):
         def failure(*arguments):
             return self.dtrain("predict", "run", *arguments, expect=2).err
         self.assertIn("images/: this file is an input; give another --output", failure("--input", "images", "--output", "images/"))
-        self.assertIn("--layer is for files of numbers",
+        self.assertIn("--layer is only for files of numbers",
                       failure("--input", "images", "--output", "p/", "--layer", "mask"))
         self.assertIn("masks/: this is a file of the run's data set", failure("--input", "images", "--output", "masks/"))
         (self.dir / "other").mkdir()
         kept = self.write("other/5.png", "a file that is not dtrain's")
-        self.assertIn("other/5.png: exists already; give another --output, or --overwrite",
+        self.assertIn("other/5.png: this file already exists; give another --output, or use --overwrite",
                       failure("--input", "images", "--output", "other/"))
         self.assertEqual(([p.name for p in (self.dir / "other").iterdir()], kept.read_text()),
                          (["5.png"], "a file that is not dtrain's"))

@@ -146,7 +146,7 @@ class RoundTrips(Import):
         self.dtrain("export", "run", "--output", "model.keras")
         self.dtrain("import", "model.keras")
         self.assertIn("has no `train`", self.dtrain("evaluate", "model", expect=2).err)
-        self.assertIn("give the new run a directory with --output DIR", self.dtrain("resume", "model", expect=2).err)
+        self.assertIn("give a directory for the new run with --output DIR", self.dtrain("resume", "model", expect=2).err)
         self.assertIn("has no `train`", self.dtrain("resume", "model", "--output", "on", expect=2).err)
         self.assertFalse((self.dir / "on").exists())
 

@@ -95,7 +95,7 @@ checkpoint: {every: 1 epoch, keep: 2}
 """
         self.write("config.yaml", config)
         plan = self.json("check", "config.yaml")
-        self.assertIn("Metrics that are tables need up to another ", self.dtrain("check", "config.yaml").out)
+        self.assertIn("Metrics that are tables, such as a confusion matrix, need up to another ", self.dtrain("check", "config.yaml").out)
         elements = 2 * 300 * 300
         self.assertGreaterEqual(plan["tables"], 40 * elements)
         self.fit(config=config)

@@ -48,20 +48,20 @@ class Messages(Case):
         self.fit(config=ALONE, output="runs/other")
         for command, options in (("evaluate", ()), ("predict", ("-i", "a.csv", "-o", "out.csv"))):
             error = self.dtrain(command, "runs", *options, expect=2).err
-            self.assertIn("runs: expected a run, found a folder of runs; name one of them: 'runs/config', 'runs/other'", error)
+            self.assertIn("runs: expected a run, but found a folder of runs; give one of these runs: 'runs/config', 'runs/other'", error)
             error = self.dtrain(command, "config.yaml", *options, expect=2).err
-            self.assertIn(f"found a configuration; its run is runs/config: `dtrain {command} runs/config`", error)
+            self.assertIn(f"found a configuration; its run is runs/config, so use `dtrain {command} runs/config`", error)
         self.write("new.yaml", ALONE)
-        self.assertIn("`dtrain fit new.yaml` trains it", self.dtrain("evaluate", "new.yaml", expect=2).err)
+        self.assertIn("use `dtrain fit new.yaml` to train it", self.dtrain("evaluate", "new.yaml", expect=2).err)
         for command in ("fit", "check"):
-            self.assertIn("`dtrain resume runs/config` continues it", self.dtrain(command, "runs/config", expect=2).err)
-            self.assertIn("`dtrain resume RUN` continues one", self.dtrain(command, "runs", expect=2).err)
-            self.assertIn("`dtrain new a.csv` writes a configuration", self.dtrain(command, "a.csv", expect=2).err)
+            self.assertIn("use `dtrain resume runs/config` to continue the run", self.dtrain(command, "runs/config", expect=2).err)
+            self.assertIn("use `dtrain resume RUN` to continue a run", self.dtrain(command, "runs", expect=2).err)
+            self.assertIn("use `dtrain new a.csv` to write a configuration", self.dtrain(command, "a.csv", expect=2).err)
         self.assertIn("'dtrain report RUN...' compares runs", self.dtrain("compare", "runs/config", "runs/other", expect=2).err)
 
     def test_incompatible_settings_are_errors(self):
         error = self.fit("--set", "train.optimizer.adam.learning_rate=0.1,0.2", expect=2).err
-        self.assertIn("--set train.optimizer.adam.learning_rate=0.1,0.2: `dtrain sweep` takes several values", error)
+        self.assertIn("--set train.optimizer.adam.learning_rate=0.1,0.2: to train with several values of a key, use `dtrain sweep`", error)
         error = self.fit("--set", "train.loss=binary_crossentropy", "--set", "model.layers.2.dense.units=1", expect=2).err
         self.assertIn("the metric does not match the loss binary_crossentropy, but 'accuracy' matches any classification loss", error)
         error = self.fit("--set", "model.layers.2.dense.units=1", expect=2).err
@@ -72,7 +72,7 @@ class Messages(Case):
         self.write("large.csv", "900\n-900\n")
         predict = ("predict", "run", "-i", "large.csv", "-o", "out.csv")
         done = self.dtrain(*predict)
-        self.assertIn("which is not a probability, but the loss expects its outputs to be probabilities", done.err)
+        self.assertIn("which is not a probability, but the loss expects probabilities", done.err)
         self.assertIn("the model's outputs, which are not all probabilities", done.out)
         self.assertEqual(self.json(*predict)["outputs"], "raw")
 

@@ -321,15 +321,15 @@ kind      categories        0         2  target: 2 classes
                 self.write(f"empty/{name}/{number}.txt", "")
                 self.write(f"latin/{name}/{number}.txt", "a text")
         (self.dir / "latin/b/1.txt").write_bytes(b"caf\xe9")
-        for arguments, message in ((["plain"], "plain: expected a folder of images or texts for each class, or parallel folders"),
+        for arguments, message in ((["plain"], "plain: this folder contains no subfolders; expected a subfolder of images or texts for each class"),
                                    (["few"], "few: expected at least 3 samples (they are divided into training, validation and test samples), found 2 texts"),
                                    (["empty"], "empty: expected texts with words, found only empty texts"),
                                    (["latin"], "latin/b/1.txt: expected text in UTF-8, found the byte 0xe9"),
-                                   (["data.csv"], "data.yaml: already exists"), (["missing"], "found nothing"),
+                                   (["data.csv"], "data.yaml: this file already exists"), (["missing"], "found nothing"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected images, but this folder contains no files"),
-                                   (["folder", "--target", "x"], "--target: names a column of a CSV file, but folder is a folder"),
+                                   (["folder", "--target", "x"], "--target: this option selects a column of a CSV file, but folder is a folder"),
                                    (["flat"], "flat: expected a folder of images for each class, found folders of splits")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)

@@ -324,8 +324,8 @@ class Pictures(Case):
 
     def test_new_suggests_a_reader_for_an_archive(self):
         self.shards("train", tarfile.PAX_FORMAT, 1)
-        self.assertIn("found a tar archive, which `dtrain new` cannot read; unpack some of its images to class folders, "
-                      "run `dtrain new` on this folder, and replace the reader of 'train' by "
+        self.assertIn("found a tar archive, which `dtrain new` cannot read. Unpack some of its images into one subfolder per class, "
+                      "run `dtrain new` on their folder, and then replace the reader of 'train' in the configuration with "
                       "`webdataset: {files: train-00.tar, resize: crop}`",
                       self.dtrain("new", "train-00.tar", expect=2).err)
 

@@ -198,9 +198,9 @@ train: {epochs: 2, batch_size: 7, loss: {sparse_categorical_crossentropy: {from_
         foreign = self.write("other/page.html", "<!doctype html>\n<title>mine</title>\n")
         for arguments, message in ((["report"], "RUN"), (["report", "missing"], "missing: expected a run directory"),
                                    (["report", "other"], "(with config.yaml and run.jsonl), but found another directory"),
-                                   (["report", "run", "-o", "run/config.yaml"], "run/config.yaml: expected a dtrain report"),
-                                   (["report", "run", "-o", "other/page.html"], "other/page.html: expected a dtrain report"),
-                                   (["report", "run", "-o", "other"], "other: expected a dtrain report"),
+                                   (["report", "run", "-o", "run/config.yaml"], "run/config.yaml: expected a report of dtrain"),
+                                   (["report", "run", "-o", "other/page.html"], "other/page.html: expected a report of dtrain"),
+                                   (["report", "run", "-o", "other"], "other: expected a report of dtrain"),
                                    (["runs", "missing"], "missing: expected a folder"),
                                    (["completion"], "SHELL"), (["completion", "csh"], "csh")):
             with self.subTest(arguments):

@@ -345,7 +345,7 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
         path = self.checkpoints()[-1]
         for run in ("run", "run/checkpoints"):
             self.assertTrue(path.samefile(self.dir / self.json("inspect", run)["path"]))
-        self.assertIn("found a configuration; `dtrain fit config.yaml` trains it",
+        self.assertIn("found a configuration; use `dtrain fit config.yaml` to train it",
                       self.dtrain("inspect", "config.yaml", expect=2).err)
 
     def test_inspect_finds_damage(self):

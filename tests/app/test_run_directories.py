@@ -69,8 +69,8 @@ class Numbers(Case):
         return sorted(path.name for path in (self.dir / "runs").iterdir())
 
     def test_a_taken_directory_gets_a_number(self):
-        self.assertNotIn("taken", self.fit_here().err)
-        self.assertIn("runs/titanic is taken, so this run is saved in runs/titanic-2", self.fit_here("--set", "seed=4").err)
+        self.assertNotIn("already contains", self.fit_here().err)
+        self.assertIn("runs/titanic already contains a run, so this run is saved in runs/titanic-2", self.fit_here("--set", "seed=4").err)
         self.assertEqual(self.fit_here("--quiet").err, "")
         self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-3"])
         self.assertIn("seed: 4", (self.dir / "runs/titanic-2/config.yaml").read_text())

@@ -62,15 +62,15 @@ class Signals(Saving):
 
     def test_stop_ends_a_run_as_sigterm_does(self):
         process = self.begin()
-        self.assertIn("asked the job in run to save and end", self.dtrain("stop", "run").out)
+        self.assertIn("asked the run in run to save a checkpoint and end", self.dtrain("stop", "run").out)
         process = self.finish(process, 143)
         self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
         self.assertEqual(process.err.count("`dtrain stop` was called: the run saves a checkpoint and ends"), 1)
         self.assertFalse((self.dir / "run/stop-request").exists())
-        self.assertIn("run: expected a run that a job is training, found a run that has ended: stopped at step", self.dtrain("stop", "run", expect=2).err)
-        self.assertIn("found a run that has ended", self.dtrain("stop", "run/checkpoints", expect=2).err)
+        self.assertIn("run: expected a run that is still in progress, but this run has ended: stopped at step", self.dtrain("stop", "run", expect=2).err)
+        self.assertIn("but this run has ended", self.dtrain("stop", "run/checkpoints", expect=2).err)
         self.assertIn("missing: expected a run directory", self.dtrain("stop", "missing", expect=2).err)
-        self.assertIn("config.yaml: expected a run, found a configuration", self.dtrain("stop", "config.yaml", expect=2).err)
+        self.assertIn("config.yaml: expected a run, but found a configuration", self.dtrain("stop", "config.yaml", expect=2).err)
         # Files of another program, with the names of a run's files.
         self.write("other/config.yaml", "a: 1\n")
         self.write("other/metrics.jsonl", "{}\n")
@@ -85,7 +85,7 @@ class Signals(Saving):
         """The run has no end in its record, and its lock is not visible."""
         self.write("config.yaml", CONFIG)
         self.kill_on_the_way("fit", "config.yaml", "--output", "run")
-        self.assertIn("no process on this machine trains this run", self.dtrain("stop", "run").err)
+        self.assertIn("no process on this machine is training this run", self.dtrain("stop", "run").err)
         self.assertTrue((self.dir / "run/stop-request").exists())
 
     def test_two_simultaneous_signals_count_as_one(self):

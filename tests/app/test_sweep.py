@@ -111,8 +111,8 @@ class Tables(Sweep):
 class Mistakes(Sweep):
     def test_mistakes_are_reported_once_before_training(self):
         for sets, words in ((["train.bach_size=5", f"{RATE}=0.1,0.2"], "bach_size"), ([f"{RATE}=0.1,fast"], "fast"),
-                            (["train.epochs=1"], "found none"), ([f"{RATE}=0.1,,0.2"], "expected a value before, after and between commas"),
-                            ([f"{RATE}=0.1,0.1"], "'0.1' twice"), ([f"{RATE}=1,2", f"{RATE}=3,4"], "in one --set"),
+                            (["train.epochs=1"], "at least one key"), ([f"{RATE}=0.1,,0.2"], "a value before or after a comma is missing"),
+                            ([f"{RATE}=0.1,0.1"], "'0.1' is given twice"), ([f"{RATE}=1,2", f"{RATE}=3,4"], "in two --set options"),
                             (["dataset.train={csv: {file: missing.csv, target: 0}}", f"{RATE}=0.1,0.2"], "missing.csv")):
             with self.subTest(sets):
                 error = self.dtrain("sweep", "config.yaml", *[part for s in sets for part in ("--set", s)], expect=2).err

@@ -94,9 +94,9 @@ class Tables(Case):
         self.dtrain("fit", "of-test.yaml", "--output", "of-test")
         self.assertNotIn("have changed", self.dtrain("evaluate", "of-test", "--split", "test").err)
         self.table("flowers.csv", self.rows[::-1], list(self.rows[0]))
-        self.assertIn("the data of 'test' have changed", self.dtrain("evaluate", "of-test", "--split", "test").err)
+        self.assertIn("the data of the split 'test' have changed", self.dtrain("evaluate", "of-test", "--split", "test").err)
         for split in splits:
-            self.assertIn(f"the data of '{split}' have changed since training: flowers.csv holds other data",
+            self.assertIn(f"the data of the split '{split}' have changed since the training: flowers.csv holds other data",
                           self.dtrain("evaluate", "run", "--split", split).err)
 
     def test_rows_with_weight_0_have_no_effect(self):
