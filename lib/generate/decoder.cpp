@@ -17,17 +17,18 @@ namespace dtrain {
 
 namespace {
 
-/// Throws UserError if the host has too little memory for the keys and values of the texts. The layers
-/// allocate them before the engine plans its memory. A GPU reports by itself that its memory is too small.
+/// Throws UserError if the host has too little memory for the keys and values of the texts. The engine's plan
+/// does not count this memory, because the layers allocate it earlier. GPUs need no check here: CUDA reports
+/// an error if the memory of a GPU is too small.
 void check_cache(const Placement& placement, int64_t bytes_per_text, int64_t texts) {
   if (placement.replicas.at(0).at(0).kind == DeviceId::Kind::gpu) return;
   const HostMemory host = host_memory();
   const auto needed = static_cast<uint64_t>(bytes_per_text * texts);
   if (needed <= host.left()) return;
-  throw UserError(fmt::format(
-      "the keys and values of {} need {}, but {} is available ({}); use a smaller --batch-size, or "
-      "--no-cache",
-      format_plural(texts, "text"), format_bytes(needed), format_bytes(host.left()), host.whose));
+  throw UserError(
+      fmt::format("the cached keys and values of {} need {} of memory, but only {} is available ({}); use a "
+                  "smaller --batch-size, or --no-cache",
+                  format_plural(texts, "text"), format_bytes(needed), format_bytes(host.left()), host.whose));
 }
 
 }  // namespace
@@ -54,10 +55,10 @@ RunPlan Decoder::make_plan(const RunConfig& config, bool uses_cache, World& worl
   if (step && uses_cache) {
     RunPlan steps = plan_run(std::move(*step), world);
     if (steps.placement.replicas.at(0).size() == 1) {
-      steps.placement.microbatches = 1;  // the layers keep the positions of one microbatch
+      steps.placement.microbatches = 1;  // the layers cache the keys and values of only one microbatch
       return steps;
     }
-    why_no_cache_ = "the model is spread over several devices";
+    why_no_cache_ = "the layers of the model are on several devices";
   }
   return plan_run(config, world);
 }

@@ -1,4 +1,4 @@
-// A language model on its devices, ready to predict next tokens.
+// Loads a language model onto its devices, to predict the next tokens of texts.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,20 @@ namespace dtrain {
 class Decoder {
  public:
   /// Puts the run's model on the devices of its strategy, for at most `most_texts` texts at the same time.
-  /// With `uses_cache`, keeps earlier positions (StepScores) if the model and the strategy allow it. Throws
-  /// UserError if a weight is missing or there is too little memory. Keeps references to `model` and `world`.
+  /// With `uses_cache`, the keys and values of earlier positions are cached (StepScores) if the model and the
+  /// strategy allow it. Throws UserError if a weight is missing or there is too little memory. Keeps
+  /// references to `model` and `world`.
   Decoder(const SavedRun& run, const LanguageModel& model, bool uses_cache, int64_t most_texts, World& world);
 
   NextToken& next() { return *next_; }
-  /// Returns the number of texts that next() takes. If a layer does not compute position by position, the
-  /// bits of its results may depend on the batch, so each replica computes one text at a time.
+  /// Returns the number of texts in each call of next(). If a layer cannot compute one position at a time,
+  /// the bits of its results may depend on the other texts in the batch, so each replica then computes only
+  /// one text.
   int64_t texts() const { return texts_; }
-  /// Returns why the whole window is computed for each token; "" if earlier positions are kept.
+  /// Returns the reason why nothing is cached, so that the whole window is computed again for each token; ""
+  /// if the keys and values of earlier positions are cached.
   const std::string& why_no_cache() const { return why_no_cache_; }
-  /// Returns the warnings of the plan, as lines.
+  /// Returns the warnings of the plan, one line for each.
   const std::vector<std::string>& warnings() const { return plan_.warnings; }
 
  private:

@@ -12,7 +12,8 @@ namespace {
 /// A text that is being generated.
 class Continuation {
  public:
-  /// The prompt's tokens pass through the stream, so that a space separates the prompt from a first word.
+  /// The tokens of the prompt are also added to the stream that converts tokens to text. The stream then
+  /// begins the generated text with a space if a space must separate it from the prompt.
   Continuation(const LanguageModel& model, const std::vector<int32_t>& prompt, const GenerateOptions& options,
                GeneratedText& text)
       : stream_(model.tokenizer), stops_(options.stops), most_(options.max_tokens), text_(text) {
@@ -24,8 +25,8 @@ class Continuation {
     return {static_cast<uint32_t>(text_.prompt), static_cast<uint32_t>(text_.sample), text_.tokens.size()};
   }
 
-  /// Adds a token. Returns the text that can be printed now: without characters that may be incomplete, and
-  /// without the possible beginning of a stop text.
+  /// Adds a token. Returns the additional text that can be printed now. The end of the text is held back
+  /// while it may be an incomplete character or the beginning of a stop text.
   std::string add(int32_t id) {
     text_.tokens.push_back(id);
     std::string part = stops_.add(stream_.add(id));
@@ -46,8 +47,9 @@ class Continuation {
   bool has_ended_ = false;
 };
 
-/// Returns the scores of one position by id, without ids beyond the vocabulary. If tokens are words, the
-/// score of padding is -inf, and `memory` holds the result.
+/// Returns the scores of one position, indexed by token id, for the ids of the vocabulary. If tokens are
+/// words, the score of the padding token is set to -inf, so that it is never drawn. The result is then stored
+/// in `memory`.
 std::span<const float> drawable(const LanguageModel& model, std::span<const float> scores,
                                 std::vector<float>& memory) {
   scores = scores.first(static_cast<size_t>(model.tokenizer->size()));
@@ -57,8 +59,9 @@ std::span<const float> drawable(const LanguageModel& model, std::span<const floa
   return memory;
 }
 
-/// Generates the texts [first, first + texts.size()). Copies of the last text fill the batch if it has fewer
-/// texts. Returns false if the observer has ended the texts.
+/// Generates the texts with the numbers [first, first + texts.size()). If these are fewer texts than the
+/// batch has rows, the batch is filled with copies of the last text. Returns false if the observer has
+/// requested the end.
 bool generate_batch(const LanguageModel& model, NextToken& next,
                     std::span<const std::vector<int32_t>> prompts, const GenerateOptions& options,
                     size_t first, std::span<GeneratedText> texts, int64_t at_once, TextObserver& observer) {

@@ -15,7 +15,8 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kNeeds =
-    "generate needs a language model, trained with `dataset.train: {text: {file: ..., sequence_length: n}}`";
+    "`dtrain generate` needs a language model, trained with `dataset.train: {text: {file: ..., "
+    "sequence_length: n}}`";
 
 [[noreturn]] void refuse(const std::string& why) {
   throw UserError(fmt::format("{}; {}", why, kNeeds));
@@ -25,7 +26,8 @@ std::string describe(const TensorSpec& spec) {
   return fmt::format("{} of {}", name_of(spec.dtype), spec.shape.str());
 }
 
-/// Returns whether the output's numbers are probabilities, by the loss or, without a loss, by the last layer.
+/// Returns whether the numbers of the output are probabilities. The loss defines this; without a loss, they
+/// are probabilities if the last layer is a softmax.
 bool are_probabilities(const RunConfig& config) {
   const Scores scores = config.heads[0].scores();
   if (scores != Scores::any) return scores == Scores::probabilities;
@@ -41,22 +43,22 @@ LanguageModel language_model_of(const RunConfig& config) {
   LanguageModel model{.tokenizer = tokenizer_of(config.dataset.facts)};
   const std::vector<TensorSpec> inputs = graph.input_specs();
   if (inputs.size() != 1)
-    refuse(fmt::format("the model has {} inputs, expected one input of tokens", inputs.size()));
+    refuse(fmt::format("the model has {} inputs; expected a single input, for the tokens", inputs.size()));
   if (inputs[0].dtype != DType::int32 || inputs[0].shape.rank() != 1)
-    refuse(fmt::format("the input '{}' is {}, expected int32 with one axis, the positions of tokens",
+    refuse(fmt::format("the input '{}' is {}; expected int32 with a single axis, the positions of the tokens",
                        inputs[0].name, describe(inputs[0])));
   model.positions = inputs[0].shape[0];
   if (graph.outputs.size() != 1)
-    refuse(fmt::format("the model has {} outputs, expected one", graph.outputs.size()));
+    refuse(fmt::format("the model has {} outputs; expected a single output", graph.outputs.size()));
   const TensorSpec& output = graph.spec(graph.outputs[0]);
   const int64_t ids = model.tokenizer->size();
   const bool fits = output.dtype == DType::float32 && output.shape.rank() == 2 &&
                     output.shape[0] == model.positions && output.shape[1] >= ids;
   if (!fits)
-    refuse(fmt::format(
-        "the output '{}' is {}, expected float32 of {}x{} or wider: for each position, a score of each of "
-        "the {} tokens",
-        graph.value_name(graph.outputs[0]), describe(output), model.positions, ids, ids));
+    refuse(
+        fmt::format("the output '{}' is {}; expected float32 of at least {}x{}, which has a score for each "
+                    "position and each of the {} tokens",
+                    graph.value_name(graph.outputs[0]), describe(output), model.positions, ids, ids));
   model.columns = output.shape[1];
   model.gives_probabilities = are_probabilities(config);
   return model;
@@ -73,8 +75,8 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string
       const std::vector<int32_t> ids = tokenizer.encode(word);
       if (std::find(ids.begin(), ids.end(), kUnknownWord) != ids.end())
         throw UserError(fmt::format(
-            "{}: the word '{}' is not among the {} words that the run has learned; use other words, or train "
-            "with a larger vocabulary or with tokens: bpe, which can represent every text",
+            "{}: the word '{}' is not in the vocabulary of the run, which has {} words. Use other words, or "
+            "train with a larger vocabulary, or with `tokens: bpe`, which can represent every text",
             name, word, tokenizer.learned().words.size()));
     });
   }

@@ -1,4 +1,4 @@
-// Runs that are language models.
+// Checks that a run is a language model, and encodes prompts for it.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,14 @@ struct LanguageModel {
 /// has other inputs or outputs than [positions] int32 and [positions, ids].
 LanguageModel language_model_of(const RunConfig& config);
 
-/// Returns the tokens of a prompt. Throws UserError if there are none, or if the text has unknown words or
-/// bytes that are not UTF-8. `name`: the prompt in messages.
+/// Returns the tokens of a prompt. Throws UserError if the prompt has no tokens, or if it contains unknown
+/// words or bytes that are not UTF-8. `name`: the name of the prompt for error messages.
 std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, const std::string& text,
                                    const std::string& name);
 
-/// Returns the index of the first token of the window that predicts the token after `tokens` tokens. If a
-/// text exceeds the window, the older half of the window is dropped.
+/// Returns the index of the first token of the window from which the next token of a text with `tokens`
+/// tokens is predicted. Whenever a text becomes longer than the window, the window moves forward by half of
+/// its length.
 int64_t window_begin(int64_t tokens, int64_t positions);
 
 }  // namespace dtrain

@@ -78,7 +78,8 @@ void StepScores::begin() {
   std::fill(seen_.begin(), seen_.end(), Seen());
 }
 
-/// Texts with fewer new tokens than others compute their last position again, which changes nothing.
+/// All texts compute the same number of steps. A text with fewer new tokens than another computes its last
+/// position again, which returns the same scores.
 std::span<const float> StepScores::scores(std::span<const std::vector<int32_t>> texts) {
   int64_t steps = 1;
   for (size_t i = 0; i < texts.size(); ++i) {

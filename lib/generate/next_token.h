@@ -1,4 +1,4 @@
-// Scores of the tokens that may follow texts.
+// Computes the scores of the tokens that may follow a text.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,10 @@ class WindowScores final : public NextToken {
   std::vector<float> outputs_, last_;  // [texts, positions, columns], [texts, columns]
 };
 
-/// Runs only the new tokens of each text through a model that keeps the earlier positions (step_config()),
-/// one position at a time. When the window moves, all of its tokens are new. The scores have the same
-/// bits as those of WindowScores, if the rows of matrix products do not depend on each other.
+/// Runs only the new tokens of each text through the model, one position at a time. The model (step_config())
+/// caches the keys and values of earlier positions. When the window moves, all tokens of the window are
+/// computed again. The scores have the same bits as those of WindowScores if the rows of matrix products do
+/// not depend on each other.
 class StepScores final : public NextToken {
  public:
   /// `model`: the model of the run before step_config(). `engine`: the engine of the changed run, allocated
@@ -55,7 +56,7 @@ class StepScores final : public NextToken {
  private:
   /// The part of a text that the model has seen.
   struct Seen {
-    int64_t begin = 0, end = 0;  // first token of the window; token after the last one
+    int64_t begin = 0, end = 0;  // index of the window's first token, and index after its last token
   };
 
   const LanguageModel& model_;

@@ -10,7 +10,8 @@ namespace dtrain {
 
 namespace {
 
-constexpr uint32_t kSamplingStream = 0x746f6b65;  // random stream that is used for nothing else
+// Number of the random stream for sampling; no other code uses it.
+constexpr uint32_t kSamplingStream = 0x746f6b65;
 
 float largest_score(std::span<const float> scores) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

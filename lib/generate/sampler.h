@@ -15,28 +15,30 @@ struct SamplingOptions {
   /// The scores are divided by the temperature: a small temperature prefers probable tokens. 0: always takes
   /// the token with the largest score.
   double temperature = 1;
-  // Number of tokens with the largest scores from which one is drawn; at least 1.
+  // A token is drawn only from this number of tokens with the largest scores; at least 1. Null: from all
+  // tokens.
   std::optional<int64_t> top_k = {};
-  /// Draws from the smallest set of most probable tokens whose probabilities sum to at least this; in (0, 1].
+  /// A token is drawn only from the smallest set of the most probable tokens whose probabilities sum to at
+  /// least this number; in (0, 1].
   double top_p = 1;
   uint64_t seed = 0;
 };
 
-/// Identifies a token of a generated text. Its random number depends on the seed and these numbers only, not
-/// on the other texts.
+/// Identifies a token of a generated text. The random number for the token depends only on the seed and on
+/// these numbers, but not on the other texts.
 struct TokenPlace {
   uint32_t prompt = 0, sample = 0;
   uint64_t position = 0;  // position in the generated text, from 0
 };
 
-/// Draws token after token. To be used by one thread.
+/// Draws tokens one after the other. To be used by one thread.
 class Sampler {
  public:
   explicit Sampler(const SamplingOptions& options);
 
-  /// Returns the id of the next token. `scores`: logits by id; -inf for a token that is never drawn. Of
-  /// tokens with equal scores, those with smaller ids come first. Throws Error if a score is NaN or +inf, or
-  /// if all are -inf.
+  /// Returns the id of the next token. `scores`: logits by id; -inf for a token that is never drawn. With
+  /// `top_k` and `top_p`, and at temperature 0, tokens with smaller ids are preferred among tokens with equal
+  /// scores. Throws Error if a score is NaN or +inf, or if all are -inf.
   int32_t draw(std::span<const float> scores, const TokenPlace& place);
 
  private:

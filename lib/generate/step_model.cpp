@@ -9,10 +9,10 @@ namespace dtrain {
 
 namespace {
 
-constexpr int kToken = 0, kPosition = 1;  // nodes of the model's inputs
+constexpr int kToken = 0, kPosition = 1;  // nodes of the two inputs of the step model
 
-/// Returns the index of a node after the input of positions was inserted. Numbers below kPosition stay the
-/// same.
+/// Returns the index that a node of the original graph has in the step model's graph, in which the node
+/// kPosition is inserted.
 int moved(int node) {
   return node >= kPosition ? node + 1 : node;
 }
@@ -33,7 +33,7 @@ bool is_one_position(const TensorSpec& step, const TensorSpec& sequence, int64_t
   return step.shape == expected && step.dtype == sequence.dtype;
 }
 
-/// Makes the graph of a language model's step model: converts the nodes one after the other.
+/// Converts the graph of a language model to the graph of its step model (see step_config()), node by node.
 class StepGraph {
  public:
   explicit StepGraph(const Graph& whole)
@@ -44,7 +44,7 @@ class StepGraph {
     for (ValueRef& output : graph_.outputs) output.node = moved(output.node);
   }
 
-  /// Converts all nodes. Returns false, with a reason, if a layer cannot compute one position at a time.
+  /// Converts all nodes. If a layer cannot compute one position at a time, returns false and sets `why_not`.
   bool build(std::string& why_not) {
     GraphNode token = whole_.nodes[kToken];
     token.outputs[0].shape = Shape{1};

@@ -1,4 +1,4 @@
-// Models that compute one position at a time.
+// Converts language models to step models, which compute one position at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,16 @@
 
 namespace dtrain {
 
-/// Returns the run of a language model, changed so that its model computes one position: its inputs are a
-/// token [1] and its position (int32, a scalar), its output is [1, ...]. Causal attention keeps the keys and
-/// values of earlier positions, so that the positions of a text are computed in order. The weights are those
-/// of the run. Returns nullopt if a layer needs later positions, has no way to keep the earlier ones, or has
-/// a mask, and says so in `why_not`: "the layer 'conv1d' cannot compute one position at a time".
+/// Converts a run with a language model to a run with a step model, which computes one position of a text.
+/// The inputs of the step model are a token of shape [1] and its position (an int32 scalar), and its output
+/// has the shape [1, ...]. The layers with causal attention cache the keys and values of earlier positions,
+/// so the positions of a text must be computed in order. The step model has the same weights. Returns nullopt
+/// if a layer needs later positions, cannot cache the earlier positions, or has a mask. `why_not` then
+/// contains the reason: "the layer 'conv1d' cannot compute one position at a time".
 std::optional<RunConfig> step_config(const RunConfig& config, std::string& why_not);
 
-/// Returns the number of bytes that a model of step_config() keeps for each text: the keys and values of all
-/// layers with causal attention, for all positions; 0 if there is no such layer.
+/// Returns the number of bytes that a step model caches for each text: the keys and values of all layers with
+/// causal attention, for all positions. Returns 0 if the model has no layer with causal attention.
 int64_t kept_bytes(const RunConfig& config);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Finds the texts that end a generated text.
+// Finds stop texts, which end a generated text.
 #pragma once
 
 #include <string>
@@ -7,19 +7,21 @@
 
 namespace dtrain {
 
-/// Passes on a text that arrives in parts, up to the first stop text: the stop text that ends first; if
-/// several end at the same place, the longest of them. The result does not depend on how the text is divided.
-/// Holds back the end of a part that may be the beginning of a stop text.
+/// Receives a text in parts, and returns it up to the first stop text. The first stop text is the stop text
+/// that ends first; if several end at the same position, it is the longest of these. The result does not
+/// depend on how the text is divided into parts: the end of a part is held back while it may be the beginning
+/// of a stop text.
 class StopTexts {
  public:
-  /// No text may be empty.
+  /// `texts`: the stop texts, which must not be empty.
   explicit StopTexts(const std::vector<std::string>& texts) : texts_(texts) {}
 
-  /// Returns the text that can be passed on with this part. Must not be called once found() is true.
+  /// Adds a part, and returns the additional text that is certain not to belong to a stop text. Must not be
+  /// called once found() is true.
   std::string add(std::string_view part);
   /// Returns whether a stop text was found. The stop text and later text are dropped.
   bool found() const { return found_; }
-  /// Ends the text, and returns the part of it that was held back.
+  /// Ends the text, and returns the end of the text that was held back.
   std::string finish();
 
  private:

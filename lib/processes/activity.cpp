@@ -26,7 +26,8 @@ Activity::Used Activity::used() {
 }
 
 bool Activity::since_last_call() {
-  constexpr double kLeastShare = 0.01;  // threads that wait wake up from time to time
+  // Waiting threads also use a little CPU time, because they wake up from time to time.
+  constexpr double kLeastShare = 0.01;
   const Clock::time_point now = Clock::now();
   const Used used_now = used(), before = std::exchange(last_, used_now);
   const std::chrono::duration<double> elapsed = now - std::exchange(last_call_, now);

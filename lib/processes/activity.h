@@ -5,9 +5,9 @@
 
 namespace dtrain {
 
-/// Measures this process except for the thread that calls it. A process whose threads all wait, such as for a
-/// lock or for a file on a machine that does not respond, is not active. A process with a thread that spins
-/// is active.
+/// Detects whether this process is active. The calling thread is not counted. A process is not active if all
+/// its threads wait, for example for a lock, or for a file on a machine that does not respond. A process with
+/// a thread that waits in a busy loop is active.
 class Activity {
  public:
   Activity();
@@ -18,7 +18,7 @@ class Activity {
  private:
   struct Used {
     double cpu = 0;   // CPU seconds of all other threads
-    long blocks = 0;  // blocks read and written, and page faults that had to read
+    long blocks = 0;  // blocks read and written, and page faults that had to read from disk
   };
   static Used used();
 

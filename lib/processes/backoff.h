@@ -1,4 +1,4 @@
-// Polling that leaves the core to threads that compute.
+// Waits between two polls, so that polling threads do not take the CPU from threads that compute.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@ namespace dtrain {
 /// a small message takes microseconds. Later it yields the core, and after 1 ms it sleeps 50 us.
 class Backoff {
  public:
-  /// Restarts the waiting; to be called after progress.
+  /// Restarts the measurement of time. Call it whenever a poll has made progress.
   void reset() { since_ = Clock::now(); }
   void wait() const {
     using std::chrono::microseconds;

@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// Sends and receives messages. Each consists of its length in 4 bytes (big-endian) and a JSON document. To
-/// be used by one thread at a time.
+/// Sends and receives messages. A message consists of the length of its text (4 bytes, big-endian) and of its
+/// text, a JSON document. To be used by one thread at a time.
 class Connection {
  public:
   explicit Connection(Socket socket) : socket_(std::move(socket)) {}
@@ -19,11 +19,11 @@ class Connection {
   /// Adds a message to the output, which flush() writes. Drops a message of more than 1 MiB, and any message
   /// while too much output is waiting because the other side does not read.
   void send(const Json& message);
-  /// Writes as much as the socket takes now.
+  /// Writes as much of the output as the socket accepts without blocking.
   void flush();
-  /// Reads the bytes that have arrived, and appends the complete messages to `messages`. Returns false after
-  /// the last message of a connection that the other side has closed or broken, or on which something other
-  /// than JSON arrived.
+  /// Reads the bytes that have arrived, and appends the complete messages to `messages`. Returns false if no
+  /// more messages can follow: the other side has closed the connection, the connection is broken, or
+  /// something other than JSON has arrived.
   bool receive(std::vector<Json>& messages);
   /// Announces that no more messages follow. Messages that still arrive can be received.
   void finish_sending();

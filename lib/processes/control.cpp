@@ -17,7 +17,8 @@ namespace dtrain {
 
 namespace {
 
-/// The longest message that is sent to other processes, in bytes; the rest is cut off.
+/// Maximum length of an error message or a log line that is sent to other processes, in bytes. Longer texts
+/// are truncated.
 constexpr size_t kMostText = size_t{64} << 10;
 
 /// Returns a message of this type.
@@ -184,8 +185,9 @@ void ControlChannel::post(Json message) {
 }
 
 void ControlChannel::run() {
-  // Each iteration adds its duration to Peer::silence, but at most this much: if an iteration took longer,
-  // this process itself was stopped (Ctrl-Z, a suspended machine).
+  // Each iteration adds its duration to Peer::silence, but at most this time. If an iteration took longer,
+  // this process itself was stopped (by Ctrl-Z, or because the machine was suspended), and the other
+  // processes are not to blame.
   constexpr Seconds kMostAtOnce(1);
   Clock::time_point before = Clock::now();
   for (;;) {
@@ -292,7 +294,8 @@ void ControlChannel::handle(Peer& peer, const Json& message) {
 }
 
 void ControlChannel::handle_error(Peer& peer, const Json& message) {
-  // Process 0 completes the message before it passes it on.
+  // Process 0 adds the name, step and phase of the failed process before it sends the message to the other
+  // processes.
   fail({rank_ == 0 ? complete_error(peer.rank, message) : text_of(message, "message"),
         static_cast<int>(number_of(message, "exit_code", 1)), rank_ == 0});
   // After an error, the process ends without calling say_goodbye().

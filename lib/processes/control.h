@@ -24,10 +24,10 @@ namespace dtrain {
 /// Returns a name such as "node2 (process 1 of 4)".
 std::string process_name(const std::string& host, int rank, int size);
 
-/// A thread of each process sends heartbeats with the process's progress, and watches the connections, of
-/// which there is one between process 0 and each other process. Process 0 tells the others about a failure.
-/// All functions may be called from any thread, and return at once unless stated otherwise. Handlers must
-/// neither wait for others nor destroy the channel.
+/// Connects process 0 with each other process of the run. A thread of each process sends heartbeats, which
+/// contain the progress of the process, and watches its connections. Process 0 tells all other processes
+/// about a failure. All functions may be called from any thread, and return at once unless stated otherwise.
+/// Handlers must not wait for other processes, and must not destroy the channel.
 class ControlChannel {
  public:
   struct Timing {
@@ -35,37 +35,38 @@ class ControlChannel {
     std::chrono::duration<double> peer_timeout{30};  // silence that counts as a failure
   };
 
-  /// `hosts`: the name of each process's machine. `connections`: in process 0 one to each other process, in
-  /// the order of ranks; otherwise one to process 0 (processes/rendezvous.h).
+  /// `hosts`: the name of each process's machine. `connections`: in process 0, a connection to each other
+  /// process, by rank; in other processes, a single connection to process 0 (see processes/rendezvous.h).
   ControlChannel(int rank, std::vector<std::string> hosts, std::vector<Connection> connections,
                  Timing timing);
-  /// Sends the messages that are waiting, and ends the thread, within a second. Without say_goodbye() or an
-  /// earlier failure, the other processes assume that this process has died.
+  /// Sends the waiting messages and ends the thread, which takes at most a second. If say_goodbye() was not
+  /// called before and no process has failed, the other processes assume that this process has died.
   ~ControlChannel();
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
 
   using Progress = ProcessProgress;
-  /// Sets the progress of this process until it is set again.
+  /// Sets the progress of this process, which is sent with heartbeats and errors.
   void set_progress(int64_t step, std::string_view phase);
-  /// Calls `source` for the progress of this process before each heartbeat and error; null: calls nothing.
-  /// After this function has returned, the previous source is no longer called.
+  /// Sets a function that returns the progress of this process. It is called before each heartbeat and error.
+  /// Null removes the function. After set_progress_source() has returned, the previous function is no longer
+  /// called.
   void set_progress_source(std::function<Progress()> source);
   /// Sets the seconds of silence after which another process counts as lost. Time in which this process was
   /// itself stopped does not count.
   void set_peer_timeout(std::chrono::duration<double> limit);
-  /// Reports an error of this process if it hangs for `limit`. A process hangs if its progress source returns
-  /// the same progress and does not wait for other processes, if the process is idle (processes/activity.h)
-  /// and writes no file that an ExitDeadline waits for, and if its output is being read. 0, the default:
-  /// never reports this.
+  /// Sets the time after which a hanging process is an error. A process hangs if all of the following are
+  /// true: its progress source returns the same progress and is not waiting for other processes; the process
+  /// is not active (processes/activity.h); it is not writing a file that an ExitDeadline waits for; and its
+  /// output does not block. With 0, the default, a hanging process is never reported.
   void set_hang_limit(std::chrono::duration<double> limit);
 
-  /// Tells the others that this process has failed and ends; they end with this exit code, too. Only the
-  /// first call of a process counts, and none after a failure of another process.
+  /// Tells the other processes that this process has failed and ends. They end with the same exit code. Calls
+  /// after the first call, or after a failure of another process, have no effect.
   void report_error(const std::string& message, int exit_code = 1);
   /// Returns an error message of this process with its name, step and phase added.
   std::string complete_own_error(const std::string& message);
-  /// Sends a line to process 0, which passes it to its handler on_log().
+  /// Sends a line to process 0, which calls its on_log() handler with it.
   void log(const std::string& line);
   /// Announces the normal end of this process.
   void say_goodbye();
@@ -78,30 +79,33 @@ class ControlChannel {
     /// reported it. False if process 0 has reported it, or if this is process 0 and another process has
     /// reported that process 0 did not respond.
     bool noticed_here = false;
-    bool silent = false;  // the process does not respond, and may never end by itself
+    bool silent = false;  // true if the failed process does not respond, so that it may never end by itself
   };
   /// Returns whether another process has failed. Only reads an atomic variable.
   bool has_failure() const noexcept { return other_failed_; }
   /// Returns the first failure of another process; nullopt if there is none, or if this process failed first.
   std::optional<Failure> failure() const;
-  /// Like failure(), but first waits for a failure, at most this long.
+  /// Like failure(), but waits up to `limit` for a failure.
   std::optional<Failure> wait_for_failure(std::chrono::duration<double> limit) const;
-  /// Waits until every connected process has called say_goodbye() or has failed, at most this long. Returns
-  /// false if the time ran out.
+  /// Waits until every connected process has called say_goodbye() or has failed, but at most for the time
+  /// `limit`. Returns false if the time has run out.
   bool wait_for_others(std::chrono::duration<double> limit);
 
-  // Handlers must not throw. They run on the channel's thread, or on the caller's thread if the failure has
-  // happened before the call.
-  /// Sets the function that is called once, at the first failure of another process; at once if the failure
-  /// has happened already.
+  // The handlers set below must not throw. They run on the thread of the channel. If a failure has already
+  // happened when a handler is set, the handler runs on the thread that sets it.
+  /// Sets the function that is called once, at the first failure of another process. If such a failure has
+  /// already happened, the function is called at once.
   void on_failure(const std::function<void(const std::string& message)>& handler);
-  /// Sets another function that is called with the message of the first failure; null removes it. An object
-  /// that the function uses must remove it if the object is destroyed before the channel.
+  /// Sets a second function that is called with the message of the first failure. Null removes it. If the
+  /// function uses an object that is destroyed before the channel, the function must be removed before the
+  /// object is destroyed.
   void set_interrupt(std::function<void(const std::string& message)> interrupt);
-  /// Sets the function that is called with the completed error when this process hangs. The other processes
-  /// have been informed before the call.
+  /// Sets the function that is called when this process hangs. Its argument is the error message, which
+  /// contains the name, step and phase of this process. The error has then already been sent to the other
+  /// processes.
   void on_hang(std::function<void(const std::string& message)> handler);
-  /// Sets the function that process 0 calls for a line that another process logs. Only for process 0.
+  /// Sets the function that is called for each line that another process logs. Has an effect only in process
+  /// 0.
   void on_log(std::function<void(int rank, const std::string& line)> handler);
 
  private:
@@ -127,14 +131,15 @@ class ControlChannel {
   void receive_from(Peer& peer);
   void handle(Peer& peer, const Json& message);
   void handle_error(Peer& peer, const Json& message);
-  /// Returns the message of a process's error with its name, step and phase.
+  /// Returns the error message of a process with the name, step and phase of this process added.
   std::string complete_error(int rank, const Json& message) const;
   void count_silence(Seconds elapsed);
   void watch_own_progress(Seconds elapsed);
   /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
   void close_connections();
-  /// Handles the first failure: process 0 sends it to all other processes; another process sends it to
-  /// process 0 if process 0 was silent, in case process 0 continues. Then calls the handler.
+  /// Handles the first failure. Process 0 sends the failure to all other processes. Another process sends the
+  /// failure to process 0 only if process 0 did not respond, because process 0 may respond again later. Then
+  /// calls the failure handler.
   void fail(const Failure& failure);
   void send_to_all(const Json& message);
   void post(Json message);

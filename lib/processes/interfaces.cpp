@@ -47,7 +47,7 @@ struct AddressRange {
   }
 };
 
-/// Returns the range; nullopt if the text is not one.
+/// Parses a range of addresses (CIDR); returns nullopt if the text is not a range.
 std::optional<AddressRange> parse_range(const std::string& text) {
   const size_t slash = text.find('/');
   AddressRange range{bytes_of(text.substr(0, slash))};
@@ -127,7 +127,7 @@ void set_network_environment(const ChosenNetwork& network, const std::vector<Int
     ::setenv(variable, value.c_str(), 0);
   };
   set("NCCL_SOCKET_IFNAME", "=" + all);  // "=" makes NCCL compare whole names, not their beginnings
-  // Open MPI does not accept both an include list and an exclude list.
+  // Open MPI reports an error if both an include list and an exclude list are set.
   if (!std::getenv("OMPI_MCA_btl_tcp_if_exclude")) set("OMPI_MCA_btl_tcp_if_include", network.text);
   if (!std::getenv("MPICH_NETWORK_IFACE") && !std::getenv("MPIR_CVAR_CH3_NETWORK_IFACE"))
     set("MPICH_INTERFACE_HOSTNAME", addresses[0].address);  // MPICH does not accept both variables

@@ -15,7 +15,7 @@ struct InterfaceAddress {
   bool is_ipv6() const { return address.find(':') != address.npos; }
 };
 
-/// Returns the addresses of this machine, without those that are valid on one link only (fe80::/10).
+/// Returns the IP addresses of this machine, except link-local IPv6 addresses (fe80::/10).
 std::vector<InterfaceAddress> interface_addresses();
 
 /// A network that the user has chosen for the communication among processes: the name of an interface, or a
@@ -25,16 +25,17 @@ struct ChosenNetwork {
   std::string option = "--interface";  // the option or variable that has the text, for messages
 };
 
-/// Returns the addresses that belong to the chosen network; without a choice, all except loopback addresses.
-/// Throws UserError, which names this machine's interfaces, if the chosen network has none of the addresses,
-/// or if the text looks like a range of addresses but is malformed.
+/// Returns the addresses that belong to the chosen network. If no network is chosen, returns all addresses
+/// except loopback addresses. Throws UserError if the chosen network contains none of the addresses, or if
+/// the text looks like a range of addresses but is malformed. The message lists the interfaces of this
+/// machine.
 std::vector<InterfaceAddress> addresses_in(const ChosenNetwork& network,
                                            const std::vector<InterfaceAddress>& addresses);
 
-/// Sets the environment variables with which Open MPI, MPICH, libfabric, UCX and NCCL choose interfaces,
-/// unless the user has set them. `addresses`: the chosen addresses. UCX's variable would exclude InfiniBand,
-/// so it is not set on machines with InfiniBand (`has_infiniband`). To be called before threads start and
-/// before MPI and NCCL are opened.
+/// Sets the environment variables that tell Open MPI, MPICH, libfabric, UCX and NCCL which network interfaces
+/// to use. Keeps variables that the user has set. `addresses`: the chosen addresses. `has_infiniband`: the
+/// machine has InfiniBand; the variable of UCX is then not set, because UCX would no longer use InfiniBand.
+/// Must be called before threads start and before MPI and NCCL are opened.
 void set_network_environment(const ChosenNetwork& network, const std::vector<InterfaceAddress>& addresses,
                              bool has_infiniband);
 

@@ -22,10 +22,10 @@ std::optional<int> number_of(const EnvironmentLookup& environment, const char* n
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0)
-    throw UserError(fmt::format(
-        "the environment variable {0} is '{1}', but a launcher sets it to an integer from 0; unset {0} "
-        "to run a single process",
-        name, text));
+    throw UserError(
+        fmt::format("the environment variable {0} is '{1}', but launchers set it to an integer of at least "
+                    "0; unset {0} to run a single process",
+                    name, text));
   return number;
 }
 
@@ -65,8 +65,9 @@ std::optional<Launch> launch_of(const EnvironmentLookup& environment) {
                   .local_rank = rank_of("OMPI_COMM_WORLD_LOCAL_RANK"),
                   .families = {MpiFamily::open_mpi},
                   .slurm_plugin = ""};
-  // Under SLURM, Hydra's daemons are started by srun, so Hydra's variables come first. srun --mpi=pmi2 sets
-  // PMI_RANK and PMI_SIZE, too, but not MPI_LOCALRANKID.
+  // Hydra's variables are checked before those of SLURM, because Hydra under SLURM starts its daemons with
+  // srun. PMI_RANK and PMI_SIZE do not distinguish them, because srun --mpi=pmi2 also sets these variables;
+  // but srun does not set MPI_LOCALRANKID.
   const bool is_hydra = has(environment, "MPI_LOCALRANKID") || !has(environment, "SLURM_STEP_ID");
   if (const auto size = number_of(environment, "PMI_SIZE"); size && is_hydra)
     return Launch{.launcher = Launcher::hydra,
@@ -76,7 +77,7 @@ std::optional<Launch> launch_of(const EnvironmentLookup& environment) {
                   .families = {MpiFamily::mpich},
                   .slurm_plugin = ""};
   if (auto launch = slurm_launch(environment)) return launch;
-  // PRRTE's prun sets no size.
+  // prun of PRRTE sets these variables, but no variable with the number of processes.
   if (has(environment, "PMIX_NAMESPACE") && has(environment, "PMIX_RANK"))
     return Launch{.launcher = Launcher::open_mpi,
                   .rank = rank_of("PMIX_RANK"),
@@ -109,10 +110,8 @@ std::string Launch::name() const {
 
 std::string Launch::cure() const {
   if (launcher == Launcher::slurm)
-    return "Start dtrain with srun --mpi=pmix for Open MPI or srun --mpi=pmi2 for MPICH (srun --mpi=list "
-           "shows "
-           "which "
-           "ones this SLURM has), or with mpirun inside the allocation";
+    return "Start dtrain with srun --mpi=pmix for Open MPI or with srun --mpi=pmi2 for MPICH (`srun "
+           "--mpi=list` shows which of these this SLURM supports), or with mpirun inside the allocation";
   return "Start dtrain with the mpirun or mpiexec of the MPI that dtrain uses (dtrain --version names it)";
 }
 
@@ -121,8 +120,8 @@ Launch detect_launch(const EnvironmentLookup& environment) {
   if (!launch || launch->size == 1) return {};
   if (launch->size > 0 && launch->rank >= launch->size)
     throw UserError(fmt::format(
-        "{} started this process as rank {} of {} processes, whose ranks are 0 to {}; the environment "
-        "variables may come from an earlier program",
+        "according to the environment variables, {} started this process as rank {} of {} processes, but "
+        "ranks must be from 0 to {}; the variables may have been set by an earlier program",
         launch->name(), launch->rank, launch->size, launch->size - 1));
   return *launch;
 }

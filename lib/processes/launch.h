@@ -1,4 +1,4 @@
-// The launch of this process, as the environment variables of launchers describe it.
+// Detects from environment variables how this process was launched.
 #pragma once
 
 #include <functional>
@@ -19,17 +19,18 @@ struct Launch {
   enum class Launcher { none, open_mpi, hydra, slurm };
   Launcher launcher = Launcher::none;
   int rank = 0;
-  int size = 1;        // 0 if the launcher does not set it, so that only MPI knows it
+  // Number of processes; 0 if the launcher does not set it, so that it is known only after MPI_Init.
+  int size = 1;
   int local_rank = 0;  // rank among the processes of this machine
-  /// The implementations whose processes can find each other under this launcher, the most likely one first.
+  /// The MPI implementations that work with this launcher, the most likely one first.
   std::vector<MpiFamily> families;
-  /// The way in which srun passes addresses between processes: "pmix", "pmi2", or "" for neither. "" for
-  /// other launchers.
+  /// The protocol by which srun exchanges the addresses of the processes: "pmix" or "pmi2". Empty if srun
+  /// uses neither, and for other launchers.
   std::string slurm_plugin;
 
   /// Returns "mpirun of Open MPI", "mpiexec of MPICH", "srun --mpi=pmix", ...
   std::string name() const;
-  /// Returns advice for starting processes that see each other.
+  /// Returns advice on how to start the processes so that MPI connects them.
   std::string cure() const;
 };
 
@@ -37,8 +38,9 @@ struct Launch {
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
 /// Reads the variables of Open MPI and PRRTE, of Hydra (MPICH, Intel MPI), and of SLURM's job steps.
-/// Variables of a batch script outside a step do not count. A launcher that started one process only is
-/// Launcher::none. Throws UserError if a variable is not a number, or the rank is not less than the size.
+/// Variables of a batch script outside a step do not count. If a launcher started only one process, the
+/// result is Launcher::none. Throws UserError if a variable is not a number, or the rank is not less than the
+/// size.
 Launch detect_launch(const EnvironmentLookup& environment);
 /// Calls detect_launch() with the environment of this process.
 Launch detect_launch();

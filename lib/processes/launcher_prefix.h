@@ -1,4 +1,4 @@
-// The installation that the launcher of this process belongs to.
+// Finds the MPI installation to which the launcher of this process belongs.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@ namespace dtrain {
 
 /// Returns the library folders of the installation of the mpirun (or its daemon) that started this process,
 /// so that the process opens the libmpi of its launcher even if the system's search path has another one.
-/// Looks for the launcher among all ancestors of the process, because a script may be between them. Returns
-/// an empty list if no ancestor is a known launcher.
+/// Searches all ancestors of the process for the launcher, because the launcher may have started a script
+/// that started this process. Returns an empty list if no ancestor is a known launcher.
 std::vector<std::filesystem::path> launcher_library_folders();
 
 }  // namespace dtrain

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A binary interface of MPI: the file names of its libraries, and its shim.
+/// A binary interface (ABI) of MPI: the file names of the libraries with this ABI, and the shim for them.
 struct Interface {
   std::optional<MpiFamily> family;  // the family to which the interface belongs; nullopt: any
   const char* shim;
@@ -29,8 +29,8 @@ struct Interface {
 };
 
 const std::vector<Interface>& interfaces() {
-  // Debian renames MPICH's library to libmpich.so.12. Open MPI 1.10 had the name libmpi.so.12, too; its
-  // version text tells it apart.
+  // In Debian, the library of MPICH is named libmpich.so.12. The library of Open MPI 1.10 is also named
+  // libmpi.so.12; look_at() recognizes it by its version text.
   static const std::vector<Interface> all = {
       {MpiFamily::open_mpi, "libdtrain_mpi_openmpi.so", {"libmpi.so.40"}, DTRAIN_OPENMPI_LIBRARY},
       {MpiFamily::mpich, "libdtrain_mpi_mpich.so", {"libmpi.so.12", "libmpich.so.12"}, DTRAIN_MPICH_LIBRARY},
@@ -73,7 +73,8 @@ std::optional<MpiLibrary> look_at(const std::string& name, const Interface& inte
   if (!library) return std::nullopt;
   const std::string text = version_text_of(library);
   const bool open_mpi = text.starts_with("Open MPI");
-  // Open MPI 1.10 has MPICH's file name; a library without a version text is not an MPI library.
+  // Rejects Open MPI 1.10, whose library has the same file name as MPICH's. A library without a version text
+  // is not an MPI library.
   const bool wrong =
       text.empty() || (open_mpi && interface.shim == std::string_view("libdtrain_mpi_mpich.so"));
   if (wrong) return std::nullopt;
@@ -93,7 +94,8 @@ std::vector<std::string> candidates(const Interface& interface, const std::vecto
   return all;
 }
 
-/// Adds a library. Keeps one library of each family, if possible one with a shim.
+/// Adds a library to the list, which contains at most one library of each family. A library with a shim
+/// replaces a library of the same family without one.
 void add(std::vector<MpiLibrary>& libraries, MpiLibrary library) {
   const auto same = std::find_if(libraries.begin(), libraries.end(),
                                  [&](const MpiLibrary& other) { return other.family == library.family; });
@@ -145,11 +147,10 @@ std::string families_of(const Launch& launch) {
   const std::string start = fmt::format("{} started this process, ", launch.name());
   for (const MpiLibrary& library : libraries)
     if (std::find(launch.families.begin(), launch.families.end(), library.family) != launch.families.end())
-      throw UserError(
-          fmt::format("{}and {} ({}) is installed, but this dtrain was built without the headers of this "
-                      "MPI. Install them (third_party/install.sh installs those of Open MPI) and build "
-                      "dtrain again",
-                      start, library.version, library.path));
+      throw UserError(fmt::format(
+          "{}and {} ({}) is installed, but this dtrain was built without the headers of this MPI. Install "
+          "the headers (third_party/install.sh installs those of Open MPI) and build dtrain again",
+          start, library.version, library.path));
   if (libraries.empty())
     throw UserError(
         fmt::format("{}but no MPI library was found. Install {} (Debian and Ubuntu: apt-get install "
@@ -217,7 +218,7 @@ const MpiLibrary& choose_mpi_library(const Launch& launch, const std::vector<Mpi
 
 const MpiTable& open_mpi_for(const Launch& launch, MpiLibrary& library) {
   library = find_mpi_library(launch);
-  // The shim's undefined symbols are looked up among the libraries opened with RTLD_GLOBAL.
+  // RTLD_GLOBAL makes the symbols of the MPI library available to the shim, which is not linked with it.
   if (!::dlopen(library.path.c_str(), RTLD_NOW | RTLD_GLOBAL))
     throw Error(fmt::format("{} cannot be opened: {}", library.path, ::dlerror()));
   void* const shim = ::dlopen(library.shim.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -20,18 +20,18 @@ struct MpiLibrary {
 
 /// Returns the libraries that can be opened. If the environment variable DTRAIN_MPI_LIBRARY (a path) is set,
 /// returns only the library at this path. Otherwise searches the launcher's own installation, the system's
-/// search path, and the folders found at build time. Each family is listed once or not at all. With `only`,
-/// opens no more libraries than are needed to find one of this family.
+/// search path, and the folders found at build time. Returns at most one library of each family. With `only`,
+/// stops as soon as a library of this family was found.
 std::vector<MpiLibrary> find_mpi_libraries(std::optional<MpiFamily> only = std::nullopt);
 
 /// Describes the libraries that would be used, for users: "Open MPI 4.1.4 (/usr/lib/libmpi.so.40)", or
-/// "none". If a launcher started this process and a library suits the launcher, describes only such
-/// libraries.
+/// "none". If a launcher started this process, describes only the libraries that work with the launcher, if
+/// there are any.
 std::string describe_mpi_libraries();
 
-/// Opens the library and the shim that suit the launcher, and keeps them open. `library` receives its
-/// description. Throws UserError if there is no such library. The message names the launcher, the libraries
-/// found, and the cure.
+/// Opens a library that works with the launcher, and the shim of the library, and keeps both open. Stores a
+/// description of the library in `library`. Throws UserError if no library works with the launcher. The
+/// message names the launcher and the libraries that were found, and tells the user how to fix the problem.
 const MpiTable& open_mpi_for(const Launch& launch, MpiLibrary& library);
 
 /// Returns the first library, in the order of launch.families, that has a shim. Throws UserError as

@@ -1,4 +1,4 @@
-// Messages among processes by MPI.
+// Sends messages between processes with MPI.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,8 @@
 
 namespace dtrain {
 
-/// Throws Error "<what> failed: <MPI's description>" if `error` is not 0. `what`: the call, "MPI_Irecv".
+/// Throws Error "<what> failed: <MPI's description>" if `error` is not 0. `what`: the name of the MPI
+/// function, such as "MPI_Irecv".
 void check_mpi(const MpiTable& mpi, int error, const char* what);
 
 /// Sends a message as chunks of at most 1 GiB, because MPI counts bytes as int. Chunks of one message arrive

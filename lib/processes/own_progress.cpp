@@ -28,8 +28,9 @@ ProcessProgress OwnProgress::get() {
 }
 
 bool OwnProgress::hangs(Seconds elapsed) {
-  // Messages of other processes cause additional calls, so the time between two calls may be very short. A
-  // thread that wakes up from time to time may use much of this time, although it uses little overall.
+  // Measures the activity over at least this time. Messages of other processes cause additional calls of this
+  // function, so the time between two calls may be very short. In such a short time, a waiting thread that
+  // wakes up only from time to time might look active.
   constexpr Seconds kLeastMeasured(0.2);
   measured_ += elapsed;
   if (measured_ < kLeastMeasured) return false;

@@ -1,4 +1,4 @@
-// The progress of this process, and whether it hangs.
+// Records the progress of this process, and detects whether the process hangs.
 #pragma once
 
 #include <chrono>
@@ -25,28 +25,30 @@ class OwnProgress {
   using Seconds = std::chrono::duration<double>;
 
   void set(ProcessProgress progress) { progress_ = std::move(progress); }
-  /// Takes the progress from `source` from now on; null: only from set().
+  /// Sets a function that returns the progress of the process. If it is null, the progress is the value
+  /// passed to set().
   void set_source(std::function<ProcessProgress()> source) { source_ = std::move(source); }
-  /// Sets how long the process may do nothing; 0, the default: without a limit.
+  /// Sets the time for which the process may be idle before it counts as hanging. 0, the default, means no
+  /// limit.
   void set_hang_limit(Seconds limit) { hang_limit_ = limit; }
   Seconds hang_limit() const { return hang_limit_; }
 
   ProcessProgress get();
-  /// To be called regularly, with the time since the previous call. Returns whether the process has done
-  /// nothing for the limit: its progress has a source, did not change and does not wait for other processes;
-  /// no thread computed or read (processes/activity.h); no ExitDeadline is held; and standard output and
-  /// error are being read. Checks these conditions at most five times a second, and returns false for other
-  /// calls.
+  /// Returns true if the process has been idle for the time of set_hang_limit(). Must be called regularly;
+  /// `elapsed` is the time since the previous call. The process is idle if its progress has a source, has not
+  /// changed and is not waiting for other processes; if no other thread computed or read from disk
+  /// (processes/activity.h); if no ExitDeadline is held; and if standard output and standard error do not
+  /// block. These conditions are checked at most five times a second; other calls return false.
   bool hangs(Seconds elapsed);
 
  private:
   Activity activity_;
   ProcessProgress progress_;
   std::function<ProcessProgress()> source_;
-  ProcessProgress last_;  // the progress when hangs() last looked
+  ProcessProgress last_;  // the progress at the last check by hangs()
   Seconds hang_limit_{0};
-  Seconds measured_{0};  // time since hangs() last looked
-  Seconds idle_{0};      // time since the process last did anything
+  Seconds measured_{0};  // time since the last check by hangs()
+  Seconds idle_{0};      // time for which the process has been idle
 };
 
 }  // namespace dtrain

@@ -29,8 +29,9 @@ constexpr int kSizeTag = Processes::kFirstTag, kBytesTag = Processes::kFirstTag 
 /// Maximum time for connecting the control channel.
 constexpr std::chrono::seconds kConnectLimit(30);
 
-/// Ends this process if the processes are not connected in time. Until they are connected, no process notices
-/// that another one dies or stops, and MPI may wait for it forever.
+/// Ends this process if the processes are not connected within a time limit. The limit is necessary because a
+/// process cannot detect the death of another process before they are connected, so MPI might wait for it
+/// forever.
 class ConnectDeadline {
  public:
   /// `name`: the name of this process.
@@ -48,20 +49,20 @@ class ConnectDeadline {
   ConnectDeadline& operator=(const ConnectDeadline&) = delete;
 
  private:
-  /// Prints the error in process 0. Process 1 prints it three seconds later: if it still exists then, process
-  /// 0 has died, because the launcher would have ended process 1 after process 0.
+  /// Waits until the processes are connected. After the time limit, process 0 prints an error and ends. If
+  /// process 0 has died or is stopped, it cannot print the error, so process 1 prints the error three seconds
+  /// later. (After process 0 has printed the error and ended, the launcher ends process 1 before that time.)
   void wait(int rank, const std::string& name) {
     const std::chrono::seconds limit = kConnectLimit + std::chrono::seconds(3);
     std::unique_lock lock(mutex_);
     const auto is_connected = [this] { return connected_; };
     if (changed_.wait_for(lock, limit + std::chrono::seconds(rank > 0 ? 3 : 0), is_connected)) return;
     if (rank <= 1)
-      fmt::print(
-          stderr,
-          "error: {}: the processes were not connected within {} seconds after MPI_Init; one process "
-          "has ended or is stopped, or the network does not carry MPI's messages (this happened before the "
-          "first step)\n",
-          name, limit.count());
+      fmt::print(stderr,
+                 "error: {}: the processes were not connected within {} seconds after MPI_Init. Either one "
+                 "of the processes has ended or is stopped, or the network does not transfer the messages of "
+                 "MPI (this happened before the first step)\n",
+                 name, limit.count());
     ::_exit(1);
   }
 
@@ -79,7 +80,8 @@ void end_after(std::chrono::seconds limit, int exit_code) {
   }).detach();
 }
 
-/// Throws an error that all processes have found. Only process 0 reports it.
+/// Throws an exception for an error that all processes have found. The type of the exception ensures that
+/// only process 0 prints the error.
 [[noreturn]] void fail_together(int rank, const std::string& message) {
   if (rank == 0) throw UserError(message);
   throw ReportedByProcess0(message);
@@ -105,8 +107,8 @@ Processes::Processes(const MpiTable& mpi, std::string mpi_version, const ChosenN
   connect_control(network);
 }
 
-/// Connects the control channel. If this fails in a process, all processes learn about it through MPI, so
-/// that no process waits for one that has failed.
+/// Connects the control channel. If this fails in a process, the process tells all other processes through
+/// MPI, and all processes throw an error. Otherwise the other processes would wait for the failed one.
 void Processes::connect_control(const ChosenNetwork& network) {
   std::vector<Connection> connections;
   std::string problem;
@@ -127,8 +129,9 @@ void Processes::connect_control(const ChosenNetwork& network) {
   for (size_t other = 1; other < others.size(); ++other)
     if (!others[other].empty())
       problems += fmt::format(
-          "{}{} cannot reach process 0 on {} by TCP, which carries heartbeats and errors; it tried: "
-          "{}. Check whether a firewall blocks these ports, or choose another network by --interface",
+          "{}{} cannot reach process 0 on {} by TCP, which is needed for heartbeats and error messages. "
+          "Addresses tried: {}. Check whether a firewall blocks these ports, or choose another network with "
+          "--interface",
           problems.empty() ? "" : "\n", process_name(hosts_[other], static_cast<int>(other), size()),
           hosts_[0], others[other]);
   problems = broadcast(problems);
@@ -153,8 +156,8 @@ std::string Processes::receive(int from) {
   return bytes;
 }
 
-/// Broadcasts in a binomial tree: process r receives from the process with the number r without its lowest
-/// bit, and sends to the processes r + 2^i for all i below that bit.
+/// Broadcasts along a binomial tree. If 2^k is the lowest set bit of the rank r, process r receives the bytes
+/// from process r - 2^k and sends them to the processes r + 2^i for all i < k.
 std::string Processes::broadcast(const std::string& mine) {
   int step = 1;
   while (step < size() && !(rank() & step)) step *= 2;
@@ -221,9 +224,10 @@ namespace {
   throw UserError(message);
 }
 
-/// Returns true if srun gave the processes no addresses in the protocol that this library reads. Open MPI
-/// then ends the process in MPI_Init and prints its own message. A library that the user has named may use
-/// another protocol, such as PMI-1.
+/// Returns true if srun does not provide the addresses of the processes in the protocol that the library
+/// needs. This is checked in advance because Open MPI would end the process in MPI_Init with a message that
+/// does not help the user. A library that the user has chosen with DTRAIN_MPI_LIBRARY is not checked, because
+/// it may support another protocol, such as PMI-1.
 bool has_no_addresses(const Launch& launch, const MpiLibrary& library) {
   return launch.launcher == Launch::Launcher::slurm && launch.slurm_plugin != "pmix" &&
          library.family == MpiFamily::open_mpi && !std::getenv("DTRAIN_MPI_LIBRARY");
@@ -236,7 +240,8 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenN
   MpiLibrary library;
   const MpiTable& mpi = open_mpi_for(launch, library);
   if (has_no_addresses(launch, library))
-    refuse(launch, fmt::format("{} ({}) gets the addresses of the others only from srun --mpi=pmix",
+    refuse(launch, fmt::format("{} ({}) can get the addresses of the other processes only if they are "
+                               "started with srun --mpi=pmix",
                                library.version, library.path));
   bool enough_threads = false;
   check_mpi(mpi, mpi.initialize(&enough_threads), "MPI_Init_thread");
@@ -247,13 +252,13 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenN
       mpi.finalize();
       return nullptr;
     }
-    refuse(launch, fmt::format("they do not see each other: in each of them, {} ({}) finds only one process",
+    refuse(launch, fmt::format("they are not connected: in each process, {} ({}) finds only this one process",
                                library.version, library.path));
   }
   if (!enough_threads)
     throw UserError(
-        fmt::format("{} ({}) does not support MPI_THREAD_SERIALIZED, which dtrain needs; use a library that "
-                    "was built with support for threads",
+        fmt::format("{} ({}) does not support MPI_THREAD_SERIALIZED, which dtrain needs; use an MPI library "
+                    "that was built with support for threads",
                     library.version, library.path));
   return std::make_unique<Processes>(mpi, library.version, network);
 }

@@ -1,4 +1,4 @@
-// The processes of a run: started by a launcher, connected by MPI and by the control channel.
+// Connects the processes of a run, which a launcher has started, by MPI and by the control channel.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,8 @@
 
 namespace dtrain {
 
-/// An error that all processes have found and that process 0 reports. It is thrown in the other processes.
+/// Thrown in processes other than process 0 for an error that all processes have found. Only process 0 prints
+/// such an error.
 class ReportedByProcess0 : public UserError {
  public:
   using UserError::UserError;
@@ -55,16 +56,17 @@ class Processes {
   /// Waits until all processes have called it.
   void barrier();
 
-  /// Checks that the facts of all processes, by rank, are the same (texts of JSON, see
-  /// processes/agreement.h). If not, throws UserError with all differences on process 0, and
-  /// ReportedByProcess0 on the others.
+  /// Checks that all processes have the same facts. `facts`: the facts of each process, by rank, as the text
+  /// of a JSON object (see processes/agreement.h). If facts differ, throws UserError with all differences in
+  /// process 0, and ReportedByProcess0 in the other processes.
   void check_agreement(const std::vector<std::string>& facts) const;
 
-  /// Ends the communication after success: waits for the others, and finalizes MPI. Returns false if another
-  /// process failed meanwhile. If MPI does not return, ends the process with `exit_code` after 10 seconds.
+  /// Ends the communication after success: waits for the other processes, and finalizes MPI. Returns false if
+  /// another process has failed in the meantime. If MPI_Finalize does not return within 10 seconds, ends the
+  /// process with `exit_code`.
   bool finish(int exit_code);
-  /// Ends this process, and makes the launcher end the others, also those that do not respond. This process
-  /// ends within two seconds.
+  /// Ends this process within two seconds, and makes the launcher end all other processes, including
+  /// processes that do not respond.
   [[noreturn]] void end_all(int exit_code);
   /// Ends the control channel after a failure; must be the last call.
   void close_control() { control_.reset(); }
@@ -90,9 +92,9 @@ std::string host_name();
 void wait_for(Transport& transport, Transport::Request request);
 
 /// Returns the processes of the launch; null for a single process, which needs no MPI library. The control
-/// channel uses the chosen network (processes/interfaces.h) between machines. Throws
-/// UserError if no MPI library suits the launcher, if MPI supports too few threads, if the processes do not
-/// see each other, or if the control channel cannot be connected.
+/// channel uses the chosen network (processes/interfaces.h) between machines. Throws UserError if no MPI
+/// library suits the launcher, if MPI supports too few threads, if MPI does not connect the processes, or if
+/// the control channel cannot be connected.
 std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenNetwork& network = {});
 
 }  // namespace dtrain

@@ -87,7 +87,8 @@ struct Attempt {
     problem = std::move(why);
     connection.close();
   }
-  /// Continues the attempt; returns true when process 0 has answered.
+  /// Sends the greeting and reads the answer, as far as possible without blocking. Returns true when process
+  /// 0 has answered.
   bool advance(const std::string& token, int rank) {
     if (!connected) {
       Json hello = greeting("hello", token).set("rank", rank);
@@ -98,7 +99,7 @@ struct Attempt {
     std::vector<Json> messages;
     const bool open = connection.receive(messages);
     if (!messages.empty() && is_from_run(messages[0], "welcome", token)) return true;
-    if (!open || !messages.empty()) fail("answers, but is not process 0 of this run");
+    if (!open || !messages.empty()) fail("the program that answers is not process 0 of this run");
     return false;
   }
 };

@@ -1,4 +1,4 @@
-// The connections of the control channel: from each process to process 0.
+// Makes the connections of the control channel: one from each process to process 0.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace dtrain {
 
-/// Process 0's side. It listens on all addresses of the machine, since it cannot know which one the others
-/// reach.
+/// Accepts the connections in process 0. Listens on all addresses of the machine, because process 0 cannot
+/// know which of its addresses the other processes can reach.
 class ControlListener {
  public:
   /// Throws Error if the process cannot listen.

@@ -36,20 +36,19 @@ struct Endpoint {
   std::string text() const;
 };
 
-/// Listens on all IPv4 or all IPv6 addresses, at a port that the system chooses, which `port` receives.
-/// Returns a closed socket if this machine does not have this kind of address. Throws Error for other
-/// failures.
+/// Listens on all IPv4 or all IPv6 addresses. The system chooses the port, which is stored in `port`. Returns
+/// a closed socket if this machine does not have this kind of address. Throws Error for other failures.
 Socket listen_on_all(bool ipv6, uint16_t& port);
 /// Accepts a waiting connection. Returns a closed socket if there is none.
 Socket accept_from(const Socket& listener);
-/// Starts to connect. Returns a closed socket, and the reason in `problem`, if that fails at once.
+/// Starts to connect. If this fails at once, returns a closed socket and stores the reason in `problem`.
 Socket start_to_connect(const Endpoint& endpoint, std::string& problem);
 /// Returns why a connection that was started has failed; "" if it is connected. Call it when the socket is
 /// ready for writing.
 std::string connection_problem(const Socket& socket);
 
-/// Returns a text that is equal for two processes if they reach each other by loopback addresses: they run on
-/// the same booted system, in the same network namespace.
+/// Returns a text that identifies the running system and the network namespace of this process. Two processes
+/// can connect over loopback addresses if their texts are equal.
 std::string network_identity();
 
 }  // namespace dtrain

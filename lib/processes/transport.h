@@ -29,7 +29,7 @@ class Transport {
   /// Makes progress, and returns whether the transfer has finished. A request must not be used again after
   /// that. Returns at once. Throws Error if the transfer has failed, or after abort().
   virtual bool test(Request request) = 0;
-  /// Makes later calls throw. Safe on any thread; returns at once.
+  /// Makes all later calls throw Error. May be called from any thread, and returns at once.
   virtual void abort() noexcept = 0;
 };
 

@@ -116,7 +116,7 @@ class Generate(Case):
         command = f"ulimit -v 4000000; exec {shlex.quote(support.BINARY)} generate run --prompt a --samples 1000000 --batch-size 1000000"
         done = subprocess.run(["bash", "-c", command], cwd=self.dir, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertRegex(done.stderr, r"the keys and values of 1,000,000 texts need 4\.1 GB, but [\d.]+ GB is available \(ulimit -v\); "
+        self.assertRegex(done.stderr, r"the cached keys and values of 1,000,000 texts need 4\.1 GB of memory, but only [\d.]+ GB is available \(ulimit -v\); "
                                       r"use a smaller --batch-size, or --no-cache")
 
     def test_words_and_probabilities(self):
@@ -124,7 +124,7 @@ class Generate(Case):
         text = self.text("--prompt", "The quick", "--temperature", "0", "--max-tokens", "3")
         self.assertEqual(text, " brown fox jumps")
         error = self.dtrain("generate", "run", "--prompt", "the cat", expect=2).err
-        self.assertIn("--prompt: the word 'cat' is not among the 8 words that the run has learned", error)
+        self.assertIn("--prompt: the word 'cat' is not in the vocabulary of the run, which has 8 words", error)
 
     def test_other_position_layers_give_the_same_bits_with_a_cache(self):
         grouped = "multi_head_attention: {num_heads: 4, key_dim: 6, value_dim: 5, num_key_value_heads: 2, rotary: {base: 100}, causal: true"
@@ -189,7 +189,7 @@ dataset: {train: {text: {directory: reviews}}}
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
 """)
         error = self.dtrain("generate", "classes", "--prompt", "a", expect=2).err
-        self.assertIn("the output 'dense' is float32 of 2, expected float32 of 8x256 or wider: for each position, a score of each of the 256 tokens", error)
+        self.assertIn("the output 'dense' is float32 of 2; expected float32 of at least 8x256, which has a score for each position and each of the 256 tokens", error)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ TEST_CASE("prompts") {
   CHECK(encode_prompt(*words, "No  yes", "--prompt") == std::vector<int32_t>{3, 2});
   CHECK(error_of([&] {
           encode_prompt(*words, "yes maybe", "a.txt");
-        }).starts_with("a.txt: the word 'maybe' is not among the 2 words that the run has learned"));
+        }).starts_with("a.txt: the word 'maybe' is not in the vocabulary of the run, which has 2 words"));
   CHECK(error_of([&] { encode_prompt(*words, " \n", "--prompt"); }) ==
         "--prompt: the text has no tokens; give at least one word to continue");
   CHECK(error_of([&] {

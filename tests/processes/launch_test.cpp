@@ -104,7 +104,7 @@ TEST_CASE("impossible variables are errors") {
   CHECK_THROWS_WITH_AS(detect({{"PMI_SIZE", "two"}}),
                        doctest::Contains("the environment variable PMI_SIZE is 'two'"), UserError);
   CHECK_THROWS_WITH_AS(detect({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}),
-                       doctest::Contains("rank 2 of 2 processes, whose ranks are 0 to 1"), UserError);
+                       doctest::Contains("rank 2 of 2 processes, but ranks must be from 0 to 1"), UserError);
 }
 
 TEST_CASE("versions of MPI libraries are shortened") {

@@ -30,7 +30,8 @@ int initialize(bool* enough) {
   int provided = 0;
   const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   if (error != MPI_SUCCESS) return error;
-  *enough = provided >= MPI_THREAD_SERIALIZED;  // the standard orders the levels, but not their values
+  // The MPI standard guarantees the order of the values of the thread levels, but not the values themselves.
+  *enough = provided >= MPI_THREAD_SERIALIZED;
   const int world_error = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const int self_error = MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   return world_error != MPI_SUCCESS ? world_error : self_error;
