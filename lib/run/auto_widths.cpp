@@ -29,7 +29,8 @@ ConfigNode shape_at(const Shape& shape, const Mark& mark) {
   return ConfigNode::sequence(std::move(extents), mark);
 }
 
-/// Returns the position of the first `auto`. Values that the data cannot determine are reported there.
+/// Returns the location of the first `auto`. Errors about values that the data cannot determine are reported
+/// at this location.
 Mark first_open(const ModelEnds& ends) {
   for (const ModelInput& input : ends.inputs)
     if (!input.open_shape.is_null()) return input.open_shape.mark();
@@ -38,13 +39,15 @@ Mark first_open(const ModelEnds& ends) {
   return {};
 }
 
-/// Returns the targets in the form that the losses take; empty if no output has open units.
+/// Returns the targets with the types that the losses take. Returns an empty list if no output has `units:
+/// auto`.
 std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds& ends) {
   const auto is_open = [](const ModelOutput& output) { return !output.open_units.is_null(); };
   if (std::none_of(ends.outputs.begin(), ends.outputs.end(), is_open)) return {};
   std::vector<WantedColumn> targets;
   for (const Head& head : draft.heads) {
-    // Whether a loss takes class indices or floats does not depend on the output's width, here 1.
+    // The width of the output is not known yet, so the loss is asked with a width of 1. The type of its
+    // target (class indices or floats) does not depend on the width.
     const auto target = head.loss
                             ? head.loss->target({"", Shape{1}, DType::float32}, [](const std::string&) {})
                             : std::nullopt;
@@ -53,17 +56,18 @@ std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds
   return targets;
 }
 
-/// Returns the units of this head's output. Reports a target with too few classes for the loss.
+/// Returns the number of units that the output of this head needs. Reports an error if the target has too few
+/// classes for the loss.
 ConfigNode units_of(const Head& head, const ConfigNode& open, const Shape& target, int64_t classes,
                     Diagnostics& diagnostics) {
   const int64_t units = classes > 0 ? classes : target.columns();
   if (units < 2 && head.loss && head.loss->tells_classes() && !head.loss->is_of_columns())
     diagnostics.error(
-        open,
-        classes > 0
-            ? "auto: expected a target of at least two classes, found one"
-            : "auto: expected a target with one number per class, as the loss takes, found a single number; "
-              "for class indices, use sparse_categorical_crossentropy or the transform one_hot");
+        open, classes > 0
+                  ? "auto: the target must have at least two classes, but the training split has only one"
+                  : "auto: this loss takes a target with one number per class, but the target is a single "
+                    "number; if the target is a class index, use sparse_categorical_crossentropy, or the "
+                    "transform one_hot");
   return number_at(units, open.mark());
 }
 
@@ -73,8 +77,9 @@ ConfigNode with_widths(const ConfigNode& config, const RunConfig& draft, const M
                        Diagnostics& diagnostics) {
   const Mark place = first_open(ends);
   if (!draft.dataset.train) {
-    diagnostics.error(place,
-                      "auto: the value is taken from the training split, but the data set has no 'train'");
+    diagnostics.error(
+        place,
+        "auto: this value is determined from the training split, but the data set has no 'train' split");
     return config;
   }
   std::vector<WantedColumn> inputs;

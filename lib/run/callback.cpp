@@ -32,7 +32,8 @@ class EarlyStopping final : public Callback {
     const double best = goes_on ? state.at("best").as_double() : std::nan("");
     const int64_t waited = goes_on ? state.at("waited").as_int() : 0;
     const bool better = improves(value, best, mode, options_.min_delta);
-    // Counts epochs without improvement only after there was a number to compare with.
+    // While the metric has been NaN in all epochs so far, there is no best value to compare with, and no
+    // epoch counts as an epoch without improvement.
     const int64_t waiting = better || std::isnan(best) ? 0 : waited + 1;
     state = Json::object().set("best", better ? value : best).set("waited", waiting).set("watched", now);
     if (waiting < std::max<int64_t>(options_.patience, 1)) return {};
@@ -99,30 +100,32 @@ const Registry<Callback>& registry<Callback>() {
     Registry<Callback> t("callback");
     t.add<EarlyStopping>(
         "early_stopping",
-        Schema<EarlyStoppingOptions>("Ends the training when a metric stops improving.")
+        Schema<EarlyStoppingOptions>("Ends the training when a monitored metric has stopped improving.")
             .example("{monitor: val_loss, patience: 5}")
-            .optional("monitor", &EarlyStoppingOptions::monitor, "the name of the metric in metrics.jsonl")
-            .optional(
-                "patience", &EarlyStoppingOptions::patience,
-                "number of epochs without improvement after which the training ends; 0 is the same as 1",
-                at_least<int64_t>(0))
+            .optional("monitor", &EarlyStoppingOptions::monitor,
+                      "the metric that is monitored, by its name in metrics.jsonl, such as `val_loss`")
+            .optional("patience", &EarlyStoppingOptions::patience,
+                      "number of epochs without improvement after which the training ends; 0 has the same "
+                      "effect as 1",
+                      at_least<int64_t>(0))
             .optional("min_delta", &EarlyStoppingOptions::min_delta,
-                      "the smallest change that counts as an improvement", at_least<double>(0))
+                      "minimum change of the metric that counts as an improvement", at_least<double>(0))
             .optional("mode", &EarlyStoppingOptions::mode, kMonitorMode));
-    t.add<TerminateOnNan>(
-        "terminate_on_nan",
-        Schema<TerminateOnNanOptions>("Ends the run with an error if the loss is not finite, or if weights "
-                                      "are not finite at the end of an epoch or when they are saved.")
-            .example("{enabled: false}")
-            .optional("enabled", &TerminateOnNanOptions::enabled,
-                      "whether the callback is active; if not, the run continues, but weights that are not "
-                      "finite are not saved"));
+    t.add<TerminateOnNan>("terminate_on_nan",
+                          Schema<TerminateOnNanOptions>(
+                              "Ends the run with an error if the loss is NaN or infinite, or if weights are "
+                              "NaN or infinite at the end of an epoch or when they are saved.")
+                              .example("{enabled: false}")
+                              .optional("enabled", &TerminateOnNanOptions::enabled,
+                                        "whether the callback is active. If it is not active, the run "
+                                        "continues, but weights that are NaN or infinite are not saved"));
     t.add<Ema>(
         "ema",
         Schema<EmaOptions>(
-            "Keeps an exponential moving average of the weights (Polyak and Juditsky 1992), which starts as "
-            "a copy of them. Validation, evaluation, prediction and export use the average. Checkpoints "
-            "contain the average as the model's weights, and also the weights with which training continues.")
+            "Computes an exponential moving average of the weights (Polyak and Juditsky 1992). At the start "
+            "of the training, the average is a copy of the weights. Validation, evaluation, prediction and "
+            "export use the average instead of the weights. Checkpoints contain the average as the weights "
+            "of the model, and in addition the weights from which training continues.")
             .example("{decay: 0.999}")
             .optional(
                 "decay", &EmaOptions::decay,
@@ -135,25 +138,28 @@ const Registry<Callback>& registry<Callback>() {
             "this callback, writes the metrics of each epoch there.")
             .example("{update_freq: 100, histogram_freq: 1, write_grads: true, input_images: 8}")
             .optional("update_freq", &TensorboardOptions::update_freq,
-                      "steps in which the batch loss, the learning rate and the speed are written: none "
-                      "(`epoch`), all (`batch`), or one step in this number of steps")
+                      "how often the loss of the batch, the learning rate and the speed are written: `batch` "
+                      "writes them in every step, a number N in every Nth step, and `epoch` in no step")
             .optional("histogram_freq", &TensorboardOptions::histogram_freq,
-                      "number of epochs from one histogram of every weight to the next; 0: no histograms",
+                      "interval, in epochs, at which a histogram of every weight is written; with 0, no "
+                      "histograms are written",
                       at_least<int64_t>(0))
             .optional("write_grads", &TensorboardOptions::write_grads,
-                      "whether to also write histograms of every weight's gradient in the epoch's last step, "
-                      "as the optimizer uses it (with lamb and adafactor: of the update directions); needs "
-                      "histogram_freq")
+                      "whether to also write a histogram of the gradient of every weight. It shows the "
+                      "gradient of the last step of the epoch as the optimizer uses it (with lamb and "
+                      "adafactor: the direction of the update). Requires histogram_freq")
             .optional("write_graph", &TensorboardOptions::write_graph,
-                      "whether to write the graph of the layers")
+                      "whether to write the graph of the model's layers")
             .optional("input_images", &TensorboardOptions::input_images,
-                      "number of training samples to write as images, as the model receives them in the "
-                      "first epoch. They are evenly spaced in the split; only inputs of shape [height, "
-                      "width] or [height, width, 1, 3 or 4] are written",
+                      "number of training samples to write as images. The images show the inputs that the "
+                      "model receives in the first epoch, after augmentations and transforms. The samples "
+                      "are evenly spaced in the split. Only inputs of the shape [height, width] or [height, "
+                      "width, channels] with 1, 3 or 4 channels are written",
                       between<int64_t>(0, 1000))
             .rule([](const TensorboardOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
               if (options.write_grads && options.histogram_freq == 0)
-                diagnostics.error(node, "tensorboard: write_grads needs histograms; set histogram_freq");
+                diagnostics.error(node,
+                                  "tensorboard: write_grads requires histograms; also set histogram_freq");
             }));
     return t;
   }();

@@ -19,20 +19,21 @@ class Callback {
   /// Called after every step with that step's mean loss. `step` and `epoch` count from 1. Throws Error to end
   /// the run as failed.
   virtual void after_step(int64_t /*step*/, int64_t /*epoch*/, double /*loss*/) const {}
-  /// Returns whether the run should fail once its weights are not finite. The loss may not show this:
-  /// oneDNN's fused relu and max pooling treat NaN as 0 or as a smaller number.
+  /// Returns whether the run should fail if its weights become non-finite. Checking the loss is not enough:
+  /// it may remain finite, because oneDNN's fused relu returns 0 for NaN, and its max pooling ignores NaN.
   virtual bool wants_finite_weights() const { return false; }
   struct Verdict {
     bool stop = false;    // end training after this epoch
-    std::string message;  // shown to the user; "" for none
+    std::string message;  // message for the user, or ""
   };
   virtual Verdict after_epoch(Json& /*state*/, const MetricLookup& /*metric*/) const { return {}; }
-  /// The decay of an exponential moving average of the weights, if the callback wants one. The averaged
-  /// weights are evaluated and saved as the model's weights.
+  /// Returns the decay if the callback wants an exponential moving average of the weights, otherwise nullopt.
+  /// The averaged weights are evaluated, and saved as the weights of the model.
   virtual std::optional<double> average_decay() const { return std::nullopt; }
-  /// The metric that the callback monitors, checked before the run; "" for none.
+  /// Returns the metric that the callback monitors, or "" if it monitors none. The name is checked before the
+  /// run.
   virtual std::string monitor() const { return ""; }
-  /// The TensorBoard options, if this callback has them; else null.
+  /// Returns the TensorBoard options if this is the callback `tensorboard`, otherwise null.
   virtual const TensorboardOptions* tensorboard() const { return nullptr; }
 };
 

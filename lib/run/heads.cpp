@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether `node` has the form of a loss and names a known loss.
+/// Returns whether `node` is a loss: the name of a known loss, or a mapping with this name as its only key.
 bool is_loss(const ConfigNode& node) {
   if (node.is_scalar()) return !registry<Loss>().canonical(node.text()).empty();
   return node.is_mapping() && node.entries().size() == 1 &&
@@ -30,19 +30,19 @@ bool is_by_output(const ConfigNode& loss, const std::vector<ModelOutput>& output
   return !is_loss(loss) && is_loss(value) && outputs.front().name.empty();
 }
 
-/// Reports outputs without a loss, except those that an unknown key may mean: such a key was reported with
-/// these outputs as candidates.
+/// Reports outputs without a loss. Does not report an output if an unknown key may be its misspelled name,
+/// because the error about the unknown key already suggests the output.
 void report_missing_losses(const ConfigNode& loss, const std::vector<std::string>& missing,
                            const std::vector<std::string>& unknown_keys, Diagnostics& diagnostics) {
   if (unknown_keys.size() >= missing.size()) return;
   for (const std::string& name : missing) {
     const auto is_misspelled = [&](const std::string& key) { return is_near(key, std::span(&name, 1)); };
     if (std::none_of(unknown_keys.begin(), unknown_keys.end(), is_misspelled))
-      diagnostics.error(loss, fmt::format("loss: expected a loss for the output '{}', found none", name));
+      diagnostics.error(loss, fmt::format("loss: the output '{}' has no loss; add one", name));
   }
 }
 
-/// Returns one loss per output; entries with errors are empty.
+/// Returns one loss per output. A loss is empty if it could not be parsed.
 std::vector<Configured<Loss>> read_losses(const ConfigNode& loss, const std::vector<ModelOutput>& outputs,
                                           Diagnostics& diagnostics) {
   if (!is_by_output(loss, outputs))
@@ -202,15 +202,16 @@ std::string what_it_computes(const Configured<Metric>& metric, const std::string
   return (chosen.empty() ? metric.name : chosen) + ": " + options.to_yaml();
 }
 
-/// Returns why a metric cannot be reported under this name with its output's prefix; "" if it can. The
-/// records of epochs and the output of evaluate have reserved keys.
+/// Returns the reason why a metric cannot be reported under the name `prefix` + `name`; "" if it can. Some
+/// names are not possible because they are keys in the records of epochs or in the output of `dtrain
+/// evaluate`.
 std::string name_problem(const std::string& prefix, const std::string& name) {
   constexpr std::array<std::string_view, 14> kKeys{
       "at_threshold", "epoch",  "step",  "loss",   "learning_rate", "seconds", "samples_per_second",
       "samples",      "errors", "split", "inputs", "checkpoint",    "classes", "in_units_of_data"};
-  if (name.empty()) return "expected a name, found ''";
+  if (name.empty()) return "expected a name, found an empty text";
   if (name.starts_with("val_"))
-    return fmt::format("'{}' would be the name of '{}' over the validation split; choose another name", name,
+    return fmt::format("'{}' is the name of '{}' on the validation split; choose another name", name,
                        name.substr(4));
   if (name == "per_class" || std::find(kKeys.begin(), kKeys.end(), prefix + name) != kKeys.end())
     return fmt::format("'{}' is already the name of another reported value; choose another name",
@@ -218,8 +219,8 @@ std::string name_problem(const std::string& prefix, const std::string& name) {
   return "";
 }
 
-/// Reports names that are equal to the name of another value in the validation split, for example if an
-/// output is called 'val'.
+/// Reports names of losses and metrics that begin with "val_" and are equal to the name of another loss or
+/// metric on the validation split. This happens, for example, if an output is named 'val'.
 void check_validation_names(const std::vector<std::string>& totals, const Mark& mark,
                             Diagnostics& diagnostics) {
   for (const std::string& name : totals) {
@@ -227,14 +228,14 @@ void check_validation_names(const std::vector<std::string>& totals, const Mark& 
     const std::string plain = name.substr(4);
     if (plain == "loss" || std::find(totals.begin(), totals.end(), plain) != totals.end())
       diagnostics.error(mark,
-                        fmt::format("'{}', the name of a loss or metric of an output, is also the "
-                                    "name of '{}' over the validation split; give the output another name",
+                        fmt::format("'{}' is the name of a loss or metric of an output, but also the name of "
+                                    "'{}' on the validation split; give the output another name",
                                     name, plain));
   }
 }
 
-/// Builds the head of one output. `prefix` precedes the names of its loss and metrics ("" for a model with
-/// one output).
+/// Builds the head of one output. `prefix` is put before the names of its loss and metrics; it is "" for a
+/// model with one output.
 class HeadBuilder {
  public:
   HeadBuilder(RunConfig& config, const ModelOutput& output, const Configured<Loss>& loss, std::string prefix,
@@ -252,10 +253,12 @@ class HeadBuilder {
     config_.total_names.push_back(prefix_ + "loss");
   }
 
-  /// Adds metrics. Reports metrics that do not fit the output, as far as the output is known.
+  /// Adds metrics. Reports metrics that cannot be computed for the output, if the shape of the output is
+  /// known.
   void add(const WrittenMetrics& written, bool weighted) {
     for (const WrittenMetric& metric : written)
-      if (metric.kind) add(metric, weighted);  // the error of other metrics was reported when they were read
+      // If `kind` is empty, the error was reported when the metric was parsed.
+      if (metric.kind) add(metric, weighted);
   }
   Head take() { return std::move(head_); }
 
@@ -271,7 +274,7 @@ class HeadBuilder {
       return std::find(config_.total_names.begin(), config_.total_names.end(), prefix_ + metric.name) !=
              config_.total_names.end();
     };
-    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // as Keras names it
+    if (weighted && is_there()) metric.name = "weighted_" + metric.name;  // the name that Keras uses
     if (is_there()) {
       const std::vector<std::string> options = registry<Metric>().fields(written.name);
       const bool takes_name = std::find(options.begin(), options.end(), "name") != options.end();
@@ -288,11 +291,11 @@ class HeadBuilder {
     const ReportError report_error = [&](const std::string& message) {
       const bool is_accuracy =
           written.name.ends_with("_accuracy") && message.find("target") != std::string::npos;
-      report_at(mark, written.name,
-                diagnostics_)(is_accuracy ? fmt::format("{}; the metric does not match the loss {}, but "
-                                                        "'accuracy' matches any classification loss",
-                                                        message, loss_name_)
-                                          : message);
+      report_at(mark, written.name, diagnostics_)(
+          is_accuracy ? fmt::format("{}; the metric cannot be used with the loss {}; use 'accuracy', which "
+                                    "works with every classification loss",
+                                    message, loss_name_)
+                      : message);
     };
     if (target_ && metric.metric->check(*output_.spec, head_.target, report_error)) {
       metric.sums = sums_of(*metric.metric, report_error);
@@ -306,10 +309,10 @@ class HeadBuilder {
     const int64_t sums = metric.sums(*output_.spec, head_.target);
     const auto kept = static_cast<int64_t>(count_totals(config_.graph, config_.heads)) + head_.count_totals();
     if (sums > TrainingState::kMostSums - kept)
-      report_error(fmt::format(
-          "the metric keeps {} counts for an output of shape {}; all metrics of a run together may "
-          "keep at most {}, and the metrics before this one keep {}",
-          sums, output_.spec->shape.str(), TrainingState::kMostSums, kept));
+      report_error(
+          fmt::format("the metric needs {} counts for an output of shape {}; all metrics of a run together "
+                      "may have at most {} counts, and the metrics before this one already have {}",
+                      sums, output_.spec->shape.str(), TrainingState::kMostSums, kept));
     return sums;
   }
 
@@ -321,7 +324,7 @@ class HeadBuilder {
   Head head_;
 };
 
-/// Sets the masks of the heads. Reports a mask that a loss cannot take into account.
+/// Sets the masks of the heads. Reports an error if a loss cannot use the mask of its output.
 void set_masks(RunConfig& config, const Mark& mark, Diagnostics& diagnostics) {
   const Graph& graph = config.graph;
   for (Head& head : config.heads) {
@@ -330,9 +333,9 @@ void set_masks(RunConfig& config, const Mark& mark, Diagnostics& diagnostics) {
     head.mask = HeadMask{value, graph.spec(value).shape};
     if (head.loss && head.loss->is_of_samples() && head.mask->shape.rank() > 0)
       diagnostics.error(
-          mark, fmt::format("the output '{}' has a mask, which marks padding in the inputs, but this loss "
-                            "is computed over whole samples and cannot leave positions out; use another "
-                            "loss, or give a layer between the mask and the output `ignore_mask: true`",
+          mark, fmt::format("the output '{}' has a mask, which marks padding in the inputs, but this loss is "
+                            "computed over whole samples and cannot skip masked positions. Use another loss, "
+                            "or set `ignore_mask: true` on a layer between the mask and the output",
                             graph.layer_name(head.output.node)));
   }
 }
@@ -363,7 +366,8 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
     if (!config.graph.nodes.empty()) warn_of_scores(config.graph, outputs[i].value, losses[i], diagnostics);
   }
   if (!config.graph.nodes.empty()) set_masks(config, place_in(train, {"loss"}), diagnostics);
-  // With one output, all names but "loss" are those of metrics, which name_problem() has checked.
+  // With only one output, the names are "loss" and the names of metrics, which name_problem() has already
+  // checked.
   if (config.heads.size() > 1)
     check_validation_names(config.total_names, place_in(train, {"loss"}), diagnostics);
   if (!resolved.empty())

@@ -7,12 +7,13 @@ namespace dtrain {
 
 struct ParsedHeads {
   ConfigNode losses, metrics, weighted_metrics;  // with all defaults written out
-  bool complete = true;  // RunConfig::total_names has all names, even if there were other errors
+  bool complete = true;  // false if names are missing in RunConfig::total_names because of errors
 };
 
-/// Parses `loss:`, `metrics:` and `weighted_metrics:` for the model's outputs into config.heads and
-/// total_names. Reports errors even if outputs are only partly known (`outputs` empty: nothing is known). If
-/// config.graph is complete, warns about losses that take logits for probabilities, or the reverse.
+/// Parses `loss:`, `metrics:` and `weighted_metrics:` for the model's outputs, and stores the result in
+/// config.heads and config.total_names. If the model has errors, its outputs may be known only partly, or not
+/// at all (`outputs` is empty); even then, errors are reported as far as possible. If config.graph is
+/// complete, warns about a loss that expects logits if the output has probabilities, and the reverse.
 ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const ConfigNode& train,
                         Diagnostics& diagnostics);
 

@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-/// Returns the run's length, which schedules need, from the current `train.epochs`. A run that resumes with
-/// another number of epochs therefore continues with the rates of a run of that length. `steps_per_epoch`:
-/// optimizer steps.
+/// Returns the length of the run, from which schedules compute the learning rate. The length depends on the
+/// current `train.epochs`: if a run is resumed with another number of epochs, it continues with the learning
+/// rates of a run of the new length. `steps_per_epoch`: number of optimizer steps.
 RunLength run_length(const RunConfig& config, int64_t steps_per_epoch);
 
 /// Returns a warning if the learning rate falls to 0 before the end of training, else "".

@@ -29,8 +29,8 @@ class AttachedContext {
   std::unique_ptr<Context> context_;
 };
 
-/// Returns an estimate of the bytes for running the largest layer: parameters, values, and the gradients of
-/// both.
+/// Returns an estimate of the memory for running the largest layer, in bytes: its parameters, its inputs and
+/// outputs, and the gradients of all of these.
 uint64_t largest_layer_bytes(const Graph& graph, int64_t samples) {
   double largest = 0;
   for (const GraphNode& node : graph.nodes) {
@@ -50,8 +50,8 @@ class MeasuredDevices {
  public:
   explicit MeasuredDevices(const RunConfig& config) : config_(config) {}
 
-  /// Returns the device with its memory and measured speed. A GPU that only another process has is returned
-  /// without measurements, so that it counts as a typical GPU.
+  /// Returns the device with its memory and its measured speed. If the device is a GPU that this process does
+  /// not have but another process has, returns it without measurements; typical values are then used for it.
   PipelineDevice measure(DeviceId device, int64_t samples, int sharing) {
     const bool on_gpu = device.kind == DeviceId::Kind::gpu;
     if (on_gpu && device.index >= gpu_presence().count) return {.device = device, .bytes = {}};

@@ -6,9 +6,10 @@
 
 namespace dtrain {
 
-/// Returns a function that reads a device's free memory and runs each layer on it (layer_times.h): once for
-/// all CPU devices, and once for all GPUs of the same name. If a layer cannot run, or needs much of the
-/// memory, the times are left empty, to be estimated. Keeps a reference to the run.
+/// Returns a function that returns the free memory of a device and the times of the layers on it. To measure
+/// the times, the function runs each layer (layer_times.h): once for all CPU devices, and once for all GPUs
+/// with the same name. If a layer cannot run, or needs a large part of the memory, the times are empty, and
+/// the caller estimates them. Keeps a reference to the run.
 decltype(Workload::measure) measured_devices(const RunConfig& config);
 
 }  // namespace dtrain

@@ -15,17 +15,18 @@ namespace {
 struct MonitorNames {
   std::vector<std::string> names;
   bool validation;  // each name is also present with the prefix "val_"
-  bool complete;    // false: some metrics or outputs failed to parse, so names are missing
+  bool complete;    // false if names are missing because some metrics or outputs could not be parsed
 };
 
-/// Returns whether this is a metric that is not a number.
+/// Returns whether `monitor` is the name of a metric whose value is an array instead of a number.
 bool is_table(const RunConfig& config, const std::string& monitor) {
   if (config.graph.nodes.empty()) return false;
   const auto found = find_metric(config, monitor);
   return found && !found->metric->metric->is_number(config.graph.spec(found->head->output));
 }
 
-/// Returns advice on how a table becomes a number, such as "; set an average ..."; "" if it cannot.
+/// Returns advice for a metric that is a table, such as "; set an average ...", if options can change its
+/// value to a number; otherwise "".
 std::string advice_for_table(const RunConfig& config, const std::string& monitor) {
   const ConfigNode& configured = find_metric(config, monitor)->metric->configured;
   if (!configured.is_mapping() || configured.entries().empty()) return "";
@@ -37,7 +38,8 @@ std::string advice_for_table(const RunConfig& config, const std::string& monitor
   return "";
 }
 
-/// Returns "loss" and the metrics; with a validation split also each with the prefix "val_".
+/// Returns "loss" and the names of the metrics. If there is a validation split, also returns each of these
+/// names with the prefix "val_".
 std::vector<std::string> names_of_totals(const RunConfig& config, bool validation) {
   std::vector<std::string> names{"loss"};
   for (const std::string& name : config.total_names)
@@ -47,7 +49,8 @@ std::vector<std::string> names_of_totals(const RunConfig& config, bool validatio
   return names;
 }
 
-/// Returns whether the monitor may be one of the unknown names.
+/// Returns whether the monitor may be a metric whose name is not known because of errors in the
+/// configuration.
 bool may_be_another(const std::string& monitor, const MonitorNames& known) {
   if (known.complete) return false;
   const std::vector<std::string> metrics = registry<Metric>().names();
@@ -62,8 +65,8 @@ void check_monitor(const RunConfig& config, const MonitorNames& known, const std
   const auto& names = known.names;
   if (is_table(config, monitor))
     return diagnostics.error(
-        mark, fmt::format("expected a monitor whose value is a number, found '{}', which is a table{}",
-                          monitor, advice_for_table(config, monitor)));
+        mark, fmt::format("the value of a monitor must be a number, but '{}' is a table{}", monitor,
+                          advice_for_table(config, monitor)));
   if (monitor.empty() || std::find(names.begin(), names.end(), monitor) != names.end()) return;
   const bool needs_validation = monitor.starts_with("val_") && !known.validation;
   if (!needs_validation && may_be_another(monitor, known)) return;

@@ -1,4 +1,4 @@
-// Monitors: the metrics that callbacks, schedules and the best checkpoint watch.
+// Monitors: the metrics that callbacks, learning rate schedules and `checkpoint.best` read after each epoch.
 #pragma once
 
 #include <set>
@@ -9,12 +9,11 @@
 
 namespace dtrain {
 
-/// Returns whether larger values of one of the run's numbers are better, as its metric defines. Losses are
-/// better if smaller.
+/// Returns whether larger values of a monitor are better. The metric defines this. For losses, smaller values
+/// are better.
 bool larger_is_better(const RunConfig& config, const std::string& monitor);
 
-/// Returns the metrics that callbacks, the learning rate schedule and the best checkpoint watch, without
-/// duplicates.
+/// Returns the names of all monitors of a run, without duplicates.
 std::set<std::string> monitors_of(const RunConfig& config);
 
 /// Reports every monitor that is not a metric of the run. Skips parts of the run that failed to parse.

@@ -9,15 +9,16 @@ const Schema<ParameterGroup>& ParameterGroup::schema() {
       Schema<ParameterGroup>("A group of weights with its own training options.")
           .example("{weights: [\"*/bias\", \"*/gamma\", \"*/beta\"], weight_decay: 0}")
           .required("weights", &ParameterGroup::weights,
-                    "names of weights such as dense_1/kernel, or patterns; if several groups match a weight, "
-                    "the first one applies")
+                    "names of weights, such as dense_1/kernel, or patterns, such as '*/bias'. If several "
+                    "groups match a weight, only the first one applies")
           .optional("learning_rate_factor", &ParameterGroup::learning_rate_factor,
-                    "factor that multiplies the learning rate for these weights", at_least(0.0))
+                    "factor by which the learning rate is multiplied for these weights", at_least(0.0))
           .optional("weight_decay", &ParameterGroup::weight_decay,
-                    "weight decay of these weights, in place of the optimizer's",
+                    "weight decay for these weights; it overrides the weight decay of the optimizer",
                     at_least<std::optional<double>>(0.0))
           .optional("trainable", &ParameterGroup::trainable,
-                    "whether training changes these weights; if not, they have no optimizer state")
+                    "whether these weights are trained. Weights that are not trained remain unchanged, and "
+                    "have no optimizer state")
           .rule([](const ParameterGroup& group, const ConfigNode& node, Diagnostics& diagnostics) {
             if (!group.trainable && (group.learning_rate_factor != 1 || group.weight_decay))
               diagnostics.error(node,

@@ -20,8 +20,8 @@ struct ParameterGroup {
   static const Schema<ParameterGroup>& schema();
 };
 
-/// Applies the groups to the graph's parameters; for a weight in several groups, the first applies. Reports
-/// patterns that match no trainable weight.
+/// Applies the groups to the parameters of the graph. If a weight is in several groups, only the first one
+/// applies. Reports patterns that match no trainable weight.
 void apply_groups(const std::vector<ParameterGroup>& groups, Graph& graph, Diagnostics& diagnostics);
 
 }  // namespace dtrain

@@ -15,8 +15,8 @@ void check_precision(const RunConfig& config, const std::vector<DeviceId>& devic
                                 [](const DeviceId& device) { return device.kind == DeviceId::Kind::cpu; });
   if (cpu == devices.end()) return;
   diagnostics.error(config.place({"train", "precision"}),
-                    fmt::format("{}: precision {} is for GPUs, but the CPU computes in float32; give --set "
-                                "train.precision=float32",
+                    fmt::format("{}: precision {} is for GPUs, but CPUs compute only in float32; "
+                                "use --set train.precision=float32",
                                 cpu->str(), Codec<Precision>::write(config.train.precision).text()));
 }
 
@@ -40,7 +40,8 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
   const GraphNode* largest = largest_node(config.graph);
   if (!largest) return;
   const int64_t elements = std::max<int64_t>(largest_output(*largest).shape.elements(), 1);
-  // Validation does not accumulate; only a pipeline divides its batches into microbatches.
+  // In training, `accumulate` divides a batch into microbatches. A validation batch is not divided by
+  // `accumulate`, so with a validation split only the microbatches of a pipeline count.
   const double accumulated = config.dataset.validation ? 1 : static_cast<double>(config.train.accumulate);
   const double microbatches = accumulated * static_cast<double>(placement.microbatches);
   const auto replicas = placement.replicas.size();
@@ -50,10 +51,11 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
   if (static_cast<double>(config.train.batch_size) <= most) return;
   diagnostics.error(
       config.place({"train", "batch_size"}),
-      fmt::format("batch_size: the output of {} '{}' is {} per sample, and an array may have at most {} "
-                  "elements; expected at most {:.0f} samples over {} replica{}, found {}",
-                  largest->kind, largest->name, largest_output(*largest).shape.str(), kMostArrayElements,
-                  most, replicas, replicas == 1 ? "" : "s", config.train.batch_size));
+      fmt::format(
+          "batch_size: the output of {} '{}' has the shape {} for each sample, and an array may have at most "
+          "{} elements, so a batch may have at most {:.0f} samples with {} replica{}, but it has {}",
+          largest->kind, largest->name, largest_output(*largest).shape.str(), kMostArrayElements, most,
+          replicas, replicas == 1 ? "" : "s", config.train.batch_size));
 }
 
 }  // namespace
@@ -63,7 +65,7 @@ Workload workload_of(const RunConfig& config) {
       std::any_of(config.train.callbacks.begin(), config.train.callbacks.end(),
                   [](const auto& callback) { return callback && callback->average_decay(); });
   const std::vector<Optimizer::Slot> all = config.slots();
-  // Slots of other shapes are small, and are not counted.
+  // Counts only slots with the shape of the weight, because other slots are small.
   const auto slots = std::count_if(all.begin(), all.end(),
                                    [](const auto& slot) { return slot.shape == SlotShape::weight; }) +
                      (averages ? 1 : 0);
@@ -93,7 +95,8 @@ std::vector<std::string> placement_warnings(const RunConfig& config) {
 
 void check_train_split(const RunConfig& config, Diagnostics& diagnostics) {
   if (!config.dataset.train)
-    diagnostics.error(config.place({"dataset"}), "the data set has no 'train' split to train on");
+    diagnostics.error(config.place({"dataset"}),
+                      "the data set has no 'train' split, which training requires");
 }
 
 }  // namespace dtrain

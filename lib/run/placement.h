@@ -8,15 +8,16 @@
 
 namespace dtrain {
 
-/// Returns the placement by the run's strategy. Reports, each with its location, everything that this machine
-/// does not support: missing devices, unsupported precision, and batches per replica whose arrays exceed
-/// kMostArrayElements. The result has no replicas if a device is missing. The strategy must have been parsed;
-/// the model may be incomplete. `world`: the processes; `trains`: see Workload.
+/// Returns the placement that the run's strategy makes. Reports everything that this machine does not
+/// support, each error with its location: missing devices, an unsupported precision, and batches per replica
+/// whose arrays exceed kMostArrayElements. The result has no replicas if a device is missing. The strategy
+/// must have been parsed without errors, but the model may be incomplete. `world`: the processes of the run;
+/// `trains`: see Workload.
 Placement place_replicas(const RunConfig& config, Diagnostics& diagnostics,
                          const World& world = single_process(), bool trains = false);
 
-/// Returns the warnings of place_replicas(), such as about GPUs that `auto` leaves out, as lines of
-/// Diagnostics::warnings(). For commands that need no RunPlan (run/run_plan.h).
+/// Returns the warnings of place_replicas() (for example about GPUs that `devices: auto` does not use) as
+/// lines of Diagnostics::warnings(). For commands that do not make a RunPlan (run/run_plan.h).
 std::vector<std::string> placement_warnings(const RunConfig& config);
 
 /// Returns the workload that the strategy places, as far as the configuration specifies it.

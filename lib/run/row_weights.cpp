@@ -63,7 +63,7 @@ std::optional<ClassWeights> read_class_weights(const ConfigNode& node, Diagnosti
 /// Reports an error and returns false if class weights do not apply to the run.
 bool check_class_weights(const RunConfig& config, const ClassWeights& weights, Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
-    diagnostics.error(weights.mark, "class_weight: class weights work only " + why);
+    diagnostics.error(weights.mark, "class_weight: class weights can only be used " + why);
     return false;
   };
   if (config.heads.size() > 1) return refuse("for models with one output");
@@ -71,10 +71,10 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
   if (!head.loss || config.graph.nodes.empty()) return true;
   if (!head.loss->tells_classes()) return refuse("with classification losses");
   if (head.loss->is_of_samples())
-    return refuse("with losses of single rows, but this loss is computed over whole samples");
+    return refuse("with losses that are computed for each row, but this loss is computed over whole samples");
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
-    return refuse("with one class per row, but here each column is a separate yes or no");
+    return refuse("if each row has one class, but with this loss each column is a separate yes/no target");
   return true;
 }
 
@@ -124,7 +124,7 @@ std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data
   }
   const std::vector<std::string> names = class_names(config, data.facts(), 0);
   std::vector<float> weights(count, 1.0f);
-  std::map<size_t, std::string> given;  // names of classes as written, by class
+  std::map<size_t, std::string> given;  // for each class index, the name that the user has written
   for (const auto& [name, weight] : config.class_weights->weights) {
     const auto named = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
     const auto number = number_of(name);
@@ -143,8 +143,9 @@ std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data
     weights.at(index) = static_cast<float>(weight);
   }
   if (std::all_of(weights.begin(), weights.end(), [](float weight) { return weight == 0; }))
-    throw UserError(located(config.class_weights->mark,
-                            "class_weight: all classes have the weight 0, so that no sample would count"));
+    throw UserError(
+        located(config.class_weights->mark,
+                "class_weight: at least one class must have a weight above 0, but all have the weight 0"));
   return weights;
 }
 
@@ -164,7 +165,8 @@ std::vector<std::string> class_warnings(const RunConfig& config, const DataFacts
     const auto units = static_cast<size_t>(config.graph.spec(config.heads[head].output).shape.columns());
     if (names.size() == 1)
       warnings.push_back(fmt::format(
-          "the target of '{}' has only one class, '{}': there is nothing to distinguish", layer, names[0]));
+          "the target of '{}' has only one class, '{}', so the model cannot learn to distinguish classes",
+          layer, names[0]));
     else if (config.heads[head].loss && config.heads[head].loss->tells_classes() && units > names.size() &&
              !names.empty())
       warnings.push_back(fmt::format("'{}' has {} units, but its target has {} classes ({})", layer, units,
@@ -184,7 +186,8 @@ std::vector<std::string> target_columns(const RunConfig& config, size_t head) {
       columns.push_back(0);
     else
       columns.push_back(rows_of_windows(train->windows, {one.target}, true).front().shape.elements());
-  // If the counts do not add up, each target was made from one column, for example by one_hot.
+  // If the sum of the counts differs from the number of names, a target was made from one column by a
+  // transform, for example by one_hot. Each target then has one column.
   if (std::accumulate(columns.begin(), columns.end(), int64_t{0}) != static_cast<int64_t>(names.size()))
     for (int64_t& count : columns) count = std::min<int64_t>(count, 1);
   const auto before = static_cast<size_t>(

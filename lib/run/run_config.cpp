@@ -14,8 +14,8 @@ namespace {
 
 [[noreturn]] void reject_model_alone(const std::string& path, const char* missing, const char* set) {
   throw UserError(fmt::format(
-      "{0}: the configuration of this model has no `{1}`; add it with {2}, or train another "
-      "configuration, which starts with this model's weights by `model: {{weights: {{from: {0}}}}}`",
+      "{0}: the configuration of this model has no `{1}`. Add it with {2}, or train another configuration "
+      "that starts with the weights of this model: `model: {{weights: {{from: {0}}}}}`",
       path, missing, set));
 }
 

@@ -22,8 +22,9 @@
 
 namespace dtrain {
 
-/// With tf32, GPUs compute matrix products with 10 bits of mantissa. With mixed_*, activations and products
-/// have 16 bits, and parameters and their update are float32.
+/// The number format in which layers compute. With tf32, GPUs compute matrix products with 10 bits of
+/// mantissa. With mixed_bfloat16 and mixed_float16, activations and matrix products have 16 bits, but
+/// parameters are stored and updated in float32.
 enum class Precision { float32, tf32, mixed_bfloat16, mixed_float16 };
 template <>
 inline const EnumNames<Precision> names_of<Precision> = {{Precision::float32, "float32"},
@@ -109,8 +110,9 @@ struct RunConfig {
 /// Returns the compute type of GPUs, and whether they are deterministic, for a run with these options.
 GpuMath gpu_math(const TrainOptions& train);
 
-/// Returns whether a run with `epochs_left` more epochs saves before its end. It then needs host memory for a
-/// copy of parameters and optimizer state, because training waits for that copy rather than for the disk.
+/// Returns whether a run with `epochs_left` more epochs saves checkpoints before its end. Such a run needs
+/// host memory for a copy of the parameters and the optimizer state: the copy is written to disk in the
+/// background, so that training does not wait for the disk.
 bool saves_on_the_way(const RunConfig& config, int64_t epochs_left, int64_t steps_per_epoch);
 
 }  // namespace dtrain

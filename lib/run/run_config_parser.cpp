@@ -65,20 +65,25 @@ Schema<TopLevel> make_top_level_schema(bool is_run) {
     is_run ? schema.required(key, member, doc) : schema.optional(key, member, doc);
   };
   schema
-      .optional("base", &TopLevel::base,
-                "path of a configuration that this one extends: mappings are merged key by key; any other "
-                "value, such as a number or a list, replaces the value in that file")
+      .optional(
+          "base", &TopLevel::base,
+          "path of another configuration, which this configuration extends. Mappings are merged key by key. "
+          "Any other value, such as a number or a list, replaces the value of the other configuration")
       .optional("name", &TopLevel::name,
-                "name of the run, and of its folder under runs/; default: the file's name")
+                "name of the run and of its folder under runs/; the default is the name of the configuration "
+                "file without its extension")
       .optional("seed", &TopLevel::seed, "seed of all random numbers", at_least<int64_t>(0))
       .required("model", &TopLevel::model, "the network, written here or in another YAML file");
   add_part("dataset", &TopLevel::dataset, "the data, written here or in another YAML file");
-  schema.optional("strategy", &TopLevel::strategy, "the distribution of the run over devices");
+  schema.optional("strategy", &TopLevel::strategy, "the strategy that distributes the run over devices");
   add_part("train", &TopLevel::train, "options of the training");
   schema.optional("checkpoint", &TopLevel::checkpoint, "options for saving checkpoints")
       .rule([](const TopLevel& top, const ConfigNode& node, Diagnostics& diagnostics) {
-        // load_config() has already removed `base` from files.
-        if (top.base) diagnostics.error(*node.find("base"), "base: only a file can start from another file");
+        // load_config() removes `base` after it has loaded a configuration file, so `base` is found here only
+        // if the configuration does not come from a file.
+        if (top.base)
+          diagnostics.error(*node.find("base"),
+                            "base: only a configuration file can extend another configuration");
       });
   return schema;
 }
@@ -94,20 +99,20 @@ void add_metric_options(Schema<TrainOptions>& schema) {
       .optional("metrics", &TrainOptions::metrics,
                 "metrics to report in addition to the loss: a list for all outputs, or a mapping from "
                 "output names to lists")
-      .optional("weighted_metrics", &TrainOptions::weighted_metrics,
-                "like `metrics`, but each row counts with its weight in the loss (`class_weight`, sample "
-                "weights)")
-      .optional("class_weight", &TrainOptions::class_weight,
-                "weights of the rows in the training loss, by class: a mapping from classes to weights, "
-                "or `balanced`, which gives all classes the same total weight. A batch's loss is the "
-                "weighted mean over its rows, so weights matter only within a batch and have no effect "
-                "with batch_size 1")
       .optional(
-          "threshold", &TrainOptions::threshold,
-          "the probability above which the second of two classes is predicted: a number, or a criterion "
-          "by which it is chosen on the validation split after each epoch: {maximize: f1_score}, "
-          "{maximize: balanced_accuracy}, {precision: 0.9} (the highest recall with at least this "
-          "precision) or {recall: 0.9} (the highest precision with at least this recall); default: 0.5");
+          "weighted_metrics", &TrainOptions::weighted_metrics,
+          "like `metrics`, but each row is weighted as in the loss, by `class_weight` and sample weights")
+      .optional("class_weight", &TrainOptions::class_weight,
+                "weights of the classes in the training loss: a mapping from classes to weights, such as "
+                "{cat: 1, dog: 3}, or `balanced`, which gives all classes the same total weight. The loss of "
+                "a batch is the weighted mean over its rows, so weights only have an effect relative to the "
+                "other rows of the batch, and no effect if batch_size is 1")
+      .optional("threshold", &TrainOptions::threshold,
+                "for an output with two classes: the probability above which the second class is predicted "
+                "(default: 0.5). It is a number, or a goal for which the threshold is chosen on the "
+                "validation split after each epoch: {maximize: f1_score}, {maximize: balanced_accuracy}, "
+                "{precision: 0.9} (the highest recall with at least this precision) or {recall: 0.9} (the "
+                "highest precision with at least this recall)");
 }
 
 Schema<TrainOptions> make_train_schema() {
@@ -115,8 +120,8 @@ Schema<TrainOptions> make_train_schema() {
   schema
       .optional("epochs", &TrainOptions::epochs, "number of passes over the training split",
                 between<int64_t>(0, 1000000000))
-      .optional("batch_size", &TrainOptions::batch_size, "number of samples in a step, over all replicas",
-                between<int64_t>(1, 2147483647))
+      .optional("batch_size", &TrainOptions::batch_size,
+                "number of samples in a step, summed over all replicas", between<int64_t>(1, 2147483647))
       .required("loss", &TrainOptions::loss,
                 "the loss to minimize: one loss for every output, or a mapping from output names to losses")
       .required("optimizer", &TrainOptions::optimizer,
@@ -125,9 +130,10 @@ Schema<TrainOptions> make_train_schema() {
   schema
       .optional("precision", &TrainOptions::precision,
                 "the number format in which layers compute; only GPUs support formats other than float32")
-      .optional("deterministic", &TrainOptions::deterministic,
-                "whether to use only algorithms with bit-identical results in every run; on GPUs, they "
-                "are slower (with several GPUs, dtrain sets NCCL_ALGO=Ring)")
+      .optional(
+          "deterministic", &TrainOptions::deterministic,
+          "whether to use only deterministic algorithms, so that repeated runs have bit-identical results. "
+          "On GPUs, these algorithms are slower. With several GPUs, dtrain also sets NCCL_ALGO=Ring")
       .optional("clip_norm", &TrainOptions::clip_norm,
                 "maximum L2 norm of the whole gradient; larger gradients are scaled down",
                 greater_than<std::optional<double>>(0.0))
@@ -135,21 +141,22 @@ Schema<TrainOptions> make_train_schema() {
                 "maximum absolute value of each element of the gradient; larger elements are clipped",
                 greater_than<std::optional<double>>(0.0))
       .optional("accumulate", &TrainOptions::accumulate,
-                "number of microbatches into which the batch, or each replica's share of it, is divided; the "
-                "gradient is the same (except through batch normalization), and a step takes less memory",
+                "number of microbatches into which each replica divides its share of the batch (gradient "
+                "accumulation). A step then needs less memory. The gradient is the same as without "
+                "accumulation, unless the model has batch normalization",
                 between<int64_t>(1, 2147483647))
       .optional("max_time", &TrainOptions::max_time,
-                "time limit of the run, such as '8 hours': the run saves a checkpoint and ends within "
-                "this time; a resumed run has the full time again")
+                "time limit of the run, such as '8 hours'. The run saves a checkpoint and ends within this "
+                "time. The time starts again when the run is resumed")
       .optional("step_timeout", &TrainOptions::step_timeout,
-                "maximum time without progress of the GPUs in a step, after which the run ends with an "
-                "error; reading samples and preparing kernels do not count")
+                "the run ends with an error if the GPUs make no progress in a step for this time. The time "
+                "for reading samples and for preparing kernels does not count")
       .optional("peer_timeout", &TrainOptions::peer_timeout,
-                "in a run of several processes: the maximum time without a sign of life from another "
-                "process, after which the run ends with an error")
+                "in a run of several processes, the run ends with an error if a process does not respond for "
+                "this time")
       .optional("callbacks", &TrainOptions::callbacks,
-                "actions that monitor or change the run. `terminate_on_nan` is added to the list unless "
-                "the list contains it or is empty")
+                "callbacks, which monitor or change the run. If the list is not empty and does not contain "
+                "`terminate_on_nan`, this callback is added")
       .optional("groups", &TrainOptions::groups, "groups of weights with their own training options")
       .rule([](const TrainOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.clip_norm && options.clip_value)
@@ -166,7 +173,8 @@ const Schema<TrainOptions>& train_schema() {
 const Schema<BestOptions>& best_schema() {
   static const auto schema =
       Schema<BestOptions>("Also keep the best checkpoint.")
-          .optional("monitor", &BestOptions::monitor, "the name of the metric in metrics.jsonl")
+          .optional("monitor", &BestOptions::monitor,
+                    "the metric that is monitored, by its name in metrics.jsonl, such as `val_loss`")
           .optional("mode", &BestOptions::mode, kMonitorMode);
   return schema;
 }
@@ -188,22 +196,23 @@ namespace {
 const Schema<CheckpointOptions>& checkpoint_schema() {
   static const auto schema =
       Schema<CheckpointOptions>("Options for saving checkpoints.")
-          .optional(
-              "every", &CheckpointOptions::every,
-              "interval between checkpoints: '1 epoch', '200 steps' or '10 minutes'; `auto` saves at the end "
-              "of an epoch if the last save was at least ten seconds ago. The final state is always saved")
+          .optional("every", &CheckpointOptions::every,
+                    "interval between checkpoints, such as '1 epoch', '200 steps' or '10 minutes'. With "
+                    "`auto`, a checkpoint is saved at the end of each epoch, unless the last save was less "
+                    "than ten seconds ago. The final state is always saved")
           .optional("keep", &CheckpointOptions::keep, "number of newest checkpoints to keep",
                     at_least<int64_t>(1))
-          .optional(
-              "best", &CheckpointOptions::best,
-              "a metric: the checkpoint with its best value is also kept. It is saved at once if a save "
-              "takes less than a twentieth of the time since the last save, otherwise within ten seconds");
+          .optional("best", &CheckpointOptions::best,
+                    "a metric whose best value decides which checkpoint is also kept. The best checkpoint is "
+                    "saved at once if saving takes less than a twentieth of the time since the last save, "
+                    "otherwise within ten seconds");
   return schema;
 }
 
 constexpr const char* kTerminateOnNan = "terminate_on_nan";
 
-/// Adds the default callback to a list of callbacks; an empty list disables all.
+/// Adds the callback `terminate_on_nan` to a list of callbacks. An empty list remains empty, so that users
+/// can disable all callbacks.
 void add_default_callbacks(std::vector<Configured<Callback>>& callbacks) {
   const auto is_it = [](const Configured<Callback>& callback) { return callback.name == kTerminateOnNan; };
   if (!callbacks.empty() && std::none_of(callbacks.begin(), callbacks.end(), is_it))
@@ -216,12 +225,13 @@ void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Di
   for (const Configured<Callback>& callback : callbacks)
     if (callback && (callback->average_decay() || callback->tensorboard()) &&
         !met.insert(callback.name).second)
-      diagnostics.error(callback.resolved.mark(),
-                        fmt::format("callbacks: '{}' is given twice, expected at most one", callback.name));
+      diagnostics.error(
+          callback.resolved.mark(),
+          fmt::format("callbacks: '{}' is given twice, but may be given only once", callback.name));
 }
 
-/// Reports masks with more classes than the output can tell apart. Their classes are those that a reader
-/// lists or that an augmentation fills in.
+/// Reports target masks with more classes than the output of the model can predict. The classes of the masks
+/// are those in the option `classes` of the reader, and the class that an augmentation fills in.
 void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
   if (config.graph.nodes.empty() || config.heads.size() != 1) return;
   const Head& head = config.heads[0];
@@ -247,8 +257,8 @@ void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
                       augmentation.name, filled, config.graph.layer_name(head.output.node), units));
 }
 
-/// Checks that transforms, input targets, windows and masks match the model's inputs and targets, if all of
-/// these are known.
+/// Checks that transforms, targets that are inputs, windows and masks match the inputs and targets of the
+/// model. Does nothing if these are not known because of errors.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
   if (!std::all_of(config.heads.begin(), config.heads.end(), has_loss)) return;
@@ -259,7 +269,8 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   check_mask_classes(config, diagnostics);
 }
 
-/// Reports splits with text that has more tokens than a layer of the model has vectors.
+/// Reports splits with text whose vocabulary is larger than the input_dim of the layer that reads the tokens,
+/// such as an embedding.
 void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
   for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
@@ -269,14 +280,14 @@ void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
       const GraphNode* const layer = config.graph.reader_of_indices(config.graph.inputs[i]);
       if (!ids[i] || !layer || *layer->layer->indices() >= *ids[i]) continue;
       diagnostics.error(split->mark,
-                        fmt::format("{}: its text has up to {} different tokens, but '{}' takes {}; set its "
-                                    "input_dim to {}, or a smaller vocabulary",
+                        fmt::format("{}: the text of this split has up to {} different tokens, but '{}' "
+                                    "takes only {}; set its input_dim to {}, or use a smaller vocabulary",
                                     name, *ids[i], layer->name, *layer->layer->indices(), *ids[i]));
     }
   }
 }
 
-/// Reports a model whose batches cannot be cut to fewer positions, if the run cuts them.
+/// If the run truncates batches (bucket_by_length), reports a model that cannot compute truncated batches.
 void check_lengths(const RunConfig& config, Diagnostics& diagnostics) {
   if (!config.dataset.batches.bucket_by_length) return;
   try {
@@ -287,8 +298,8 @@ void check_lengths(const RunConfig& config, Diagnostics& diagnostics) {
   }
 }
 
-/// Implements parse_run_config() without data. If `ends` shows that shapes are left to the data, the run has
-/// no graph.
+/// Implements parse_run_config(), but does not read data. If the model has `auto` shapes or units (see
+/// `ends`), the result has no graph.
 std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, ConfigUse use,
                                      ModelEnds& ends, Diagnostics& diagnostics) {
   const size_t before = diagnostics.count();
@@ -300,8 +311,8 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   config.seed = top.seed;
   config.strategy = top.strategy;
   config.train.callbacks = {registry<Callback>().make(kTerminateOnNan)};
-  // Parses every part, and passes results to later parts even if some have errors, so that all errors are
-  // reported at once.
+  // Parses every part even if earlier parts have errors, so that all errors are reported at once. Later parts
+  // use the results of earlier parts.
   if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
   add_default_callbacks(config.train.callbacks);
   check_callbacks_once(config.train.callbacks, diagnostics);
@@ -375,7 +386,8 @@ Json run_config_json_schema() {
   SchemaDefinitions definitions;
   Json schema = top_level_schema().json_schema();
   Json properties = *schema.find("properties");
-  /// Keeps the description and default that the top-level schema has for this key.
+  /// Returns a schema that allows either a path or the part itself, with the description and the default that
+  /// the top-level schema has for this key.
   const auto in_file_or_place = [&schema](const char* key, Json part) {
     const Json path = Json::object()
                           .set("type", "string")
@@ -396,7 +408,7 @@ Json run_config_json_schema() {
   describe("metrics", metrics_json_schema().set("default", Json::array()));
   describe("weighted_metrics", metrics_json_schema().set("default", Json::array()));
   describe("class_weight", class_weight_json_schema());
-  // parse_run_config() adds this callback if the key is missing, but not to an empty list.
+  // This is the default because parse_run_config() adds terminate_on_nan if the key is missing.
   describe("callbacks",
            Json(train_properties.at("callbacks")).set("default", Json::array().push(kTerminateOnNan)));
   train.set("properties", std::move(train_properties));

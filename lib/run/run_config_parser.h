@@ -11,7 +11,7 @@ namespace dtrain {
 
 /// The purpose of a configuration.
 enum class ConfigUse {
-  description,  ///< a whole run, for any machine
+  description,  ///< a whole run; does not check whether this machine supports it
   training,     ///< a whole run; also checks what this machine supports (placement.h)
   model,        ///< a model; `dataset` and `train` may be missing, as for imported models
 };

@@ -29,8 +29,9 @@ std::string options_text(const ConfigNode& strategy, std::span<const std::string
   return strategy.entries().front().second.without(left_out).to_yaml();
 }
 
-/// Replaces the automatic choices of a placement by those of process 0, which depend on the speed of its
-/// devices. Measured times differ from run to run, so deterministic runs use estimates.
+/// Makes the automatic choices of a placement in process 0, and sends them to the other processes. The
+/// choices depend on the measured speed of the devices. Measured times differ from run to run, so
+/// deterministic runs use estimates instead.
 void choose_slots(const RunConfig& config, World& world, Placement& placement) {
   if (world.writes_files()) {
     Workload work = workload_of(config);
@@ -46,23 +47,22 @@ bool is_gpu(const DeviceId& device) {
   return device.kind == DeviceId::Kind::gpu;
 }
 
-/// Reports placements that are not supported if processes divide the replicas.
+/// Reports placements that are not supported if each replica is divided among the processes.
 void check_divided_replicas(const RunConfig& config, const Placement& placement, const World& world,
                             Diagnostics& diagnostics) {
   const auto report = [&](const std::string& what) {
-    diagnostics.error(config.place({"strategy"}), fmt::format("with `across: processes`, {}", what));
+    diagnostics.error(config.place({"strategy"}), fmt::format("`across: processes`: {}", what));
   };
   const auto stages = static_cast<int64_t>(placement.replicas[0].size());
   if (stages < world.size())
     report(
-        fmt::format("{} stage{} cannot be divided among {} processes; name at least {} devices for each "
+        fmt::format("{} stage{} cannot be divided among {} processes; give at least {} devices for each "
                     "replica, such as [cpu:0, cpu:1] or [gpu:0, gpu:0], or start fewer processes",
                     stages, stages == 1 ? "" : "s", world.size(), world.size()));
   if (std::ssize(placement.replicas) * stages * stages * 2 > World::kChannels)
-    report(
-        fmt::format("{} replicas of {} stages are too many; expected at most {} for replicas * stages * "
-                    "stages",
-                    placement.replicas.size(), stages, World::kChannels / 2));
+    report(fmt::format(
+        "{} replicas with {} stages each are too many; replicas * stages * stages may be at most {}",
+        placement.replicas.size(), stages, World::kChannels / 2));
 }
 
 /// Reports everything that a run of several processes does not support.
@@ -71,10 +71,11 @@ void check_processes(const RunConfig& config, const Placement& placement, const 
   if (world.size() == 1 || placement.replicas.empty()) return;
   if (placement.divides_replicas) return check_divided_replicas(config, placement, world, diagnostics);
   const auto reject = [&](const std::string& what) {
-    diagnostics.error(config.place({"strategy"}),
-                      fmt::format("{} over several processes ({} were started): {}", what, world.size(),
-                                  "use CPUs only, or a GPU for each replica or stage, or start one "
-                                  "process"));
+    diagnostics.error(
+        config.place({"strategy"}),
+        fmt::format("{} in a run of several processes ({} were started); {}", what, world.size(),
+                    "use CPUs only, or a GPU for each replica or stage, or start one "
+                    "process"));
   };
   const std::vector<DeviceId> devices = placement.devices();
   const auto gpus = std::count_if(devices.begin(), devices.end(), is_gpu);
@@ -100,14 +101,15 @@ ReplicaRanks ranks_of(const RunConfig& config, const Placement& placement, World
   if (other != devices.end())
     throw UserError(located(
         config.place({"strategy"}),
-        fmt::format("a replica is on {} in process 0, but on {} in process {}: expected the same number and "
-                    "kind of devices in each process; name the devices in the options of strategy '{}'",
-                    devices[0], *other, other - devices.begin(), config.strategy.name)));
+        fmt::format(
+            "a replica has {} in process 0, but {} in process {}; all processes must have the same number "
+            "and kind of devices for each replica. Set the devices in the options of the strategy '{}'",
+            devices[0], *other, other - devices.begin(), config.strategy.name)));
   const auto replicas = static_cast<int>(placement.replicas.size());
   return placement.divides_replicas ? ReplicaRanks{0, {replicas}} : world.replica_ranks(replicas);
 }
 
-/// Records the choices of a placement in the configuration.
+/// Writes the automatic choices of a placement to the configuration.
 void settle(RunConfig& config, const Placement& placement) {
   const ConfigNode settled = config.strategy->settled(config.graph, placement);
   if (settled.is_null()) return;

@@ -12,8 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether the target has values rather than class indices, independent of the loss. Inputs, and
-/// images other than masks, have values.
+/// Returns whether the target has numeric values instead of classes, even if the loss is a classification
+/// loss. This is the case for targets that are inputs of the model, and for target images that are not masks.
 bool has_values(const RunConfig& config, const TensorSpec& target) {
   const auto& train = config.dataset.train;
   return train && (train->find_input_target(target.name) ||
@@ -28,7 +28,7 @@ TargetScale::TargetScale(const RunConfig& config, size_t head)
   if (!one.loss || one.target.dtype != DType::float32) return;
   if (one.loss->tells_classes() && !has_values(config, one.target)) return;
   const ColumnPlan plan = unit_plan_of_target(config, one.target);
-  const auto map = plan.exact_map();  // refers to the plan's numbers
+  const auto map = plan.exact_map();  // has pointers into `plan`
   const auto is_zero = [](double scale) { return scale == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) return;
   for (size_t i = 0; i < map->scale.size(); ++i) {

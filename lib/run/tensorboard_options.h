@@ -20,7 +20,7 @@ struct Codec<UpdateFrequency> {
   static Json schema();
 };
 
-/// Options in addition to each epoch's metrics, which are always written.
+/// The additional data to write. The metrics of each epoch are always written.
 struct TensorboardOptions {
   UpdateFrequency update_freq;  // how often values per step are written
   int64_t histogram_freq = 0;   // epochs between histograms of the weights; 0: none

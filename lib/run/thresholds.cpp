@@ -20,10 +20,10 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
   const ThresholdGoal& goal = *config.train.threshold;
   const Mark mark = config.place({"train", "threshold"});
   if (goal.kind != ThresholdGoal::Kind::fixed && !has_validation)
-    diagnostics.error(
-        mark,
-        "threshold: the threshold is chosen on the validation split, which the data set does not have; add "
-        "`validation: {split: {of: train, fraction: 0.15}}` to the data set, or give a number here");
+    diagnostics.error(mark,
+                      "threshold: the threshold is chosen on the validation split, but the data set has no "
+                      "validation split; add `validation: {split: {of: train, fraction: 0.15}}` to the data "
+                      "set, or set the threshold to a number");
   if (config.graph.nodes.empty()) return;
   bool found = false;
   for (size_t head = 0; head < config.heads.size(); ++head) {
@@ -41,7 +41,7 @@ void add_thresholds(RunConfig& config, bool has_validation, Diagnostics& diagnos
   }
   if (!found)
     diagnostics.error(mark,
-                      "threshold: expected an output with two classes, such as one unit with "
+                      "threshold: this option requires an output with two classes, such as one unit with "
                       "binary_crossentropy or two units with sparse_categorical_crossentropy");
 }
 

@@ -36,7 +36,7 @@ ColumnPlan unit_plan_of_input(const RunConfig& config, const TensorSpec& input) 
 ColumnPlan unit_plan_of_target(const RunConfig& config, const TensorSpec& target) {
   const auto& train = config.dataset.train;
   const InputTarget* same = train ? train->find_input_target(target.name) : nullptr;
-  if (train && train->windows) {  // transforms apply to single rows
+  if (train && train->windows) {  // with windows, the transforms are applied to single rows
     const TensorSpec row = rows_of_windows(train->windows, {target}, true).front();
     const ColumnTransforms of_row = transforms_of(row, true, config.dataset.transforms);
     return extend_plan(config, begin_plan(of_row), row, true, of_row).plan;

@@ -1,4 +1,5 @@
-// The data set's transforms as conversions of units.
+// Converts the units of the data to the units of the model's inputs and targets, as the data set's transforms
+// do.
 #pragma once
 
 #include "data/columns/column_plan.h"
@@ -6,12 +7,13 @@
 
 namespace dtrain {
 
-/// Returns the plan that converts an input's stored column to the model's input, without filling gaps and
-/// without augmentations, using the facts of the run's training split. Throws UserError if the facts lack the
-/// numbers of a fitted transform.
+/// Returns the plan that converts the stored column of an input to the model's input, with the facts of the
+/// run's training split. The plan does not fill missing values and does not augment. Throws UserError if the
+/// facts lack the parameters (such as the mean) of a fitted transform.
 ColumnPlan unit_plan_of_input(const RunConfig& config, const TensorSpec& input);
-/// Returns the same plan for a target. With windows, it is the plan for the target of one row. A target that
-/// is one of the inputs (`target: {input: image}`) also has that input's transforms.
+/// Returns the corresponding plan for a target. If the split has windows, the plan converts the target of one
+/// row. For a target that is one of the inputs (`target: {input: image}`), the plan includes the transforms
+/// of the input.
 ColumnPlan unit_plan_of_target(const RunConfig& config, const TensorSpec& target);
 
 }  // namespace dtrain

@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns why the model needs divisors.
+/// Returns the reason why the model needs divisors, as part of an error message.
 std::string reason_of(const RunConfig& config) {
   const Graph& graph = config.graph;
   const auto value_of = [](const Head& head) { return head.mask ? head.mask->value : ValueRef(); };
@@ -28,7 +28,7 @@ std::string reason_of(const RunConfig& config) {
                      graph.layer_name(static_cast<int>(found - graph.nodes.begin())));
 }
 
-/// Returns whether augmentations change the column from which the output's mask is made.
+/// Returns whether the mask of the output is made from images, which augmentations change.
 bool is_augmented(const RunConfig& config, const Head& head) {
   if (!head.mask) return false;
   const auto source = source_of(config.graph, *head.mask);
@@ -50,9 +50,9 @@ void check_divisors(const RunConfig& config, Diagnostics& diagnostics) {
     const GraphNode& creator = graph.nodes[static_cast<size_t>(head.mask->value.node)];
     diagnostics.error(
         creator.mark,
-        fmt::format("{} '{}' makes the mask of the output '{}' from values that the model computes; because "
-                    "{}, masks of outputs must be made from inputs of the model: let '{}' read an input, or "
-                    "give a layer after it `ignore_mask: true`",
+        fmt::format("{} '{}' makes the mask of the output '{}' from values that the model computes. In this "
+                    "model, the masks of outputs must be made from inputs of the model, because {}. Let '{}' "
+                    "read an input, or set `ignore_mask: true` on a layer after it",
                     creator.kind, creator.name, graph.layer_name(head.output.node), reason, creator.name));
   }
   const auto augmented = [&](const Head& head) { return is_augmented(config, head); };
@@ -60,8 +60,8 @@ void check_divisors(const RunConfig& config, Diagnostics& diagnostics) {
     if (augmentation->mixing() || std::any_of(config.heads.begin(), config.heads.end(), augmented))
       return diagnostics.error(
           config.place({"dataset", "augment"}),
-          fmt::format("augment: {} changes masks or weights of samples, which must be known before a step, "
-                      "because {}; remove the augmentation",
+          fmt::format("augment: {} changes the masks or weights of samples. In this model, they must be "
+                      "known before a step, because {}; remove the augmentation",
                       augmentation.name, reason));
 }
 

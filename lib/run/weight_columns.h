@@ -1,4 +1,4 @@
-// Row weights that are computed from the data before a step, for models that need divisors (nn/divisors.h).
+// The columns from which row weights are summed before a step, for models that need divisors (nn/divisors.h).
 #pragma once
 
 #include <vector>
@@ -8,12 +8,13 @@
 
 namespace dtrain {
 
-/// Reports an error if the model needs divisors, but row weights do not follow from the stored data: a mask
-/// is made from values that the model computes, or an augmentation changes the weights.
+/// Reports an error if the model needs divisors, but the row weights cannot be computed from the stored data.
+/// This is the case if a mask is made from values that the model computes, or if an augmentation changes
+/// masks or weights.
 void check_divisors(const RunConfig& config, Diagnostics& diagnostics);
 
-/// Returns the columns, in the order of with_weights(), from which the row weights of each output are made.
-/// For a model that needs divisors.
+/// Returns, for each output, the columns from which its row weights are computed, as indices of the columns
+/// that with_weights() returns. For a model that needs divisors.
 std::vector<WeightColumns> weight_columns(const RunConfig& config);
 
 }  // namespace dtrain

@@ -52,7 +52,8 @@ void WeightedDataset::read_column(size_t index, const Samples& samples, void* ds
     own.resize(samples.size());
     data_->read_column(own_, samples, own.data());
   }
-  // Both types of targets (float32 and int32) have elements of four bytes.
+  // Targets are float32 or int32. A vector of float has space for both, because their elements have four
+  // bytes.
   std::vector<float> target;
   if (!classes_.weights.empty()) {
     target.resize(samples.size() * static_cast<size_t>(columns_[classes_.target].shape.elements()));
@@ -73,7 +74,7 @@ void WeightedDataset::weigh(const Samples& samples, const float* own, const void
       weights[r] = of_sample;
       if (classes_.weights.empty()) continue;
       const int64_t number = classes_.of(columns_[classes_.target].dtype, target, r);
-      // The loss reports classes that do not exist.
+      // Class indices out of range are ignored here, because the loss reports them.
       if (number >= 0 && number < static_cast<int64_t>(classes_.weights.size()))
         weights[r] *= classes_.weights[static_cast<size_t>(number)];
     }

@@ -63,7 +63,7 @@ class Messages(Case):
         error = self.fit("--set", "train.optimizer.adam.learning_rate=0.1,0.2", expect=2).err
         self.assertIn("--set train.optimizer.adam.learning_rate=0.1,0.2: to train with several values of a key, use `dtrain sweep`", error)
         error = self.fit("--set", "train.loss=binary_crossentropy", "--set", "model.layers.2.dense.units=1", expect=2).err
-        self.assertIn("the metric does not match the loss binary_crossentropy, but 'accuracy' matches any classification loss", error)
+        self.assertIn("the metric cannot be used with the loss binary_crossentropy; use 'accuracy', which works with every classification loss", error)
         error = self.fit("--set", "model.layers.2.dense.units=1", expect=2).err
         self.assertIn("'dense_1', which takes 0 to 0; class 1 needs an output of at least 2 units, but 'dense_1' has 1 (`units: auto`", error)
 
@@ -89,7 +89,7 @@ class Messages(Case):
 
     def test_a_schedule_that_ends_early_is_a_warning(self):
         rate = lambda steps: ("--set", f"train.optimizer.adam.learning_rate={{cosine_decay: {{initial: 0.1, steps: {steps}}}}}")
-        warning = "warning: the learning rate is 0 from step 65 on (epoch 3 of 4)"
+        warning = "warning: the learning rate is 0 from step 65 (epoch 3 of 4)"
         self.assertIn(warning, self.fit(*rate("2 epochs")).err)
         self.assertIn(warning, self.dtrain("check", "config.yaml", *rate("64")).err)
         for steps in ("4 epochs", "auto"):

@@ -109,7 +109,7 @@ MISTAKES = [
     # Devices that this machine does not have.
     ("devices: [cpu:0, cpu:1]", "devices: [cpu:0, @gpu:9999]", "gpu:9999: "),
     ("  epochs: 1", "  precision: @mixed_bfloat16\n  epochs: 1", "cpu:0: precision mixed_bfloat16 is for GPUs"),
-    ("  train:      {synthetic", "  test:      {synthetic", "dataset:\n  @test:", "has no 'train' split to train on"),
+    ("  train:      {synthetic", "  test:      {synthetic", "dataset:\n  @test:", "has no 'train' split, which training requires"),
     # Placement of layers (more in tests/train/wrong_placements_test.cpp).
     ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{placed: {layers: {@lst: cpu:0}}}", "did you mean 'last'?"),
     ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [@lats]}}",

@@ -152,7 +152,7 @@ class Text(Case):
         data = "dataset: {train: {text: {file: corpus.txt, sequence_length: 8, tokens: words, vocabulary: 301}}}\n"
         self.write("config.yaml", LANGUAGE + data + TRAIN)
         error = self.dtrain("check", "config.yaml", expect=2).err
-        self.assertIn("config.yaml:7:18: error: train: its text has up to 301 different tokens, but 'embedding' takes 300", error)
+        self.assertIn("config.yaml:7:18: error: train: the text of this split has up to 301 different tokens, but 'embedding' takes only 300", error)
         self.write("config.yaml", LANGUAGE + data.replace("301", "30") + TRAIN)
         error = self.dtrain("check", "config.yaml", expect=2).err
         self.assertIn("corpus.txt: expected at least 9 tokens", error)

@@ -135,10 +135,10 @@ class Threshold(Case):
             self.assertRegex(self.dtrain("check", "config.yaml", expect=2).err, r"config.yaml:16:\d+: error: ")
             self.assertIn(message, self.dtrain("check", "config.yaml", expect=2).err)
         self.write("config.yaml", "".join(line for line in self.config("{recall: 0.9}").splitlines(True) if "validation" not in line))
-        self.assertIn("threshold: the threshold is chosen on the validation split, which the data set does not have",
+        self.assertIn("threshold: the threshold is chosen on the validation split, but the data set has no validation split",
                       self.dtrain("check", "config.yaml", expect=2).err)
         self.write("config.yaml", self.config("0.3").replace("units: 1", "units: 3"))
-        self.assertIn("threshold: expected an output with two classes", self.dtrain("check", "config.yaml", expect=2).err)
+        self.assertIn("threshold: this option requires an output with two classes", self.dtrain("check", "config.yaml", expect=2).err)
 
 
 if __name__ == "__main__":

@@ -253,7 +253,8 @@ TEST_CASE("masks of several outputs must follow from the inputs") {
       "5, return_sequences: true}}, {dense: {name: tags, units: 3}}, {global_average_pooling1d: {inputs: "
       "lstm}}, {dense: {name: kind, units: 2}}]");
   CHECK(message.find("masking 'hidden' makes the mask of the output 'tags' from values that the model "
-                     "computes; because the outputs 'tags' and 'kind' have different masks") != message.npos);
+                     "computes. In this model, the masks of outputs must be made from inputs of the model, "
+                     "because the outputs 'tags' and 'kind' have different masks") != message.npos);
 }
 
 TEST_SUITE("gpu") {

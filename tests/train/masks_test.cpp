@@ -187,6 +187,6 @@ model: {inputs: {x: [4, 3]}, layers: [masking, dense: {units: 2, activation: sig
 dataset: {train: {synthetic: {samples: 4, target: {shape: [4, 2]}}}}
 train: {batch_size: 2, loss: {dice: {axis: [1]}}, optimizer: sgd}
 )"),
-                       doctest::Contains("is computed over whole samples and cannot leave positions out"),
+                       doctest::Contains("is computed over whole samples and cannot skip masked positions"),
                        UserError);
 }

@@ -41,7 +41,7 @@ TEST_CASE("errors in metrics and weights have source locations") {
   };
   says({"train.metrics={densee_1: [accuracy]}"}, "metrics: the model has no output 'densee_1'");
   says({"train.metrics=[f1_score]", "checkpoint.best={monitor: val_f1_score}"},
-       "expected a monitor whose value is a number, found 'val_f1_score', which is a table; set an average "
+       "the value of a monitor must be a number, but 'val_f1_score' is a table; set an average "
        "in the metric's options, such as `average: macro`");
   says({"train.metrics=[{f1_score: {average: mackro}}]"}, "macro");
   says({"train.metrics=[auc, auc]"}, "the metric 'auc' is given twice");
@@ -52,17 +52,17 @@ TEST_CASE("errors in metrics and weights have source locations") {
        "name: 'epoch' is already the name of another reported value");
   says({"train.metrics=[{recall: {name: seconds}}]"}, "name: 'seconds' is already the name of another");
   says({"train.metrics=[{recall: {name: per_class}}]"}, "name: 'per_class' is already the name of another");
-  says({"train.metrics=[{recall: {name: ''}}]"}, "name: expected a name, found ''");
+  says({"train.metrics=[{recall: {name: ''}}]"}, "name: expected a name, found an empty text");
   says({"train.metrics=[{recall: {name: val_loss}}]"},
-       "name: 'val_loss' would be the name of 'loss' over the validation split");
+       "name: 'val_loss' is the name of 'loss' on the validation split");
   CHECK(errors_of({"train.metrics=[{recall: {name: val_loss}}]"}).find("give the output another name") ==
         std::string::npos);
   says({"train.metrics=[{precision: {thresholds: 0.9}}]"},
        "precision: 'thresholds' requires columns that are separate yes/no predictions");
   says({"model.layers=[{dense: {units: 1000}}]", "dataset.train.synthetic.target.classes=1000",
         "dataset.validation.synthetic.target.classes=1000", "train.metrics=[{auc: {num_thresholds: 65536}}]"},
-       "auc: the metric keeps 131072000 counts for an output of shape 1000; all metrics of a run together "
-       "may keep at most 16777216");
+       "auc: the metric needs 131072000 counts for an output of shape 1000; all metrics of a run together "
+       "may have at most 16777216 counts");
   says({"train.class_weight=even"}, "expected 'balanced', or a mapping from classes to weights");
   says({"train.class_weight={0: -1}"}, "class_weight: expected a number of at least 0, found -1");
   CHECK(errors_of({"train.metrics={dense_1: [{f1_score: {average: macro}}]}", "train.class_weight=balanced",
@@ -95,10 +95,10 @@ train: {optimizer: sgd, loss: )" +
   CHECK(error("{x: huber, weight: huber, height: huber}") ==
         "test.yaml:11:32: error: loss: the model has no output 'x'; expected one of price");
   CHECK(error("{price: huber, weight: huber}") ==
-        "test.yaml:11:31: error: loss: expected a loss for the output 'height', found none");
+        "test.yaml:11:31: error: loss: the output 'height' has no loss; add one");
   // One output is misspelled, and another is missing.
   CHECK(error("{prise: huber, weight: huber}") ==
-        "test.yaml:11:31: error: loss: expected a loss for the output 'height', found none\n"
+        "test.yaml:11:31: error: loss: the output 'height' has no loss; add one\n"
         "test.yaml:11:32: error: loss: the model has no output 'prise'; did you mean 'price'?");
   CHECK(error("{price: huber, weight: huber, height: huber, x: huber}") ==
         "test.yaml:11:76: error: loss: the model has no output 'x'; expected one of price, weight, height");
@@ -114,7 +114,7 @@ dataset: {train: {synthetic: {samples: 8, targets: {val: {shape: [1]}, ink: {sha
 train: {loss: mean_squared_error, optimizer: sgd}
 )";
   CHECK_THROWS_WITH_AS(config_from(yaml),
-                       doctest::Contains("is also the name of 'loss' over the validation split"), UserError);
+                       doctest::Contains("but also the name of 'loss' on the validation split"), UserError);
 }
 
 TEST_CASE("the direction of a monitor depends on the metric's type, not on its name") {

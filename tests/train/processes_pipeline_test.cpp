@@ -179,9 +179,9 @@ train:
 TEST_CASE("stages that cannot be divided among the processes are an error with a location") {
   const RunConfig config = config_of(kRun, {}, 1, "divided replicas");
   Processes processes(4);
-  CHECK_THROWS_WITH_AS(
-      processes.run([&](World& world) { plan_training(config, world); }),
-      doctest::Contains("with `across: processes`, 3 stages cannot be divided among 4 processes"), UserError);
+  CHECK_THROWS_WITH_AS(processes.run([&](World& world) { plan_training(config, world); }),
+                       doctest::Contains("`across: processes`: 3 stages cannot be divided among 4 processes"),
+                       UserError);
 }
 
 TEST_CASE("all processes use the stages that process 0 chose") {
@@ -219,5 +219,5 @@ TEST_CASE("different numbers of stages are an error with a location") {
   Processes processes(2);
   CHECK_THROWS_WITH_AS(
       processes.run([&](World& world) { plan_training(configs[static_cast<size_t>(world.rank())], world); }),
-      doctest::Contains("a replica is on 2 CPUs in process 0, but on 3 CPUs in process 1"), UserError);
+      doctest::Contains("a replica has 2 CPUs in process 0, but 3 CPUs in process 1"), UserError);
 }

@@ -113,7 +113,8 @@ train: {{epochs: 2, batch_size: 4, loss: {{sparse_categorical_crossentropy: {{fr
                        UserError);
   CHECK_THROWS_WITH_AS(
       losses("{3: 0, 7: 0, 12: 0}"),
-      doctest::Contains("class_weight: all classes have the weight 0, so that no sample would count"),
+      doctest::Contains(
+          "class_weight: at least one class must have a weight above 0, but all have the weight 0"),
       UserError);
 }
 

@@ -76,10 +76,12 @@ TEST_CASE("a malformed state is a UserError") {
   const auto with_run = [&](const Json& run) {
     return Json(good).set("sums", Json::object().set("count", 5).set("runs", Json::array().push(run)));
   };
-  CHECK_THROWS_WITH_AS(TrainingState::from_json(with_run(Json::array()), ""),
-                       doctest::Contains("in 'runs', found an empty list"), UserError);
+  CHECK_THROWS_WITH_AS(
+      TrainingState::from_json(with_run(Json::array()), ""),
+      doctest::Contains("in 'runs' must contain an index and numbers, but one of them is empty"), UserError);
   CHECK_THROWS_WITH_AS(TrainingState::from_json(with_run(Json::array().push(4).push(0.5).push(0.5)), ""),
-                       doctest::Contains("below 5 ('count'), found 2 numbers from index 4 on"), UserError);
+                       doctest::Contains("below 5 ('count'), but there are 2 numbers from index 4"),
+                       UserError);
 }
 
 TEST_CASE("malformed data facts are a UserError") {

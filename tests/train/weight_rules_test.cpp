@@ -229,7 +229,8 @@ train:
   optimizer: sgd
 )";
   CHECK(error_of([&] { plan_from(images); })
-            .find("augment: mix_up changes masks or weights of samples, which must be known before a step, "
+            .find("augment: mix_up changes the masks or weights of samples. In this model, they must be "
+                  "known before a step, "
                   "because 'dense' has an activity_regularizer") != std::string::npos);
   CHECK(error_of([&] { plan_from(images, {"train.class_weight=null"}); }) == "");
 }

@@ -8,7 +8,7 @@ namespace dtrain {
 
 TableLineWriter::TableLineWriter(int64_t epoch, int64_t step)
     : text_(Json::object().set("epoch", epoch).set("step", step).dump()) {
-  text_.pop_back();  // leaves the object open
+  text_.pop_back();  // removes the closing brace, so that tables can be appended
 }
 
 void TableLineWriter::add(const std::string& name, const Json& table) {
@@ -28,9 +28,11 @@ TableLine table_line(const Json& record) {
 }
 
 TableBytes table_bytes(const RunConfig& config) {
-  constexpr size_t kText = 8;  // bytes of a count of up to six digits, with its separator
-  // Lines in memory: those of the newest epoch, of the best epoch and of the best epoch on disk, and two for
-  // each of two checkpoints that are being written.
+  // Estimated bytes of a number in the text: a count of up to six digits and a separator.
+  constexpr size_t kText = 8;
+  // The maximum number of lines in memory: one line each for the newest epoch, the best epoch, and the best
+  // epoch whose checkpoint is on disk; and two lines for each of at most two checkpoints that are being
+  // written.
   constexpr size_t kLines = 7;
   size_t elements = 0;
   for (const Head& head : config.heads)

@@ -11,8 +11,8 @@
 
 namespace dtrain {
 
-/// A line of tables.jsonl, including the newline; null if the epoch has no tables. Immutable, so that a state
-/// and its copies can share it.
+/// A line of tables.jsonl, including the newline; null if the epoch has no tables. A training state and its
+/// copies share the line, which is possible because it never changes.
 using TableLine = std::shared_ptr<const std::string>;
 
 /// Writes one line: an object with the epoch (counted from 1), the global step, and the tables by name.
@@ -33,7 +33,7 @@ TableLine table_line(const Json& record);
 
 /// Upper estimate of the bytes that the tables of a run's metrics take.
 struct TableBytes {
-  size_t memory = 0;  // bytes on the host, while an epoch ends, is saved and is reported
+  size_t memory = 0;  // maximum bytes of host memory, which are needed at the end of an epoch
   size_t disk = 0;    // bytes in a checkpoint and in tables.jsonl
 };
 TableBytes table_bytes(const RunConfig& config);

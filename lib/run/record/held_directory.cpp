@@ -66,7 +66,8 @@ void HeldDirectory::close() {
 }
 
 bool HeldDirectory::open() {
-  // The loop starts again if the previous owner removed the directory before it was locked here.
+  // Tries again if another process, which held the lock before, removed the directory between open() and
+  // lock().
   for (struct stat ours{}, there{};; close()) {
     make_directories(path, made);
     fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

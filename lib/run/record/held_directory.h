@@ -11,8 +11,8 @@ namespace dtrain {
 /// UserError.
 void make_directories(const std::filesystem::path& path, std::vector<std::string>& made);
 
-/// An open, locked directory, which may be renamed while it is open. Before open(), the object has only its
-/// path.
+/// A directory that is open and locked after open() was called. The directory may be renamed while it is
+/// open.
 struct HeldDirectory {
   explicit HeldDirectory(std::string given);
   HeldDirectory(const HeldDirectory&) = delete;
@@ -31,7 +31,8 @@ struct HeldDirectory {
   bool is_gone() const;
 
   std::string path;
-  // Absolute form of `path`, found at the start because the working directory may be removed, too.
+  // Absolute form of `path`. It is computed in the constructor, because later the working directory may have
+  // been removed.
   std::filesystem::path absolute;
   int fd = -1;                    // -1 until the directory is open
   std::vector<std::string> made;  // directories that open() created

@@ -22,7 +22,7 @@ bool has_tables(const Json& record) {
                      [](const auto& entry) { return entry.second.is_array(); });
 }
 
-/// Moves the tables out of a record, into a new one with the same epoch and step.
+/// Moves the tables of a record to a new record with the same epoch and step, and returns the new record.
 Json split_tables(Json& record) {
   Json numbers = Json::object();
   Json tables = Json::object().set("epoch", record.at("epoch")).set("step", record.at("step"));
@@ -38,7 +38,7 @@ History History::parse(std::string_view lines, const TakeTables& take) {
   for (size_t at = 0, end; at < lines.size(); at = end + 1) {
     end = lines.find('\n', at);
     if (end == std::string_view::npos)
-      throw UserError(fmt::format("the history's last line has no newline: '{}'", lines.substr(at, 60)));
+      throw UserError(fmt::format("the last line of the history has no newline: '{}'", lines.substr(at, 60)));
     Json record = Json::parse(lines.substr(at, end - at));
     check_record(record);
     history.last_line_ = history.text_.size();

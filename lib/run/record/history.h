@@ -16,9 +16,10 @@ class History {
   History() = default;
   /// Receives a record that contains only epoch, step and tables.
   using TakeTables = std::function<void(Json tables)>;
-  /// Parses the text of a metrics.jsonl. Earlier versions also wrote metrics that are tables into it; these
-  /// are removed from the lines and passed to `take`, one epoch at a time. Throws UserError unless every line
-  /// is a record: an object with non-negative integers "epoch" and "step".
+  /// Parses the text of a metrics.jsonl. Earlier versions of dtrain also wrote metrics that are tables to
+  /// this file. Such tables are removed from the lines, and `take` is called with the tables of each epoch.
+  /// Throws UserError unless every line is a record, which is an object with non-negative integers "epoch"
+  /// and "step".
   static History parse(std::string_view lines, const TakeTables& take = nullptr);
 
   /// Appends a record, which must have no tables. Throws UserError like parse().

@@ -19,7 +19,8 @@ class MetricsTable {
   void update(const History& history);
   /// Returns the whole table.
   const std::string& text() const { return text_; }
-  /// The rows that the last update() appended; nullopt if it changed the header, and so every row.
+  /// Returns the rows that the last update() appended. Returns nullopt if the last update() added columns,
+  /// because all rows have then changed.
   std::optional<std::string_view> appended() const;
 
  private:

@@ -185,8 +185,8 @@ void RunDirectory::reject_foreign_files() {
   discard();
   constexpr size_t kMostShown = 6;
   throw UserError(
-      fmt::format("{}: expected a run directory of dtrain or a directory without a run's files, found {}, "
-                  "which dtrain did not write and a run would replace; give another directory with --output",
+      fmt::format("{}: this directory contains {}, not written by dtrain, and the run would replace files of "
+                  "these names; give another directory with --output",
                   path, list_some(in_the_way, kMostShown)));
 }
 
@@ -223,7 +223,8 @@ std::string RunDirectory::ensure() {
     if (error == 0)
       return fmt::format("{}: the directory was removed during the run; it was created again",
                          checkpoint_directory());
-    // A removed directory accepts no files, even if fstat() did not report the removal.
+    // These two errors also mean that the directory was removed: no file can be created in a removed
+    // directory, even if fstat() did not report the removal.
     if (error != ENOENT && error != ESTALE)
       throw Error(fmt::format("{}: cannot be created: {}", checkpoint_directory(), reason(error)));
   }
@@ -311,7 +312,8 @@ void RunDirectory::save(int64_t step, const CheckpointContent& content) const {
 
 void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
   const DirectoryLock lock(checkpoint_directory(), DirectoryLock::Kind::alone);
-  // Another process is about to read the newest checkpoint. The next save removes the old checkpoints.
+  // Another process holds the lock because it is looking up a checkpoint to read. Removes nothing now; the
+  // next save removes the old checkpoints.
   if (lock.refused()) return;
   const std::vector<int64_t> all = steps();
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) {

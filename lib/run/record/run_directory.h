@@ -1,5 +1,6 @@
-// The directory of a run: config.yaml, metrics.jsonl, metrics.csv, tables.jsonl, samples.json, run.jsonl,
-// report.html, checkpoints/, tensorboard/; and a request to stop (dtrain stop).
+// The directory of a run. It contains config.yaml, metrics.jsonl, metrics.csv, tables.jsonl, samples.json,
+// run.jsonl, report.html, checkpoints/, tensorboard/, and the file by which `dtrain stop` requests the end of
+// the run.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ namespace dtrain {
 /// Returns whether a file in tensorboard/ was written by dtrain (report/tensorboard.h), judging by its name.
 bool is_event_file(std::string_view name);
 
-/// The directory of a run. Copies refer to the same directory. While it is held (locked), it may be renamed;
-/// otherwise it is found by its path.
+/// The directory of a run. Copies of this object refer to the same directory. While the directory is held
+/// (locked), it may be renamed, because it is accessed by a file descriptor. If it is not held, it is
+/// accessed by its path.
 class RunDirectory {
  public:
   explicit RunDirectory(std::string path);
@@ -38,16 +40,17 @@ class RunDirectory {
   /// Returns whether the directory has a config.yaml, which every run writes at its start.
   bool has_begun() const;
 
-  /// Returns whether dtrain (this or an earlier version) created the directory: it has a run.jsonl that
-  /// confirms it, or a checkpoint.
+  /// Returns whether dtrain (this or an earlier version) created the directory. This is the case if it
+  /// contains a run.jsonl that begins like one written by dtrain, or a checkpoint.
   bool is_run() const;
 
   /// Returns whether any process, including this one, is training in the directory.
   bool is_held() const;
   /// Creates the directories, locks the run against all other processes of this machine until the last copy
   /// of this object is destroyed, and removes partial files of killed runs. Returns false if another process
-  /// holds the lock. Throws UserError if the directories cannot be created, or if they contain files with a
-  /// run's file names that no run wrote. Does nothing if the directory is already held.
+  /// holds the lock. Throws UserError if the directories cannot be created, or if they contain files that
+  /// have the names of a run's files but were not written by a run. Does nothing if the directory is already
+  /// held.
   bool try_hold();
   /// Like try_hold(), but throws UserError if another process holds the directory.
   void hold();
@@ -61,8 +64,9 @@ class RunDirectory {
   /// removed by hold().)
   bool take_stop_request() const;
   /// Ensures that the held directory still exists. Recreates checkpoints/ if it is missing. If the whole
-  /// directory is missing, replaces it by NAME-recovered, beside it or else in /tmp (see path()). Returns a
-  /// message for the user, or "" if nothing was missing. Throws Error if nothing can be created.
+  /// directory is missing, creates a directory NAME-recovered in the same parent directory, or in /tmp if
+  /// that fails, and uses it from then on (see path()). Returns a message for the user, or "" if nothing was
+  /// missing. Throws Error if nothing can be created.
   std::string ensure();
 
   /// Each of these functions writes its file atomically.
@@ -73,7 +77,7 @@ class RunDirectory {
   /// Writes tables.jsonl; removes it if `lines` is empty.
   void write_tables(const std::string& lines) const;
   void write_report(const std::string& html) const;
-  /// Append lines without syncing them to disk, because checkpoints contain all lines.
+  /// Append lines. The files are not synchronized to disk, because checkpoints also contain all lines.
   void append_metrics(std::string_view line) const;
   void append_table(std::string_view rows) const;
   /// Appends a line to run.jsonl, which records when and with which software the run was started, resumed and
@@ -88,12 +92,12 @@ class RunDirectory {
   /// Removes all checkpoints except the newest `keep` checkpoints and the checkpoint of step `best`. Removes
   /// none while another process is looking up the newest checkpoint.
   void prune(int64_t keep, std::optional<int64_t> best) const;
-  /// Frees disk space for a checkpoint of `step`: removes the oldest checkpoint that prune(keep, ...) would
-  /// remove once the new checkpoint is written, but never the newest existing checkpoint nor checkpoints of
-  /// the steps in `kept`. Returns false if there is no checkpoint to remove.
+  /// Frees disk space for a new checkpoint of `step` by removing the oldest checkpoint that prune(keep, ...)
+  /// would remove anyway after the new checkpoint was written. Never removes the newest existing checkpoint,
+  /// or checkpoints of the steps in `kept`. Returns false if there is no checkpoint to remove.
   bool make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const;
-  /// Renames checkpoints after `step` (appends ".set-aside", and a number if that name is taken), so that no
-  /// run resumes from them, and none is lost. Returns their paths.
+  /// Renames the checkpoints of steps after `step`, so that no run resumes from them, but none of them is
+  /// lost: appends ".set-aside" to their names, and a number if this name is taken. Returns the new paths.
   std::vector<std::string> set_aside_after(int64_t step) const;
   /// Removes the files of a run that will be overwritten.
   void clear() const;
@@ -101,7 +105,7 @@ class RunDirectory {
  private:
   struct Held;
 
-  /// Throws UserError, after discard(), if a run would replace files that no run wrote.
+  /// If the run would replace files that were not written by a run, calls discard() and throws UserError.
   void reject_foreign_files();
   void remove_event_files() const;
   Location at(const std::string& name) const;

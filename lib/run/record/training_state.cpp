@@ -10,8 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// Stores only runs of non-zero sums, because most of a metric's sums stay 0. Each run is [index of the first
-/// sum, its value, the next sum's value, ...].
+/// Stores only sequences of consecutive non-zero sums, because most sums of a metric remain 0. A sequence is
+/// stored as [index of the first sum, value of the first sum, value of the second sum, ...].
 Json sums_json(const std::vector<double>& sums) {
   Json runs = Json::array();
   for (size_t i = 0; i < sums.size(); ++i) {
@@ -26,7 +26,8 @@ Json sums_json(const std::vector<double>& sums) {
       .set("runs", std::move(runs));
 }
 
-/// Checkpoints of earlier versions store an array of all sums.
+/// The reverse of sums_json(). Also reads an array of all sums, which checkpoints of earlier versions
+/// contain.
 std::vector<double> sums_from(const Json& json) {
   std::vector<double> sums;
   if (json.is_array()) {
@@ -40,12 +41,13 @@ std::vector<double> sums_from(const Json& json) {
   for (const Json& run : json.at("runs").items()) {
     const std::vector<Json>& values = run.items();
     if (values.empty())
-      throw UserError("'sums': expected lists of an index and numbers in 'runs', found an empty list");
+      throw UserError(
+          "'sums': the lists in 'runs' must contain an index and numbers, but one of them is empty");
     const int64_t first = values[0].as_int(), numbers = static_cast<int64_t>(values.size()) - 1;
     if (first < 0 || first > count || numbers > count - first)
       throw UserError(fmt::format(
-          "'sums': expected indices from 0 and below {} ('count'), found {} numbers from index {} on", count,
-          numbers, first));
+          "'sums': indices must be from 0 to below {} ('count'), but there are {} numbers from index {}",
+          count, numbers, first));
     for (size_t i = 1; i < values.size(); ++i)
       sums[static_cast<size_t>(first) + i - 1] = values[i].as_double();
   }
@@ -89,7 +91,7 @@ std::string TrainingState::table_lines() const {
   return lines;
 }
 
-/// `records`: used instead of `lines` unless null.
+/// Takes the history from `records`, or from `lines` if `records` is null.
 void TrainingState::take_history(const Json* records, const std::string& lines) {
   std::string written;
   for (const Json& record : records ? records->items() : Json::Array()) written += record.dump() + "\n";
@@ -106,7 +108,7 @@ void TrainingState::take_history(const Json* records, const std::string& lines) 
 void TrainingState::take_tables(std::string_view lines) {
   for (size_t at = 0, end; at < lines.size(); at = end + 1) {
     end = lines.find('\n', at);
-    if (end == std::string_view::npos) throw UserError("the last line of tables has no newline");
+    if (end == std::string_view::npos) throw UserError("the last line of the tables has no newline");
     const std::string_view line = lines.substr(at, end + 1 - at);
     const int64_t its_step = Json::parse(line.substr(0, line.size() - 1)).at("step").as_int();
     const auto shared = std::make_shared<const std::string>(line);
@@ -140,7 +142,7 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
     for (const auto& [weight, steps] : since->entries()) {
       state.slots_since[weight] = count(*since, weight.c_str());
       if (steps.as_int() > state.step)
-        throw UserError(fmt::format("'slots_since' is {} for '{}', but the run has only {} steps",
+        throw UserError(fmt::format("'slots_since' is step {} for '{}', but the run has only done {} steps",
                                     steps.as_int(), weight, state.step));
     }
   state.schedule = json.at("schedule");

@@ -25,18 +25,19 @@ struct TrainingState {
   int64_t epoch = 0;          // finished epochs
   int64_t step_in_epoch = 0;  // steps done in the current epoch
   // State of the current epoch, over its training batches:
-  std::vector<double> sums;             // all zero at an epoch's start; saved within an epoch only
-  int64_t sums_version = kSumsVersion;  // the Metric::sums_version() that the sums follow
+  std::vector<double> sums;  // all 0 at the start of an epoch; saved only in checkpoints within an epoch
+  int64_t sums_version = kSumsVersion;  // version of the meaning of the sums (Metric::sums_version())
   int64_t samples = 0;
   double train_seconds = 0;  // seconds spent in steps
   double epoch_seconds = 0;  // seconds in total
 
-  // State of float16 loss scaling; 0 without it.
+  // State of the loss scaling for float16; 0 if the run uses no loss scaling.
   double loss_scale = 0;
   int64_t good_steps = 0;  // number of steps with a finite gradient since the scale changed
 
-  // For weights whose optimizer state began after the run did (they were frozen, or trained by another
-  // optimizer), the number of steps that were done at that time.
+  // Contains the weights whose optimizer state did not begin at the start of the run, because they were
+  // frozen before or were trained by another optimizer. The value is the number of steps that were done when
+  // their optimizer state began.
   std::map<std::string, int64_t> slots_since;
 
   Json schedule;  // state of the learning rate schedule
@@ -49,7 +50,7 @@ struct TrainingState {
     double value;
     int64_t step;
     std::string watched;    // the monitor and its mode, in the form of optim/monitor.h
-    TableLine tables = {};  // tables of that epoch
+    TableLine tables = {};  // tables of the best epoch
   };
   std::optional<Best> best;
   std::map<std::string, DataIdentity> data;  // identity of the data, by split; empty in older checkpoints
@@ -67,10 +68,10 @@ struct TrainingState {
 
   /// Returns everything except the history and the tables. Doubles round-trip exactly.
   Json to_json() const;
-  /// `history`: the lines of metrics.jsonl. Checkpoints of earlier versions have an array "history" in `json`
-  /// instead, which takes precedence and includes the tables. `tables`: the lines of tables.jsonl. Throws
-  /// UserError if a part is missing or malformed. Does not check `schedule` and the callbacks' states, which
-  /// their owners check.
+  /// `history`: the lines of metrics.jsonl. `tables`: the lines of tables.jsonl. In checkpoints of earlier
+  /// versions, `json` has an array "history", which includes the tables; it is then used instead of
+  /// `history`. Throws UserError if a part is missing or malformed. Does not check `schedule` and the states
+  /// of the callbacks, because the schedule and the callbacks check them.
   static TrainingState from_json(const Json& json, const std::string& history, std::string_view tables = "");
 
  private:

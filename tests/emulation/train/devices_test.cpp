@@ -53,9 +53,9 @@ TEST_SUITE("gpu") {
     const emulation::OtherMachine machine({.devices = 2});
     const std::vector<std::pair<std::string, std::string>> strategies{
         {"{pipeline: {devices: [gpu:0, cpu:0], stages: [dense_1]}}",
-         "CPUs and GPUs cannot be mixed over several processes (2 were started)"},
+         "CPUs and GPUs cannot be mixed in a run of several processes (2 were started)"},
         {"{pipeline: {devices: [gpu:1, gpu:1], stages: [dense_1]}}",
-         "several replicas or stages cannot share gpu:1 over several processes (2 were started)"}};
+         "several replicas or stages cannot share gpu:1 in a run of several processes (2 were started)"}};
     for (const auto& [strategy, expected] : strategies) {
       CAPTURE(strategy);
       const RunConfig config = run_on(strategy);
