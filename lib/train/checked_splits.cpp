@@ -40,15 +40,17 @@ bool is_drawn_from(const DatasetSpec& dataset, const SplitSpec* split, const std
 
 CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
                          const std::function<void(const std::string&)>& warn) {
-  RunConfig config = given;  // receives the facts of the training split, with which the other splits are read
+  // A copy, to which the facts of the training split are added for reading the other splits.
+  RunConfig config = given;
   DatasetSpec with_cache = config.dataset;
   with_cache.cache = cache;
   std::vector<std::string> mistakes;
-  std::set<std::string> failed, reported;  // splits that are read alike repeat the same messages
+  // Messages are reported once, even if several splits have the same message.
+  std::set<std::string> failed, reported;
   CheckedData checked;
   for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
-    // A drawn split would report the errors of its source again.
+    // Skips a split that is drawn from a split with errors, because it would report the same errors again.
     if (!split || is_drawn_from(config.dataset, split, failed)) continue;
     try {
       check_cache(with_cache, name);

@@ -21,9 +21,9 @@ struct CheckedData {
   DataFacts facts;                   // facts of the training split
 };
 
-/// Opens every split of the data set and looks for samples that cannot be trained on. Calls `warn` once for
-/// each message. Throws UserError with the errors of all splits together. `cache`: checked in place of the
-/// cache of `config`, but not used.
+/// Opens every split of the data set and checks the samples. Calls `warn` once for each warning. Throws a
+/// UserError with the errors of all splits. `cache`: the cache whose options are checked instead of those of
+/// `config`; it is not used for reading.
 CheckedData check_splits(const RunConfig& config, const Configured<Cache>& cache,
                          const std::function<void(const std::string&)>& warn);
 

@@ -19,8 +19,8 @@ namespace dtrain {
 
 namespace {
 
-/// Default seconds between saves if epochs are shorter. A killed run loses at most this time and an epoch,
-/// and saving takes a negligible part of the time.
+/// With `every: auto`, the minimum number of seconds between two saves. A run that is killed loses at most
+/// this time plus one epoch, and saving takes only a small part of the time.
 constexpr double kSecondsBetween = 10;
 
 /// Thrown if weights to be saved have non-finite elements.
@@ -29,7 +29,7 @@ class WeightsNotFinite : public Error {
   using Error::Error;
 };
 
-/// Checkpoints to keep if the disk is full; older ones are removed to make room.
+/// The checkpoints that must be kept if the disk is full. Older checkpoints are removed to free space.
 struct Room {
   int64_t keep;               // number of the newest checkpoints (checkpoint.keep)
   std::vector<int64_t> kept;  // steps of checkpoints that are never removed
@@ -69,7 +69,8 @@ void Checkpointing::begin(Engine& engine, bool on_disk, int64_t steps_per_epoch)
   if (on_disk) saved_ = now();
   written_best_ = state_.best;
   check_directory();
-  // The first snapshot allocates its memory page by page, which takes far longer than copying.
+  // Makes a snapshot before the training begins, because the first snapshot allocates memory, which takes
+  // much longer than copying.
   if (saves_on_the_way(config_, config_.train.epochs - state_.epoch, steps_per_epoch))
     engine.state().snapshot();
   last_save_ = Clock::now();
@@ -87,9 +88,10 @@ bool Checkpointing::due_after_epoch() const {
   return every.unit == Interval::Unit::epoch && state_.epoch % static_cast<int64_t>(every.count) == 0;
 }
 
-/// Runs `write` and returns whether it succeeded. A failure is a warning only, because the next save tries
-/// again: a temporarily full disk must not end a run. `then`: what happens next, for the warning. Throws
-/// Error for non-finite weights if a callback wants the run to end then.
+/// Runs `write` and returns whether it succeeded. A failure only causes a warning, because the next save
+/// tries again; a disk that is full for some time must not end a run. `then`: the part of the warning that
+/// tells the user how the run continues. Throws Error if the weights are not finite and a callback wants the
+/// run to end in this case.
 bool Checkpointing::attempt(const std::function<void()>& write, std::string_view then) {
   try {
     write();
@@ -102,8 +104,9 @@ bool Checkpointing::attempt(const std::function<void()>& write, std::string_view
   }
 }
 
-/// Creates the run directory if it is missing, and writes the configuration and metrics if they are missing.
-/// Returns true if the directory or its checkpoints/ was replaced, so that it has no checkpoints.
+/// Creates the run directory if it is missing, and writes the configuration and the metrics if they are
+/// missing. Returns true if the run directory or its folder checkpoints/ was created again, which means that
+/// it contains no checkpoints.
 bool Checkpointing::check_directory() {
   if (!writes_files_) return false;
   const std::string change = directory_.ensure();
@@ -124,7 +127,7 @@ bool Checkpointing::check_directory() {
 
 void Checkpointing::save_async(bool announce) {
   wait();
-  last_save_ = Clock::now();  // a failed attempt counts, too
+  last_save_ = Clock::now();  // set even if the save fails
   if (!agreed(attempt([&] { check_directory(); }))) return settle_best();
   if (const auto arrays = engine_->state().snapshot()) return start(&*arrays, announce);
   const HostArrays arrays = engine_->state().download();
@@ -133,7 +136,7 @@ void Checkpointing::save_async(bool announce) {
 }
 
 void Checkpointing::save_if_needed() {
-  wait("the run saves once more before it ends");
+  wait("the run tries to save again before it ends");
   const bool is_there = !writes_files_ || directory_.has_checkpoint(state_.step);
   if (agreed(saved_ == now() && !held_.filled && is_there)) return;
   check_directory();
@@ -146,7 +149,8 @@ void Checkpointing::save_if_needed() {
     } catch (...) {
       finish(false);
       if (!check_directory()) throw;
-      if (best && best->step == state_.step) state_.best = best;  // finish() has reset it
+      // Sets the best epoch again, because finish() has removed it.
+      if (best && best->step == state_.step) state_.best = best;
     }
   }
 }
@@ -161,13 +165,15 @@ bool Checkpointing::agreed(bool mine) const {
   return world_.any(mine && writes_files_);
 }
 
-/// Returns whether saving a new best takes a negligible part of the time since the last save.
+/// Returns whether a save of a new best epoch would take only a small part of the time since the last save.
 bool Checkpointing::may_save_best() const {
-  constexpr double kCheap = 20;  // time since the last save, in units of the time that a save takes
+  // Minimum ratio of the time since the last save to the time that a save takes.
+  constexpr double kCheap = 20;
   return seconds_since(last_save_) >= std::min(kSecondsBetween, kCheap * seconds_of_a_save());
 }
 
-/// Keeps a copy of the current state; returns false if the host has no memory for it.
+/// Stores a copy of the current state in memory. Returns false if the host has not enough memory for the
+/// copy.
 bool Checkpointing::hold() {
   if (agreed(held_.values.empty() && !engine_->state().has_room_for_snapshot())) return false;
   const HostArrays arrays = engine_->state().download();
@@ -197,7 +203,7 @@ void Checkpointing::save_held() {
 
 void Checkpointing::start(const HostArrays* arrays, bool announce) {
   last_save_ = Clock::now();
-  // The current state is a new best, so the held copy is outdated.
+  // If the current state is a new best, the held copy is no longer needed.
   if (arrays && state_.best && state_.best->step == state_.step) held_.filled = false;
   task_ = Task{.holds = held_.filled, .announce = announce, .start = last_save_};
   task_->best = arrays ? state_.best : held_.state.best;
@@ -240,8 +246,8 @@ void Checkpointing::finish(bool written) {
   }
 }
 
-/// Sets the best epoch to one that can be restored: the epoch of the held copy or, without one, of the best
-/// checkpoint on disk.
+/// Sets the best epoch to an epoch that can be restored: the epoch of the held copy or, if there is no held
+/// copy, the epoch of the best checkpoint on disk.
 void Checkpointing::settle_best() {
   state_.best = held_.filled ? held_.state.best : written_best_;
 }
@@ -258,7 +264,8 @@ std::function<void()> Checkpointing::checkpoint_task(const HostArrays* arrays) {
   };
 }
 
-/// Returns a function that writes a checkpoint of `state` and `arrays`, which must not change until then.
+/// Returns a function that writes a checkpoint of `state` and `arrays`. Both must not change until this
+/// function has run.
 std::function<void()> Checkpointing::write_task(const TrainingState& state, const HostArrays& arrays) const {
   Room room{config_.checkpoint.keep, {}};
   for (const auto& best : {written_best_, state.best, state_.best})

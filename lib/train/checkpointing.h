@@ -1,5 +1,5 @@
-// Decides when a run saves checkpoints and how: in the background or at once, including the best epoch, and
-// handles saves that fail.
+// Saves the checkpoints of a run: decides when to save, saves in the background or at once, keeps the best
+// epoch, and handles saves that fail.
 #pragma once
 
 #include <chrono>
@@ -22,9 +22,9 @@
 namespace dtrain {
 
 /// Saves the checkpoints of a run. To be used by the trainer's thread and, except for poll(), only while no
-/// steps are running. A failed save is a warning and is retried at the next occasion, so that a temporarily
-/// full disk does not end a run. However, if a callback wants finite weights and a save finds non-finite
-/// weights, the call that waits for the save throws Error.
+/// steps are running. A failed save only causes a warning, and the next save tries again, so that a disk that
+/// is full for some time does not end a run. There is one exception: if a callback wants finite weights and a
+/// save finds non-finite weights, the call that waits for the save throws Error.
 class Checkpointing {
  public:
   /// Keeps references to all arguments except `directory`. Construct it before the engine binds this thread
@@ -41,26 +41,29 @@ class Checkpointing {
   bool due_after_step(int64_t step) const;
   bool due_after_epoch() const;
 
-  /// Starts to write a checkpoint of the current state in the background. `announce`: tells the user when it
-  /// is written.
+  /// Starts to write a checkpoint of the current state in the background. `announce`: whether to tell the
+  /// user when the checkpoint has been written.
   void save_async(bool announce = false);
-  /// Records the current state as the best so far. Saves it at once if a save takes less than a twentieth of
-  /// the time since the last save began, if that save began at least ten seconds ago, or if the host has no
-  /// memory for a copy. Otherwise keeps a copy in memory. The copy is written with the next save, or by
-  /// poll() once enough time has passed. If the run is killed before then, it resumes from the previous save.
+  /// Records the current state as the best state so far. Saves it at once if a save takes less than a
+  /// twentieth of the time since the last save began, if the last save began at least ten seconds ago, or if
+  /// the host has not enough memory for a copy. Otherwise stores a copy in memory. The copy is written with
+  /// the next save, or by poll() when enough time has passed. If the run is killed before the copy is
+  /// written, it resumes from the previous save.
   void save_best();
-  /// Handles a background save that has ended, and starts a save that save_best() has postponed. May be
+  /// Handles a background save that has ended, and starts to write a copy that save_best() has stored. May be
   /// called while steps are running.
   void poll();
-  /// Waits for the background save, if any, and handles its result. `then`: what happens next, for the
-  /// warning about a save that failed.
+  /// Waits for the background save, if there is one, and handles its result. `then`: the part of the warning
+  /// about a failed save that tells the user how the run continues.
   void wait(std::string_view then = kContinues);
-  /// Writes the copy that save_best() has kept, but not the current state, and waits until it is written.
+  /// Writes the copy that save_best() has stored, if there is one, and waits until it is written. Does not
+  /// save the current state.
   void save_held();
-  /// Appends the last epoch's line to metrics.jsonl and metrics.csv; rewrites the files if lines are missing.
+  /// Appends the line of the last epoch to metrics.jsonl and metrics.csv. If lines are missing in the files,
+  /// writes the whole files again.
   void append_metrics();
-  /// Ends the run: on return, the current state is on disk as a checkpoint and in metrics.jsonl. Throws
-  /// Error.
+  /// Ends the run. Afterwards, the current state has been saved as a checkpoint, and its metrics are in
+  /// metrics.jsonl. Throws Error if this fails.
   void end();
 
   /// Returns an estimate of the seconds that end() takes.
@@ -87,7 +90,8 @@ class Checkpointing {
   /// A save that is in progress.
   struct Task {
     bool holds = false;  // whether the task writes held_
-    Point point = {};    // the state that the task writes after held_; default: none
+    // The position of the current state, if the task writes it (after held_); otherwise the default.
+    Point point = {};
     std::optional<TrainingState::Best> best = {};  // best epoch according to the last checkpoint written
     bool announce = false;
     Clock::time_point start;
@@ -96,8 +100,8 @@ class Checkpointing {
   Point now() const { return {state_.step, state_.epoch}; }
   double seconds_of_a_save() const;
   bool may_save_best() const;
-  /// Returns process 0's `mine` if the state is divided among processes, because all processes must then save
-  /// at the same time; otherwise returns `mine`.
+  /// If the state is divided among processes, returns the value of `mine` in process 0, because all processes
+  /// must save at the same time. Otherwise returns `mine`.
   bool agreed(bool mine) const;
   bool attempt(const std::function<void()>& write, std::string_view then = kContinues);
   bool check_directory();
@@ -129,7 +133,7 @@ class Checkpointing {
   std::optional<TrainingState::Best> written_best_;  // best epoch whose checkpoint is on disk
   std::optional<Task> task_;                         // save in progress
   Point saved_;
-  bool complete_ = false;      // whether the directory contains the configuration
+  bool complete_ = false;      // whether the configuration has been written to the directory
   bool metrics_whole_ = true;  // whether the metrics files are complete, so that lines can be appended
   MetricsTable table_;         // metrics.csv rows of the history
   double longest_save_ = 0;    // seconds

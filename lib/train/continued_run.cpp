@@ -20,7 +20,7 @@ RunConfig config_to_continue(RunConfig config, const Checkpoint& checkpoint) {
 void set_newer_aside(const RunDirectory& directory, int64_t step, Observer& observer) {
   for (const std::string& path : directory.set_aside_after(step))
     observer.on_note(
-        fmt::format("set aside {}, which is newer than step {}, from which the run continues", path, step));
+        fmt::format("the run continues from step {1}; the newer checkpoint is set aside as {0}", path, step));
 }
 
 namespace {
@@ -42,7 +42,7 @@ void bring_checkpoints(const RunDirectory& directory, const Checkpoint& resumed,
     bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
   } catch (const UserError& error) {
     observer.on_warning(
-        fmt::format("{}; the best checkpoint will be chosen among the next epochs", error.what()));
+        fmt::format("{}; the best checkpoint will be chosen only among the following epochs", error.what()));
     trainer.forget_best();
   }
 }
@@ -50,12 +50,12 @@ void bring_checkpoints(const RunDirectory& directory, const Checkpoint& resumed,
 std::string explain_end(const TrainingState& state, const RunConfig& config) {
   if (state.stopped)
     return fmt::format(
-        "nothing left to train: a callback ended the run after {}{}; to continue, set a new end (--epochs "
-        "N) or other callbacks (--set 'train.callbacks=[terminate_on_nan]')",
+        "nothing left to train: a callback ended the run after {}{}. To continue, set another number of "
+        "epochs (--epochs N) or other callbacks (--set 'train.callbacks=[terminate_on_nan]')",
         format_plural(state.epoch, "epoch"),
         state.stop_reason.empty() ? "" : fmt::format(" ({})", state.stop_reason));
   if (state.epoch < config.train.epochs) return "";
-  return fmt::format("nothing left to train: {} of {} done; --epochs sets a new end", state.epoch,
+  return fmt::format("nothing left to train: {} of {} done; use --epochs N to train more epochs", state.epoch,
                      format_plural(config.train.epochs, "epoch"));
 }
 

@@ -23,8 +23,8 @@ void check_data_agree(World& world, const std::map<std::string, DataIdentity>& m
     if (!changes[process].empty()) message += fmt::format("\nprocess {}: {}", process, changes[process]);
   if (!message.empty())
     throw UserError(fmt::format(
-        "the data of the processes differ from those of process 0; copy the same files to all "
-        "machines (dataset.root, or the environment variable DTRAIN_DATA, says where they are):{}",
+        "the data of some processes differ from the data of process 0. Copy the same files to all machines; "
+        "dataset.root or the environment variable DTRAIN_DATA names their folder. The differences are:{}",
         message));
 }
 

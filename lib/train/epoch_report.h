@@ -27,7 +27,8 @@ class EpochReport {
   const Json& record() const { return record_; }
   /// Returns the epoch's line of tables.jsonl. To be called once.
   TableLine finish_tables() { return tables_.finish(); }
-  /// Looks a number up by its name in the record. The result is valid as long as this object exists.
+  /// Returns a function that looks up a number by its name in the record. The function is valid as long as
+  /// this object exists.
   MetricLookup metric() const;
 
  private:

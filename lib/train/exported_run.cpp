@@ -27,7 +27,7 @@ ExportedScale exported_scale(const TargetScale& scale, bool are_logits) {
   return {scale.scale(), scale.offset()};
 }
 
-/// The probes as a batch of the model's inputs.
+/// A batch of probes: random inputs for which the outputs of the exported model are checked.
 class ProbeBatch : public Batch {
  public:
   ProbeBatch(const ExportedModel& model, const std::vector<std::vector<float>>& inputs)
@@ -52,7 +52,8 @@ class ProbeBatch : public Batch {
   const std::vector<std::vector<float>>& inputs_;
 };
 
-/// Returns random values between -1 and 1, or random indices; some indices are 0 if 0 marks padding.
+/// Returns random values for an input of the model: values between -1 and 1, or random indices for an int32
+/// input. If a layer masks index 0 as padding, some indices are 0.
 std::vector<float> draw_probe(const Graph& graph, size_t input) {
   const TensorSpec& spec = graph.spec({graph.inputs[input]});
   const Philox draw = Philox::of(0, 0x50524f42);  // "PROB"
@@ -70,8 +71,9 @@ std::vector<float> draw_probe(const Graph& graph, size_t input) {
   return values;
 }
 
-/// Returns the values of the exported model's input that correspond to `values` of the run's model. Updates
-/// `values` for the rounding of the conversion.
+/// Returns the values that the exported model must receive so that its layers receive `values`. (They differ
+/// if the exported model includes transforms.) Because this conversion rounds, `values` is updated to the
+/// numbers that result from the rounded values.
 std::vector<float> as_given(const ExportedInput& input, std::vector<float>& values) {
   std::vector<float> given = values;
   for (size_t i = 0; i < given.size() && !input.scale.empty(); ++i) {
@@ -97,7 +99,7 @@ void finish_output(const ExportedOutput& output, int64_t columns, std::vector<fl
 }
 
 ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
-  // One CPU of this process computes the probes, wherever the run was trained.
+  // The probes are computed on one CPU of this process, even if the run was trained on other devices.
   RunPlan plan{run.config, {.replicas = {{DeviceId{}}}, .slots = {}}, single_process(), {0, {1}}};
   plan.config.train.precision = Precision::float32;
   Engine engine(plan);
@@ -116,7 +118,8 @@ ExportedProbes make_probes(const SavedRun& run, const ExportedModel& model) {
     const Shape shape = plan.config.graph.spec(output).shape.prepended(kProbes);
     views.push_back({probes.outputs.emplace_back(static_cast<size_t>(shape.elements())).data(), shape});
   }
-  // Growing `probes.outputs` moves the vectors but not their elements, so the views stay valid.
+  // The views remain valid although emplace_back() above may have moved the vectors, because the elements of
+  // a moved vector keep their addresses.
   engine.predict(ProbeBatch(model, inputs), views);
   for (size_t i = 0; i < probes.outputs.size(); ++i)
     finish_output(model.outputs[i], views[i].shape.back(), probes.outputs[i]);
@@ -128,13 +131,13 @@ ExportedInput exported_input(const RunConfig& config, const TensorSpec& spec, bo
   ExportedInput input{spec, {}, {}};
   if (!with_preprocessing || spec.dtype != DType::float32) return input;
   const ColumnPlan plan = unit_plan_of_input(config, spec);
-  const auto map = plan.exact_map();  // refers to the plan's numbers
+  const auto map = plan.exact_map();  // has pointers into `plan`
   const auto is_zero = [](double one) { return one == 0; };
   if (!map || std::any_of(map->scale.begin(), map->scale.end(), is_zero)) {
-    warnings.push_back(
-        fmt::format("the transforms of '{}' are more than one scale and offset, so the exported model "
-                    "expects transformed values; the file's metadata describes the transforms",
-                    spec.name));
+    warnings.push_back(fmt::format(
+        "the transforms of the input '{}' are not only a scale and an offset, so they are not in the "
+        "exported model, which expects transformed values; the metadata of the file describes the transforms",
+        spec.name));
     return input;
   }
   input.given.shape = plan.stored().shape;

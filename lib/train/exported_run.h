@@ -1,4 +1,4 @@
-// Converts a saved run's model to the form that file exporters take.
+// Converts the model of a saved run to an ExportedModel, from which all export formats are written.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 namespace dtrain {
 
 struct ExportRequest {
-  bool are_probabilities = false;   ///< convert outputs that the loss takes as logits to probabilities
-  bool with_preprocessing = false;  ///< include the transforms: inputs are as the data set stores them
+  bool are_probabilities = false;  ///< convert outputs that the loss takes as logits to probabilities
+  /// Include the transforms, so that the inputs are the stored values of the data set.
+  bool with_preprocessing = false;
 };
 
 struct ExportedRun {

@@ -33,7 +33,7 @@ struct KerasOptimizer {
   std::optional<float> learning_rate;  // nullopt for a schedule
 };
 
-/// Returns the run's optimizer for Keras 3, whose optimizers have options of the same names as dtrain's.
+/// Converts the run's optimizer to an optimizer of Keras 3, whose options have the same names as dtrain's.
 /// `rate` is the learning rate of the next step.
 KerasOptimizer keras_3_optimizer(const RunConfig& config, const RunLength& length, const Json& schedule,
                                  double rate, std::string& warning) {
@@ -84,13 +84,13 @@ struct TrainedParameter {
 const ArrayRef& stored_slot(const SavedRun& run, const std::string& slot, const std::string& weight) {
   const ArrayRef* array = run.checkpoint.slot(slot, weight);
   if (!array)
-    throw UserError(
-        fmt::format("{}: expected the slot '{}' of '{}', found none", run.checkpoint.path(), slot, weight));
+    throw UserError(fmt::format("{}: the checkpoint has no slot '{}' for the weight '{}'",
+                                run.checkpoint.path(), slot, weight));
   return *array;
 }
 
-/// Adds the array of a slot that Keras stores for a weight, and dtrain does not
-/// (OptimizerFormats::is_factored).
+/// Adds the array of a slot that Keras stores for a weight. dtrain stores only the means of its rows and
+/// columns, so the array is computed from these means (OptimizerFormats::is_factored).
 void add_computed_slot(const SavedRun& run, const std::vector<Optimizer::Slot>& slots,
                        const TrainedParameter& weight, KerasTraining& training) {
   const auto means = [&](SlotShape shape) {
@@ -138,10 +138,11 @@ std::string why_not_in_keras(const SavedRun& run, const TrainingState& state) {
   const RunConfig& config = run.config;
   if (!config.has_training()) return "the model was not trained by dtrain";
   if (!config.train.groups.empty()) return "train.groups sets different options for some weights";
-  if (!state.slots_since.empty()) return "the optimizer state of some weights began later than the run";
+  if (!state.slots_since.empty())
+    return "the optimizer state of some weights did not begin at the start of the run";
   for (const OptimizerSlot& slot : run.checkpoint.content().slots)
     if (slot.name == "unaveraged") return "the file's weights are averages";
-  return !keras_outputs(config).is_null() ? "" : "Keras averages this loss differently, or does not have it";
+  return !keras_outputs(config).is_null() ? "" : "Keras does not have this loss, or averages it differently";
 }
 
 }  // namespace

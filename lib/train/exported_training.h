@@ -9,9 +9,9 @@
 
 namespace dtrain {
 
-/// Returns the state from which Keras 3 continues the training of a checkpoint, step for step. Returns
-/// nullopt and sets `why_not` if Keras cannot continue it; sets `warning` if Keras would continue it in a
-/// different way. The returned arrays refer to the checkpoint.
+/// Returns the state from which Keras 3 continues the training of a checkpoint with the same steps as dtrain.
+/// If Keras cannot continue the training, returns nullopt and sets `why_not`. If Keras would continue it with
+/// different steps, sets `warning`. The returned arrays refer to the checkpoint.
 std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& why_not, std::string& warning);
 
 }  // namespace dtrain

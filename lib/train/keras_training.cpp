@@ -31,8 +31,8 @@ bool has_weighted_metrics(const RunConfig& config) {
   return false;
 }
 
-/// Returns whether Keras's losses are the same means as dtrain's. For weighted rows, Keras divides by the
-/// number of rows and dtrain by the sum of their weights.
+/// Returns whether Keras has all losses of the run and averages them as dtrain does. If rows have weights,
+/// the averages differ: Keras divides by the number of rows, dtrain by the sum of their weights.
 bool has_kerass_losses(const RunConfig& config) {
   return std::none_of(config.heads.begin(), config.heads.end(), [](const Head& head) {
     return head.weights || keras_loss(head.configured_loss).is_null();

@@ -17,9 +17,9 @@ struct Progress {
   int64_t step = 0, steps = 0;    // steps of this epoch: done, and in total
   int64_t global_step = 0;
   double step_loss = 0;  // loss of this step's batch only
-  /// Returns the means so far, by name ("loss" first), of the run's losses and metrics that are numbers, over
-  /// the epoch's samples. Computed on call, because not every step is shown. To be called within on_step()
-  /// only.
+  /// Returns the names and the means of the run's losses and metrics that are numbers, over the samples of
+  /// the epoch so far. "loss" comes first. This is a function because the means need not be computed for
+  /// steps that are not shown. It must be called only within on_step().
   std::function<std::vector<std::pair<std::string, double>>()> means;
   double learning_rate = 0;
   double samples_per_second = 0;
@@ -32,12 +32,14 @@ struct Progress {
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// A long operation begins. It has ended when the next call comes.
+  /// Called when a long operation begins. The operation has ended when another function of the observer is
+  /// called.
   virtual void on_wait(const std::string& /*what*/) {}
   virtual void on_step(const Progress&) {}
-  /// Validation of the epoch (from 1) is running: batch `step` (from 1) of `steps` is next.
+  /// Called before each batch of the validation in an epoch: batch `step` of `steps`. Epochs and batches are
+  /// counted from 1.
   virtual void on_validation(int64_t /*epoch*/, int64_t /*epochs*/, int64_t /*step*/, int64_t /*steps*/) {}
-  /// An epoch has ended. `record`: its line of metrics.jsonl.
+  /// Called when an epoch has ended. `record`: the epoch's line of metrics.jsonl.
   virtual void on_epoch(const Json& /*record*/, int64_t /*epochs*/) {}
   virtual void on_note(const std::string&) {}
   virtual void on_warning(const std::string&) {}

@@ -25,7 +25,7 @@ std::vector<std::string> file_names(const std::vector<ArrayRef>& weights) {
   return names;
 }
 
-/// A weight of the model that the file should have.
+/// A weight of the model, which is looked for in the file.
 struct Wanted {
   std::string name;
   Shape shape;
@@ -41,7 +41,7 @@ std::vector<Wanted> weights_of(const Graph& graph) {
   return wanted;
 }
 
-/// Reports patterns that match nothing.
+/// Reports patterns of the options `rename`, `skip` and `unused` that match no weight.
 void check_patterns(const PretrainedWeights& options, const std::vector<std::string>& of_file,
                     const std::vector<std::string>& of_model, Diagnostics& diagnostics) {
   Patterns renamed;
@@ -53,7 +53,8 @@ void check_patterns(const PretrainedWeights& options, const std::vector<std::str
     options.unused->check_each_matches(of_file, "weights.unused", "weight of the file", diagnostics);
 }
 
-/// Returns the model's name of a weight. Keras 3 calls the kernel of a depthwise convolution "kernel".
+/// Returns the name that the model has for a weight of the file. They differ for the kernel of a depthwise
+/// convolution, which is "depthwise_kernel" in the model but "kernel" in files of Keras 3.
 std::string name_in_model(const std::string& name, const std::set<std::string>& of_model) {
   if (of_model.contains(name) || !name.ends_with("/kernel")) return name;
   const std::string depthwise =
@@ -63,7 +64,8 @@ std::string name_in_model(const std::string& name, const std::set<std::string>& 
 
 using Offers = std::vector<std::pair<std::string, const ArrayRef*>>;
 
-/// Returns the file's weights under the model's names, without those listed in `unused`.
+/// Returns the weights of the file with the names that they have in the model. Leaves out the weights listed
+/// in `unused`.
 Offers offers_of(const PretrainedWeights& options, const WeightFile& file,
                  const std::set<std::string>& of_model) {
   Offers offers;
@@ -73,7 +75,7 @@ Offers offers_of(const PretrainedWeights& options, const WeightFile& file,
   return offers;
 }
 
-/// Converts the array to the layer parameter's order of axes.
+/// Permutes the axes of a PyTorch array to the order of the layer's parameter.
 TorchArray in_keras_order(const TorchWeight& weight, const Shape& parameter, const ArrayRef& array) {
   TorchArray converted{array, {}};
   if (weight.axes.empty() || !array.data) return converted;
@@ -90,15 +92,15 @@ TorchArray in_keras_order(const TorchWeight& weight, const Shape& parameter, con
   return converted;
 }
 
-/// Returns whether the file's weight has the neutral value of a weight that this model lacks, so that it can
-/// be ignored.
+/// Returns true if a weight of the file can be ignored: this model does not have the weight, and all its
+/// elements have a neutral value, with which the weight has no effect.
 bool is_neutral(const TorchWeight& weight, const ArrayRef& array) {
   const auto* values = static_cast<const float*>(array.data);
   return weight.parameter < 0 && array.data &&
          std::all_of(values, values + array.shape.elements(), [&](float one) { return one == weight.value; });
 }
 
-/// Converts PyTorch's weights to this model's names and shapes.
+/// Converts the weights of a PyTorch file to the names and shapes of this model.
 Offers from_torch(const Graph& graph, const Offers& offers, std::deque<TorchArray>& arrays) {
   std::map<std::string, TorchWeight> known;
   for (const TorchWeight& weight : torch_weights(graph)) {
@@ -144,8 +146,10 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   std::map<std::string, const ArrayRef*> offered;
   for (const auto& [name, weight] : offers)
     if (const auto [first, is_first] = offered.emplace(name, weight); !is_first && known.contains(name))
-      report(fmt::format("'{}' and '{}' both match '{}'; change rename, or list one of the two under unused",
-                         first->second->name, weight->name, name));
+      report(
+          fmt::format("the file's weights '{}' and '{}' both match the model's weight '{}'; change `rename`, "
+                      "or list one of the two under `unused`",
+                      first->second->name, weight->name, name));
   for (const Wanted& weight : wanted) {
     const auto offer = offered.find(weight.name);
     if (matched(options.skip, weight.name))
@@ -154,13 +158,13 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
       missing.push_back(weight.name);
     else if (!offer->second->data)
       report(
-          fmt::format("expected floating point numbers for '{}', found another type in '{}'; skip lets the "
-                      "weight keep its initial value",
+          fmt::format("the weight '{}' must have floating point numbers, but '{}' in the file has another "
+                      "type; list the model's weight under `skip` to keep its initial value",
                       weight.name, offer->second->name));
     else if (offer->second->shape != weight.shape)
       report(
-          fmt::format("expected the shape {} for '{}', found {} in '{}'; skip lets the weight keep its "
-                      "initial value",
+          fmt::format("expected the shape {} for the weight '{}', but found {} in the file's '{}'; list the "
+                      "model's weight under `skip` to keep its initial value",
                       weight.shape.str(), weight.name, offer->second->shape.str(), offer->second->name));
     else
       result.weights.insert(*offer);
@@ -168,15 +172,15 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   for (const auto& [name, weight] : offers)
     if (!known.contains(name)) unused.push_back(weight->name);
   if (!missing.empty())
-    report(fmt::format(
-        "the file has no {}; list weights that keep their initial value under skip, and weights with other "
-        "names under rename",
-        list_some(missing)));
+    report(
+        fmt::format("the file has no {}; list weights that keep their initial values under `skip`, and "
+                    "weights that have other names in the file under `rename`",
+                    list_some(missing)));
   if (!unused.empty())
-    report(fmt::format(
-        "this model has no weight for the file's {}; list weights that are not needed under unused, and "
-        "weights with other names under rename",
-        list_some(unused)));
+    report(
+        fmt::format("this model has no weight for the file's {}; list weights that are not needed under "
+                    "`unused`, and weights that have other names in the model under `rename`",
+                    list_some(unused)));
   result.description =
       fmt::format("{} of {} weights from {}", result.weights.size(), wanted.size(), result.path);
   if (!initial.empty()) result.description += "; with initial values: " + list_some(initial);
@@ -192,7 +196,7 @@ Pretrained load_pretrained(const Graph& graph) {
     result.file = WeightFile::load(result.path);
     if (result.file.layout() == WeightLayout::onnx)
       throw UserError(
-          fmt::format("{}: expected weights of layers, found an ONNX model, whose weights are those of "
+          fmt::format("{}: expected weights of layers, but this is an ONNX model, whose weights belong to "
                       "operators; export the model as .safetensors or .keras",
                       result.path));
   } catch (const UserError& error) {

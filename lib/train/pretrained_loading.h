@@ -28,9 +28,9 @@ struct Pretrained {
   std::string description;  // such as "12 of 14 weights from base.h5; with initial values: 'head/kernel'"
 };
 
-/// Reads the file of graph.pretrained, which must be set. Throws UserError that lists, with their locations,
-/// all weights of the model that the file lacks or has in another shape, all unused weights of the file, and
-/// all patterns that match nothing.
+/// Reads the file of graph.pretrained, which must be set. Throws UserError if weights of the model are
+/// missing in the file or have another shape, if weights of the file are unused, or if a pattern matches no
+/// weight. The message lists all of these with their locations.
 Pretrained load_pretrained(const Graph& graph);
 
 }  // namespace dtrain

@@ -15,8 +15,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether the checkpoint has no optimizer state of a weight. (If only a part of it is missing,
-/// dtrain did not write the checkpoint, and the result is false.)
+/// Returns true if the checkpoint has no optimizer state of a weight at all. (Returns false if only a part of
+/// the state is missing. dtrain does not write such checkpoints.)
 bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) {
   const auto& slots = checkpoint.content().slots;
   return std::none_of(slots.begin(), slots.end(), [&](const OptimizerSlot& slot) {
@@ -24,14 +24,15 @@ bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) 
   });
 }
 
-/// Writes a checkpoint's array for a parameter to `range` of the array `state` of the engine's state. Throws
-/// UserError unless the array exists and has float32 values of the shape `shape`.
+/// Copies an array of a checkpoint to the engine's state: to the elements `range` of the state array with the
+/// name `state` (the parameters or an optimizer slot). Throws UserError if `array` is null, has another shape
+/// than `shape`, or is not float32.
 void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
                    const Shape& shape, std::string_view state, Range range, Engine& engine) {
   const std::string name = state == kParameters
                                ? fmt::format("the weight '{}'", slice.path())
                                : fmt::format("the optimizer's '{}' of '{}'", state, slice.path());
-  if (!array) throw UserError(fmt::format("{}: expected {}, found none", checkpoint.path(), name));
+  if (!array) throw UserError(fmt::format("{}: the checkpoint does not contain {}", checkpoint.path(), name));
   if (array->shape != shape || array->dtype != DType::float32)
     throw UserError(fmt::format("{}: expected {} float32 for {}, found {} {}", checkpoint.path(), shape.str(),
                                 name, array->shape.str(), name_of(array->dtype)));
@@ -39,24 +40,25 @@ void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const Pa
   engine.state().write(state, range, static_cast<const float*>(array->data));
 }
 
-/// Writes a checkpoint's array to the values of a parameter.
+/// Copies an array of a checkpoint to the values of a parameter.
 void restore_parameter(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
                        Engine& engine) {
   restore_array(checkpoint, array, slice, slice.shape, kParameters,
                 {slice.offset, slice.offset + slice.elements()}, engine);
 }
 
-/// Loads the weights that training continues with, if the checkpoint's main weights are averages, and
-/// initializes the average if the run keeps one. Returns a message for the user, usually "".
+/// Prepares the moving average of the weights (callback `ema`). If the checkpoint's main weights are
+/// averages, loads the weights from which training continues. Initializes the average if the run has one.
+/// Returns a message for the user, usually "".
 std::string restore_average(const Checkpoint& checkpoint, Engine& engine) {
   const auto& slots = checkpoint.content().slots;
   const bool averaged = std::any_of(slots.begin(), slots.end(),
                                     [](const OptimizerSlot& slot) { return slot.name == kUnaveraged; });
   engine.state().begin_average();
   if (!averaged)
-    return engine.state().has_average()
-               ? "the checkpoint has no average of the weights: the average starts as a copy of them"
-               : "";
+    return engine.state().has_average() ? "the checkpoint has no average of the weights, so the average "
+                                          "starts as a copy of the weights"
+                                        : "";
   for (const ParameterSlice& slice : engine.layout().slices())
     if (const ArrayRef* array = checkpoint.slot(kUnaveraged, slice.path()))
       restore_parameter(checkpoint, array, slice, engine);
@@ -74,8 +76,8 @@ std::string optimizer_of(const Checkpoint& checkpoint) {
   return optimizer->is_mapping() && !optimizer->entries().empty() ? optimizer->entries()[0].first.text() : "";
 }
 
-/// Returns whether optimizer `a` can continue with the state of `b`, because equally named slots have the
-/// same meaning.
+/// Returns whether optimizer `a` can continue with the state of optimizer `b`, because their slots with the
+/// same name have the same meaning.
 bool same_slots(std::string a, std::string b) {
   for (std::string* name : {&a, &b})
     if (*name == "adamw" || *name == "lamb" || *name == "nadam") *name = "adam";
@@ -96,8 +98,9 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
     for (const ParameterSlice& slice : engine.layout().slices())
       if (is_trained(engine.layout(), slice)) state.slots_since[slice.path()] = state.step;
     if (wanted.empty())
-      return "the checkpoint's optimizer state is not used, because this optimizer has no state";
-    return "the checkpoint has no state of this optimizer with these options, so the optimizer state starts "
+      return "the optimizer state in the checkpoint is not used, because the optimizer of this run has no "
+             "state";
+    return "the checkpoint has no state for this optimizer with these options, so the optimizer state starts "
            "with its initial values";
   }
   std::vector<std::string> reset;

@@ -11,11 +11,12 @@
 
 namespace dtrain {
 
-/// Allocates parameters and optimizer state for training and loads them from a checkpoint. Optimizer state
-/// that the checkpoint lacks keeps its initial value: all of it if the checkpoint has another optimizer,
-/// otherwise the state of weights that were not trained before. `state`: the checkpoint's state, in which
-/// these weights are recorded as slots_since. Returns a message for the user, or "" if nothing was reset.
-/// Throws UserError if a weight is missing or has another shape, or if there is too little memory.
+/// Allocates parameters and optimizer state for training, and loads them from a checkpoint. If the checkpoint
+/// is from another optimizer, all optimizer state has its initial values. Otherwise, only the state of
+/// weights that were not trained before has its initial values. In both cases, the weights whose state was
+/// not loaded are recorded in `state.slots_since`. `state`: the training state of the checkpoint. Returns a
+/// message for the user, or "" if all state was loaded. Throws UserError if a weight is missing or has
+/// another shape, or if there is too little memory.
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
                                  TrainingState& state);
 
@@ -23,9 +24,9 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
 /// UserError if a weight is missing or has another shape.
 void restore_weights(const Checkpoint& checkpoint, Engine& engine);
 
-/// Puts a model with the weights of a checkpoint on the devices of the plan, for `purpose` (evaluation or
-/// prediction) with batches of at most `batch_size` samples. `data`: memory of the samples. Throws UserError
-/// like restore_weights(), or if there is too little memory. Keeps a reference to the plan.
+/// Creates an engine on the devices of the plan, with the weights of a checkpoint, for `purpose` (evaluation
+/// or prediction) and batches of at most `batch_size` samples. `data`: the memory that the samples need.
+/// Throws UserError like restore_weights(), or if there is too little memory. Keeps a reference to the plan.
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                              Plan::Purpose purpose, int64_t batch_size,
                                              const DataMemory& data);

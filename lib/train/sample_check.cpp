@@ -13,7 +13,7 @@ namespace dtrain {
 
 namespace {
 
-/// The layer, loss or weights for which a column is read, and the values that are accepted.
+/// The layer or loss that reads a column of the data (or the row weights), and the values that it accepts.
 struct Consumer {
   std::string name;
   Bounds bounds;
@@ -38,24 +38,26 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
     std::string advice;
     if (consumer.is_unit_a_class && *wrong > 0)
       advice = fmt::format(
-          "; class {} needs an output of at least {} units, but '{}' has {} (`units: auto` gives an output "
-          "one unit for each class)",
+          "; class {} needs an output of at least {} units, but '{}' has {} (with `units: auto`, an output "
+          "has one unit for each class)",
           *wrong, static_cast<int64_t>(*wrong) + 1, consumer.name, consumer.units);
     const int64_t sample = first + (wrong - values.begin()) / elements;
-    throw UserError(fmt::format("sample {} (from 0{}) of {} has {} for '{}', which takes {} to {}{}", sample,
-                                data.has_ids() ? ", " + data.sample_name(sample) : "", split, *wrong,
-                                consumer.name, consumer.bounds.least, consumer.bounds.most, advice));
+    throw UserError(fmt::format(
+        "sample {} (counted from 0{}) of {} has the value {} for '{}', which takes values from {} to {}{}",
+        sample, data.has_ids() ? ", " + data.sample_name(sample) : "", split, *wrong, consumer.name,
+        consumer.bounds.least, consumer.bounds.most, advice));
   }
 }
 
-/// Returns the layer that reads this input as indices and has the fewest of them; nullopt if no layer does.
+/// Returns the layer that reads this input as indices. If several layers do so, returns the layer with the
+/// smallest number of valid indices. Returns nullopt if no layer reads the input as indices.
 std::optional<Consumer> consumer_of_input(const Graph& graph, int input) {
   const GraphNode* const reader = graph.reader_of_indices(input);
   if (!reader) return std::nullopt;
   return Consumer{reader->name, {0, static_cast<double>(*reader->layer->indices() - 1)}};
 }
 
-/// Returns the consumer of a column; nullopt if it accepts any value.
+/// Returns the consumer of a column; nullopt if the consumer accepts any value.
 std::optional<Consumer> consumer_of(const RunConfig& config, size_t column) {
   const size_t inputs = config.graph.inputs.size();
   if (column < inputs) return consumer_of_input(config.graph, config.graph.inputs[column]);
@@ -100,7 +102,8 @@ void check_targets_at_hand(const RunConfig& config, const Dataset& data, const s
 void check_readable(const Dataset& data, size_t most_bytes) {
   constexpr size_t kBlock = size_t{4} << 20;
   for (size_t column = 0; column < data.columns().size(); ++column) {
-    if (data.in_memory() && data.stored_form(column)) continue;  // converting by a scale cannot fail
+    // Stored in memory and converted only by a scale, which cannot fail.
+    if (data.in_memory() && data.stored_form(column)) continue;
     const TensorSpec& spec = data.columns()[column];
     const size_t row_bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
     const auto rows = static_cast<int64_t>(std::max<size_t>(1, kBlock / std::max<size_t>(1, row_bytes)));

@@ -1,4 +1,4 @@
-// Checks sample values that shapes and types do not constrain.
+// Checks that the values of samples are in the ranges that layers and losses require.
 #pragma once
 
 #include <string>
@@ -7,16 +7,18 @@
 
 namespace dtrain {
 
-/// Reads the columns with bounded values: indices (for embeddings, or as labels) and targets that a loss
-/// requires to be in a range. Throws UserError that names the first sample out of bounds. `data` may lack the
-/// targets. `split`: name of the data in messages, such as "the split 'train'".
+/// Reads the columns whose values must be in a range: indices (for embeddings, or as class labels), and
+/// targets for a loss that accepts only a range of values. Throws UserError that names the first sample out
+/// of bounds. `data` may lack the targets. `split`: name of the data in messages, such as "the split
+/// 'train'".
 void check_samples(const RunConfig& config, const Dataset& data, const std::string& split);
 
-/// Checks the targets, but not the inputs. Does nothing unless they are few and in memory.
+/// Checks the targets, but not the inputs. Does nothing if there are many targets or if they are not in
+/// memory, because reading them would take long.
 void check_targets_at_hand(const RunConfig& config, const Dataset& data, const std::string& split);
 
-/// Reads all data that might be unreadable or invalid for the transforms. Of columns larger than
-/// `most_bytes`, reads evenly spaced blocks. Throws the exceptions of the reader.
+/// Reads the samples to find data that cannot be read or that the transforms do not accept. Reads only evenly
+/// spaced blocks of a column that is larger than `most_bytes`. Throws the exceptions of the reader.
 void check_readable(const Dataset& data, size_t most_bytes);
 
 }  // namespace dtrain

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Throws UserError for a directory that exists but cannot be read, rather than treating it as one without
-/// checkpoints.
+/// Throws UserError if a directory exists but cannot be read. Otherwise it would be treated as a directory
+/// without checkpoints.
 void check_can_be_listed(const std::string& directory) {
   std::error_code error;
   const fs::directory_iterator listing(directory, error);
@@ -33,10 +33,11 @@ void check_can_be_listed(const std::string& directory) {
 [[noreturn]] void refuse_without_checkpoints(const RunDirectory& directory) {
   throw UserError(
       directory.is_run()
-          ? fmt::format("{}: the run has not saved a checkpoint yet; `dtrain fit CONFIG --resume` starts it",
-                        directory.path())
+          ? fmt::format(
+                "{}: the run has not saved a checkpoint yet; use `dtrain fit CONFIG --resume` to start it",
+                directory.path())
           : fmt::format("{}: expected a run directory (with checkpoints/ckpt-....h5 in it) or a checkpoint, "
-                        "found a folder without checkpoints",
+                        "but this folder contains no checkpoints",
                         directory.path()));
 }
 
@@ -74,8 +75,9 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn) {
   const DirectoryLock lock(directory.checkpoint_directory(), DirectoryLock::Kind::shared);
   check_can_be_listed(directory.checkpoint_directory());
-  // The lock prevents checkpoints from being removed meanwhile. On file systems without locks, listed files
-  // may be gone when they are opened, and newer ones may exist. The loop then lists them again.
+  // The lock prevents other processes from removing checkpoints in the meantime. On file systems without
+  // locks, a checkpoint may have been removed between listing and opening, and newer checkpoints may exist.
+  // In this case, the loop lists the checkpoints again.
   std::set<std::string> damaged;
   for (int looks = 0; looks < 100; ++looks) {
     const std::vector<std::string> paths = directory.checkpoints();
@@ -88,19 +90,20 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
         gone = file_type(paths[i]) == FileType::nothing;
         if (gone) continue;
         damaged.insert(paths[i]);
-        warn(std::string(error.what()) + (i > 0 ? "; using the previous one" : ""));
+        warn(std::string(error.what()) + (i > 0 ? "; using the previous checkpoint" : ""));
       }
     }
     if (gone) continue;
     if (paths.empty()) return std::nullopt;
     break;
   }
-  throw UserError(fmt::format("{}: none of its checkpoints can be read", directory.checkpoint_directory()));
+  throw UserError(fmt::format("{}: none of the checkpoints in this folder can be read",
+                              directory.checkpoint_directory()));
 }
 
 namespace {
 
-/// Returns why the state of a run names no best checkpoint.
+/// Returns the reason why a run has no best checkpoint, as part of an error message.
 std::string why_no_best(const RunConfig& config, const TrainingState& state) {
   if (!config.checkpoint.best) return "its configuration has no `checkpoint: {best: {monitor: val_loss}}`";
   const std::string& monitor = config.checkpoint.best->monitor;
@@ -108,12 +111,13 @@ std::string why_no_best(const RunConfig& config, const TrainingState& state) {
   if (last.is_null()) return "it has not finished an epoch";
   const Json* value = last.find(monitor);
   if (value && std::isnan(value->as_double())) return fmt::format("its monitor '{}' is nan", monitor);
-  return fmt::format("no epoch has ended since its monitor became '{}' or its best checkpoint was lost",
-                     monitor);
+  return fmt::format(
+      "no epoch has ended since its monitor was changed to '{}' or its best checkpoint was lost", monitor);
 }
 
-/// Loads the checkpoint that the newest one's state names as the best so far. A running run may meanwhile
-/// replace the best checkpoint; then its newest checkpoint names the new one.
+/// Loads the best checkpoint, which the state in the newest checkpoint names. If the run is in progress, it
+/// may replace the best checkpoint in the meantime. In this case, the new best checkpoint is looked up in the
+/// newest checkpoint again.
 Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
                    const std::function<void(const std::string&)>& warn) {
   for (int tries = 10;; --tries) {
@@ -126,8 +130,9 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
     if (file_type(path) != FileType::nothing || tries == 0) return Checkpoint::load(path);
     auto newer = load_newest(directory, warn);
     if (!newer || newer->path() == newest.path())
-      throw UserError(fmt::format("{}: expected the best checkpoint so far, named by {}, found nothing", path,
-                                  newest.path()));
+      throw UserError(
+          fmt::format("{}: this is the best checkpoint so far according to {}, but the file does not exist",
+                      path, newest.path()));
     newest = *std::move(newer);
   }
 }
@@ -144,8 +149,10 @@ std::string best_checkpoint_at(const std::string& path, const std::function<void
   if (!state.best) return newest->path();
   std::string best = directory.checkpoint_path(state.best->step);
   if (file_type(best) != FileType::nothing) return best;
-  warn(fmt::format("{}: the best checkpoint, named by {}, does not exist; using the newest one", best,
-                   newest->path()));
+  warn(
+      fmt::format("{}: this is the best checkpoint according to {}, but the file does not exist; using the "
+                  "newest checkpoint",
+                  best, newest->path()));
   return newest->path();
 }
 
@@ -159,7 +166,8 @@ std::optional<std::string> imported_model_at(const std::string& path) {
 std::optional<RunDirectory> run_directory_of(const std::string& path) {
   const FileType type = file_type(path);
   if (type == FileType::nothing)
-    throw UserError(fmt::format("{}: expected a run directory or a checkpoint, found nothing", path));
+    throw UserError(fmt::format(
+        "{}: expected a run directory or a checkpoint, but there is no such file or directory", path));
   if (type != FileType::directory) return RunDirectory::around(path);
   const fs::path given = real_path(path);
   const bool inside =
@@ -169,8 +177,8 @@ std::optional<RunDirectory> run_directory_of(const std::string& path) {
 
 namespace {
 
-/// Loads the best checkpoint according to `newest`. On failure, throws for Which::best; otherwise warns and
-/// loads the newest one.
+/// Loads the best checkpoint, which `newest` names. If this fails, throws UserError for Which::best;
+/// otherwise prints a warning and loads the newest checkpoint.
 std::pair<Checkpoint, Which> load_best(const RunDirectory& directory, Checkpoint newest,
                                        const std::function<void(const std::string&)>& warn, Which which) {
   try {
@@ -191,7 +199,7 @@ SavedRun load_saved_run(const std::string& given, const std::vector<std::string>
   std::optional<RunDirectory> directory = run_directory_of(path);
   if (file_type(path) != FileType::directory) {
     if (which == Which::best)
-      throw UserError(fmt::format("{}: this is a single file; --best needs a run directory", path));
+      throw UserError(fmt::format("{}: --best requires a run directory, but this is a single file", path));
     Checkpoint checkpoint = Checkpoint::load(path);
     RunConfig config = saved_config(checkpoint, sets);
     return {std::move(checkpoint), std::move(config), std::move(directory)};

@@ -39,10 +39,11 @@ std::optional<std::string> imported_model_at(const std::string& path);
 /// directories. Throws UserError if `path` does not exist.
 std::optional<RunDirectory> run_directory_of(const std::string& path);
 /// Loads a run. `path`: a run directory, its checkpoints/, a folder that `dtrain import` wrote, or one file.
-/// From a directory, loads the newest intact checkpoint (skips damaged ones and calls `warn`), or the
-/// checkpoint that the newest one names as the best so far. If the preferred best checkpoint cannot be read,
-/// calls `warn` and loads the newest one. `sets`: changes of the checkpoint's configuration. Throws
-/// UserError.
+/// From a directory, loads the newest or the best checkpoint, depending on `which`. The newest checkpoint is
+/// the newest that is intact; `warn` is called for damaged checkpoints. The best checkpoint is the one that
+/// the newest checkpoint names as the best so far. For Which::preferred, if the best checkpoint cannot be
+/// read, calls `warn` and loads the newest checkpoint. `sets`: changes of the checkpoint's configuration.
+/// Throws UserError.
 SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
                         const std::function<void(const std::string&)>& warn, Which which = Which::newest);
 
@@ -60,8 +61,8 @@ DataFacts saved_facts(const Checkpoint& checkpoint);
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn);
 
-/// Returns the path of a run directory's best checkpoint, or of its newest one if there is no best; returns
-/// other paths unchanged. Throws UserError if the directory has no checkpoints.
+/// Returns the path of the best checkpoint of a run directory, or of its newest checkpoint if it has no best
+/// checkpoint. Returns other paths unchanged. Throws UserError if the directory has no checkpoints.
 std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn);
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// A run as process 0 sends it to the other processes, which need neither the configuration file nor a shared
-// folder.
+// Sends a run from process 0 to the other processes, so that they need neither the configuration file nor a
+// shared folder.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,9 @@ struct SharedRun {
   std::optional<Checkpoint> checkpoint;  // the checkpoint from which the run continues
 };
 
-/// Sends a checkpoint of process 0, or null, to the other processes, which pass null. Returns the checkpoint
-/// of process 0; nullopt for null.
+/// Sends a checkpoint from process 0 to all other processes. Process 0 passes the checkpoint or null; the
+/// other processes pass null. Returns the checkpoint of process 0 in all processes; nullopt if process 0
+/// passed null.
 std::optional<Checkpoint> share_checkpoint(World& world, const Checkpoint* mine);
 
 /// Sends a run to the other processes. To be called by process 0; the others call receive_run().

@@ -23,8 +23,8 @@ bool of_same_files(const DataIdentity& a, const DataIdentity& b) {
                     [](const auto& x, const auto& y) { return x.bytes == y.bytes && x.digest == y.digest; });
 }
 
-/// Returns a description of the draw of the splits, such as " by seed 1: validation 0.2"; "" if they were not
-/// drawn.
+/// Returns a description of how the splits were drawn, such as " by seed 1: validation 0.2"; "" if they were
+/// not drawn.
 std::string draw_of(const DataIdentity& identity) {
   const size_t at = identity.drawn.find(" by ");
   return at == std::string::npos ? "" : identity.drawn.substr(at);
@@ -41,8 +41,9 @@ int64_t count_common(std::vector<int64_t> a, std::vector<int64_t> b) {
 /// Returns advice such as "; split: {seed: 1} ..." if the other run drew its splits; else "".
 std::string advice(const RunConfig& other) {
   const auto& seed = other.dataset.facts.split_seed;
-  return seed ? fmt::format("; split: {{seed: {}}} with that run's fractions gives this run the same splits",
-                            *seed)
+  return seed ? fmt::format(
+                    "; to use the same splits as that run, set `split: {{seed: {}}}` and the same fractions",
+                    *seed)
               : "";
 }
 
@@ -63,16 +64,16 @@ std::vector<std::string> warnings_of_overlap(const RunConfig& config, const Chec
           (!mine.drawn.empty() && draw_of(mine) == draw_of(trained->second)))
         continue;
       RunConfig before = saved_config(other, {});
-      // The cache of that run may hold other data by now.
+      // Does not use the cache of the other run, because it may contain other data by now.
       before.dataset.cache = registry<Cache>().make("none");
       const int64_t common =
           count_common(evaluated->rows_in_files(), open(before, *before.dataset.train)->rows_in_files());
       if (common > 0)
         warnings.push_back(
-            fmt::format("{}: this model was trained on {} of the {} samples of '{}', so scores there say "
-                        "little about unseen samples{}",
+            fmt::format("{}: this model was trained on {} of the {} samples of the split '{}', so its scores "
+                        "on this split say little about unseen samples{}",
                         other.path(), common, evaluated->size(), name, advice(before)));
-    } catch (const Error&) {  // the files are missing or have changed; evaluation reports that
+    } catch (const Error&) {  // the files are missing or have changed, which the evaluation reports
       continue;
     }
   }

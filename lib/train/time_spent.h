@@ -10,8 +10,9 @@
 
 namespace dtrain {
 
-/// Seconds of the trainer's thread since this process began the run. GPUs compute asynchronously; `computing`
-/// is then the time spent waiting for them, and includes the update.
+/// The time that the trainer's thread has spent since this process began the run, by category, in seconds.
+/// GPUs compute asynchronously, so on GPUs `computing` is the time of waiting for them, and includes the
+/// update of the weights.
 struct TimeSpent {
   double waiting = 0;     // seconds of waiting for samples that are read ahead but not ready
   double copying = 0;     // seconds of copying batches to devices, including reading and converting them

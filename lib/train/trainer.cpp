@@ -40,7 +40,8 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
   int64_t samples = 0;
   ReadAheadMemory ahead;
   std::set<int64_t> lengths;
-  std::set<std::string> reported;  // splits of the same files have the same warnings
+  // Each warning is shown once, because splits of the same files have the same warnings.
+  std::set<std::string> reported;
   for (const Loader* loader : {loader_.get(), validation_.get()}) {
     if (!loader) continue;
     if (loader->dataset().on_device()) kept += loader->dataset().stored_bytes();
@@ -58,8 +59,8 @@ Trainer::Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Reque
     observer_.on_warning(warning);
   if (engine_->layout().trained() == 0)
     observer_.on_warning(
-        "there is no weight to train; model.freeze, trainable and train.groups exclude weights from "
-        "training");
+        "the model has no weights to train; check the options that exclude weights from training: "
+        "model.freeze, trainable and train.groups");
   engine_->memory().set_data(
       {.on_gpu = kept, .most_samples = samples, .read_ahead = ahead, .lengths = std::move(lengths)});
   if (const std::string advice = engine_->memory().advice(Plan::Purpose::training, config_.train.batch_size);
@@ -87,8 +88,8 @@ void Trainer::run() {
     ended = train();
     finish_steps(0);
   } catch (const std::exception& error) {
-    // All processes find the same UserErrors, except errors of reading samples, and the caller reports them
-    // once.
+    // A UserError occurs in all processes, and the caller reports it once, so the other processes are not
+    // told. Other errors, and errors of reading samples, may occur in one process only.
     const bool is_user_error = dynamic_cast<const UserError*>(&error) != nullptr;
     if (!is_user_error || dynamic_cast<const ReadError*>(&error)) world_.abort(error.what(), is_user_error);
     save_after_failure(first_step);
@@ -115,17 +116,17 @@ bool Trainer::train() {
   return true;
 }
 
-/// Saves the state after the last finished step. If this state is unusable (a device failed, the loss or the
-/// weights were rejected, or other processes have parts of the state) or no step was finished, only writes a
-/// best epoch that was not saved yet.
+/// Saves the state after the last finished step. If this state cannot be used, or if no step was finished,
+/// only writes the best epoch, if it was not saved yet. The state cannot be used if a device has failed, if
+/// the loss or the weights were rejected, or if other processes have parts of the state.
 void Trainer::save_after_failure(int64_t first_step) {
   try {
     if (engine_->state().is_spread()) {
       if (is_valid_ && state_.step > first_step)
-        observer_.on_warning(fmt::format(
-            "step {} is not saved, because other processes have parts of the optimizer state or of "
-            "the weights; the run continues from the last checkpoint",
-            state_.step));
+        observer_.on_warning(
+            fmt::format("step {} is not saved, because other processes have parts of the optimizer state or "
+                        "of the weights; when the run is resumed, it continues from the last checkpoint",
+                        state_.step));
       return checkpointing_->save_held();
     }
     if (!is_valid_ || !engine_->intact() || state_.step == first_step) return checkpointing_->save_held();
@@ -187,7 +188,7 @@ void Trainer::save_async(bool announce) {
 /// Returns whether the run should end early. If only a save is requested, saves. A request to one process
 /// applies to all.
 bool Trainer::should_stop(bool may_save) {
-  // The next step (or the rest of the running one) and the save after it must end in time.
+  // The next step (or the rest of the running step) and the save after it must end before max_time.
   const bool is_over = config_.train.max_time && clock_.seconds_since_begin() + 2 * clock_.step_seconds() +
                                                          checkpointing_->seconds_to_save() >=
                                                      config_.train.max_time->seconds();
@@ -197,13 +198,14 @@ bool Trainer::should_stop(bool may_save) {
   }
   const bool save = may_save && requests_.save.exchange(false);
   std::array<int64_t, 3> asked{requests_.stop, save ? 1 : 0, is_over ? 1 : 0};
-  world_.all_reduce_max(asked);  // one call, because every step waits for it
+  world_.all_reduce_max(asked);  // a single call for all three values, because every step waits for it
   if (asked[1] != 0) save_async(true);
   stop_ = static_cast<int>(asked[0]);
   return stop_ != 0 || asked[2] != 0;
 }
 
-/// The processes need no messages to agree unless the interval is a time.
+/// If the interval is a number of steps or epochs, all processes make the same decision without
+/// communication. If it is a time, they must agree.
 bool Trainer::is_save_due(int64_t step) {
   const bool due = checkpointing_->due_after_step(step);
   return config_.checkpoint.every.is_time() ? world_.any(due) : due;

@@ -1,4 +1,5 @@
-// Trains from a state to the configured end: steps, epochs, validation, callbacks, checkpoints.
+// Trains a model to the configured end: runs steps, epochs and validation, calls callbacks, and saves
+// checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -40,24 +41,25 @@ class Interrupted : public Error {
 class Trainer {
  public:
   /// Opens the data and puts the model on its devices. `plan` is the result of plan_training(). `directory`:
-  /// only process 0 of the plan's World uses more than its path. Throws UserError if the data of the
-  /// processes differ.
+  /// the run directory; only process 0 of the plan's World reads and writes files in it. Throws UserError if
+  /// the data of the processes differ.
   Trainer(RunPlan plan, RunDirectory directory, Observer& observer, Requests& requests);
 
   /// Initializes the weights in process 0, or loads them from model.weights, and copies them to all other
   /// processes.
   void start();
-  /// Restores a checkpoint; all processes must pass the same checkpoint. Resets the state of another
-  /// optimizer, with a warning. Throws UserError if a weight is missing or has another shape, or if there is
-  /// too little memory. For a checkpoint within an epoch, also throws if the data, their order, the batch
-  /// size, losses or metrics have changed.
+  /// Restores a checkpoint; all processes must pass the same checkpoint. If the checkpoint is from another
+  /// optimizer, the optimizer state is reset, with a warning. Throws UserError if a weight is missing or has
+  /// another shape, or if there is too little memory. For a checkpoint within an epoch, also throws if the
+  /// data, their order, the batch size, losses or metrics have changed.
   void restore(const Checkpoint& checkpoint);
   /// Forgets the best epoch, whose checkpoint is missing; the next epoch becomes the best.
   void forget_best() { state_.best.reset(); }
   /// Trains to the configured end, or until a callback or train.max_time ends the run, and saves the final
-  /// state. Throws Interrupted, after saving, if a stop was requested. Rethrows any other failure. Before
-  /// that, saves the last finished step, unless a device failed, the loss or the weights were rejected (by
-  /// callbacks or check_samples()), or no step was finished. If that save fails, run() only warns.
+  /// state. Throws Interrupted, after saving, if a stop was requested. Rethrows any other failure. Before it
+  /// rethrows, it saves the state after the last finished step, unless a device failed, the loss or the
+  /// weights were rejected (by callbacks or check_samples()), or no step was finished. If this save fails,
+  /// run() only warns.
   void run();
 
   const TrainingState& state() const { return state_; }
@@ -67,7 +69,7 @@ class Trainer {
   /// The loaders of the training split, and of the validation split (null if there is none).
   const Loader& loader() const { return *loader_; }
   const Loader* validation() const { return validation_.get(); }
-  /// Time spent since run() was called.
+  /// Returns the time spent since run() was called.
   TimeSpent time_spent() const;
 
  private:

@@ -25,14 +25,14 @@ std::string written_in(const ConfigNode& part, std::string_view key) {
   return text;
 }
 
-/// Throws UserError if options have changed so that an unfinished epoch would use samples twice or never, or
-/// would mix different kinds of sums.
+/// Throws UserError if options have changed that must not change within an epoch. Otherwise the epoch would
+/// use some samples twice or not at all, or would add values of different losses or metrics to the same sums.
 void check_epoch_continues(const std::string& path, const ConfigNode& saved, const ConfigNode& now) {
   const auto check = [&](const ConfigNode& before, const ConfigNode& after, std::string_view key) {
     if (written_in(before, key) == written_in(after, key)) return;
-    throw UserError(
-        fmt::format("{}: within an epoch, '{}' cannot become '{}'; change it at the end of an epoch", path,
-                    written_in(before, key), written_in(after, key)));
+    throw UserError(fmt::format(
+        "{}: cannot change '{}' to '{}' in the middle of an epoch; change it at the end of an epoch", path,
+        written_in(before, key), written_in(after, key)));
   };
   check(saved, now, "seed");
   const ConfigNode &data = *saved.find("dataset"), &data_now = *now.find("dataset");
@@ -44,8 +44,8 @@ void check_epoch_continues(const std::string& path, const ConfigNode& saved, con
 
 }  // namespace
 
-/// Throws UserError if the data changed within an epoch, because samples would be used twice or never.
-/// Between epochs, a change may be intended, and the user only gets a warning.
+/// Throws UserError if the data changed within an epoch, because the epoch would use some samples twice or
+/// not at all. If the data changed between epochs, this may be intended, so the user only gets a warning.
 void Trainer::check_data_unchanged(const std::string& path) {
   for (const auto& [split, before] : std::exchange(state_.data, data_)) {
     const auto now = data_.find(split);
@@ -53,9 +53,10 @@ void Trainer::check_data_unchanged(const std::string& path) {
     if (change.empty()) continue;
     if (split == "train" && state_.step_in_epoch > 0)
       throw UserError(
-          fmt::format("{}: within an epoch, the data cannot change: {}; change them at the end of an epoch",
+          fmt::format("{}: the data have changed in the middle of an epoch: {}; change the data only at the "
+                      "end of an epoch",
                       path, change));
-    observer_.on_warning(fmt::format("the data of '{}' have changed: {}", split, change));
+    observer_.on_warning(fmt::format("the data of the split '{}' have changed: {}", split, change));
   }
 }
 
@@ -121,25 +122,26 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                                          .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.step_in_epoch == 0)
     state_.sums.assign(count_totals(config_.graph, config_.heads),
-                       0.0);  // saved sums may belong to other metrics
+                       0.0);  // the checkpoint may be of a run with other metrics
   if (state_.sums.size() != count_totals(config_.graph, config_.heads))
-    throw UserError(fmt::format("{}: expected {} sums of losses and metrics, found {}", checkpoint.path(),
-                                count_totals(config_.graph, config_.heads), state_.sums.size()));
+    throw UserError(fmt::format("{}: the checkpoint must have {} sums of losses and metrics, but it has {}",
+                                checkpoint.path(), count_totals(config_.graph, config_.heads),
+                                state_.sums.size()));
   if (const auto names = clear_outdated(config_, state_.sums, state_.sums_version); state_.step_in_epoch > 0)
     for (const std::string& name : names)
       observer_.on_warning(
-          fmt::format("{}: an earlier version counted '{}' of the current epoch differently: in this epoch, "
-                      "it covers only the steps from {} on",
+          fmt::format("{}: this checkpoint is from an earlier version of dtrain, which computed '{}' "
+                      "differently; in the current epoch, this metric covers only the steps from step {} on",
                       checkpoint.path(), name, state_.step + 1));
   state_.sums_version = TrainingState::kSumsVersion;
   if (state_.step_in_epoch > loader_->steps_per_epoch() ||
       state_.samples != std::min(state_.step_in_epoch * config_.train.batch_size, loader_->samples()))
-    throw UserError(fmt::format(
-        "{}: within an epoch, the batch size cannot change; the run has used {} of the epoch's {} "
-        "samples in {}, which is impossible with batches of {}; change the batch size or the data "
-        "at the end of an epoch",
-        checkpoint.path(), state_.samples, loader_->samples(), format_plural(state_.step_in_epoch, "step"),
-        config_.train.batch_size));
+    throw UserError(
+        fmt::format("{}: the batch size or the data have changed in the middle of an epoch: the run has used "
+                    "{} of the epoch's {} samples in {}, which is impossible with batches of {}; change them "
+                    "only at the end of an epoch",
+                    checkpoint.path(), state_.samples, loader_->samples(),
+                    format_plural(state_.step_in_epoch, "step"), config_.train.batch_size));
   take_callbacks(std::move(state_.callbacks));
   // Continues a run that a callback stopped if the number of epochs or the callbacks have changed since then.
   if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=

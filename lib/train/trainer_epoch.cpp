@@ -17,7 +17,8 @@ namespace dtrain {
 /// Evaluates the validation split, with the averaged weights if an average is kept. Returns nullopt if the
 /// run should end before the evaluation is complete.
 std::optional<Measures> Trainer::validate() {
-  // While the average replaces the weights, a checkpoint would save the wrong ones.
+  // Nothing can be saved while the average replaces the weights, because a checkpoint would contain the
+  // average in place of the weights.
   const bool may_save = !engine_->state().has_average();
   int64_t step = 0;
   const auto should_stop_before_batch = [&] {
@@ -34,13 +35,15 @@ std::optional<Measures> Trainer::validate() {
     engine_->state().swap_average();
     return measures;
   } catch (...) {
-    // A spread state need not be swapped back, because it cannot be saved after a failure.
+    // If the state is divided among processes, it cannot be saved after a failure, so the weights need not be
+    // restored.
     if (!engine_->state().is_spread()) engine_->state().swap_average();
     throw;
   }
 }
 
-/// Throws Error if weights are not finite. A finite loss does not prove that they are.
+/// Throws Error if weights are NaN or infinite. This check is necessary because the loss may be finite even
+/// if weights are not.
 void Trainer::check_weights() {
   if (!wants_finite_weights(config_.train.callbacks)) return;
   const std::string weight = engine_->state().first_weight_not_finite();
@@ -52,8 +55,8 @@ void Trainer::check_weights() {
                   weight, state_.step, state_.epoch + 1));
 }
 
-/// Ends an epoch step by step. Afterwards, the state is that of the start of the next epoch. Returns false if
-/// the run should end before the next epoch.
+/// Ends an epoch: validates, records the results, calls callbacks and saves. Afterwards, the state is the
+/// state at the start of the next epoch. Returns false if the run should end before the epoch is complete.
 bool Trainer::finish_epoch() {
   const auto start = std::chrono::steady_clock::now();
   check_weights();
@@ -64,8 +67,8 @@ bool Trainer::finish_epoch() {
                    static_cast<double>(state_.samples) / std::max(state_.train_seconds, 1e-9));
   const MetricLookup metric = report.metric();
   warn_of_monitors(metric);
-  // Calls that may throw come before begin_next_epoch(), so that the state is that of one epoch or of the
-  // next, but never a mixture.
+  // Functions that may throw are called before begin_next_epoch(), so that after an exception the state is
+  // still that of this epoch, and not a mixture of two epochs.
   EpochDecisions decisions = decide(metric);
   wait_for_best();
   begin_next_epoch(report, decisions);
@@ -111,7 +114,7 @@ Trainer::EpochDecisions Trainer::decide(const MetricLookup& metric) const {
   return decisions;
 }
 
-/// Waits for the checkpoint that is being written, which may be the best.
+/// Waits for the checkpoint that is being written, because it may be the checkpoint of the best epoch.
 void Trainer::wait_for_best() {
   if (!config_.checkpoint.best) return;
   const Stopwatch stopwatch(clock_.spent().saving);
@@ -159,12 +162,12 @@ void Trainer::warn_of_monitors(const MetricLookup& metric) {
   for (const std::string& monitor : monitors_of(config_)) {
     const std::optional<MonitoredNumber> number = metric(monitor);
     if (!number || !std::isnan(number->value) || !warned_.insert("nan " + monitor).second) continue;
-    observer_.on_warning(fmt::format(
-        "the monitored '{0}' is nan in epoch {1}: either it is undefined for these samples, as an "
-        "auc is for samples of one class, or the model's outputs are not finite; such an epoch is "
-        "never the best, and no epoch counts as an epoch without improvement until '{0}' is a number for the "
-        "first time",
-        monitor, state_.epoch + 1));
+    observer_.on_warning(
+        fmt::format("the monitored '{0}' is nan in epoch {1}. Either it is undefined for these samples (an "
+                    "auc, for example, is undefined if all samples have the same class), or the outputs of "
+                    "the model are not finite. An epoch in which '{0}' is nan is never the best epoch. "
+                    "Epochs without improvement are counted only after '{0}' was a number for the first time",
+                    monitor, state_.epoch + 1));
   }
 }
 

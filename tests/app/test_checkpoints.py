@@ -44,12 +44,12 @@ class Refusals(support.Case):
 
     def test_invalid_paths_are_errors_with_a_reason(self):
         (self.dir / "loop").symlink_to("loop")
-        for path, words in (("loop", "Too many levels"), ("x" * 300, "too long"), ("none", "found nothing")):
+        for path, words in (("loop", "Too many levels"), ("x" * 300, "too long"), ("none", "there is no such file or directory")):
             for command in ("evaluate", "resume"):
                 done = self.dtrain(command, path, expect=2)
                 self.assertIn(words, done.err)
                 self.assertNotIn("filesystem error", done.err)
-        self.assertIn("found a folder without checkpoints", self.dtrain("inspect", ".", expect=2).err)
+        self.assertIn("this folder contains no checkpoints", self.dtrain("inspect", ".", expect=2).err)
 
 
 if __name__ == "__main__":

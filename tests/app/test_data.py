@@ -132,10 +132,10 @@ class Data(Case):
             with self.subTest(name):
                 self.write("g.csv", text)
                 refusal = self.dtrain("resume", within, "-o", "other", expect=2).err
-                self.assertIn("within an epoch, the data cannot change: g.csv", refusal)
+                self.assertIn("the data have changed in the middle of an epoch: g.csv", refusal)
                 self.assertFalse((self.dir / "other").exists())
                 warning = self.dtrain("resume", end, "--epochs", 2, "-o", name).err
-                self.assertIn("warning: the data of 'train' have changed: g.csv", warning)
+                self.assertIn("warning: the data of the split 'train' have changed: g.csv", warning)
         self.write("g.csv", kept)
         error = self.dtrain("resume", within, "-o", "other", "--set", "dataset.train.rows=[0,90]", expect=2).err
         self.assertIn("the rows are [0, 90) (they were [0, 100))", error)

@@ -86,7 +86,7 @@ class OnnxListing(Exported):
 
     def test_an_onnx_file_cannot_initialize_weights(self):
         self.dtrain("export", "run", "--output", "a.onnx")
-        self.assertIn("found an ONNX model", self.dtrain("check", "config.yaml", "--set", "model.weights.from=a.onnx", expect=2).err)
+        self.assertIn("this is an ONNX model", self.dtrain("check", "config.yaml", "--set", "model.weights.from=a.onnx", expect=2).err)
 
 
 class Safetensors(Exported):

@@ -74,7 +74,7 @@ class FineTuning(Case):
         self.dtrain("resume", "four", "--epochs", "3", "--set", "model.freeze=null")
         now = self.arrays(self.checkpoints("four")[-1])
         self.assertTrue(all(before["weight", name] != now["weight", name] for name in trunk if name.endswith("/kernel")))
-        self.assertIn("there is no weight to train", self.dtrain(
+        self.assertIn("the model has no weights to train", self.dtrain(
             "resume", "four", "--epochs", "4", "--set", "model.freeze='*'").err)
 
     def test_an_unsuitable_weight_file_is_an_error_with_its_location(self):
@@ -121,7 +121,7 @@ class Average(Case):
         self.fit(output="plain")
         self.assert_same_weights("run", "plain")
         again = self.dtrain("resume", "run", "--epochs", "5", *self.EMA)
-        self.assertIn("the checkpoint has no average of the weights: the average starts as a copy of them", again.err)
+        self.assertIn("the checkpoint has no average of the weights, so the average starts as a copy of the weights", again.err)
 
     def assert_same_weights(self, run, other):
         self.assertEqual(self.arrays(self.checkpoints(run)[-1]), self.arrays(self.checkpoints(other)[-1]))

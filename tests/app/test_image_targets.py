@@ -197,7 +197,7 @@ class ImageTargets(Case):
         (self.dir / "masks/5.png").write_bytes(png([[7] * 16] * 16))
         config = SEGMENTATION.replace("classes: [0, 100, 200]", "classes: numbers")
         error = self.fit(config=config, expect=2).err
-        self.assertIn("takes 0 to 2", error)
+        self.assertIn("takes values from 0 to 2", error)
         self.assertIn("needs an output of at least 101 units", error)
 
 

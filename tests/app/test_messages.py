@@ -65,7 +65,7 @@ class Messages(Case):
         error = self.fit("--set", "train.loss=binary_crossentropy", "--set", "model.layers.2.dense.units=1", expect=2).err
         self.assertIn("the metric cannot be used with the loss binary_crossentropy; use 'accuracy', which works with every classification loss", error)
         error = self.fit("--set", "model.layers.2.dense.units=1", expect=2).err
-        self.assertIn("'dense_1', which takes 0 to 0; class 1 needs an output of at least 2 units, but 'dense_1' has 1 (`units: auto`", error)
+        self.assertIn("'dense_1', which takes values from 0 to 0; class 1 needs an output of at least 2 units, but 'dense_1' has 1 (`units: auto`", error)
 
     def test_outputs_without_probabilities_are_reported(self):
         self.fit(config=ALONE.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "binary_crossentropy").replace("units: 2", "units: 1"))
@@ -147,8 +147,8 @@ class Overlap(Case):
         self.assertNotIn("was trained on", self.fit(config=again, output="same").err)
         other = self.fit("--set", "seed=1", config=again, output="other").err
         for name in ("validation", "test"):
-            self.assertRegex(other, rf"warning: .*ckpt-\d+.h5: this model was trained on 1\d of the 20 samples of '{name}', so "
-                                    r"scores there say little about unseen samples; split: {seed: 99} with that run's fractions")
+            self.assertRegex(other, rf"warning: .*ckpt-\d+.h5: this model was trained on 1\d of the 20 samples of the split '{name}', so its "
+                                    r"scores on this split say little about unseen samples; to use the same splits as that run, set `split: {seed: 99}`")
         shared = [f"--set=dataset.{name}.split.seed=99" for name in ("validation", "test")]
         self.assertNotIn("was trained on", self.fit("--set", "seed=1", *shared, config=again, output="shared").err)
         self.write("a.csv", "".join(f"{i},{(i + 1) % 2}\n" for i in range(100)))  # other data

@@ -291,9 +291,9 @@ train: {loss: mean_squared_error, optimizer: sgd, epochs: 1}
         self.fit(config=config)
         self.write("words.csv", "".join(f"{i % 5},{4 + (i == 7)},1\n" for i in range(40)))
         for command in (["check", "config.yaml"], ["fit", "config.yaml", "--output", "other"]):
-            self.assertIn("sample 7 (from 0)", self.dtrain(*command, expect=2).err)
+            self.assertIn("sample 7 (counted from 0)", self.dtrain(*command, expect=2).err)
         self.write("inputs.csv", "0,1\n7,0\n")
-        self.assertIn("has 7 for 'embedding', which takes 0 to 4",
+        self.assertIn("has the value 7 for 'embedding', which takes values from 0 to 4",
                       self.dtrain("predict", "run", "--input", "inputs.csv", "--output", "out.csv", expect=2).err)
 
     def test_check_measures_a_step_on_request_and_writes_no_files(self):

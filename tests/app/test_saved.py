@@ -49,7 +49,7 @@ class Best(Case):
         self.assertEqual(self.json("evaluate", "plain")["checkpoint"]["chosen"], "newest")
         (self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5").unlink()
         process = self.dtrain("evaluate", "run", "--json")
-        self.assertRegex(process.err, "expected the best checkpoint so far.*; using the newest checkpoint")
+        self.assertRegex(process.err, "this is the best checkpoint so far.*; using the newest checkpoint")
         self.assertNotIn("--best", process.err)
         self.assertIn('"chosen": "newest"', process.out)
 
@@ -59,11 +59,11 @@ class Best(Case):
         self.assertEqual(self.metrics("other"), self.metrics()[:self.best + 1])
 
     def test_a_missing_best_checkpoint_is_an_error(self):
-        self.assertIn("is a single file", self.dtrain("evaluate", self.checkpoints()[-1], "--best", expect=2).err)
+        self.assertIn("this is a single file", self.dtrain("evaluate", self.checkpoints()[-1], "--best", expect=2).err)
         path = self.dir / f"run/checkpoints/ckpt-{self.best * 32:08}.h5"
         path.unlink()
         self.assertRegex(self.dtrain("evaluate", "run", "--best", expect=2).err,
-                         rf"{path.name}: expected the best checkpoint so far.*omit --best to use the newest")
+                         rf"{path.name}: this is the best checkpoint so far.*omit --best to use the newest")
         self.fit(output="plain")
         process = self.dtrain("evaluate", "plain", "--best", expect=2)
         self.assertIn("plain: the run has no best checkpoint", process.err)

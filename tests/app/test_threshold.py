@@ -124,7 +124,7 @@ class Threshold(Case):
         (self.dir / "validation.csv").unlink()
         self.predicted("test")  # works without training data
         error = self.dtrain("evaluate", "run", "--set", "train.threshold={recall: 0.9}", expect=2).err
-        self.assertIn("has no threshold that was chosen for the goal of train.threshold", error)
+        self.assertIn("the threshold in this checkpoint was not chosen for the goal in train.threshold", error)
 
     def test_invalid_thresholds_are_errors(self):
         for goal, message in {"1.5": "expected a number between 0 and 1, or one of {maximize: f1_score}",

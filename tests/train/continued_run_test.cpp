@@ -62,10 +62,11 @@ TEST_CASE("a run with no epochs left reports that") {
   state.epoch = 2;
   CHECK(explain_end(state, config) == "");
   state.epoch = 3;
-  CHECK(explain_end(state, config) == "nothing left to train: 3 of 3 epochs done; --epochs sets a new end");
+  CHECK(explain_end(state, config) ==
+        "nothing left to train: 3 of 3 epochs done; use --epochs N to train more epochs");
   state.stopped = true;
   state.stop_reason = "early stopping";
   CHECK(explain_end(state, config)
-            .starts_with("nothing left to train: a callback ended the run after 3 epochs (early stopping); "
-                         "to continue"));
+            .starts_with("nothing left to train: a callback ended the run after 3 epochs (early stopping). "
+                         "To continue"));
 }

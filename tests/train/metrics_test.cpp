@@ -195,9 +195,8 @@ TEST_CASE("an auc in a checkpoint of an earlier version restarts within the epoc
   old.state.set("sums", counts);
   const std::vector<double> cleared = restored(old, before);
   REQUIRE(before.warnings.size() == 1);
-  CHECK(before.warnings[0].find(
-            "'auc' of the current epoch differently: in this epoch, it covers only the steps from 3 on") !=
-        std::string::npos);
+  CHECK(before.warnings[0].find("computed 'auc' differently; in the current epoch, this metric covers only "
+                                "the steps from step 3 on") != std::string::npos);
   REQUIRE(cleared.size() == sums.size());
   CHECK(std::accumulate(sums.begin() + 1, sums.end() - 1, 0.0) == 3 * 16);  // 3 curves of 16 samples
   CHECK(std::accumulate(cleared.begin() + 1, cleared.end() - 1, 0.0) == 0);

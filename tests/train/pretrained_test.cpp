@@ -93,7 +93,7 @@ TEST_CASE("all weights that do not fit are reported at once, with names and both
   CHECK(has(patterns, "weights.skip: the pattern 'tail/*' matches no weight of the model"));
   CHECK(has(patterns, "weights.unused: the pattern 'predictions/*' matches no weight of the file"));
   CHECK(has(before.error({before.from(", rename: {'dense_1/*': 'dense/*'}, skip: 'dense_1/*'")}),
-            "'dense/kernel' and 'dense_1/kernel' both match 'dense/kernel'"));
+            "'dense/kernel' and 'dense_1/kernel' both match the model's weight 'dense/kernel'"));
   CHECK(has(before.error({"model.weights={from: nowhere.h5}"}), "nowhere.h5"));
   CHECK_THROWS_AS(config_from(kDenseRun, {before.from(", rename: {'a/*': b}")}), UserError);
 }

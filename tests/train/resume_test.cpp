@@ -173,7 +173,7 @@ TEST_CASE("slots of an unrelated optimizer are not used even if their names are 
     return resumed.warnings;
   };
   const std::vector<std::string> anew{
-      "the checkpoint has no state of this optimizer with these options, so the optimizer state starts "
+      "the checkpoint has no state for this optimizer with these options, so the optimizer state starts "
       "with its initial values"};
   CHECK(warnings("{sgd: {momentum: 0.9}}", "lion") == anew);
   CHECK(warnings("adam", "{adamw: {learning_rate: 0.01}}").empty());
@@ -324,10 +324,10 @@ TEST_CASE("the best value is reset if another metric is monitored") {
 TEST_CASE("options that an epoch depends on can change at its end, not within it") {
   const TempDir directory;
   const std::vector<std::pair<std::string, std::string>> changes{
-      {"seed=6", "'seed: 5' cannot become 'seed: 6'"},
-      {"dataset.shuffle=false", "'shuffle: true' cannot become 'shuffle: false'"},
-      {"train.metrics=[{sparse_top_k_categorical_accuracy: {k: 2}}]", "cannot become 'metrics:"},
-      {"train.metrics=[]", "cannot become 'metrics: []'"},
+      {"seed=6", "cannot change 'seed: 5' to 'seed: 6'"},
+      {"dataset.shuffle=false", "cannot change 'shuffle: true' to 'shuffle: false'"},
+      {"train.metrics=[{sparse_top_k_categorical_accuracy: {k: 2}}]", "to 'metrics:"},
+      {"train.metrics=[]", "to 'metrics: []'"},
       {"train.loss={sparse_categorical_crossentropy: {from_logits: false}}", "from_logits: false"},
   };
   for (const bool within : {false, true}) {

@@ -106,17 +106,19 @@ TEST_CASE("a path that cannot be a run is an error that says why") {
   const std::string longest = directory / std::string(300, 'x');
   CHECK(refusal(longest) == longest + ": could not be read: File name too long");
   CHECK(refusal(directory / "none") ==
-        directory / "none" + ": expected a run directory or a checkpoint, found nothing");
+        directory / "none" +
+            ": expected a run directory or a checkpoint, but there is no such file or directory");
   CHECK(refusal(directory.path()) ==
         directory.path() +
             ": expected a run directory (with checkpoints/ckpt-....h5 in it) or a checkpoint, "
-            "found a folder without checkpoints");
+            "but this folder contains no checkpoints");
   directory.write("begun/run.jsonl", R"({"event": "fit", "time": "2026-01-01T00:00:00Z"})");
   CHECK(refusal(directory / "begun") ==
         directory / "begun" +
-            ": the run has not saved a checkpoint yet; `dtrain fit CONFIG --resume` starts it");
+            ": the run has not saved a checkpoint yet; use `dtrain fit CONFIG --resume` to start it");
   std::filesystem::create_directories(directory / "run/checkpoints/ckpt-00000001.h5");
-  CHECK(refusal(directory / "run") == directory / "run/checkpoints: none of its checkpoints can be read");
+  CHECK(refusal(directory / "run") ==
+        directory / "run/checkpoints: none of the checkpoints in this folder can be read");
   if (::geteuid() == 0) return;  // root can access everything
   std::filesystem::permissions(directory / "run/checkpoints", std::filesystem::perms::none);
   CHECK(refusal(directory / "run") == directory / "run/checkpoints: could not be read: Permission denied");

@@ -22,12 +22,12 @@ class ErrorsInUnits final : public PredictionVisitor {
   explicit ErrorsInUnits(const RunConfig& config);
   ~ErrorsInUnits() override;
 
-  /// Returns whether predictions must be visited, because some errors are not just the evaluation's numbers
-  /// times a factor.
+  /// Returns whether visit() must be called with all predictions. This is not necessary if each error is a
+  /// number of the evaluation multiplied by a factor.
   bool needs_predictions() const;
   void visit(const PredictedBatch& batch) override;
-  /// Returns errors by metric name, as evaluation names the metrics. `numbers`: Measures::numbers of the same
-  /// samples.
+  /// Returns the name and the value of each error. The names are the names of the metrics in the evaluation.
+  /// `numbers`: Measures::numbers of the same samples.
   std::vector<std::pair<std::string, double>> results(
       const std::vector<std::pair<std::string, double>>& numbers) const;
 

@@ -82,7 +82,7 @@ void for_each_total(const RunConfig& config, std::span<const double> sums, int64
   });
 }
 
-/// Returns the sums of the row weights of training samples; null if the model needs none.
+/// Returns the sum of the row weights of each training sample; null if the model does not need these sums.
 std::shared_ptr<const SampleWeights> sample_weights_of(const RunConfig& config, const Dataset& data) {
   if (!needs_divisors(config.graph, config.heads)) return nullptr;
   return std::make_shared<const SampleWeights>(weigh_samples(data, weight_columns(config)));
@@ -102,7 +102,8 @@ std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const Split
   };
   auto data = open(training);
   if (!training) return with_weights(std::move(data), config, nullptr);
-  // Balanced class weights are computed from samples that no augmentation has mixed.
+  // Balanced class weights are computed from the classes of samples. If an augmentation mixes samples, the
+  // samples are therefore opened a second time without augmentations.
   const auto& augment = config.dataset.augment;
   const bool blended = config.class_weights && std::any_of(augment.begin(), augment.end(),
                                                            [](const auto& one) { return one->mixing(); });
@@ -201,8 +202,8 @@ Measures measures_of(const RunConfig& config, std::span<const double> sums, int6
 
 std::string Measures::Uncertain::describe(const std::string& prefix) const {
   return fmt::format(
-      "{}{} may be off by up to {:.2g}: many scores are so close that they are counted as equal, which is "
-      "exact only if they are equal; a larger num_thresholds distinguishes more scores",
+      "{}{} may be off by up to {:.2g}, because many different scores are so close to each other that they "
+      "are counted as equal; set a larger num_thresholds to distinguish more scores",
       prefix, name, by);
 }
 

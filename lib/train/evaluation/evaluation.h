@@ -15,22 +15,24 @@
 
 namespace dtrain {
 
-/// Returns whether a loss is not finite, or is negative although no loss of the run can be negative. Invalid
-/// samples may be the cause.
+/// Returns whether a loss is NaN or infinite, or negative although no loss of the run can be negative. Such a
+/// loss may be caused by invalid samples.
 bool is_suspect(const RunConfig& config, double loss);
 
-/// Opens a split as a data set for the run's plans. `training`: the split is trained on, so it is augmented
-/// and class weights apply.
+/// Opens a split as a data set with the columns that the run reads (inputs, targets and row weights).
+/// `training`: true if the run trains on the split; the samples are then augmented, and class weights are
+/// applied.
 std::shared_ptr<const Dataset> open_samples(const RunConfig& config, const SplitSpec& split, bool training);
 
-/// Returns the lengths of a split's samples; null unless batches are made by length.
+/// Returns the lengths of the samples of a split; null if batches are not truncated by length
+/// (bucket_by_length).
 std::shared_ptr<const SampleLengths> lengths_of(const RunConfig& config, const Dataset& data);
 
 /// Opens a split as a loader of the run's batches. `rows`: the rows that are read (LoaderOptions::rows).
 std::unique_ptr<Loader> open_loader(const RunConfig& config, const SplitSpec& split, bool shuffle,
                                     bool training, RowsOfBatch rows = nullptr);
-/// Returns the rows of a batch that the replicas of this process compute; null if there are no other
-/// processes.
+/// Returns a function that returns the rows of a batch that the replicas of this process compute; null if
+/// there is only one process.
 RowsOfBatch own_rows(const RunPlan& plan, Plan::Purpose purpose);
 
 /// Loss and metrics of a split.
@@ -44,8 +46,8 @@ struct Measures {
   };
   static constexpr double kStatedAccuracy = 0.005;
 
-  /// "loss" (the weighted sum if there are several heads, plus the penalties of regularizers), then the
-  /// entries of RunConfig::total_names that are numbers.
+  /// The names and values of all numbers: first "loss" (the weighted sum of the losses of all heads, plus the
+  /// penalties of regularizers), then the entries of RunConfig::total_names that are numbers.
   std::vector<std::pair<std::string, double>> numbers;
   std::vector<std::pair<std::string, Json>> tables;  // metrics that are arrays
   std::vector<std::pair<std::string, Json>> curves;  // Metric::curve() of the metrics that have one
@@ -62,7 +64,7 @@ Measures measures_of(const RunConfig& config, std::span<const double> sums, int6
 /// Computes the numbers only, without the tables, which may be large.
 std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, std::span<const double> sums,
                                                        int64_t samples);
-/// Resets to 0 the sums of an unfinished epoch that have a different meaning in `version` of
+/// Resets sums of an unfinished epoch to 0 if their meaning has changed since `version` of
 /// TrainingState::sums. Returns the names of the affected metrics.
 std::vector<std::string> clear_outdated(const RunConfig& config, std::span<double> sums, int64_t version);
 /// Computes the loss only.

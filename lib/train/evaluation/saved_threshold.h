@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-/// Returns the threshold of an output: from the configuration, or as chosen in the last epoch of the
-/// checkpoint's history. Returns nullopt if there is none. Throws UserError if the configuration has a goal
-/// that is not the goal of the checkpoint's run.
+/// Returns the threshold of an output. It is the number in the configuration or, if the configuration has a
+/// goal, the threshold that was chosen in the last epoch of the checkpoint's history. Returns nullopt if
+/// there is no threshold. Throws UserError if the configuration has another goal than the checkpoint's run.
 std::optional<double> saved_threshold(const SavedRun& run, size_t head);
 
 }  // namespace dtrain
