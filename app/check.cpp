@@ -276,7 +276,7 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
         "about {} in every checkpoint.\n",
         format_bytes(run.tables.memory), format_bytes(run.tables.disk));
   if (const int64_t kept = kept_bytes(config); kept > 0)
-    text += fmt::format("\n`dtrain generate` keeps {} of keys and values for each text.\n",
+    text += fmt::format("\n`dtrain generate` caches {} of keys and values for each text.\n",
                         format_bytes(static_cast<uint64_t>(kept)));
   if (run.schedule) text += "\n" + schedule_text(*run.schedule, static_cast<int>(terminal_width()));
   return text;

@@ -166,7 +166,8 @@ Json settings_of(const Checkpoint& checkpoint) {
   return dtrain::settings_of(config);
 }
 
-/// Compares settings. Ignores a run's name and the folder of its data: they are only locations.
+/// Compares settings. Ignores the name of a run and the folder of its data, because they only say where files
+/// are.
 void compare_configs(const Checkpoint& a, const Checkpoint& b, Comparison& result) {
   const Json of_a = settings_of(a), of_b = settings_of(b);
   std::map<std::string, std::pair<std::string, std::string>> settings;
@@ -324,7 +325,7 @@ std::map<int64_t, double> read_step_log(const std::string& path) {
   int64_t number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    if (file.eof()) break;  // an incomplete line was cut off by a kill
+    if (file.eof()) break;  // the last line is incomplete because the run was killed
     try {
       const Json step = Json::parse(line);
       losses[step.at("step").as_int()] = step.at("loss").as_double();

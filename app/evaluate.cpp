@@ -141,7 +141,8 @@ void warn_of_other_data(const SavedRun& run, const std::string& split, const Dat
         fmt::format("the data of the split '{}' have changed since the training: {}", split, change));
 }
 
-/// Warns about files used for training: metrics on them say nothing about new samples.
+/// Warns about input files that were used for training, because metrics on these files say little about new
+/// samples.
 void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
   const auto known = saved_state(run.checkpoint).data;
   const auto trained = known.find("train");

@@ -88,8 +88,8 @@ void check_generate_options(const GenerateOptions& options) {
           "option");
 }
 
-/// Prints the texts with their prompts, in order, while they are generated. The parts of a text are kept
-/// until all texts before it have ended.
+/// Prints the texts with their prompts, in order, while they are generated. The parts of a text are buffered
+/// until all earlier texts have ended.
 class TextPrinter final : public TextObserver {
  public:
   /// `prints`: whether to print the texts.
@@ -180,7 +180,7 @@ void print_start(const SavedRun& run, const Decoder& decoder) {
   print_note(without_line_end(checkpoint_as_text(run)));
   if (!decoder.why_no_cache().empty())
     print_note(
-        fmt::format("the keys and values of earlier tokens cannot be cached, because {}; the whole window is "
+        fmt::format("the keys and values of earlier tokens are not cached, because {}; the whole window is "
                     "computed again for each token",
                     decoder.why_no_cache()));
 }

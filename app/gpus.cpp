@@ -32,7 +32,7 @@ struct Found {
   CpuInfo cpu;
   GpuReport gpus;
   std::string nccl;              // version of NCCL; empty if not available
-  std::string mpi;               // the libraries that would be opened, or "none"
+  std::string mpi;               // the MPI libraries that would be used, or "none"
   std::vector<GpuSpeed> speeds;  // speeds of each GPU, if measured
   std::vector<std::string> peer_notes;
   double all_reduce = 0;  // bytes per second over the GPUs of this process; 0 if not measured
@@ -153,7 +153,7 @@ std::string describe(const GpuSpeed& speed) {
   return text;
 }
 
-/// Formats a table of which GPU can access which other GPU's memory directly.
+/// Formats a table that shows which GPUs can directly access the memory of which other GPUs.
 std::string peer_matrix(const std::vector<GpuInfo>& gpus) {
   std::vector<Table::Column> columns = {{"peer access"}};
   for (const GpuInfo& gpu : gpus) columns.push_back({fmt::format("to gpu:{}", gpu.index)});

@@ -77,7 +77,8 @@ class NewFolder {
   std::vector<std::string> written_;
 };
 
-/// Returns the checkpoint's configuration: a name, the model and, unless `train` is null, the training.
+/// Returns the configuration for the checkpoint. It contains a name, the model and, unless `train` is null,
+/// the options of the training.
 ConfigNode config_with(const std::string& name, const ConfigNode& model, const ConfigNode& train) {
   std::vector<ConfigNode::Entry> entries{ConfigNode::entry("name", ConfigNode::scalar(name, true)),
                                          ConfigNode::entry("model", model)};
@@ -93,7 +94,8 @@ ConfigNode with_sets(const ConfigNode& model, const std::vector<std::string>& se
   return *config.find("model");
 }
 
-/// Returns "multi_gpu_model: 4 towers, saved twice"; "" for a model without a wrapper.
+/// Returns a text such as "multi_gpu_model: 4 towers, saved twice"; "" if the model was saved without such a
+/// wrapper.
 std::string describe_towers(const std::vector<int>& towers) {
   if (towers.empty()) return "";
   const bool are_equal =
@@ -272,8 +274,8 @@ void add_import(CommandLine& line) {
                   "name without its extension)")
       .type_name("DIR");
   command.add_flag("--with-optimizer", options->with_optimizer,
-                   "Also import the losses, metrics and the optimizer with its state, so that `dtrain resume "
-                   "DIR --output RUN --set dataset=FILE.yaml` continues the training");
+                   "Also import the losses, the metrics, and the optimizer with its state. The training can "
+                   "then be continued with `dtrain resume DIR --output RUN --set dataset=FILE.yaml`");
   add_set_option(command, options->sets);
   add_output_options(command, options->output);
   command.callback([options] { import_file(*options); });

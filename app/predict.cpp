@@ -379,7 +379,7 @@ void add_predict(CommandLine& line, World& world) {
                    "Replace PNG files that already exist in the folder of --output");
   command
       .add_option("--batch-size", options->batch_size,
-                  "Number of samples per batch (default: as in training)")
+                  "Number of samples per batch (default: the batch size of the training)")
       .at_least(1)
       .type_name("N");
   add_text_options(command, *options);

@@ -23,7 +23,7 @@ void add_schema(CommandLine& line) {
     if (*markdown)
       print_text(reference_markdown(run_config_json_schema()));
     else if (output->json || !output->quiet)
-      // Indents by 1: with the usual indentation nearly half of the bytes would be spaces.
+      // Indents by one space. With the usual indentation, nearly half of the bytes would be spaces.
       print_text(run_config_json_schema().dump(1) + "\n");
   });
 }

@@ -71,7 +71,8 @@ std::vector<std::string> lines_of(const CpuLoad& load) {
   std::vector<std::string> lines = {fmt::format(
       "cpu    {}  {}  memory {}", bar(mean), format_plural(static_cast<int64_t>(load.cores.size()), "core"),
       memory_text(load.memory_used, load.memory_total))};
-  // One number per core on one line, if the number of cores is small enough to be readable.
+  // Shows the utilization of each core on one line, if the machine has so few cores that the line is
+  // readable.
   constexpr size_t kMost = 32;
   if (load.cores.size() < 2 || load.cores.size() > kMost) return lines;
   std::string each = "       each (%):";

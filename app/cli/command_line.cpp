@@ -114,7 +114,7 @@ Option& Option::description(const std::string& text) {
 }
 
 Option& Option::at_least(int64_t least) {
-  // Rewrites the number in decimal: CLI11 reads a leading zero as octal.
+  // Writes the number back without leading zeros, because CLI11 parses a number with a leading zero as octal.
   option_->transform(CLI::Validator(
       [least](std::string& text) -> std::string {
         int64_t value = 0;

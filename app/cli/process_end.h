@@ -1,4 +1,4 @@
-// The end of one of several processes after a failure.
+// Ends one of several processes after a failure.
 #pragma once
 
 #include <string>

@@ -14,8 +14,9 @@ namespace dtrain {
 /// and gpus without --watch). Other commands are run by process 0 alone.
 bool runs_together(int argc, const char* const* argv);
 
-/// Returns the network that --interface or, without it, the environment variable DTRAIN_INTERFACE chooses.
-/// Reads the words of the command line, because the processes are connected before it is parsed.
+/// Returns the network that is chosen by --interface or, if this option is not given, by the environment
+/// variable DTRAIN_INTERFACE. Searches the command line for the option, because the processes are connected
+/// before the command line is parsed.
 ChosenNetwork chosen_network(int argc, const char* const* argv);
 /// Adds the option --interface to a command for which runs_together() is true. chosen_network() reads it.
 void add_interface_option(Command& command);

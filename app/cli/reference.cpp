@@ -43,7 +43,8 @@ bool is_object(const Json& type) {
   return type.is_string() && type.as_string() == "object";
 }
 
-/// Returns the schema of a mapping among the alternatives of `schema`, or null.
+/// Returns `schema` if it describes a mapping; otherwise the first of its alternatives that describes a
+/// mapping, or null if there is none.
 const Json* mapping_in(const Json& schema) {
   if (const Json* type = schema.find("type");
       type && (is_object(*type) ||
@@ -72,7 +73,8 @@ std::string short_form_in(const Json& schema) {
 std::vector<Kind> kinds_in(const Json& registry) {
   std::vector<Kind> kinds;
   for (const Json& choice : registry.at("oneOf").items()) {
-    const Json* mapping = mapping_in(choice);  // null for a number, which is a short form
+    // Null if this alternative is a single value, which is a short form.
+    const Json* mapping = mapping_in(choice);
     if (!mapping) continue;
     const auto& [name, options] = mapping->at("properties").entries().front();
     kinds.push_back({name, mapping_in(options), short_form_in(options)});
@@ -291,11 +293,10 @@ class Reference {
     text += registry("Readers", "reader", kReaders + drawn_split() + windows());
     text += registry("Transforms", "transform",
                      "Operations on samples, applied in the order in which they are listed.");
-    text +=
-        registry("Augmentations", "augmentation",
-                 "Values of the dataset's `augment`: random changes to the training images before the "
-                 "transforms (`mix_up` and `cut_mix`: after the transforms). The random numbers are drawn "
-                 "again for every image in every epoch.");
+    text += registry("Augmentations", "augmentation",
+                     "Values of the dataset's `augment`. Augmentations change the training images randomly "
+                     "before the transforms are applied (`mix_up` and `cut_mix`: after the transforms). The "
+                     "random numbers are drawn again for every image in every epoch.");
     return text + registry("Caches", "cache",
                            "Values of the dataset's `cache`. A cache stores samples that have been read, so "
                            "that later epochs read them faster.");

@@ -89,7 +89,7 @@ std::string fit_text(const RunConfig& config, const Machine& machine,
   int rank = 0;
   for (const Candidate& candidate : candidates) {
     if (!candidate.refusal.empty())
-      text += fmt::format("\n# not {}: {}\n", candidate.name, candidate.refusal);
+      text += fmt::format("\n# {} cannot be used: {}\n", candidate.name, candidate.refusal);
     else if (candidate.fits)
       text += fmt::format("\n# {}: {}\n{}", ++rank, candidate.name, yaml_of(config, candidate));
   }

@@ -81,7 +81,8 @@ class PredictionPictures final : public ArrayWriter {
   }
   void finish() override {}
 
-  /// Describes the images that were written. Each file is complete, because NewFile renames it last.
+  /// Describes the images that were written. All of these files are complete, because NewFile gives a file
+  /// its name only after it was written.
   std::string describe_written() const override {
     if (next_ == 0) return "; nothing was written";
     const std::string& last = names_[static_cast<size_t>(next_ - 1)];

@@ -110,7 +110,7 @@ class LineProgress final : public EpochProgress {
   }
 
  private:
-  /// Returns true, and restarts the interval, if the last line is at least a minute old.
+  /// Returns true, and restarts the interval, if the last line was printed at least a minute ago.
   bool is_time() {
     const auto now = Clock::now();
     if (now - printed_ < std::chrono::minutes(1)) return false;
@@ -143,7 +143,7 @@ class BarProgress final : public EpochProgress {
   void on_wait(const std::string& what) override { show((what + " ...").substr(0, terminal_width() - 1)); }
 
  private:
-  /// Returns true, and restarts the interval, if the last drawing is old enough to be replaced.
+  /// Returns true, and restarts the interval, if the bar was drawn long enough ago to be drawn again.
   bool is_due() {
     constexpr std::chrono::milliseconds kBetween(100);
     const auto now = Clock::now();

@@ -20,7 +20,8 @@ struct ListedLayer {
   int64_t parameters = 0;
 };
 
-/// Returns the length of the layer's name at the front of an array's name; 0 if there is none.
+/// Returns the length of the layer's name in an array's name: the part before the last '.' or '/'. Returns 0
+/// if the array's name has no such part.
 size_t end_of_layer(const std::string& name) {
   const size_t separator = name.find_last_of("./");
   return separator == std::string::npos ? 0 : separator;

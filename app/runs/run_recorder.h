@@ -15,8 +15,9 @@ namespace dtrain {
 /// each replica's memory. Returns the event.
 Json& describe_run(Json& event, Trainer& trainer);
 
-/// Forwards all events to `next`. Writes the report after the first epoch, then whenever the time to write it
-/// is negligible, and at the end. A write failure causes one warning and does not end the run.
+/// Forwards all events to `next`. Writes the report after the first epoch, then at intervals that are long
+/// compared with the time of writing, and at the end. A write failure causes one warning and does not end the
+/// run.
 class RunRecorder final : public Observer {
  public:
   RunRecorder(RunDirectory directory, Observer& next) : directory_(std::move(directory)), next_(next) {}

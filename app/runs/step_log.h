@@ -9,9 +9,9 @@
 
 namespace dtrain {
 
-/// Appends a line per step, {"step", "loss", "seconds"}: the global step from 1, the mean loss of its batch,
-/// and its end time in seconds of a monotonic clock since the process started (see seconds_since_start). Each
-/// line is written immediately. Forwards all events to `next`.
+/// Appends a line {"step", "loss", "seconds"} for each step: the global step (from 1), the mean loss of its
+/// batch, and the time at which the step ended, in seconds since the process started (see
+/// seconds_since_start()). Each line is written immediately. Forwards all events to `next`.
 class StepLog final : public Observer {
  public:
   /// Throws UserError if the file cannot be written.

@@ -1,4 +1,4 @@
-// A short text about the utilization of a run's devices, for its progress.
+// Describes the utilization of a run's devices in a short text, which is shown with the progress of the run.
 #pragma once
 
 #include <chrono>

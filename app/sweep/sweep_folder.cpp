@@ -26,7 +26,8 @@ namespace {
 
 constexpr std::array kNames{kSweepFile, "sweep.csv", "sweep.jsonl", "configs", "logs"};
 
-/// Returns sweep.json of a folder, or null if there is none written by dtrain.
+/// Returns the content of sweep.json in a folder. Returns null if the file does not exist or was not written
+/// by dtrain.
 Json read_sweep(const std::string& folder) {
   std::ifstream file(folder + "/" + kSweepFile, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};

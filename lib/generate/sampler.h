@@ -45,7 +45,7 @@ class Sampler {
   struct Candidate {
     int32_t id;
     float score;
-    double weight;  // exp of the score, relative to that of the largest score
+    double weight;  // exp((score - largest score) / temperature)
   };
 
   void keep_most_probable();

@@ -303,7 +303,8 @@ void ControlChannel::handle_error(Peer& peer, const Json& message) {
 }
 
 std::string ControlChannel::complete_error(int rank, const Json& message) const {
-  constexpr int kUserError = 2;  // exit code of user errors, which do not depend on the step
+  // Exit code of user errors, whose messages do not state the step, because they do not depend on it.
+  constexpr int kUserError = 2;
   std::string text = name_of(rank) + ": " + text_of(message, "message");
   if (number_of(message, "exit_code", 1) == kUserError) return text;
   return text + fmt::format(" (this happened {})",

@@ -49,7 +49,7 @@ struct TerminateOnNanOptions {
   bool enabled = true;
 };
 
-/// Ends a run whose loss is not finite, before a checkpoint saves broken weights.
+/// Ends a run whose loss is NaN or infinite, before its weights are saved in a checkpoint.
 class TerminateOnNan final : public Callback {
  public:
   explicit TerminateOnNan(const TerminateOnNanOptions& options) : enabled_(options.enabled) {}

@@ -19,7 +19,7 @@ bool is_loss(const ConfigNode& node) {
          !registry<Loss>().canonical(node.entries().front().first.text()).empty();
 }
 
-/// Returns whether `loss:` maps outputs to losses, rather than being one loss with options.
+/// Returns whether `loss:` is a mapping from outputs to losses, rather than one loss with options.
 bool is_by_output(const ConfigNode& loss, const std::vector<ModelOutput>& outputs) {
   if (!loss.is_mapping() || loss.entries().empty()) return false;
   if (loss.entries().size() > 1) return true;
@@ -85,7 +85,7 @@ bool can_take_logits(const std::string& kind) {
 
 namespace {
 
-/// Warns if the loss takes logits for probabilities, or the reverse.
+/// Warns if the loss expects probabilities but the output has logits, or the reverse.
 void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>& loss,
                     Diagnostics& diagnostics) {
   if (loss->takes() == Scores::any) return;

@@ -20,7 +20,7 @@ ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, con
 /// Returns whether losses of this kind have the option from_logits.
 bool can_take_logits(const std::string& kind);
 
-/// A metric of one output. Refers to the configuration.
+/// A metric of one output. The pointers refer to objects in the configuration.
 struct MetricOfHead {
   const Head* head;
   const HeadMetric* metric;

@@ -71,7 +71,7 @@ void check_monitor(const RunConfig& config, const MonitorNames& known, const std
   const bool needs_validation = monitor.starts_with("val_") && !known.validation;
   if (!needs_validation && may_be_another(monitor, known)) return;
   std::string near = suggestion(monitor, names);
-  if (near.empty()) near = fmt::format("; there are {}", fmt::join(names, ", "));
+  if (near.empty()) near = fmt::format("; the metrics of this run are {}", fmt::join(names, ", "));
   diagnostics.error(mark, fmt::format("monitor '{}' is not a metric of this run{}", monitor,
                                       needs_validation ? ": the data set has no validation split" : near));
 }

@@ -107,7 +107,8 @@ struct RunConfig {
   std::vector<TensorSpec> targets() const;
 };
 
-/// Returns the compute type of GPUs, and whether they are deterministic, for a run with these options.
+/// Returns the number format in which GPUs compute in a run with these options, and whether they compute
+/// deterministically.
 GpuMath gpu_math(const TrainOptions& train);
 
 /// Returns whether a run with `epochs_left` more epochs saves checkpoints before its end. Such a run needs

@@ -141,7 +141,7 @@ std::string why_not_in_keras(const SavedRun& run, const TrainingState& state) {
   if (!state.slots_since.empty())
     return "the optimizer state of some weights did not begin at the start of the run";
   for (const OptimizerSlot& slot : run.checkpoint.content().slots)
-    if (slot.name == "unaveraged") return "the file's weights are averages";
+    if (slot.name == "unaveraged") return "the weights in the file are moving averages";
   return !keras_outputs(config).is_null() ? "" : "Keras does not have this loss, or averages it differently";
 }
 

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// A PyTorch weight in Keras's form.
+/// A weight of a PyTorch file, converted to Keras's order of axes.
 struct TorchArray {
   ArrayRef array;
   std::vector<float> values;  // elements of `array`, if its axes had to be permuted

@@ -79,7 +79,7 @@ class Trainer {
   double learning_rate_at(int64_t step) const;
   bool train();
   bool train_epoch();
-  /// Waits for running steps, except the last `most_pending`.
+  /// Waits until at most `most_pending` steps are still running.
   void finish_steps(int most_pending);
   void finish_step();
   /// Decisions of the schedule and the callbacks at the end of an epoch.
@@ -123,7 +123,8 @@ class Trainer {
   std::map<std::string, DataIdentity> data_;  // identities of the opened splits, by name
   TrainingState state_;
   bool samples_checked_ = false;  // samples are checked at most once
-  /// Warnings that were given: names of metrics that may be off, and "nan " + monitor.
+  /// Identifies the warnings that were already given: names of metrics that may be inaccurate, and "nan "
+  /// followed by the name of a monitor.
   std::set<std::string> warned_;
   bool restored_ = false;
   bool is_valid_ = true;  // false if the loss or the weights were rejected

@@ -148,7 +148,7 @@ class Generate(Case):
                 reason = f"the layer '{name}' cannot compute one position at a time"
                 self.assertEqual(document["cache"], {"used": False, "reason": reason})
                 self.assertEqual(self.json(*draw, "--batch-size", "1")["samples"], document["samples"])
-                self.assertIn(f"the keys and values of earlier tokens cannot be cached, because {reason}; the whole window is computed again", self.dtrain(*draw).err)
+                self.assertIn(f"the keys and values of earlier tokens are not cached, because {reason}; the whole window is computed again", self.dtrain(*draw).err)
 
     def test_mistakes(self):
         self.train(MODEL + REST.replace("epochs: 6", "epochs: 1"))

@@ -34,7 +34,7 @@ struct MpiTable {
   int (*broadcast)(void* data, int bytes, int root);
   int (*abort)(int exit_code);
   int (*finalize)();
-  /// Writes the description of an error code, cut to `size` bytes with the final 0.
+  /// Writes the description of an error code, truncated to `size` bytes including the final 0.
   void (*error_text)(int error, char* text, int size);
 };
 

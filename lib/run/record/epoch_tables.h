@@ -31,7 +31,7 @@ class TableLineWriter {
 /// Returns the line for a record that has only an epoch, a step and tables.
 TableLine table_line(const Json& record);
 
-/// Upper estimate of the bytes that the tables of a run's metrics take.
+/// Upper bound of the bytes that the tables of a run's metrics need.
 struct TableBytes {
   size_t memory = 0;  // maximum bytes of host memory, which are needed at the end of an epoch
   size_t disk = 0;    // bytes in a checkpoint and in tables.jsonl

@@ -1,4 +1,5 @@
-// The state of training, except the arrays. Stored as /dtrain/state in checkpoints.
+// The state of training, except the arrays of weights and optimizer state. It is stored as /dtrain/state in
+// checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +55,9 @@ struct TrainingState {
   };
   std::optional<Best> best;
   std::map<std::string, DataIdentity> data;  // identity of the data, by split; empty in older checkpoints
-  History history;                           // a separate part of a checkpoint
-  // Tables of the newest epoch. Together with the tables of the best epoch, they are a separate part of a
-  // checkpoint.
+  History history;                           // stored as a separate part of a checkpoint
+  // Tables of the newest epoch. Together with the tables of the best epoch, they are stored as a separate
+  // part of a checkpoint.
   TableLine tables;
   bool stopped = false;     // whether a callback stopped the run
   std::string stop_reason;  // the callback's message, if stopped
