@@ -91,8 +91,7 @@ void make_new(NewOptions options, const OutputOptions& output) {
   if (to_standard_output && output.json)
     throw UserError("--output -: --json also writes to standard output; give only one of them");
   if (!to_standard_output && file_type(options.file) != FileType::nothing)
-    throw UserError(
-        fmt::format("{}: this file already exists; give another name with --output", options.file));
+    throw UserError(fmt::format("{}: this file exists; give another name with --output", options.file));
   options.folder = fs::path(absolute_path(options.file)).parent_path().string();
   if (!to_standard_output) options.schema = "dtrain.schema.json";
   const NewConfig config = config_for(options, type);
