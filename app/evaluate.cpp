@@ -256,7 +256,8 @@ void evaluate(const EvaluateOptions& options, World& world) {
     print_text(findings_as_text(run, data->facts(), found));
 }
 
-/// Evaluates with all processes, or with process 0 alone if only it has the samples.
+/// Evaluates with all processes. If only process 0 has the samples, because they come from its standard
+/// input, process 0 evaluates alone.
 void evaluate_together(const EvaluateOptions& options, World& world) {
   const bool reads_standard_input =
       std::find(options.inputs.begin(), options.inputs.end(), kStandardStream) != options.inputs.end();

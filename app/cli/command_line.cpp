@@ -133,7 +133,8 @@ Option& Option::at_least(int64_t least) {
 
 Option& Option::one_of(const std::vector<std::string>& values) {
   const CLI::Validator member = CLI::IsMember(values);
-  option_->transform(CLI::Validator(  // CLI11 runs transforms before the check for an empty value
+  // This is a transform, because CLI11 runs transforms before it checks for an empty value.
+  option_->transform(CLI::Validator(
       [member, values](std::string& text) -> std::string {
         if (member(text).empty()) return "";
         return fmt::format("expected one of {}, found '{}'", fmt::join(values, ", "), text);
@@ -143,7 +144,8 @@ Option& Option::one_of(const std::vector<std::string>& values) {
 }
 
 Option& Option::matches(const std::string& expected, std::function<bool(const std::string&)> fits) {
-  option_->transform(CLI::Validator(  // CLI11 runs transforms before the check for an empty value
+  // This is a transform, because CLI11 runs transforms before it checks for an empty value.
+  option_->transform(CLI::Validator(
       [expected, fits = std::move(fits)](std::string& text) -> std::string {
         if (fits(text)) return "";
         return fmt::format("expected {}, found '{}'", expected, text);

@@ -35,8 +35,8 @@ bool has(const EnvironmentLookup& environment, const char* name) {
 }
 
 /// Returns the launch by srun (a job step of SLURM). The number of processes is the number of tasks of the
-/// step. SLURM_NTASKS is not used, because it is the number of tasks of the job, which is different if srun
-/// was started with another -n.
+/// step. SLURM_NTASKS is used only if this number is not set, because it is the number of tasks of the job,
+/// which is different if srun was started with another -n.
 std::optional<Launch> slurm_launch(const EnvironmentLookup& environment) {
   if (!has(environment, "SLURM_STEP_ID")) return std::nullopt;
   auto size = number_of(environment, "SLURM_STEP_NUM_TASKS");
