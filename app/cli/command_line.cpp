@@ -31,24 +31,34 @@ std::string explain_values(const std::string& message) {
   return message;
 }
 
+/// Returns what is wrong with `argument`, which is neither an option nor an expected argument of the command.
+std::string explain_unknown(const CLI::App& command, const std::string& argument) {
+  if (!argument.starts_with('-')) return fmt::format("unexpected argument '{}'", argument);
+  // CLI11 reads `-q=maybe` as the flag -q, and leaves `-=maybe`.
+  if (argument.starts_with("-="))
+    return fmt::format("a flag of one letter has no value; remove '{}'", argument.substr(1));
+  std::vector<std::string> options;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  const std::string name = argument.substr(0, argument.find('='));
+  if (command.get_option_no_throw(name))
+    return fmt::format("the option '{}' must follow the command: dtrain {} {}", name, command.get_name(),
+                       argument);
+  return fmt::format("unknown option '{}'{}", name, suggestion(name, options));
+}
+
 /// Returns the parser's error message with a suggested option and a pointer to --help.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.front();
   std::string message = explain_values(error.what());
   const std::vector<std::string> unknown = app.remaining(true);
-  const bool lacks_command = chosen.empty() && error.get_name() == "RequiredError";
+  const bool lacks_argument = error.get_name() == "RequiredError";  // CLI11 looks for these errors first
+  const bool lacks_command = lacks_argument && chosen.empty();
   if (lacks_command) message = "expected a command";
-  if ((error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) || lacks_command) &&
-      !unknown.empty()) {
-    std::vector<std::string> options;
-    for (const CLI::Option* option : command.get_options())
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
-    const std::string& first = unknown.front();
-    const std::string name = first.substr(0, first.find('='));
-    message = first.starts_with('-') ? fmt::format("unknown option '{}'{}", name, suggestion(name, options))
-                                     : fmt::format("unexpected argument '{}'", first);
-  }
+  if (!unknown.empty() && (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+                           lacks_command || (lacks_argument && unknown.front().starts_with('-'))))
+    message = explain_unknown(command, unknown.front());
   const std::string full = chosen.empty() ? app.get_name() : app.get_name() + " " + command.get_name();
   return fmt::format("{} (see {} --help)", message, full);
 }
