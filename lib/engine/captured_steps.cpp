@@ -12,8 +12,8 @@ CapturedSteps::Mode CapturedSteps::begin(const BatchKind& kind) {
   return mode;
 }
 
-/// Captures the graphs of both turns now, because no capture is possible later, when devices wait for each
-/// other.
+/// Captures the graphs for both values of `turn` in the same call. The second graph cannot be captured in the
+/// next step, because devices may wait for each other by then.
 void CapturedSteps::capture(int index, size_t& turn, const std::function<void()>& work) {
   if (rejected_) return;  // an earlier microbatch was rejected, so the step is not captured
   const size_t first = turn;
@@ -27,8 +27,8 @@ void CapturedSteps::capture(int index, size_t& turn, const std::function<void()>
     turn = first;
     rejected_ = true;
     advice_ = fmt::format(
-        "{}: CUDA cannot capture {} steps of {} samples, so all devices run these without CUDA graphs, which "
-        "is slower ({})",
+        "{}: CUDA cannot capture {} steps of {} samples, so all devices run these steps without CUDA "
+        "graphs, which is slower ({})",
         context_.device().str(), kind_.purpose == Plan::Purpose::training ? "training" : "evaluation",
         kind_.size, error.what());
     return;

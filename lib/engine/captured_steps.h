@@ -40,9 +40,10 @@ class CapturedSteps {
   /// Returns the mode for the next batch, which is of this kind. capture(), run() and drop() refer to this
   /// kind until the next call.
   Mode begin(const BatchKind& kind);
-  /// Captures the work of microbatch `index` twice, once for each value of `turn` (StepBuffers::turn()),
-  /// which work() reads. Captures nothing if graphs are switched off. If CUDA rejects the capture, rejected()
-  /// is true until drop() or forget().
+  /// Captures the work of microbatch `index` in two graphs: one for `turn` 0 and one for `turn` 1. `turn` is
+  /// the index of the buffers that a step uses (StepBuffers::turn()); this function changes it temporarily,
+  /// and work() reads it. Captures nothing if CUDA graphs are switched off. If CUDA rejects the capture,
+  /// rejected() returns true until drop() or forget() is called.
   void capture(int index, size_t& turn, const std::function<void()>& work);
   /// Replays the microbatch's graph for this turn; calls work() if there is no graph.
   void run(int index, size_t turn, const std::function<void()>& work);
@@ -50,7 +51,7 @@ class CapturedSteps {
   bool rejected() const { return rejected_; }
   /// Destroys the graphs of the current kind of batch, which runs without graphs from now on.
   void drop();
-  /// Destroys all graphs; every kind is captured again.
+  /// Destroys the graphs of all kinds of batches. The graphs of each kind are captured again later.
   void forget();
   /// Returns the message about the last rejected capture and clears it; "" if there is none.
   std::string take_advice() { return std::exchange(advice_, ""); }

@@ -147,9 +147,9 @@ Engine::~Engine() {
   try {
     if (watchdog_) watchdog_->ask();
     if (watchdog_ && aborted_) deadline_.arm("the GPUs do not respond after an error");
-  } catch (const Error&) {  // the run is ending because of this or an earlier error
+  } catch (const Error&) {  // the run is already ending with this error or an earlier one
   }
-  world_.release();  // exchanges may still use the slots' memory after a failure of another process
+  world_.release();  // after a failure of another process, exchanges may still use the memory of the slots
 }
 
 void Engine::allocate(Plan::Purpose purpose, int64_t batch_size) {
@@ -192,8 +192,9 @@ std::string Engine::find_failure() {
   return world_.failure();
 }
 
-/// Returns a message that names the devices that have not enqueued the step, because the other devices wait
-/// for these. If all devices have enqueued the step, any device may be the cause, so the message names all.
+/// Returns the error message for a stalled step. The message names the devices that have not enqueued the
+/// step yet, because the other devices are waiting for them. If all devices have enqueued the step, any
+/// device may be the cause, so the message names all devices.
 std::string Engine::describe_stall() const {
   std::vector<std::string> late, all;
   for (const auto& replica : replicas_)
@@ -202,14 +203,14 @@ std::string Engine::describe_stall() const {
       if (!executor->launched()) late.push_back(all.back());
     }
   return fmt::format(
-      "{}: no progress for {} at step {}, the limit of train.step_timeout. {}",
+      "{}: no progress for {} at step {} (limit: train.step_timeout). {}",
       fmt::join(late.empty() ? all : late, ", "), plan_.config.train.step_timeout.str(), step_.load(),
       all.size() > 1
-          ? "Captured steps of several GPUs of one process can deadlock: set DTRAIN_CUDA_GRAPHS=0 in the "
-            "environment to run without CUDA graphs, more slowly. NCCL_P2P_DISABLE=1 helps if GPUs report "
-            "access to each other's memory but do not have it, and NCCL_DEBUG=INFO shows what NCCL does"
-          : "dmesg shows whether the driver has found an error (Xid); if steps take longer than that, "
-            "increase train.step_timeout");
+          ? "CUDA graphs on several GPUs of one process can deadlock; set DTRAIN_CUDA_GRAPHS=0 in the "
+            "environment to run without CUDA graphs, which is slower. If GPUs report access to each other's "
+            "memory but do not have it, set NCCL_P2P_DISABLE=1. Set NCCL_DEBUG=INFO to see what NCCL does"
+          : "Run dmesg to see whether the driver has found an error (Xid). If steps take longer than this "
+            "limit, increase train.step_timeout");
 }
 
 void Engine::abort_all(const std::string& why, bool is_user_error) noexcept {
@@ -238,10 +239,10 @@ void Engine::run(const SlotWork& work) {
   if (watchdog_) watchdog_->check();
 }
 
-/// Runs a step and updates intact_. After a failure to read samples, or of another process, the state is
-/// intact, because no replica has updated its parameters. But with several replicas, it is not intact if
-/// devices update without waiting for the host, or for the slots of other processes, because the devices may
-/// have used an incomplete reduction.
+/// Runs a step and updates intact_. If samples cannot be read, or if another process fails, the state usually
+/// remains intact, because no replica has updated its parameters yet. There is one exception. If there are
+/// several replicas, and devices update the parameters without waiting for the host or for the slots of other
+/// processes, the devices may have used an incomplete reduction. In this case, the state is not intact.
 void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   const auto note_unfinished = [&] {
     const bool on_devices = slots_[0]->runs_ahead() || (world_.size() > 1 && threads_.slots() > 1 && on_gpu_);
@@ -296,8 +297,8 @@ void Engine::predict(const Batch& batch, std::span<const View> outputs) {
   });
 }
 
-/// Sums the replicas' totals. If a replica fails to deliver its totals, the other replicas' devices are
-/// released.
+/// Sums the totals of all replicas. If a replica fails to deliver its totals, ends the run, so that the
+/// devices of the other replicas do not wait for this replica.
 const BatchTotals& Engine::collect(Plan::Purpose purpose, int64_t samples, int back) try {
   const auto waiting = Watchdog::waiting(watchdog_.get());
   totals_.samples = samples;
@@ -315,7 +316,7 @@ const BatchTotals& Engine::collect(Plan::Purpose purpose, int64_t samples, int b
   const bool by_other = dynamic_cast<const ProcessFailed*>(&error) != nullptr;
   intact_ = intact_ && by_other && purpose == Plan::Purpose::evaluation;
   give_up(error.what());
-  if (watchdog_) watchdog_->ask();  // a device failure may be the cause
+  if (watchdog_) watchdog_->ask();  // if a device has failed, throws its error, because it may be the cause
   throw;
 }
 
@@ -327,8 +328,8 @@ std::vector<std::string> Engine::advice() const {
       all.push_back(advice);
   if (size() > 1 && on_gpu_ && plan_.config.graph.is_synchronized())
     all.push_back(
-        "synchronized batch normalization exchanges statistics in the host's memory, which is slow: GPUs "
-        "wait for the host twice per layer and step");
+        "synchronized batch normalization exchanges statistics through the host's memory. This is slow, "
+        "because GPUs wait for the host twice per layer and step");
   return all;
 }
 

@@ -30,16 +30,17 @@
 
 namespace dtrain {
 
-/// Sums over a global batch, and the batch's number of samples. The sums are the accumulators of all heads
-/// and, if the model has regularizers, their penalties times the number of samples (count_totals()).
+/// Sums over a global batch, and the number of samples in this batch. The sums are the accumulators of all
+/// heads (losses and metrics). If the model has regularizers, the last sum is their penalty times the number
+/// of samples (count_totals()).
 struct BatchTotals {
   std::vector<double> sums;
   int64_t samples = 0;
 };
 
-/// Returns the division of a replica's part of a batch into microbatches. `rank`: the replica's rank among
-/// the replicas of this process. Pipelines use microbatches for evaluation and prediction, too. A batch of a
-/// prediction is divided among the replicas of this process.
+/// Divides a replica's part of a batch into microbatches. `rank`: the replica's rank among the replicas of
+/// this process. Pipelines also use microbatches for evaluation and prediction. A batch for prediction is
+/// divided among the replicas of this process only.
 Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpose, int64_t batch_size);
 
 /// The replicas of the model in this process (one for `single`), with one thread per slot. To be owned and
@@ -66,26 +67,29 @@ class Engine {
   /// Checks the memory (MemoryPlanner::check()), then allocates the parameters and, for training, the
   /// optimizer state. To be called once, before functions that use the state.
   void allocate(Plan::Purpose purpose, int64_t batch_size);
-  /// Initializes the parameters by their initializers and the run's seed.
+  /// Sets the step at which the optimizer state of some weights was created. `since`: for each of these
+  /// weights (by path), the number of steps that the run had done at that time. The optimizer state of all
+  /// other weights was created at the start of the run. To be called before the first step.
   void initialize();
   /// Sets the number of steps done when the optimizer state of these weights (by path) was created. The state
   /// of other weights is as old as the run. To be called before the first step.
   void set_slots_since(const std::map<std::string, int64_t>& since);
 
-  /// Starts a step. `step`: global index, from 0. Requires allocate() for training. At most most_pending() +
-  /// 1 steps may be running.
+  /// Starts a step. `step`: global index, from 0. Requires allocate() for training. At most most_pending()
+  /// steps may be running when this function is called.
   void launch(const Batch& batch, int64_t step, double learning_rate);
   /// Waits for the oldest running step and returns its totals, which are valid until the next call.
   const BatchTotals& finish();
   /// Number of running steps.
   int pending() const { return static_cast<int>(pending_.size()); }
-  /// Returns how many steps may be running when the next one is launched, so that devices need not wait for
-  /// the host.
+  /// Returns the maximum number of running steps when launch() is called. The maximum is 1 if a step can be
+  /// prepared while the devices compute the previous step, and 0 otherwise.
   int most_pending() const { return slots_[0]->runs_ahead() ? 1 : 0; }
   /// Returns the seconds that the calling thread has spent in the steps of this run, by activity.
   const StepSeconds& step_seconds() const { return replicas_.front()->executors().front()->step_seconds(); }
-  /// Returns whether parameters and optimizer state are those of the last finished step. Returns false after
-  /// a failure, unless reading samples or another process failed before any replica updated its parameters.
+  /// Returns true if the parameters and the optimizer state are those of the last finished step. After a
+  /// failure, returns true only if reading samples failed, or another process failed, before any replica
+  /// updated its parameters.
   bool intact() const { return intact_; }
 
   // The functions below must not be called while steps are running, unless stated otherwise.
@@ -107,17 +111,17 @@ class Engine {
   std::string take_advice();
   /// Returns the allocated memory of each device, by replica and slot.
   std::vector<MemoryUse> memory_use() const;
-  /// Returns the seconds of each node for `samples` samples, by slot. The first replica's devices measure all
-  /// layers in parallel (layer_times.h); slots of other processes get the times of this process's first slot.
-  /// Does not need allocate().
+  /// Returns the seconds that each node takes for `samples` samples, by slot. Each device of the first
+  /// replica measures all layers (layer_times.h), in parallel with the other devices. Slots of other
+  /// processes get the times of this process's first slot. Does not need allocate().
   std::vector<std::vector<double>> measure_layers(int64_t samples, double most_seconds);
 
  private:
   using SlotWork = std::function<void(int rank, int slot)>;
 
   Executor& executor(int rank, int slot) { return replicas_[static_cast<size_t>(rank)]->executor(slot); }
-  /// Runs work(rank, slot) on every slot's thread. If the watchdog knows of a failure, throws that in
-  /// preference to any other error.
+  /// Runs work(rank, slot) on every slot's thread. Exceptions of the threads are rethrown. If the watchdog
+  /// has found a failure, throws this failure instead, except if samples could not be read.
   void run(const SlotWork& work);
   /// Like run(), for a step; updates intact_.
   void run_step(Plan::Purpose purpose, const SlotWork& work);
@@ -128,10 +132,11 @@ class Engine {
   std::string find_failure();
   /// Returns the error message for a run that stalls.
   std::string describe_stall() const;
-  /// Makes every thread that waits for another slot or replica throw Aborted, or, in other processes,
-  /// ProcessFailed(why). `is_user_error`: see World::abort(). Thread-safe; returns at once.
+  /// Makes every thread that waits for another slot or replica throw Aborted. In other processes, waiting
+  /// threads throw ProcessFailed(why). `is_user_error`: see World::abort(). Thread-safe; returns at once.
   void abort_all(const std::string& why, bool is_user_error) noexcept;
-  /// Like abort_all(), but ends the process with this error if GPU calls do not return. Thread-safe.
+  /// Like abort_all(), but also ends the process with this error if GPU calls do not return in time.
+  /// Thread-safe.
   void give_up(const std::string& why) noexcept;
 
   ExitDeadline deadline_;  // the first member, because its time limit covers the destruction of all others

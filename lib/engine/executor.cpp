@@ -17,7 +17,8 @@ BatchKind kind_of(Plan::Purpose purpose, const Batch& batch) {
   return {purpose, batch.size(), batch.length(), batch.source().dataset};
 }
 
-/// Returns the number of heads whose losses have a factor in each step; 0 if no head has such a factor.
+/// Returns the number of loss factors in each step: one per head if the losses need divisors
+/// (needs_divisors()), otherwise 0.
 size_t count_loss_factors(const ReplicaPlans& plans) {
   return needs_divisors(plans.graph(), plans.heads()) ? plans.heads().size() : 0;
 }
@@ -161,7 +162,8 @@ void Executor::train(const StepRequest& request, const Microbatches& microbatche
     buffers_.undo();
     throw;
   }
-  if (first_time_) {  // no reduction may be running while the kernels of the update are loaded
+  // Waits, because the kernels of the update must not be loaded while a reduction is running.
+  if (first_time_) {
     worker_.context().synchronize();
     waiting_.barrier();
   }
@@ -206,11 +208,12 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   if (mode == StepMode::eager) {
     compute_gradients();
     if (!last) return;
-    // NCCL forbids other calls while a graph of the previous step runs, as in CapturedSteps::run().
+    // Waits, because NCCL forbids calls outside a graph while a graph of the previous step is still running
+    // (see CapturedSteps::run()).
     worker_.context().synchronize();
     synchronize_slots(waiting_);
     state_.run(reduction, worker_);
-    // No reduction may be running while the kernels of the update are loaded.
+    // Waits, because the kernels of the update must not be loaded while a reduction is running.
     worker_.context().synchronize();
     return update_on_device();
   }
@@ -227,8 +230,8 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   captured_.run(index, buffers_.turn(), work);
 }
 
-/// Repeats the schedule if gradients are accumulated over more microbatches than one schedule takes, so that
-/// accumulation does not increase the number of microbatches in flight.
+/// Runs the schedule several times if gradients are accumulated over more microbatches than one run of the
+/// schedule takes. For this reason, accumulation does not increase the number of microbatches in flight.
 void Executor::train_by_schedule(const StepRequest& request, const Microbatches& microbatches) {
   buffers_.send_numbers();
   buffers_.clear_totals();
@@ -246,7 +249,8 @@ void Executor::train_by_schedule(const StepRequest& request, const Microbatches&
   fetch_totals();
   state_.reducer().sum_totals(worker_, {buffers_.device_totals(), buffers_.count()});
   const std::vector<Instruction>& reduction = state_.program(worker_.rank()).reduction;
-  // Processes exchange the gradients of CPUs while earlier stages still compute their gradients.
+  // On CPUs, the reduction begins before all slots have finished: the processes exchange the gradients of
+  // this stage while earlier stages still compute their gradients.
   if (!worker_.on_gpu()) state_.run(reduction, worker_);
   synchronize_slots(waiting_);
   worker_.context().synchronize();
@@ -331,7 +335,7 @@ void Executor::download_output(const View& mine, Range samples, const View& whol
   if (mine.dtype != DType::float32 || type == DType::float32)
     return context.copy_to_host(to, mine.data, mine.bytes());
   if (wide_.bytes() < mine.bytes()) {
-    wide_ = Buffer();  // freed before allocating the larger one
+    wide_ = Buffer();  // frees the old buffer before allocating the larger one
     wide_ = context.allocate(mine.bytes());
   }
   worker_.ops().cast(wide_.data(), DType::float32, mine.data, type, mine.elements());

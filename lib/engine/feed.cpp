@@ -108,8 +108,8 @@ void Feed::load_staged(Source& source, const Batch& batch, Range range, const Fr
              kAlignment * kAlignment;
   }
   if (bytes > staging_[0].host.bytes() || !staging_[0].uploaded) {
-    context_.synchronize();  // nothing reads the old buffers any more
-    // Replaces both buffers, because no memory may be allocated in the next call (collective.h).
+    context_.synchronize();  // waits until the device no longer reads the old buffers
+    // Allocates both buffers now, because the next call of load() must not allocate memory (collective.h).
     for (Staging& staging : staging_) {
       staging = {};
       staging = {context_.allocate_host(bytes), context_.allocate(bytes), context_.make_event(),

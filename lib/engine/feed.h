@@ -21,25 +21,27 @@ class Feed {
  public:
   explicit Feed(Ops& ops) : ops_(ops), context_(ops.context()) {}
 
-  /// Loads samples `range` of the batch into the frame's columns, except columns that are kept on the device:
-  /// gather() copies these.
+  /// Loads samples `range` of the batch into the frame's columns. Skips columns that are kept on the device,
+  /// because gather() copies these columns.
   void load(const Batch& batch, Range range, const Frame& frame);
   /// Copies the columns that are kept on the device into the frame; to be called after load(). `first`:
-  /// device pointer to the index in the epoch's order at which the batch begins. A captured graph of this
-  /// call serves every batch.
+  /// pointer to device memory that contains the index of the batch's first row in the epoch's order. Because
+  /// the index is read from device memory, a captured graph of this call can be replayed for every batch.
   void gather(const Batch& batch, Range range, const Frame& frame, const int64_t* first);
 
  private:
   /// Describes how a column is uploaded to the device.
   struct Column {
-    GatherSpec spec;  // how rows are converted; each batch sets row_elements, because its rows may be cut
-    // Number of elements of a row that is not cut; 0 if other threads have read the rows, already cut to the
-    // batch's length.
+    // How rows are converted; row_elements is set for each batch, because a batch may have truncated rows.
+    GatherSpec spec;
+    // Number of elements of a complete row in the data set. 0 if the batch has no data set: in this case,
+    // other threads have already read the rows and truncated them to the batch's length.
     int64_t elements = 0;
     Buffer scale, offset;  // device arrays to which the spec points
-    bool stored = false;   // whether rows are uploaded in the data set's format, instead of the model's
-    Buffer resident;       // all rows, if the column is kept on the device
-    /// Returns the number of elements of an uploaded row, for a frame's column.
+    // Whether rows are uploaded in the stored format of the data set, instead of the model's format.
+    bool stored = false;
+    Buffer resident;  // all rows of the column in device memory, if the column is kept there
+    /// Returns the number of elements of an uploaded row. `view`: the column in a frame.
     int64_t row_elements(const View& view) const {
       return elements > 0 ? elements : view.elements() / view.shape[0];
     }
@@ -55,13 +57,13 @@ class Feed {
   };
   struct Source {
     std::vector<Column> columns;
-    Buffer order;  // the epoch's order of rows, if the columns are resident
+    Buffer order;  // row numbers in the epoch's order; empty if the data set is not kept on the device
     int64_t order_number = -1;
   };
   struct Staging {
     Buffer host, device;
-    std::unique_ptr<Event> uploaded,
-        consumed;  // `uploaded`: the copy to the device is done; `consumed`: the device has read that copy
+    std::unique_ptr<Event> uploaded;  // recorded after the copy to `device`
+    std::unique_ptr<Event> consumed;  // recorded after the device has read `device`
   };
 
   Source& source_of(const Dataset* dataset, const Frame& frame);

@@ -41,7 +41,7 @@ ArenaBytes FramePool::needs(Plan::Purpose purpose, const std::set<int64_t>& size
 void FramePool::grow(Buffer& memory, size_t bytes) {
   if (bytes <= memory.bytes()) return;
   context_.synchronize();
-  memory = Buffer();  // freed before allocating the larger one
+  memory = Buffer();  // frees the old memory before allocating the larger one
   memory = context_.allocate(bytes);
   moved_ = true;
 }

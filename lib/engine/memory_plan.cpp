@@ -49,7 +49,7 @@ std::string MemoryDemand::parts() const {
 std::vector<MemoryDemand> sum_demands(std::span<const MemoryPlan> plans, const HostNeeds& needs,
                                       const FreeMemory& host, const std::map<int, FreeMemory>& gpus) {
   std::vector<MemoryDemand> demands{{.free = host, .host = needs}};
-  std::map<int, size_t> places;  // index in `demands` of each GPU
+  std::map<int, size_t> places;  // index of each GPU in `demands`
   for (const auto& [gpu, free] : gpus) {
     places[gpu] = demands.size();
     demands.push_back({.gpu = gpu, .free = free});
@@ -76,7 +76,8 @@ std::string shortage(const MemoryDemand& demand, int64_t batch_size) {
 std::string host_advice(const MemoryDemand& host, size_t available) {
   if (host.total() <= available || host.excess() > 0) return "";
   return fmt::format(
-      "{}: {} are needed ({}), but {} are free now: the run may be slow, or the system may end it",
+      "{}: the run needs {} ({}), but only {} are free now. The run may be slow, or the operating system may "
+      "end it",
       host.name(), format_bytes(host.total()), host.parts(), format_bytes(available));
 }
 

@@ -37,7 +37,8 @@ MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, i
   if (training) plan.gradients = its.gradient_bytes() + state.gradients;
   plan.metrics = its.totals_bytes() + (worker.on_gpu() ? 0 : its.host_totals_bytes());
   if (plan.share == 0) return plan;
-  // `tail`: size of the epoch's last, smaller batch; 0 if there is none or the number of samples is unknown.
+  // `tail`: size of the epoch's last batch if this batch is smaller than the others. 0 if all batches have
+  // the same size, or if the number of samples is unknown.
   const bool is_known = data_.most_samples != std::numeric_limits<int64_t>::max();
   const int64_t tail = is_known ? data_.most_samples % batch_size : 0;
   std::vector<Plan::Purpose> purposes{purpose};
@@ -47,7 +48,8 @@ MemoryPlan MemoryPlanner::plan_slot(int rank, int slot, Plan::Purpose purpose, i
     const int64_t rows = microbatches[0].size();
     if (rows == 0) continue;
     plan.microbatch = std::max(plan.microbatch, rows);
-    // Smaller and shorter microbatches reuse the memory of the largest one, except for link buffers.
+    // Smaller and shorter microbatches reuse the memory of the largest microbatch. But link buffers are
+    // allocated for each size and length.
     std::set<int64_t> sizes{rows}, lengths{0};
     if (threads_.slots() > 1) lengths.insert(data_.lengths.begin(), data_.lengths.end());
     if (threads_.slots() > 1) sizes.merge(microbatches.sizes());
@@ -76,12 +78,14 @@ std::vector<MemoryPlan> MemoryPlanner::plan(Plan::Purpose purpose, int64_t batch
 
 const Plan& MemoryPlanner::training_plan(int64_t batch_size) {
   const Microbatches microbatches = microbatches_of_(0, Plan::Purpose::training, limited(batch_size));
-  // If the first replica here gets no rows, a plan for one row has the same warnings and notes.
+  // If the first replica of this process gets no rows, uses a plan for one row, which has the same warnings
+  // and notes.
   return replicas_[0]->plans().plan({Plan::Purpose::training, std::max<int64_t>(microbatches[0].size(), 1)});
 }
 
-/// State on GPUs or in several pieces is copied to the host for saving. (State on the host is also copied for
-/// saving, but only if there is memory for that copy, which is therefore not counted.)
+/// State on GPUs, and state that is stored in several parts, is copied to host memory before it is saved.
+/// (State in host memory is also copied, but only if there is enough memory. For this reason, its copy is not
+/// counted.)
 size_t MemoryPlanner::copy_bytes() const {
   size_t bytes = state_.is_copied_for_saving() ? state_.snapshot_bytes() : 0;
   for (int slot = threads_.first_slot(); slot < threads_.end_slot(); ++slot)
@@ -92,7 +96,7 @@ size_t MemoryPlanner::copy_bytes() const {
 HostNeeds MemoryPlanner::host_needs(Plan::Purpose purpose, int64_t batch_size) const {
   const bool training = purpose == Plan::Purpose::training;
   HostNeeds needs{.data = data_.on_host, .read_ahead = data_.read_ahead.bytes(limited(batch_size))};
-  // Sums over a batch, over the epoch and, when training with validation, over the validation split.
+  // There are sums over a batch, over the epoch and, in training with validation, over the validation split.
   const size_t sums = training && config_.dataset.validation ? 3 : 2;
   const size_t by_replica = threads_.slots() > 1 ? replicas_.size() : 0;
   needs.metrics = (sums + by_replica) * count_totals(config_.graph, config_.heads) * sizeof(double);
@@ -125,7 +129,7 @@ std::string MemoryPlanner::most_of_it(const MemoryDemand& demand) const {
       continue;
     if (++others == 0) first = node.name;
   }
-  return fmt::format("; {} needs the most, {}, with '{}'{}", demand.largest->device.str(),
+  return fmt::format("; {} needs the most memory ({}), for '{}'{}", demand.largest->device.str(),
                      format_bytes(demand.largest->total()), first,
                      others == 0 ? "" : fmt::format(" and {} more layer{}", others, others == 1 ? "" : "s"));
 }

@@ -1,4 +1,4 @@
-// Plans the memory of an engine's devices and checks that it is available.
+// Plans the memory of an engine's devices and checks whether enough memory is available.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,17 @@
 
 namespace dtrain {
 
-/// Memory and batches of the samples of a run, as known when its memory is planned.
+/// The batches of a run and the memory for its samples, as known when the run's memory is planned.
 struct DataMemory {
-  size_t on_gpu = 0;   // bytes of samples that each GPU replica keeps (cache: device)
+  // Bytes of samples that each replica on a GPU keeps (cache: device).
+  size_t on_gpu = 0;
   size_t on_host = 0;  // bytes of samples that the host will keep but has not read yet
-  int64_t most_samples = std::numeric_limits<int64_t>::max();  // maximum batch size
-  ReadAheadMemory read_ahead = {};                             // host memory for reading samples ahead
-  std::set<int64_t> lengths = {};  // lengths of batches that are cut to fewer positions (Batch::length)
+  // Number of samples of the largest split, which limits the batch size. The default means that the number is
+  // unknown.
+  int64_t most_samples = std::numeric_limits<int64_t>::max();
+  ReadAheadMemory read_ahead = {};  // host memory for reading samples ahead
+  // Lengths of batches with truncated samples (Batch::length).
+  std::set<int64_t> lengths = {};
 };
 
 /// Computes the memory that an engine will need, without allocating it. To be called by the thread that owns
@@ -43,13 +47,13 @@ class MemoryPlanner {
 
   void set_data(const DataMemory& data) { data_ = data; }
 
-  /// Returns the memory for `purpose` with batches of this size, by replica and slot, for the first
-  /// `replicas` replicas.
+  /// Returns the planned memory of each device for `purpose` with batches of this size, ordered by replica
+  /// and then by slot. `replicas`: only the first `replicas` replicas are planned.
   std::vector<MemoryPlan> plan(Plan::Purpose purpose, int64_t batch_size,
                                int replicas = std::numeric_limits<int>::max());
   /// Throws UserError if the host or a GPU has too little memory for `purpose` with batches of this size. The
-  /// message states the planned and the available memory, where the latter comes from, and which batch would
-  /// fit.
+  /// message states the planned memory, the available memory, the limit that determines the available memory,
+  /// and the largest batch size that fits.
   void check(Plan::Purpose purpose, int64_t batch_size);
   /// Returns a warning if the plan fits into host memory only by swapping or by displacing the memory of
   /// other programs; otherwise "".
@@ -63,8 +67,8 @@ class MemoryPlanner {
   MemoryPlan plan_slot(int rank, int slot, Plan::Purpose purpose, int64_t batch_size);
   HostNeeds host_needs(Plan::Purpose purpose, int64_t batch_size) const;
   std::vector<MemoryDemand> demands(Plan::Purpose purpose, int64_t batch_size);
-  /// If replicas have several devices, returns a text about the device that needs most of the memory, such as
-  /// "; cpu:1 needs the most, 1.2 GB, with 'head' and 2 more layers".
+  /// If replicas have several devices, returns a text that names the device with the largest share of the
+  /// demand, such as "; cpu:1 needs the most memory (1.2 GB), for 'head' and 2 more layers".
   std::string most_of_it(const MemoryDemand& demand) const;
   Executor& executor(int rank, int slot) const {
     return replicas_[static_cast<size_t>(rank)]->executor(slot);

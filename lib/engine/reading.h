@@ -10,21 +10,23 @@
 
 namespace dtrain {
 
-/// Base of all exceptions of read_samples(). They mean that data could not be read, not that a device failed.
-/// The samples were not used, and the parameters are those of the previous step.
+/// Base of all exceptions that read_samples() throws. These exceptions mean that data could not be read, and
+/// not that a device has failed. The samples were not used, so the parameters are those of the previous step.
 class ReadError {
  public:
   virtual ~ReadError() = default;
 };
 
-/// `Base`: UserError if a file is malformed, else Error.
+/// An exception of read_samples(). `Base`: UserError if the user can correct the error, for example if a file
+/// is malformed; otherwise Error.
 template <class Base>
 class ReadErrorOf final : public Base, public ReadError {
  public:
   using Base::Base;
 };
 
-/// Calls `read`; adds ReadError to the type of its exceptions, except std::bad_alloc.
+/// Calls `read`. If `read` throws an exception, throws it again as a ReadErrorOf. Only std::bad_alloc is
+/// rethrown unchanged.
 template <class Read>
 auto read_samples(Read&& read) try {
   return read();

@@ -17,8 +17,8 @@ namespace dtrain {
 
 class Replica {
  public:
-  /// `states`: indexed by slot of this process. Keeps references to all arguments except the options, whose
-  /// `remote` it replaces.
+  /// `states`: indexed by slot of this process. Keeps references to all arguments except the options. Sets
+  /// `remote` of the options.
   Replica(const RunPlan& plan, const ModelLayout& layout, SlotThreads& threads,
           std::span<const std::unique_ptr<SlotState>> states, int rank, ReplicaPlans::Options options)
       : first_slot_(threads.first_slot()),
@@ -38,8 +38,9 @@ class Replica {
   ReplicaPlans& plans() { return plans_; }
 
  private:
-  /// Returns `slot` if this process has it. Otherwise returns a slot of this process, on the same kind of
-  /// device if there is such a slot.
+  /// Returns a slot of this process whose device is used to plan the work of `slot`. This is `slot` itself if
+  /// this process has it. Otherwise, returns a slot on the same kind of device if this process has one, or
+  /// else the first slot of this process.
   static int stand_in(const RunPlan& plan, const SlotThreads& threads, int rank, int slot) {
     if (slot >= threads.first_slot() && slot < threads.end_slot()) return slot;
     const std::vector<DeviceId>& devices = plan.placement.replicas[static_cast<size_t>(rank)];
@@ -75,7 +76,8 @@ class Replica {
 
   const int first_slot_;
   std::unique_ptr<RemoteSlots> remote_;  // null if all slots are in this process
-  ReplicaPlans plans_;                   // before the executors, so that it is destroyed after their frames
+  // Declared before the executors, because it must be destroyed after the frames of the executors.
+  ReplicaPlans plans_;
   std::vector<std::unique_ptr<Executor>> executors_;  // indexed by slot of this process
 };
 

@@ -17,19 +17,20 @@
 
 namespace dtrain {
 
-/// Creates plans when they are first needed and keeps them. Used by the threads of all slots of the replica
-/// concurrently.
+/// Creates plans when they are first needed, and keeps the plans. Used by the threads of all slots of the
+/// replica concurrently.
 class ReplicaPlans {
  public:
   struct Options {
     bool spin = false;                     // PlanOptions::spin
-    bool accumulates = false;              // steps may have several microbatches
+    bool accumulates = false;              // whether a step may have several microbatches
     int64_t all_reduce_bucket = 0;         // PlanOptions::all_reduce_bucket
     bool all_reduces_row_weights = false;  // PlanOptions::all_reduces_row_weights
     RemoteSlots* remote = nullptr;         // PlanOptions::remote
   };
-  /// `ops`: indexed by slot; for slots of other processes, see Plan. `groups`: communicator of each slot with
-  /// the other replicas. Keeps references to all arguments except the vectors and the options.
+  /// `ops`: indexed by slot; for slots of other processes, see Plan. `groups`: indexed by slot; each
+  /// communicator connects a slot with the same slot of the other replicas. Keeps references to all arguments
+  /// except the vectors and the options.
   ReplicaPlans(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads,
                const Placement& placement, std::vector<Ops*> ops, std::vector<Collective*> groups,
                const Options& options);
@@ -41,15 +42,16 @@ class ReplicaPlans {
   PipelineSchedule schedule() const { return placement_.schedule; }
   /// Maximum number of microbatches in one run of the schedule.
   int microbatches() const { return microbatches_; }
-  /// Returns the plan; the first caller creates it. Thread-safe.
+  /// Tells the channels from other processes which microbatches a step has (Plan::expect()). To be called by
+  /// the slot's thread before it runs the microbatches.
   const Plan& plan(const PlanKey& key);
   /// Announces the microbatches of a step to the channels from other processes (Plan::expect()). To be called
   /// by the slot's thread before it runs them.
   void expect(int slot, Plan::Purpose purpose, const Microbatches& microbatches, int64_t length);
   /// Returns whether other processes have slots of this replica.
   bool has_remote_slots() const { return options_.remote != nullptr; }
-  /// Returns a number that is equal in two processes if their plans for these microbatches have the same
-  /// transfers between slots.
+  /// Returns a fingerprint of the transfers between slots in the plans for these microbatches. Two processes
+  /// get the same fingerprint if their plans have the same transfers.
   uint32_t fingerprint(Plan::Purpose purpose, const Microbatches& microbatches, int64_t length);
   /// Upper bound of a slot's microbatches in flight during training.
   int in_flight(int slot) const { return in_flight_[static_cast<size_t>(slot)]; }
@@ -74,11 +76,13 @@ class ReplicaPlans {
   const int microbatches_;
   const Options options_;
   const std::vector<Ops*> ops_;
-  // Groups for collective calls of layers, indexed by slot; empty if layers make no such calls.
+  // Communicators for the collective calls of layers, indexed by slot; empty if no layer makes collective
+  // calls.
   std::vector<Collective*> groups_;
   std::vector<int> in_flight_;  // indexed by slot
   Watchdog* watchdog_ = nullptr;
-  std::mutex making_;  // held while a plan is created, which may take minutes; protects shorter_
+  // Held while a plan is created, which may take minutes; also protects shorter_.
+  std::mutex making_;
   std::map<int64_t, ShorterModel> shorter_;  // indexed by length
   std::mutex mutex_;                         // protects the members below; held briefly only
   bool aborted_ = false;

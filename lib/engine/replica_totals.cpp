@@ -12,7 +12,8 @@ std::vector<const double*> ReplicaTotals::by_slot(int back) {
     for (const auto& executor : replica->executors()) all.push_back(executor->totals(back).data());
   if (!plan_.has_divided_replicas()) return all;
   const auto slots = static_cast<size_t>(plan_.slots());
-  const auto most = static_cast<size_t>(plan_.slots_of(0).size()) * replicas_.size();  // slots in a process
+  // Maximum number of slots in one process, over all replicas.
+  const auto most = static_cast<size_t>(plan_.slots_of(0).size()) * replicas_.size();
   std::vector<double> mine(most * count_), gathered(mine.size() * static_cast<size_t>(plan_.world.size()));
   for (size_t i = 0; i < all.size(); ++i) std::copy_n(all[i], count_, mine.data() + i * count_);
   plan_.world.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(gathered)));

@@ -20,12 +20,12 @@ class ReplicaTotals {
       : plan_(plan), replicas_(replicas), count_(count) {}
 
   /// Waits for the step `back` steps before the last one (Executor::totals()), and returns its totals for
-  /// each replica of this process. They are valid until the next call. If the processes divide the replicas,
-  /// all processes must call this function, and each gets the totals of whole replicas.
+  /// each replica of this process. The totals are valid until the next call. If the processes divide the
+  /// replicas, all processes must call this function, and each process gets the totals of all replicas.
   std::vector<const double*> read(int back);
 
  private:
-  /// Returns the totals of each slot, replica by replica.
+  /// Returns the totals of each slot, ordered by replica and then by slot.
   std::vector<const double*> by_slot(int back);
 
   const RunPlan& plan_;

@@ -12,7 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// Divides the machine's cores among `count` compute threads. Threads share cores if there are too few.
+/// Divides the machine's cores among `count` compute threads. If there are fewer cores than threads, some
+/// threads share a core.
 std::vector<std::vector<int>> share_cores(int count, const std::vector<int>& cores) {
   std::vector<std::vector<int>> shares(static_cast<size_t>(count));
   for (int rank = 0; rank < count; ++rank) {
@@ -64,8 +65,8 @@ SlotThreads::SlotThreads(const RunPlan& plan, const ModelLayout& layout)
   run([this](int rank, int slot) { worker(rank, slot).context().attach(); });
 }
 
-/// Fills all_ only if the processes have whole replicas. If the processes divide the replicas, one process
-/// has all replicas of a slot.
+/// Creates all_ only if each process has whole replicas. If the processes divide the replicas, all_ is not
+/// needed, because all replicas of a slot are in the same process.
 void SlotThreads::join_processes(const RunPlan& plan) {
   const int replicas = static_cast<int>(plan.placement.replicas.size());
   for (int slot = 0; slot < slots_ && !plan.has_divided_replicas(); ++slot) {
@@ -75,7 +76,7 @@ void SlotThreads::join_processes(const RunPlan& plan) {
   }
   const bool on_gpus = plan.placement.replicas[0][0].kind == DeviceId::Kind::gpu;
   if (slots_ == 1 || !(on_gpus || plan.has_divided_replicas())) return;
-  ReplicaRanks ranks{plan.world.rank(), {}};  // ranks of slots instead of replicas
+  ReplicaRanks ranks{plan.world.rank(), {}};  // these ranks count slots instead of replicas
   std::vector<int> places;
   for (int process = 0; process < plan.world.size(); ++process) {
     const Range slots = plan.slots_of(process);

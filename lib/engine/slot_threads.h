@@ -15,8 +15,8 @@
 namespace dtrain {
 
 /// Starts a thread for every slot of every replica, each with a Worker. Owned by one thread, which also
-/// serves as the thread of replica 0's first slot. Ranks number the replicas of this process; slots are
-/// numbered over all processes if these divide the replicas.
+/// serves as the thread of replica 0's first slot. `rank` is always the index of a replica in this process.
+/// If the processes divide the replicas, slots are numbered over all processes.
 class SlotThreads {
  public:
   SlotThreads(const RunPlan& plan, const ModelLayout& layout);
@@ -37,19 +37,22 @@ class SlotThreads {
     return static_cast<size_t>(rank * here_.size() + slot - here_.begin);
   }
   Worker& worker(int rank, int slot) const { return *workers_[index_of(rank, slot)]; }
-  /// Returns the communicator of this slot in all replicas of this process.
+  /// Returns the communicator that connects this slot with the same slot of the other replicas in this
+  /// process.
   Collective& replicas_of(int rank, int slot);
-  /// Returns the communicator of every slot of every replica in this process. With one slot for each replica,
-  /// this is the communicator that replicas_of() returns.
+  /// Returns the communicator that connects all slots of all replicas in this process. If replicas have one
+  /// slot, replicas_of() returns the same communicator.
   Collective& everyone(int rank, int slot) { return team_.member(static_cast<int>(index_of(rank, slot))); }
-  /// Returns the communicator of this slot in the replicas of all processes (process_group.h).
+  /// Returns the communicator that connects this slot with the same slot of the replicas in all processes
+  /// (process_group.h).
   Collective& replicas_of_all(int rank, int slot) {
     if (all_.empty()) return replicas_of(rank, slot);
     return *all_[static_cast<size_t>(slot)][static_cast<size_t>(rank)];
   }
-  /// Returns the communicator of all slots whose devices may wait for each other. It has the slots of all
-  /// processes, except if the replicas are on CPUs, have several slots and are not divided among processes.
-  /// In that case, it has the slots of this process, and only the host waits for other processes.
+  /// Returns the communicator that connects all slots whose devices may wait for each other. These are the
+  /// slots of all processes, with one exception. If the replicas are on CPUs, have several slots and are not
+  /// divided among processes, the communicator connects the slots of this process, because only the host
+  /// waits for other processes.
   Collective& waiting_slots(int rank, int slot) {
     if (slots_ == 1) return replicas_of_all(rank, slot);
     return everyone_of_all_.empty() ? everyone(rank, slot) : *everyone_of_all_[index_of(rank, slot)];
@@ -57,7 +60,7 @@ class SlotThreads {
 
   /// Runs work(rank, slot) on every slot's thread. The first exception aborts all threads and is rethrown.
   void run(const std::function<void(int rank, int slot)>& work);
-  /// Registers a hook that the failed thread calls (Team::on_abort).
+  /// Registers a function that is called on the thread whose work has failed (Team::on_abort).
   void on_abort(std::function<void()> hook) { team_.on_abort(std::move(hook)); }
   /// Makes every thread that waits for another throw Aborted. Thread-safe; returns at once.
   void abort() noexcept;
@@ -71,10 +74,11 @@ class SlotThreads {
   Team team_;
   // Indexed by slot of this process, then by replica; empty if replicas have one slot.
   std::vector<std::vector<std::unique_ptr<Collective>>> groups_;
-  // Indexed by slot, then by replica; empty if one process has all replicas of each slot.
+  // Indexed by slot, then by replica; empty if all replicas of each slot are in one process.
   std::vector<std::vector<std::unique_ptr<Collective>>> all_;
-  std::vector<std::unique_ptr<Collective>> everyone_of_all_;  // indexed by replica, then slot; may be empty
-  std::vector<std::unique_ptr<Worker>> workers_;              // indexed by replica, then slot
+  // Indexed by replica, then slot; empty if waiting_slots() does not need it.
+  std::vector<std::unique_ptr<Collective>> everyone_of_all_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // indexed by replica, then slot
 };
 
 }  // namespace dtrain

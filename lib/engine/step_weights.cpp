@@ -31,7 +31,7 @@ void StepWeights::set(StepRequest& request) {
   }
   const std::span<const double> sums = batch.weight_sums();
   if (sums.size() != config_.heads.size())
-    throw std::logic_error("the batch does not know the sums of its row weights");
+    throw std::logic_error("the sums of the row weights are not available for this batch");
   request.numbers.row_weights = 0;
   for (size_t i = 0; i < sums.size(); ++i) {
     const bool corrects = config_.heads[i].is_weighted() && sums[i] > 0;

@@ -1,4 +1,4 @@
-// The numbers of a step that depend on the weights of its rows.
+// Computes the numbers of a step that depend on the weights of its rows.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ class StepWeights {
   void set(StepRequest& request);
 
  private:
-  /// Returns Head::weights_per_sample of each head for batches of this Batch::length().
+  /// Returns Head::weights_per_sample of each head, for batches whose Batch::length() is `length`.
   const std::vector<int64_t>& per_sample(int64_t length);
 
   const RunConfig& config_;
   const bool needs_divisors_;
-  std::map<int64_t, std::vector<int64_t>> per_sample_;  // by length; 0: batches that are not cut
+  std::map<int64_t, std::vector<int64_t>> per_sample_;  // by length; 0: batches that are not truncated
 };
 
 }  // namespace dtrain

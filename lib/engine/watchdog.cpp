@@ -83,7 +83,8 @@ bool Watchdog::stalls() const {
 }
 
 /// Polls, so that working threads need not wake this thread. A process that was suspended and continued
-/// (Ctrl-Z, or a scheduler) has not stalled; then this thread did not run, either.
+/// (Ctrl-Z, or a scheduler) has not stalled. A suspension is detected because this thread did not run during
+/// it, either.
 void Watchdog::watch_progress(Clock::time_point looked) {
   const Seconds interval =
       std::clamp<Seconds>(limit_ / 8, std::chrono::milliseconds(1), std::chrono::seconds(1));

@@ -11,23 +11,23 @@
 
 namespace dtrain {
 
-/// Watches the GPUs of a run with two threads. The first queries the GPUs for failures a few times per
-/// second, because a thread that waits for one GPU may never notice that another has failed. The second
-/// detects stalls, such as the deadlock of captured steps of several GPUs in one process that NCCL's
-/// documentation warns of. It does not call CUDA, because such a call might not return although no device has
-/// failed.
+/// Watches the GPUs of a run with two threads. The first thread queries the GPUs for failures a few times per
+/// second, because a thread that waits for one GPU may never notice that another GPU has failed. The second
+/// thread detects stalls. An example is the deadlock that NCCL's documentation warns of, if several GPUs in
+/// one process run captured steps. The second thread does not call CUDA, because such a call might not return
+/// although no device has failed.
 class Watchdog {
  public:
   using Seconds = std::chrono::duration<double>;
-  /// The watched run. The functions are called from the watchdog's threads, find_failure() also from other
-  /// threads.
+  /// The watched run. The functions are called from the watchdog's threads. find_failure() is also called
+  /// from other threads.
   struct Run {
     std::function<std::string()> find_failure;    // queries the devices; returns "" if none has failed
     std::function<std::string()> describe_stall;  // returns the error message for a stalled run
     std::function<void(const std::string&)> end;  // ends the run with this error; must not block
   };
-  /// Ends the run, once, if a device has failed, or if threads wait for devices and none of the threads has
-  /// started or finished anything for `limit`.
+  /// Ends the run in two cases: a device has failed; or threads wait for devices, and no thread has started
+  /// or finished an activity (Scope) for `limit`. The run is ended only once.
   Watchdog(Seconds limit, Run run);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -38,7 +38,7 @@ class Watchdog {
   /// Queries the devices at once, on the calling thread, and then calls check().
   void ask();
 
-  /// Marks what the calling thread does during this object's lifetime. `watchdog` may be null.
+  /// Marks the activity of the calling thread during the lifetime of this object. `watchdog` may be null.
   class Scope {
    public:
     Scope(Watchdog* watchdog, std::atomic<int> Watchdog::*count);
@@ -52,7 +52,8 @@ class Watchdog {
   };
   /// Marks that the calling thread enqueues work on devices or waits for them.
   static Scope waiting(Watchdog* watchdog) { return {watchdog, &Watchdog::waiting_}; }
-  /// Marks that the calling thread works on the host for an unlimited time: it reads samples or makes a plan.
+  /// Marks that the calling thread works on the host for an unlimited time, to read samples or to create a
+  /// plan.
   static Scope working(Watchdog* watchdog) { return {watchdog, &Watchdog::working_}; }
 
  private:
@@ -68,12 +69,12 @@ class Watchdog {
   const Seconds limit_;
   const Run run_;
   std::atomic<int> waiting_{0}, working_{0};
-  std::atomic<Clock::rep> last_move_{0};  // when a thread last started or finished something
+  std::atomic<Clock::rep> last_move_{0};  // time at which a thread last started or finished an activity
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
-  std::string failure_;            // why the run was ended
-  std::thread health_, progress_;  // the last members, because they use the others
+  std::string failure_;            // error with which the run was ended
+  std::thread health_, progress_;  // the last members, because the threads use the other members
 };
 
 }  // namespace dtrain

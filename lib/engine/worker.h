@@ -29,11 +29,11 @@ class Worker {
   double* squares() { return static_cast<double*>(sums_.data()); }
   /// Returns the address, in device memory, of the sum of the weights of all rows of the global batch.
   double* weights() { return squares() + 1; }
-  /// Returns where the plan writes the sum of the weights of this worker's rows; null if rows have no
-  /// weights.
+  /// Returns the device address to which the plan writes the sum of the weights of this worker's rows.
+  /// Returns null if rows have no weights.
   const double* row_weights() const { return row_weights_; }
-  /// Returns device memory for Update::find_directions(): one double for each term, enough for any range of
-  /// the layout.
+  /// Returns device memory for the sums that Update::find_directions() writes. The memory has one double for
+  /// each term, and is large enough for any range of the layout.
   double* parameter_squares() { return squares() + 2; }
   size_t most_parameter_squares() const { return most_parameter_squares_; }
   void set_row_weights(const double* weights) { row_weights_ = weights; }

@@ -45,7 +45,7 @@ class Memory(Case):
         self.write("config.yaml", DEEP.replace("units: 64", "units: 30000"))
         for stages in ("auto", "[deep_200]"):
             process = self.dtrain("check", "config.yaml", "--set", f"strategy={{pipeline: {{devices: [cpu:0, cpu:1], stages: {stages}}}}}", expect=2)
-            self.assertRegex(process.err, r"but .+ is available \(.+\); cpu:\d needs the most, [\d.]+ TB, with 'deep\S*/dense' and \d+ more layers; "
+            self.assertRegex(process.err, r"but .+ is available \(.+\); cpu:\d needs the most memory \([\d.]+ TB\), for 'deep\S*/dense' and \d+ more layers; "
                                           r"not even one sample fits; `dtrain check --fit` shows strategies that may fit")
 
     def test_the_largest_fitting_batch_is_named(self):
@@ -61,7 +61,7 @@ class Memory(Case):
             self.assertLess(needed, self.limit())
             if needed > 1.01 * self.json("gpus")["cpu"]["memory_available"]:
                 self.assertIn("warning: cpu: ", process.err)
-                self.assertIn("are free now: the run may be slow", process.err)
+                self.assertIn("are free now. The run may be slow", process.err)
             # Sanitizers quarantine freed memory, a varying amount of more than 1 %.
             more = 110 if "sanitizers" in self.dtrain("--version").out else 101
             self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * more // 100}", expect=2)

@@ -85,11 +85,10 @@ TEST_CASE("a plan that fits only by displacing others' memory is a warning") {
   };
   CHECK(host_advice(demand_with(30), 25 * kMega) == "");
   CHECK(host_advice(demand_with(30), 20 * kMega) == "");
-  CHECK(host_advice(demand_with(30), 15 * kMega) ==
-        "cpu: 20.0 MB are needed (10.0 MB of parameters, 10.0 MB of activations), but 15.0 MB are free now: "
-        "the run "
-        "may "
-        "be slow, or the system may end it");
+  CHECK(
+      host_advice(demand_with(30), 15 * kMega) ==
+      "cpu: the run needs 20.0 MB (10.0 MB of parameters, 10.0 MB of activations), but only 15.0 MB are free "
+      "now. The run may be slow, or the operating system may end it");
   CHECK(host_advice(demand_with(18), 15 * kMega) == "");  // an error, not a warning
 }
 

@@ -9,8 +9,8 @@ namespace dtrain {
 
 namespace {
 
-/// Calls work(part, values) for consecutive parts of `range`, so that copies of state take only 4 MB of host
-/// memory. `values`: buffer for the part, with unspecified content.
+/// Calls work(part, values) for consecutive parts of `range`. Each part has at most 4 MB, so that copies of
+/// the state take little host memory. `values`: a buffer for the part, with unspecified content.
 template <class Work>
 void each_block(Range range, const Work& work) {
   constexpr int64_t kBlock = int64_t{1} << 20;
@@ -66,8 +66,8 @@ std::span<float> ModelState::host_view(std::string_view array) const {
   return layout_.slots() == 1 ? store(0).host_view(array) : std::span<float>();
 }
 
-/// Returns one part for consecutive pieces of a process, in ascending or descending order, with the padding
-/// between the pieces.
+/// Returns one part for consecutive pieces that belong to the same process. The pieces may be in ascending or
+/// descending order. The part includes the padding between the pieces.
 PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) const {
   std::vector<size_t> processes;  // indexed by slot
   for (int process = 0; process < world_.size(); ++process)
@@ -85,7 +85,8 @@ PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) 
   return parts;
 }
 
-/// Asks only store(0) if the processes do not divide the replicas, because a sharded model has one slot.
+/// If the processes do not divide the replicas, only store(0) can have several parts, because a sharded model
+/// has one slot.
 PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const {
   if (plan_.has_divided_replicas()) return parts_by_slot(array, range);
   PartsOfProcesses parts = store(0).parts_of(array);
@@ -97,7 +98,7 @@ PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const
   return parts;
 }
 
-/// Asks for the parts of the gradient only, because every level of sharding divides the gradient.
+/// It is sufficient to check the parts of the gradient, because every level of sharding divides the gradient.
 bool ModelState::is_spread() const {
   return plan_.has_divided_replicas() || !store(0).parts_of(kGradient).empty();
 }
@@ -119,7 +120,7 @@ void ModelState::each_piece(std::string_view array, Range range,
   if (found == arrays_.end() || !found->layout || found->layout->is_like_weights())
     return layout_.for_each_piece(range, work);
   if (layout_.slots() == 1) return work({0, range, range.begin});
-  const auto index = static_cast<size_t>(found - arrays_.begin()) - 1;  // among the optimizer's slots
+  const auto index = static_cast<size_t>(found - arrays_.begin()) - 1;  // index among the optimizer's slots
   for (const ParameterSlice& slice : layout().slices()) {
     if (slice.offset >= layout().trained()) continue;
     const Range whole = found->layout->of(slice), part = overlap(range, whole);
@@ -200,7 +201,7 @@ HostArrays ModelState::download() {
   });
 }
 
-/// Needs memory for only one block, except in process 0.
+/// Process 0 needs memory for the whole array. Other processes need memory for one block only.
 std::span<float> ModelState::collect(Array& array) {
   const bool sends = world_.rank() > 0;
   const std::span<float> all = sends ? std::span<float>() : copy_of(array);

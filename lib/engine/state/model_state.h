@@ -26,10 +26,11 @@ struct HostArrays {
   std::vector<std::span<float>> slots;
 };
 
-/// Reads, writes and copies the state. Arrays are named kParameters, or like the optimizer's slots. Ranges of
-/// the parameters refer to layout(), and ranges of a slot to the SlotLayout that it has for layout(). To be
-/// used between steps, by the thread that owns the engine. If the state is divided among processes
-/// (is_spread()), all processes must make the same calls, except calls of the functions marked as local.
+/// Reads, writes and copies the state. The array of the parameters is named kParameters, and the other arrays
+/// have the names of the optimizer's slots. A range of the parameters refers to layout(). A range of an
+/// optimizer slot refers to the slot's SlotLayout for layout(). To be used between steps, by the thread that
+/// owns the engine. If the state is divided among processes (is_spread()), all processes must make the same
+/// calls, except calls of functions that are marked as local.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.
@@ -50,7 +51,8 @@ class ModelState {
 
   /// Returns whether each process stores only a part of the state. Local.
   bool is_spread() const;
-  /// Returns whether this process stores all weights and, if an average is kept, the whole average. Local.
+  /// Returns whether this process stores all weights. If a moving average of the weights is kept, this
+  /// process must also store the whole average. Local.
   bool has_all_weights() const;
   /// Reads part of an array.
   void read(std::string_view array, Range range, float* to) const;
@@ -58,22 +60,23 @@ class ModelState {
   void write(std::string_view array, Range range, const float* from);
   /// See ParameterStore::finish_writing(). Local.
   void finish_writing();
-  /// Copies the state of process 0 to all processes, except for parts that one process stores alone.
+  /// Copies the state of process 0 to all processes. Skips arrays that are divided among the processes.
   void broadcast();
   /// See SlotState::read_gradient().
   bool read_gradient(Range range, float* to) const;
   /// Returns the name of the first weight with a non-finite element; "" if all are finite.
   std::string first_weight_not_finite() const;
 
-  /// Returns the whole state in host memory: the state itself if it is there, else a copy that stays valid
-  /// until the next call. If the state is spread, only process 0 gets it; the others get empty arrays.
+  /// Returns the whole state in host memory. If the state is in host memory, returns the state itself,
+  /// otherwise a copy that stays valid until the next call. If the state is divided among processes, only
+  /// process 0 gets the state, and the other processes get empty arrays.
   HostArrays download();
-  /// Returns a copy of the current state, which is unaffected by later steps and valid until the next call.
-  /// Returns nullopt if there is too little memory for it.
+  /// Returns a copy of the current state. Later steps do not change the copy, which is valid until the next
+  /// call. Returns nullopt if there is too little memory for a copy.
   std::optional<HostArrays> snapshot();
   size_t snapshot_bytes() const;
   bool has_room_for_snapshot() const;
-  /// Returns true if a save needs a copy of the state in the host memory of this process.
+  /// Returns true if this process must copy the state in its host memory in order to save it.
   bool is_copied_for_saving() const;
 
   /// Returns whether a moving average of the weights is kept (train.callbacks: ema).
@@ -99,17 +102,17 @@ class ModelState {
   bool is_here(int slot) const { return slot >= threads_.first_slot() && slot < threads_.end_slot(); }
   SlotState& state(int slot) const { return *slots_[static_cast<size_t>(slot - threads_.first_slot())]; }
   ParameterStore& store(int slot) const { return state(slot).store(); }
-  /// The update options that are the same for all slots.
+  /// Returns the update of slot 0. Its options are the same for all slots.
   const Update& update() const { return updates_[0]; }
-  /// Returns the parts of `range` that each process stores, as indices into the range; empty if each stores
-  /// all of it.
+  /// Returns, for each process, the parts of `range` that the process stores, as indices into the range.
+  /// Returns an empty list if each process stores the whole range.
   PartsOfProcesses parts_in(std::string_view array, Range range) const;
-  /// Returns the parts of `range` that the slots of each process store, as indices into the range. For
-  /// replicas that the processes divide.
+  /// Like parts_in(), for replicas that are divided among the processes: returns the parts of `range` that
+  /// the slots of each process store.
   PartsOfProcesses parts_by_slot(std::string_view array, Range range) const;
   /// Reads the elements that this process stores.
   void read_own(std::string_view array, Range range, float* to) const;
-  /// Completes `values`, the values of `range`, with the parts of other processes.
+  /// Completes `values`, which contains this process's parts of `range`, with the parts of other processes.
   void complete(std::string_view array, Range range, float* values) const;
   /// In process 0, returns the whole array. In other processes, sends their parts and returns an empty span.
   std::span<float> collect(Array& array);

@@ -1,4 +1,4 @@
-// The parameters in one memory.
+// The parameters and the optimizer state in one memory.
 #pragma once
 
 #include <span>
@@ -44,8 +44,8 @@ class ParameterMemory {
   /// kernels read, or to the parameters if there is no copy.
   float* values() const { return values_.f32(); }
   const std::byte* weights() const;
-  /// Updates the copy in the compute type. Must be called after parameters were written, except by Update,
-  /// which also writes the copy.
+  /// Updates the copy in the compute type. Must be called after the parameters were written. After an update
+  /// of the parameters by Update, no call is necessary, because Update also writes the copy.
   void refresh_copy(Ops& ops) const;
 
   // Pointers to the element at offset `at` of the layout, which must be stored here. copy() is null if there
@@ -61,7 +61,8 @@ class ParameterMemory {
   float* slot_element(size_t index, int64_t at) const {
     return slots_[index].values.f32() + (at - slot_range(index).begin);
   }
-  /// Pointer to the first element that belongs to the parameter at offset `at` (SlotLayout::at()).
+  /// Pointer to the first element of the slot that belongs to the parameter at offset `at` of the layout
+  /// (SlotLayout::at()).
   float* slot(size_t index, int64_t at) const { return slot_element(index, slot_layout(index).at(at)); }
 
  private:

@@ -1,4 +1,4 @@
-// Where the parameters and the optimizer state of one slot are stored.
+// Storage of the parameters and the optimizer state of one slot.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,28 @@ namespace dtrain {
 /// "velocity").
 inline constexpr std::string_view kParameters = "parameters";
 
-/// Name of the last step's gradient, for parts_of().
+/// Name of the gradient of the last step. It is an argument of parts_of().
 inline constexpr std::string_view kGradient = "gradient";
 
-/// Stores the state of one slot, for every replica: as whole copies (ReplicatedStore) or as shards
-/// (ShardedStore). Between steps, the state is read and written by array name and range. The range refers to
-/// the layout for parameters, and to the SlotLayout for an optimizer slot.
+/// Stores the state of one slot for all replicas: as whole copies (ReplicatedStore) or as shards
+/// (ShardedStore). Between steps, arrays of the state are read and written by name and range. A range of the
+/// parameters refers to the layout. A range of an optimizer slot refers to the slot's SlotLayout.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
 
-  /// The parameters that a worker computes with.
+  /// Returns the memory with the parameters that a worker computes with.
   virtual const ParameterMemory& memory_of(const Worker& worker) const = 0;
-  /// The parameters and optimizer state that a worker updates.
+  /// Returns the memory with the parameters and the optimizer state that a worker updates.
   virtual const ParameterMemory& updated_by(const Worker& worker) const = 0;
 
-  /// Bytes of state in a worker's memory; state shared by several workers counts for the first of them.
+  /// Bytes of state in a worker's memory. If several workers share the state, its bytes are counted for the
+  /// first of these workers only.
   struct Bytes {
     size_t parameters = 0, slots = 0;
   };
   virtual Bytes bytes(const Worker& worker) const = 0;
-  /// Returns the bytes of state in host memory in addition to the memory of CPU workers.
+  /// Returns the bytes of state in host memory that do not belong to a CPU worker.
   virtual size_t host_bytes() const = 0;
   /// Allocates a worker's part of the parameters, filled with zeros. May be called on any thread.
   virtual void allocate_parameters(Worker& worker) = 0;
@@ -44,20 +45,20 @@ class ParameterStore {
   /// thread.
   virtual void allocate_slots(Worker& worker) = 0;
 
-  /// Makes memory_of(worker) contain the current parameters. To be called on the worker's thread before each
-  /// step.
+  /// Ensures that memory_of(worker) contains the current parameters. To be called on the worker's thread
+  /// before each step.
   virtual void load(Worker& worker) = 0;
-  /// Returns true if the host cannot read the state without copying it.
+  /// Returns true if the state is in GPU memory, so that the host must copy it before reading it.
   virtual bool on_gpu() const = 0;
-  /// Returns, by process, the ranges of an array that each process stores; empty if each stores the whole
-  /// array. read() and write() skip elements that only other processes store.
+  /// Returns, by process, the ranges of an array that each process stores. Returns an empty list if each
+  /// process stores the whole array. read() and write() skip elements that only other processes store.
   virtual PartsOfProcesses parts_of(std::string_view /*array*/) const { return {}; }
-  /// Returns a whole array if it is in host memory; else an empty span.
+  /// Returns a whole array if the array is in host memory. Otherwise returns an empty span.
   virtual std::span<float> host_view(std::string_view array) = 0;
   virtual void read(std::string_view array, Range range, float* to) = 0;
   virtual void write(std::string_view array, Range range, const float* from) = 0;
-  /// Recomputes data derived from the parameters. To be called on each worker's thread after the last
-  /// write().
+  /// Recomputes data that is derived from the parameters, such as their copy in the compute type. To be
+  /// called on each worker's thread after the last write().
   virtual void finish_writing(Worker& worker) = 0;
 };
 

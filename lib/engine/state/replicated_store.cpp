@@ -31,8 +31,8 @@ ParameterStore::Bytes ReplicatedStore::bytes(const Worker& worker) const {
   return {};
 }
 
-/// Returns the bytes of the only copy if GPUs have mirrors of the parameters, because this copy is in host
-/// memory; 0 otherwise.
+/// If GPUs have mirrors of the parameters, the only copy of the state is in host memory, and this function
+/// returns its bytes. Otherwise returns 0.
 size_t ReplicatedStore::host_bytes() const {
   const Copy& copy = copies_[0];
   if (!mirror_of(*copy.owner)) return 0;

@@ -11,13 +11,13 @@
 
 namespace dtrain {
 
-/// Copies of the state, each owned by a worker. Writing changes all copies; reading uses the first.
+/// Copies of the state, each owned by a worker. write() changes all copies, and read() uses the first copy.
 class ReplicatedStore final : public ParameterStore {
  public:
-  /// `workers`: the workers that compute, by replica. `owners`: the workers that update a copy. There is one
-  /// owner, whose copy all replicas use, or one per replica. Owners are computing workers, or CPU workers
-  /// that update for GPUs. A worker whose copy is in another memory has a mirror of the parameters. Keeps
-  /// references to all arguments.
+  /// `workers`: the workers that compute, by replica. `owners`: the workers that own a copy of the state and
+  /// update it. There is either one owner, whose copy all replicas use, or one owner per replica. An owner is
+  /// a computing worker, or a CPU worker that updates the parameters for GPUs. If a worker's copy is in
+  /// another memory, the worker has a mirror of the parameters. Keeps references to all arguments.
   ReplicatedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
                   std::span<Worker* const> workers, std::span<Worker* const> owners);
 
@@ -35,8 +35,8 @@ class ReplicatedStore final : public ParameterStore {
   void finish_writing(Worker& worker) override;
 
  private:
-  /// A copy of the state. Between steps, the owner's ops and context work on it, on the thread of the worker
-  /// of the owner's rank.
+  /// A copy of the state. Between steps, the copy is accessed with the owner's ops and context, on the thread
+  /// of the worker that has the owner's rank.
   struct Copy {
     std::unique_ptr<ParameterMemory> memory;
     Worker* owner;
@@ -50,13 +50,13 @@ class ReplicatedStore final : public ParameterStore {
   const std::unique_ptr<ParameterMemory>& mirror_of(const Worker& worker) const {
     return mirrors_[static_cast<size_t>(worker.rank())];
   }
-  /// Returns the whole array in a copy; throws std::logic_error if no array has this name.
+  /// Returns a whole array of a copy. Throws std::logic_error if no array has this name.
   std::span<float> array_of(const ParameterMemory& memory, std::string_view array) const;
 
   const ParameterLayout& layout_;
   const std::vector<SlotLayout>& slots_;
   std::vector<Copy> copies_;
-  // Mirrors of GPUs whose copy is on the host, indexed by rank.
+  // Mirrors of the parameters on GPUs whose copy of the state is in host memory, indexed by rank.
   std::vector<std::unique_ptr<ParameterMemory>> mirrors_;
 };
 

@@ -63,8 +63,8 @@ PartsOfProcesses ShardedStore::parts_of(std::string_view array) const {
   return parts;
 }
 
-/// Copies the updated parts of all other replicas. Replica 0 of a process receives the parts of other
-/// processes, and the other replicas copy these parts from replica 0.
+/// Copies the updated parts of all other replicas to this replica. Replica 0 of a process receives the parts
+/// of other processes, and the other replicas copy these parts from replica 0.
 void ShardedStore::gather_updated(const Worker& worker, Collective& replicas) const {
   const Shard& mine = shard_of(worker);
   const auto copy = [&](const Shard& from, Range part) {
@@ -123,7 +123,7 @@ void ShardedStore::each_place(std::string_view array, Range range, bool all_copi
     }
     return;
   }
-  // Parts that other processes store are skipped.
+  // Parts that only other processes store are skipped.
   for (const Shard& shard : shards_) {
     if (array == kParameters) {
       shard.each_part(range, [&](Range part, float* place) { work(*shard.worker, place, part); });

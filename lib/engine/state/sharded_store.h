@@ -17,14 +17,14 @@ namespace dtrain {
 /// The part of the state that one replica stores: ranges of the slot's layout, and their memory.
 struct Shard {
   Worker* worker = nullptr;
-  Range trained;  // the part of parameters with a gradient, including statistics
+  Range trained;  // part of the parameters with a gradient; may include statistics
   Range frozen;
-  // Memory of `trained` if parameters are sharded, otherwise of the whole layout.
+  // Memory for the range `trained` if the parameters are sharded, otherwise for the whole layout.
   std::unique_ptr<ParameterMemory> memory;
-  Buffer frozen_values;  // allocated if parameters are sharded
+  Buffer frozen_values;  // values of the range `frozen`; allocated if the parameters are sharded
 
   /// Calls work(part, values) for each part of the parameters in `range` that this replica stores. `values`:
-  /// the part's first value. For sharded parameters only.
+  /// pointer to the part's first value. To be called only if the parameters are sharded.
   template <class Work>
   void each_part(Range range, const Work& work) const {
     if (const Range part = overlap(range, trained); part.size() > 0) work(part, memory->values(part.begin));
@@ -33,9 +33,9 @@ struct Shard {
   }
 };
 
-/// Each replica of all processes stores only one part of the optimizer state and, with level `parameters`,
-/// only that part of the parameters. A part is a contiguous range of the parameters with gradients and, with
-/// level `parameters`, also a contiguous range of the frozen parameters.
+/// Each replica of all processes stores only one part of the optimizer state. With level `parameters`, the
+/// replica also stores only this part of the parameters. A part is a contiguous range of the parameters with
+/// gradients and, with level `parameters`, also a contiguous range of the frozen parameters.
 class ShardedStore final : public ParameterStore {
  public:
   static constexpr int64_t kShardGrain = 16;  // floats
@@ -50,16 +50,16 @@ class ShardedStore final : public ParameterStore {
   std::span<const Shard> shards() const { return shards_; }  // indexed by replica of this process
   const ReplicaRanks& ranks() const { return ranks_; }
   World& world() const { return world_; }
-  /// Returns the parts of the parameters with a gradient, and of the frozen parameters, that a replica has.
-  /// `rank`: among the replicas of all processes.
+  /// Returns a replica's part of the parameters with a gradient, and its part of the frozen parameters.
+  /// `rank`: the replica's rank among the replicas of all processes.
   Range trained_of_replica(int rank) const;
   Range frozen_of_replica(int rank) const;
-  /// Returns the parts that the replicas of a process have.
+  /// Returns the parts of all replicas of a process.
   Range trained_of(int process) const;
   Range frozen_of(int process) const;
   /// Completes each replica's copy of the parameters after every replica has updated its part (levels
-  /// `optimizer` and `gradients`). Each worker's thread calls this. For CPUs. `replicas`: the worker's
-  /// communicator.
+  /// `optimizer` and `gradients`). Can be used on CPUs only. Each worker's thread must call this function.
+  /// `replicas`: the worker's communicator.
   void gather_updated(const Worker& worker, Collective& replicas) const;
   const Shard& shard_of(const Worker& worker) const { return shards_[static_cast<size_t>(worker.rank())]; }
 
@@ -69,7 +69,7 @@ class ShardedStore final : public ParameterStore {
   size_t host_bytes() const override { return 0; }
   void allocate_parameters(Worker& worker) override;
   void allocate_slots(Worker& worker) override;
-  /// Does nothing: a step gathers the parameters that this replica does not store.
+  /// Does nothing, because a step gathers the parameters that this replica does not store.
   void load(Worker&) override {}
   PartsOfProcesses parts_of(std::string_view array) const override;
   bool on_gpu() const override { return shards_[0].worker->on_gpu(); }
@@ -81,8 +81,9 @@ class ShardedStore final : public ParameterStore {
  private:
   size_t frozen_bytes(const Shard& shard) const;
   size_t index_of(std::string_view array) const;
-  /// Calls work(worker, place, part) for each part of `range` of an array where it is stored. If the array is
-  /// replicated, calls it for all copies if `all_copies` is set, otherwise for one copy.
+  /// Calls work(worker, place, part) for each part of `range` that this process stores. `worker`: the worker
+  /// that stores the part. `place`: pointer to the part's first element. If the array is replicated, calls
+  /// `work` for all copies if `all_copies` is set, otherwise for one copy.
   template <class Work>
   void each_place(std::string_view array, Range range, bool all_copies, const Work& work) const;
 

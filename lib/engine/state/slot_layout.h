@@ -1,4 +1,4 @@
-// The layout of one optimizer slot in a flat buffer.
+// Layout of the elements of one optimizer slot in a flat buffer.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace dtrain {
 
-/// The offsets at which an optimizer slot has the elements of each trained parameter. The elements are in the
+/// Offsets of the elements that each trained parameter has in an optimizer slot. The elements are in the
 /// order of the parameters, and the elements of each parameter are aligned to 16 floats. If the slot has the
-/// weights' shapes, the offsets are those of the parameters.
+/// weights' shapes, the offsets are equal to the offsets of the parameters.
 class SlotLayout {
  public:
   SlotLayout(const ParameterLayout& layout, Optimizer::Slot slot);
@@ -21,14 +21,15 @@ class SlotLayout {
   const std::string& name() const { return slot_.name; }
   float initial() const { return slot_.initial; }
   const Optimizer::Slot& slot() const { return slot_; }
-  /// Returns whether the slot has the offsets of the parameters.
+  /// Returns whether the elements have the same offsets as the parameters.
   bool is_like_weights() const { return slot_.shape == SlotShape::weight; }
   /// Number of floats.
   int64_t size() const { return size_; }
 
-  /// Returns the offset of the first element that belongs to the parameter at offset `parameter`, or to the
-  /// next one that has elements here; size() if there is none. If is_like_weights(), `parameter` may be
-  /// within a parameter.
+  /// Returns the offset of the first element that belongs to the parameter at offset `parameter` of the
+  /// layout. If this parameter has no elements in the slot, returns the offset for the next parameter that
+  /// has elements, or size() if there is no such parameter. If is_like_weights(), `parameter` may be the
+  /// offset of any element of a parameter.
   int64_t at(int64_t parameter) const;
   /// Returns the elements that belong to the parameters in `parameters`.
   Range of(Range parameters) const { return {at(parameters.begin), at(parameters.end)}; }
@@ -40,7 +41,7 @@ class SlotLayout {
     int64_t parameter, at;
   };
   Optimizer::Slot slot_;
-  // One entry for each parameter that has elements, sorted; empty if is_like_weights().
+  // One entry for each parameter that has elements in the slot, sorted by offset; empty if is_like_weights().
   std::vector<Entry> entries_;
   int64_t size_ = 0;
 };

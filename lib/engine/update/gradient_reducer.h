@@ -19,9 +19,9 @@
 
 namespace dtrain {
 
-/// Sums gradients for the instructions of an UpdateProgram. One object serves one slot: its workers in
-/// every replica; each worker's thread passes its own worker. A function that the reducer's UpdateProgram
-/// never calls throws std::logic_error.
+/// Sums gradients for the instructions of an UpdateProgram. Each slot has one reducer, which serves the
+/// slot's workers in every replica; each worker's thread passes its own worker. A function throws
+/// std::logic_error if the UpdateProgram of this kind of reducer never calls it.
 class GradientReducer {
  public:
   virtual ~GradientReducer() = default;
@@ -29,16 +29,17 @@ class GradientReducer {
   /// Returns a phrase for the user that says where gradients are summed, such as "in one memory".
   virtual std::string_view where() const = 0;
   virtual GradientReduction reduction() const = 0;
-  /// Returns the range of gradients whose sum a replica gets.
+  /// Returns a replica's share: the range of the gradient whose sum the replica gets.
   virtual Range share_of(int rank) const = 0;
-  /// Returns the first element of a worker's share of the summed gradient, after the reduction.
+  /// Returns a pointer to the first element of the worker's share of the summed gradient. To be used after
+  /// the reduction.
   virtual float* sum_of(Worker& worker) = 0;
 
-  /// Returns the bytes of gradients in the worker's memory, in addition to its own gradients.
+  /// Returns the bytes of gradients in the worker's memory, not including Worker::gradients().
   virtual size_t gradient_bytes(const Worker& /*worker*/) const { return 0; }
-  /// Returns the bytes in the worker's memory for arrays in transfer.
+  /// Returns the bytes of staging buffers in the worker's memory.
   virtual size_t staging_bytes(const Worker& /*worker*/) const { return 0; }
-  /// Returns the bytes of host memory that it needs in addition to the memory of CPU workers.
+  /// Returns the bytes of host memory that the reducer needs in addition to the memory of CPU workers.
   virtual size_t host_bytes() const { return 0; }
   /// Allocates staging_bytes(). May be called on any thread.
   virtual void allocate_staging(Worker& /*worker*/) {}
@@ -50,10 +51,10 @@ class GradientReducer {
   /// The worker's view of sharded state; null if the state is replicated.
   virtual StateShards* shards_of(const Worker& /*worker*/) { return nullptr; }
 
-  /// Starts to sum the totals of a step over all slots of the replicas of all processes; join() waits for the
-  /// sums. If replicas have several slots, all slots must call this before the first one calls join(). Does
-  /// nothing in reducers that leave the totals to World::sum(). `totals`: in the worker's memory, unchanged
-  /// until the next step.
+  /// Starts to sum the totals of a step over all slots of the replicas of all processes. join() waits for the
+  /// sums. If replicas have several slots, all slots must call this function before the first slot calls
+  /// join(). Some reducers do nothing here; in this case, World::sum() must sum the totals. `totals`: an
+  /// array in the worker's memory, which must not change until the next step.
   virtual void sum_totals(Worker& /*worker*/, std::span<const double> /*totals*/) {}
   /// Returns the totals of the last step; empty if sum_totals() does nothing. Valid until the next step.
   virtual std::span<const double> summed_totals() const { return {}; }
@@ -69,8 +70,8 @@ class GradientReducer {
   void check();
   /// Aborts reductions that devices wait for. Thread-safe; returns at once.
   void abort() noexcept;
-  /// Returns the message of an asynchronous reduction error, which no call has reported; "" if none.
-  /// Thread-safe.
+  /// Returns the message of an asynchronous reduction error that no call has reported yet; "" if there is
+  /// none. Thread-safe.
   std::string failure();
 
  protected:
@@ -79,14 +80,14 @@ class GradientReducer {
   DeviceCollective& nccl(const Worker& worker) { return *nccl_[static_cast<size_t>(worker.rank())]; }
 
  private:
-  std::vector<std::unique_ptr<DeviceCollective>> nccl_;  // indexed by rank; empty without NCCL
+  std::vector<std::unique_ptr<DeviceCollective>> nccl_;  // indexed by rank; empty if NCCL is not used
 };
 
 /// Creates the reducer for one replica, whose gradient is already the sum.
 std::unique_ptr<GradientReducer> make_single_reducer(const ParameterLayout& layout);
-/// Creates the reducer for replicas in one memory (the host's or one GPU's): each replica sums its share
-/// (ParameterLayout::shares()). Also used for one replica with several slots, which hold parts of the
-/// gradient.
+/// Creates the reducer for replicas in one memory (the host's or one GPU's). Each replica sums its share of
+/// the gradients (ParameterLayout::shares()). Also used for one replica with several slots, each of which has
+/// a part of the gradient.
 std::unique_ptr<GradientReducer> make_shared_memory_reducer(std::vector<Range> shares,
                                                             std::span<Worker* const> workers);
 /// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket.
@@ -97,21 +98,22 @@ struct ProcessReducerRequest {
   const ParameterLayout& layout;
   int slot = 0;
   std::span<Worker* const> workers;  // workers of this process
-  std::vector<Range> shares;         // part of the parameters that each worker updates
+  std::vector<Range> shares;         // the part of the parameters that each worker updates
   int64_t bucket = 1;                // number of floats that are exchanged at a time
   ProcessTotals& totals;             // totals of all slots
-  ReplicaRanks ranks;                // ranks of the workers
+  ReplicaRanks ranks;                // ranks of the workers among the workers of all processes
   World& world;
-  /// The shards of the state, with level `optimizer`; null if each process updates all parameters.
+  /// The shards of the state with level `optimizer`; null if the state is not sharded, so that each process
+  /// updates all parameters.
   const ShardedStore* store = nullptr;
 };
-/// Creates the reducer for a slot whose replicas belong to several processes: the replicas of a process add
-/// their gradients, and the processes exchange the sums bucket by bucket. All processes must create their
+/// Creates the reducer for a slot whose replicas belong to several processes. The replicas of a process add
+/// their gradients, and the processes exchange these sums bucket by bucket. All processes must create their
 /// reducers in the same order.
 std::unique_ptr<GradientReducer> make_process_reducer(const ProcessReducerRequest& request);
-/// Creates the reducer for any mixture of devices: gradients are summed in host memory, which works on every
-/// machine but is slow. `on_host`: for each replica, the CPU worker that sums and updates for it; the
-/// replica's own worker if that is on a CPU.
+/// Creates the reducer for any mixture of devices. Gradients are summed in host memory, which works on every
+/// machine but is slow. `on_host`: for each replica, the CPU worker that sums the gradients and updates the
+/// parameters. For a replica on a CPU, this is the replica's own worker.
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout, std::vector<Range> shares,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);
@@ -122,16 +124,17 @@ std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& lay
                                                       const ShardedStore& store,
                                                       std::span<Worker* const> workers,
                                                       std::span<Collective* const> members, ShardLevel level);
-/// Creates the reducer of sharded replicas on the CPUs of several processes. `level` is `gradients` or
+/// Creates the reducer for sharded replicas on the CPUs of several processes. `level` is `gradients` or
 /// `parameters`.
 std::unique_ptr<GradientReducer> make_process_sharded_reducer(const ParameterLayout& layout,
                                                               const ShardedStore& store,
                                                               std::span<Collective* const> members,
                                                               ShardLevel level);
 
-/// Returns how many additional floats each GPU, or each process, needs as staging for other replicas'
-/// parameters or sums of gradients. They have room for a layer and a bucket of gradients, or for all
-/// statistics if these are larger. Returns 0 for level `optimizer`, which gathers and reduces in place.
+/// Returns the size, in floats, of a staging buffer for the parameters of other replicas or for sums of
+/// gradients. On GPUs, each GPU has such a buffer; on CPUs, each process has one. The buffer has room for a
+/// layer and a bucket of gradients, or for all statistics if these are larger. Returns 0 for level
+/// `optimizer`, because it gathers parameters and reduces gradients in place.
 int64_t staging_floats(const ParameterLayout& layout, ShardLevel level);
 
 }  // namespace dtrain

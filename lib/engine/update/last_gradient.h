@@ -10,13 +10,14 @@
 
 namespace dtrain {
 
-/// Locations of the gradient's parts, one per replica.
+/// Locations of the parts of the last step's gradient, one part per replica.
 class LastGradient {
  public:
   explicit LastGradient(size_t replicas) : parts_(replicas) {}
 
-  /// Records that `worker` has the step's gradient of `range` at `values`, until the next step begins. Each
-  /// rank calls this on its own thread, for a different range.
+  /// Records that the step's gradient of `range` is at `values` in the memory of `worker`. The gradient must
+  /// stay there until the next step begins. Each rank calls this function on its own thread, for a different
+  /// range.
   void set(int rank, Worker& worker, const float* values, Range range) {
     parts_[static_cast<size_t>(rank)] = {&worker, values, range};
   }
@@ -32,7 +33,7 @@ class LastGradient {
       float* const values = to + (both.begin - range.begin);
       context.copy_to_host(values, part.values + (both.begin - part.range.begin),
                            static_cast<size_t>(both.size()) * sizeof(float));
-      if (update.needs_directions()) continue;  // directions are already in their final form
+      if (update.needs_directions()) continue;  // directions are neither scaled nor clipped
       const float most = update.clip_value();
       for (int64_t i = 0; i < both.size(); ++i)
         values[i] = std::clamp(values[i] * state.gradient.gradient_scale, -most, most);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kGrain = math::kSquaresGrain;
 
-/// A term in the form in which ranks exchange it: kNumbers doubles, which represent the integers exactly.
+/// A term and its sum. Ranks exchange them as kNumbers doubles, which represent the integers exactly.
 struct ExchangedTerm {
   int64_t array, first;
   int level;
@@ -31,8 +31,9 @@ size_t most_terms(int64_t grains) {
   return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(grains)));  // two per level
 }
 
-/// Splits the grains, from left to right, into the largest terms: aligned powers of two of grains. Only the
-/// array's last term may extend beyond its end.
+/// Splits the grains, from left to right, into the largest possible terms. The size of a term is a power of
+/// two of grains, and its first grain is a multiple of its size. Only the array's last term may extend beyond
+/// the end of the array.
 void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains) {
   const int64_t end = first + grains_of(values.size());
   int64_t begin = values.begin;
@@ -49,7 +50,7 @@ void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, in
 
 std::vector<double> sum_over_members(Collective& everyone, std::span<const PairwiseTerm> terms,
                                      std::span<const double> sums, size_t most, size_t arrays) {
-  std::vector<double> mine(most * kNumbers, -1.0);  // an entry whose array is -1 is unused
+  std::vector<double> mine(most * kNumbers, -1.0);  // unused entries have -1 as index of the array
   for (size_t i = 0; i < terms.size(); ++i) {
     const double numbers[] = {static_cast<double>(terms[i].array), static_cast<double>(terms[i].first),
                               static_cast<double>(terms[i].level), sums[i]};

@@ -12,16 +12,16 @@ namespace dtrain {
 
 namespace {
 
-/// Counts the arrivals of a process's replicas. Counts grow from step to step, so nothing is reset while
-/// other replicas may read.
+/// Counts the replicas of a process that have completed a stage of a bucket. The counters grow from step to
+/// step, because a counter cannot be reset while other replicas may read it.
 using Arrivals = std::atomic<int64_t>;
 
-/// Sums gradients bucket by bucket while the backward pass continues. When the replicas of this process have
-/// filled a bucket, each replica adds a share of the bucket over the replicas, and then the processes
-/// exchange the sums. No replica waits for other replicas before join(): a replica adds its share when it
-/// next calls all_reduce(). Sums are in the gradients of the first replica of each subtree (sum_tree.h), and
-/// the final sums in the gradients of replica 0. The final sums cover all parameters or, if the state is
-/// sharded, this process's shards.
+/// Sums gradients bucket by bucket while the backward pass continues. After all replicas of this process have
+/// filled a bucket, each replica sums its share of the bucket over the replicas. Then the processes exchange
+/// the sums of the bucket. No replica waits for other replicas before join(), because a replica sums its
+/// share when it next calls all_reduce(). The sums of a subtree (sum_tree.h) replace the gradients of the
+/// subtree's first replica, and the final sums replace the gradients of replica 0. The final sums cover all
+/// parameters or, if the state is sharded, the shards of this process.
 class ProcessReducer final : public GradientReducer {
  public:
   explicit ProcessReducer(const ProcessReducerRequest& request)
@@ -50,8 +50,8 @@ class ProcessReducer final : public GradientReducer {
   Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
   float* sum_of(Worker& worker) override { return workers_[0]->gradients() + share_of(worker.rank()).begin; }
 
-  /// Returns the bytes of arrays from other processes and, for the first slot, of the totals, if this is the
-  /// first worker; 0 for other workers.
+  /// For the first worker, returns the bytes of the arrays from other processes and, in the first slot, of
+  /// the totals. Returns 0 for the other workers.
   size_t gradient_bytes(const Worker& worker) const override {
     size_t bytes = slot_ == 0 ? totals_.bytes() : 0;
     for (const auto& bucket : buckets_) bytes += bucket->sum->bytes();
@@ -75,9 +75,9 @@ class ProcessReducer final : public GradientReducer {
   std::span<const double> summed_totals() const override { return totals_.sums(); }
 
   void join(Worker& worker, Collective& replicas) override {
-    replicas.barrier();  // all buckets are filled
+    replicas.barrier();  // waits until all buckets are filled
     add_filled(worker);
-    replicas.barrier();  // all sums were started
+    replicas.barrier();  // waits until all sums were started
     for (const auto& bucket : buckets_) bucket->sum->wait();
     totals_.wait();
     // The sum of the row weights is one of the totals.
@@ -95,7 +95,7 @@ class ProcessReducer final : public GradientReducer {
         : range(floats), sum(std::move(over_processes)) {}
     const Range range;
     const std::unique_ptr<BackgroundSum<float>> sum;
-    Arrivals filled{0}, added{0};  // counts of arrivals of the replicas of this process
+    Arrivals filled{0}, added{0};  // numbers of replicas that have filled the bucket, or added their shares
   };
   /// A subtree of the tree over all replicas; this process adds the gradients of the subtree.
   struct Node {
@@ -104,8 +104,9 @@ class ProcessReducer final : public GradientReducer {
   };
   /// A replica's progress in the current step.
   struct Turn {
-    int64_t arrivals = 0;  // arrivals of all replicas, from the first step to the end of this step
-    size_t next = 0;       // index of the next bucket to add
+    // Value of Bucket::filled and Bucket::added when all replicas of this process have finished this step.
+    int64_t arrivals = 0;
+    size_t next = 0;  // index of the next bucket whose share this replica adds
   };
 
   int replicas() const { return static_cast<int>(workers_.size()); }
@@ -120,8 +121,8 @@ class ProcessReducer final : public GradientReducer {
     return parts;
   }
 
-  /// Adds this replica's share of the next buckets, as far as all replicas have filled these buckets. The
-  /// last replica that adds its share of a bucket starts the sum over the processes.
+  /// Adds this replica's share of the next buckets, up to the first bucket that some replica has not filled
+  /// yet. The last replica that adds its share of a bucket starts the sum over the processes.
   void add_filled(Worker& worker) {
     Turn& turn = turns_[static_cast<size_t>(worker.rank())];
     for (; turn.next < buckets_.size() && buckets_[turn.next]->filled == turn.arrivals; ++turn.next) {
@@ -150,7 +151,7 @@ class ProcessReducer final : public GradientReducer {
   const ShardedStore* const store_;
   const int slot_;
   const std::vector<Worker*> workers_;
-  const std::vector<Range> shares_;  // shares that the replicas of this process update
+  const std::vector<Range> shares_;  // indexed by replica of this process: the share that it updates
   const int64_t bucket_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
   std::vector<Node> nodes_;

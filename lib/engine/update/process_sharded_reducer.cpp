@@ -12,11 +12,12 @@ namespace dtrain {
 
 namespace {
 
-/// Replica 0 of each process exchanges arrays with the other processes, in memory that the replicas of the
-/// process share. All replicas wait while parameters are gathered. Gradients are added in the order of the
-/// tree over all replicas (sum_tree.h): the replicas of a process add a bucket, then the processes exchange
-/// these sums while backward continues. Two buckets alternate, so each replica adds a sum to its gradient
-/// when it fills the bucket after the next one, or in join().
+/// The reducer for level `gradients` or `parameters` on CPUs of several processes. Replica 0 of each process
+/// exchanges arrays with the other processes, in memory that all replicas of the process share. All replicas
+/// wait while parameters are gathered. Gradients are added in the order of the tree over all replicas
+/// (sum_tree.h): the replicas of a process add a bucket, and then the processes exchange these sums while the
+/// backward pass continues. The buckets are double-buffered. For this reason, each replica adds the sum of a
+/// bucket to its gradient when it fills the bucket after the next one, or in join().
 class ProcessShardedReducer final : public ShardedReducer {
  public:
   ProcessShardedReducer(const ParameterLayout& layout, const ShardedStore& store,
@@ -28,8 +29,8 @@ class ProcessShardedReducer final : public ShardedReducer {
 
   std::string_view where() const override { return "in parts, over the processes"; }
 
-  /// Returns the bytes of a gathered layer for the first worker, and 0 for the others, because the replicas
-  /// share the layer's memory.
+  /// For the first worker, returns the bytes of a gathered layer. Returns 0 for the other workers, because
+  /// all replicas of a process share this memory.
   size_t staging_bytes(const Worker& worker) const override {
     return gathers() && worker.rank() == 0 ? staging_bytes_of_one() : 0;
   }
@@ -37,8 +38,8 @@ class ProcessShardedReducer final : public ShardedReducer {
     if (gathers() && worker.rank() == 0) gathered_ = worker.context().allocate(staging_bytes_of_one());
   }
 
-  /// Returns ShardedReducer's bytes. For the first worker, adds the sums that all workers share: one per
-  /// bucket for each subtree (sum_tree.h) of this process and of the other processes.
+  /// Returns the bytes of ShardedReducer. For the first worker, adds the bytes of the sums that all workers
+  /// share. Each bucket has one sum for each subtree (sum_tree.h) of this process and of the other processes.
   size_t gradient_bytes(const Worker& worker) const override {
     const size_t shared = buckets_.size() * (nodes_.size() + nodes_of_others());
     return ShardedReducer::gradient_bytes(worker) +
@@ -53,7 +54,7 @@ class ProcessShardedReducer final : public ShardedReducer {
   }
 
   void join(Worker& worker, Collective& replicas) override {
-    replicas.barrier();  // all sums were started
+    replicas.barrier();  // waits until all sums were started
     Turn& turn = turns_[static_cast<size_t>(worker.rank())];
     while (turn.added < turn.filled) add_sum(turn, store_.shard_of(worker));
   }
@@ -63,8 +64,8 @@ class ProcessShardedReducer final : public ShardedReducer {
   }
 
  private:
-  /// Sums of the gradients of a range. `nodes` has a sum over each subtree of this process. In the end, the
-  /// first sum is the sum over all replicas.
+  /// Sums of the gradients of a range. `nodes` contains one sum for each subtree of this process. After the
+  /// exchange between the processes, nodes[0] contains the sum over all replicas.
   struct Bucket {
     Range range;
     std::vector<Buffer> nodes;
@@ -112,15 +113,15 @@ class ProcessShardedReducer final : public ShardedReducer {
     if (to) context.copy_to_device(to, gathered, bytes_of_floats(range.size()));
   }
 
-  /// Sums the gradients of a range. Each replica adds a share of the range over each subtree of this process;
-  /// then replica 0 starts the sum over the processes.
+  /// Sums the gradients of a range. For each subtree of this process, each replica sums its share of the
+  /// range over the subtree's replicas. Then replica 0 starts the sum over the processes.
   void reduce(const Shard& shard, Collective& replicas, Range range, const float* gradient) override {
     if (range.size() == 0) return;
     const int rank = shard.worker->rank();
     Turn& turn = turns_[static_cast<size_t>(rank)];
     if (turn.filled - turn.added == buckets_.size()) add_sum(turn, shard);
     Bucket& bucket = buckets_[turn.filled++ % buckets_.size()];
-    // Waits for all replicas. Each replica has then added the previous sum of this bucket.
+    // Waits for all replicas. Afterwards, every replica has added the sum that the bucket contained before.
     const std::span<float* const> all = replicas.share_pointers(const_cast<float*>(gradient));
     const Range share = part_of(range.size(), rank, static_cast<int>(all.size()), 16);
     for (size_t node = 0; node < nodes_.size(); ++node) {
@@ -145,8 +146,9 @@ class ProcessShardedReducer final : public ShardedReducer {
     bucket.sum->start(sums);
   }
 
-  /// Waits for the oldest sum that the replica has not added yet, and adds the replica's shard of this sum to
-  /// the gradient. Replica 0 has started the sum before a barrier that this replica has passed.
+  /// Waits for the oldest sum that this replica has not added yet, and adds the replica's shard of this sum
+  /// to the gradient. The sum has been started, because replica 0 starts a sum before a barrier that all
+  /// replicas pass.
   void add_sum(Turn& turn, const Shard& shard) {
     const Bucket& bucket = buckets_[turn.added++ % buckets_.size()];
     bucket.sum->wait();

@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-/// Writes the sums of the totals of a replica's slots to `sums`, added in the order of the slots.
+/// Adds the totals of a replica's slots, in the order of the slots, and writes the results to `sums`.
 void sum_over_slots(std::span<const double* const> slots, std::span<double> sums);
 
 /// Sums the totals of a step over all slots of the replicas of all processes, while the processes exchange
@@ -20,18 +20,20 @@ void sum_over_slots(std::span<const double* const> slots, std::span<double> sums
 class ProcessTotals {
  public:
   /// `ranks`: the ranks of the replicas. `slots`: number of slots of each replica. `totals`: number of totals
-  /// of a step. All processes must create their background sums, including this one, in the same order.
+  /// of a step. The object creates a background sum; all processes must create their background sums in the
+  /// same order.
   ProcessTotals(const ReplicaRanks& ranks, int slots, int64_t totals, World& world);
 
-  /// Hands over the totals of a slot of a replica of this process, on that slot's thread, once per step. They
-  /// must not change until the next step. The last call starts the sum over the processes.
+  /// Adds the totals of one slot of a replica of this process. To be called on the slot's thread once per
+  /// step. The totals must not change until the next step. The last call in a step starts the sum over the
+  /// processes.
   void add(int rank, int slot, const double* totals);
   /// Waits for the sums. To be called in each step after all calls of add() in this process, on any threads.
   void wait() { sum_->wait(); }
-  /// The sums of the last step, valid until the next one.
+  /// The sums of the last step; valid until the next step.
   std::span<const double> sums() const { return nodes_[0].totals; }
-  /// Returns the sum over all slots and replicas of the total at *mine, which is one of the totals that add()
-  /// received for this slot.
+  /// Returns the sum of one total over all slots and replicas. `mine`: pointer to this total in the array
+  /// that add() received for this slot.
   double sum_of(const double* mine, int rank, int slot) const {
     return sums()[static_cast<size_t>(mine - parts_[index_of(rank, slot)])];
   }
@@ -39,11 +41,12 @@ class ProcessTotals {
   size_t bytes() const;
 
  private:
-  /// A subtree that this process sums, of the summation tree over all replicas.
+  /// A subtree of the summation tree over all replicas (sum_tree.h). This process sums the subtree.
   struct Node {
     size_t first, replicas;  // index of the first replica in this process, and number of replicas
     SumTree tree;
-    // Sums over its replicas. In the first node, these are finally the sums over all replicas.
+    // Sums over the node's replicas. After the exchange between the processes, the first node contains the
+    // sums over all replicas.
     std::vector<double> totals;
   };
 

@@ -28,7 +28,7 @@ class SharedMemoryReducer final : public GradientReducer {
   std::string_view where() const override { return "in one memory"; }
   GradientReduction reduction() const override { return GradientReduction::reduce_scatter; }
   Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
-  /// Returns the share in the buffer of rank 0 for a GPU, and in the worker's own buffer for a CPU.
+  /// Returns the share in the gradients of rank 0 on a GPU, and in the worker's own gradients on a CPU.
   float* sum_of(Worker& worker) override {
     return (worker.on_gpu() ? *workers_[0] : worker).gradients() + share_of(worker.rank()).begin;
   }
@@ -45,8 +45,8 @@ class SharedMemoryReducer final : public GradientReducer {
   }
 
  private:
-  /// Adds the elements `mine` of the gradients of all ranks in `node`, in the order of the tree over ranks.
-  /// The sums replace these elements in the gradient of the node's first rank.
+  /// Sums the elements `mine` of the gradients over the ranks in `node`, in the order of the tree over ranks
+  /// (sum_tree.h). The sums replace these elements in the gradient of the node's first rank.
   static void add_on_gpu(Ops& ops, std::span<float* const> gradients, Range mine, Range node) {
     if (node.size() == 1) return;
     const int64_t middle = middle_of(node);
@@ -74,8 +74,8 @@ class NcclReducer final : public GradientReducer {
   void all_reduce(Worker& worker, Range range) override {
     nccl(worker).all_reduce(worker.gradients() + range.begin, range.size());
   }
-  /// This reduction must be enqueued with the other reductions, before the kernels of the update, because the
-  /// first launch of a kernel may wait for another GPU's reduction.
+  /// The reduction of the row weights must be enqueued together with the other reductions, before the kernels
+  /// of the update. The reason is that the first launch of a kernel may wait for another GPU's reduction.
   void all_reduce_row_weights(Worker& worker) override {
     worker.context().enqueue_copy(worker.weights(), worker.row_weights(), sizeof(double));
     nccl(worker).all_reduce(worker.weights(), 1);
@@ -101,7 +101,7 @@ class StagedReducer final : public GradientReducer {
   float* sum_of(Worker& worker) override {
     return host_of(worker).gradients() + share_of(worker.rank()).begin;
   }
-  /// Returns the bytes of a gradient buffer in host memory for each GPU.
+  /// Returns the bytes of the gradient buffers in host memory. There is one buffer for each GPU.
   size_t host_bytes() const override { return gpus_ * whole_bytes(); }
 
   void reduce_scatter(Worker& worker, Collective& replicas) override {

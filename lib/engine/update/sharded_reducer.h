@@ -35,7 +35,7 @@ class ShardedReducer : public GradientReducer {
   void allocate_gradients(Worker& worker) override {
     sum(worker) = worker.context().allocate(ShardedReducer::gradient_bytes(worker));
   }
-  /// Zeros the gradient. Until then the last step's gradient may be read.
+  /// Sets the gradient to zero. Before this call, the last step's gradient can still be read.
   void begin(Worker& worker) override {
     if (Buffer& gradient = sum(worker); gradient.data())
       worker.context().enqueue_zero(gradient.data(), gradient.bytes());
@@ -53,7 +53,8 @@ class ShardedReducer : public GradientReducer {
   /// The sum of this step's gradients in the worker's share; used if gradients are sharded.
   Buffer& sum(const Worker& worker) { return sums_[static_cast<size_t>(worker.rank())]; }
 
-  /// Gathers the parameters in `range` into `to`. If `to` is null, only takes part in the collective call.
+  /// Gathers the parameters in `range` into `to`. If `to` is null, this replica only takes part in the
+  /// collective call.
   virtual void gather(const Shard& shard, Collective& replicas, Range range, float* to) = 0;
   virtual void join_gathered(const Shard&) {}
   /// See StateShards::reduce().
@@ -63,7 +64,7 @@ class ShardedReducer : public GradientReducer {
   const ShardedStore& store_;
 
  private:
-  /// One replica's view of the state.
+  /// The sharded state from the point of view of one replica.
   class View final : public StateShards {
    public:
     View(ShardedReducer& reducer, const Shard& shard, Collective& replicas)

@@ -12,8 +12,8 @@ namespace dtrain {
 
 namespace {
 
-/// The reducer for CPU replicas. Each thread reads the other replicas' parts directly from memory, where they
-/// are unchanged while a step computes.
+/// The reducer for replicas on the CPUs of one process. Each thread reads the parts of other replicas
+/// directly from their memory. These parts do not change while a step computes.
 class HostShardedReducer final : public ShardedReducer {
  public:
   using ShardedReducer::ShardedReducer;
@@ -37,7 +37,8 @@ class HostShardedReducer final : public ShardedReducer {
       });
   }
 
-  /// Adds the gradients of all ranks, in the order of the tree over ranks, to the sum.
+  /// Sums the gradients of all ranks in the order of the tree over ranks (sum_tree.h), and adds the result to
+  /// this replica's gradient.
   void reduce(const Shard& shard, Collective& replicas, Range range, const float* gradient) override {
     const std::span<float* const> all = replicas.share_pointers(const_cast<float*>(gradient));
     const Range mine = overlap(range, shard.trained);
@@ -52,8 +53,8 @@ class HostShardedReducer final : public ShardedReducer {
   }
 };
 
-/// The reducer for one GPU per replica. The owner of a part of the parameters broadcasts it, and receives the
-/// sum of the gradients of that part.
+/// The reducer for one GPU per replica. To gather parameters, the owner of each part broadcasts the part. To
+/// reduce gradients, the owner of each part receives the sum of the gradients of the part.
 class NcclShardedReducer final : public ShardedReducer {
  public:
   NcclShardedReducer(const ParameterLayout& layout, const ShardedStore& store,
@@ -94,7 +95,8 @@ class NcclShardedReducer final : public ShardedReducer {
  private:
   float* staging(const Worker& worker) const { return staging_[static_cast<size_t>(worker.rank())].f32(); }
 
-  /// Calls work(root, part) for the part of `range` of each replica of all processes.
+  /// Calls work(root, part) for each part of `range`. `root`: rank of the replica that stores the part, among
+  /// the replicas of all processes.
   template <class Work>
   void each_owner(Range range, const Work& work) const {
     for (int root = 0; root < store_.ranks().total(); ++root)
@@ -102,8 +104,9 @@ class NcclShardedReducer final : public ShardedReducer {
         if (const Range part = overlap(range, its); part.size() > 0) work(root, part);
   }
 
-  /// Runs `call`, which makes collective calls. The first time, all ranks synchronize before and after this
-  /// call, because no rank may allocate memory while the GPU of another rank waits for this rank.
+  /// Runs `call`, which makes collective calls. When a pass runs for the first time, all ranks synchronize
+  /// before and after `call`, because no rank may allocate memory while the GPU of another rank waits for
+  /// this rank.
   template <class Call>
   void together(Worker& worker, Collective& replicas, const Call& call) {
     if (!is_first_time(worker)) return call();
@@ -121,7 +124,7 @@ class NcclShardedReducer final : public ShardedReducer {
     together(worker, replicas, [&] {
       each_owner(range, [&](int root, Range part) {
         float* const gathered = target + (part.begin - range.begin);
-        const float* place = gathered;  // NCCL reads `place` in the owner only
+        const float* place = gathered;  // NCCL reads `place` on the rank of the owner only
         if (root == store_.ranks().first() + worker.rank())
           shard.each_part(part, [&](Range, const float* values) { place = values; });
         nccl(worker).broadcast(place, gathered, part.size(), root);
@@ -131,7 +134,7 @@ class NcclShardedReducer final : public ShardedReducer {
   }
   void join_gathered(const Shard& shard) override { nccl(*shard.worker).join(); }
 
-  /// Reduces into the staging buffer and adds the sums from there.
+  /// Writes the sums to the staging buffer, and then adds this replica's part of the sums to its gradient.
   void reduce(const Shard& shard, Collective& replicas, Range range, const float* gradient) override {
     Worker& worker = *shard.worker;
     float* const spare = staging(worker);
@@ -154,8 +157,8 @@ class NcclShardedReducer final : public ShardedReducer {
 
 }  // namespace
 
-/// Returns the size of the staging buffer, in floats. At a time, at most one layer is gathered, and at most a
-/// bucket plus one layer, or all statistics, are reduced.
+/// Returns the size of the staging buffer in floats. The buffer holds one gathered layer, or the gradients of
+/// a bucket and one more layer, or all statistics.
 int64_t staging_floats(const ParameterLayout& layout, ShardLevel level) {
   if (level < ShardLevel::gradients) return 0;
   std::map<int, int64_t> by_node;
@@ -179,7 +182,8 @@ std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& lay
     throw UserError("sharded: the devices are CPUs and GPUs; use only CPUs, or only GPUs");
   if (!nccl_available())
     throw UserError(
-        "sharded: several GPUs need NCCL, which was not found; `dtrain gpus` lists what was found");
+        "sharded: several GPUs need NCCL, which was not found; run `dtrain gpus` to see "
+        "the libraries that were found");
   return std::make_unique<NcclShardedReducer>(layout, store, workers, members, level);
 }
 

@@ -172,9 +172,10 @@ int64_t SlotState::overlapped_bucket() const {
 std::string SlotState::advice() const {
   if (exchange_ != Exchange::staged) return "";
   return nccl_available()
-             ? "gradients are summed in the host's memory, which is slow: NCCL needs one GPU per replica"
-             : "gradients are summed in the host's memory, which is slow: NCCL was not found; `dtrain gpus` "
-               "lists what was found";
+             ? "gradients are summed in the host's memory, which is slow; to use NCCL, "
+               "give each replica its own GPU"
+             : "gradients are summed in the host's memory, which is slow: NCCL was not found; run "
+               "`dtrain gpus` to see the libraries that were found";
 }
 
 bool SlotState::runs_ahead() const {
@@ -205,7 +206,8 @@ void SlotState::begin(Worker& worker, bool trains) {
 
 void SlotState::add_penalties(Worker& worker, double* total) {
   if (!counts_share(worker.rank())) return;
-  // Each process has all parameters, so the replicas of all processes divide them.
+  // Each process has all parameters. For this reason, the penalties are divided among the replicas of all
+  // processes.
   const Range share = exchange_ == Exchange::processes
                           ? part_of(request_.layout().with_gradient(), request_.ranks.first() + worker.rank(),
                                     request_.ranks.total(), 16)

@@ -21,8 +21,8 @@ void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
   add_trained(since);
 }
 
-/// Divides the parameters into groups. Adjacent parameters with the same options form one group, so that one
-/// call updates a model without train.groups.
+/// Divides the parameters into groups. Each group contains adjacent parameters with the same options, which
+/// one call updates. A model without train.groups has only one group.
 void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   for (const ParameterSlice* slice : layout_.by_offset({0, layout_.trained()})) {
     const ParameterTraining& training = slice->training;
@@ -40,8 +40,8 @@ void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   }
 }
 
-/// Joins adjacent statistics with the same momentum, which one call updates; gaps between slices contain
-/// zeros.
+/// Joins adjacent statistics with the same momentum, so that one call can update them. The gaps between the
+/// slices contain zeros, which the call does not change.
 void Update::add_statistics() {
   for (const ParameterSlice* slice : layout_.by_offset({layout_.trained(), layout_.with_gradient()})) {
     const float momentum = slice->moving_average.value();
@@ -55,7 +55,8 @@ Range Update::trained(Range range) const {
   return overlap(range, {0, layout_.trained()});
 }
 
-/// Returns the slots from element `begin` of the layout, without the average of the weights.
+/// Returns pointers into the rule's slots for element `begin` of the layout. The average of the weights is
+/// not included.
 Update::Slots Update::slots_at(const ParameterMemory& memory, int64_t begin) const {
   Slots slots;
   slots.count = slots_.size() - (options_.average_decay ? 1 : 0);
@@ -158,7 +159,7 @@ void Update::apply_directions(Ops& ops, const StepState* state, const ParameterM
     const Range part = overlap(mine, parameter.range);
     if (part.size() > 0)
       parts.push_back({part.size(), parameter.shape.elements(), parameter.rule.learning_rate_factor});
-    if (parts.empty()) squares += 2;  // the parameter ends before the range
+    if (parts.empty()) squares += 2;  // skips the sums of a parameter before the range
   }
   if (parts.empty()) return;
   ops.apply_directions(direction_rule_of(rule_), parts, squares,

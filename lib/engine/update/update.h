@@ -32,11 +32,12 @@ class Update {
     float clip_value = INFINITY;         // maximum absolute value of a gradient element
     std::optional<float> average_decay;  // decay of the moving average of the weights, if one is kept
   };
-  /// Keeps a reference to the layout.
+  /// Keeps a reference to the layout. `optimizer` may be null.
   Update(const ParameterLayout& layout, const Optimizer* optimizer, const Options& options);
 
-  /// Sets the number of steps done when the optimizer state of these parameters (by path) was created; 0 for
-  /// all others. To be called before the first update.
+  /// Sets the step at which the optimizer state of some parameters was created. `since`: for each of these
+  /// parameters (by path), the number of steps that the run had done at that time. The number is 0 for all
+  /// other parameters. To be called before the first update.
   void set_slots_since(const std::map<std::string, int64_t>& since);
 
   /// The optimizer's slots, followed by kAverage if an average of the weights is kept.
@@ -51,28 +52,29 @@ class Update {
   const WeightRules& weight_rules() const { return weight_rules_; }
   float clip_value() const { return options_.clip_value; }
   const GradientRule& gradient_rule() const { return options_.gradient_rule; }
-  /// Returns the part of `range` that contains trained parameters, over which the norm is computed.
+  /// Returns the part of `range` that contains trained parameters. Norms are computed over this part only.
   Range trained(Range range) const;
 
-  /// Returns true if the rule uses norms of whole parameters (RuleTraits::finds_direction). The update then
-  /// has two phases, find_directions() and apply(); between them, the ranks' partial sums of squares must be
-  /// added.
+  /// Returns true if the rule uses norms of whole parameters (RuleTraits::finds_direction). In this case, the
+  /// update has two phases, find_directions() and apply(). Between the phases, the ranks must add their
+  /// partial sums of squares.
   bool needs_directions() const { return traits_of(rule_).finds_direction; }
-  /// Returns true if ranges must consist of whole parameters (RuleTraits::factors).
+  /// Returns true if the ranges of updates must consist of whole parameters (RuleTraits::factors).
   bool needs_whole_parameters() const { return traits_of(rule_).factors; }
-  /// Returns the number of sums of squares that apply() reads if needs_directions(): two per trained
-  /// parameter, for the parameter and for its direction.
+  /// Returns the number of sums of squares that apply() reads if needs_directions() is true. There are two
+  /// sums for each trained parameter: one for the parameter, and one for its direction.
   size_t squares() const { return 2 * parameters_.size(); }
-  /// Returns the terms of the sums of squares within `range`, in order. If the range is the whole layout,
-  /// there is one term per sum. Indices of values are offsets in the layout.
+  /// Returns the terms of the sums of squares that are within `range`, in order. If `range` is the whole
+  /// layout, each sum has one term. PairwiseTerm::values contains offsets in the layout.
   std::vector<PairwiseTerm> terms(Range range) const;
-  /// Enqueues the first phase of the update of `range`, which has whole parameters if
-  /// needs_whole_parameters(): updates the slots, replaces `gradient` (of `range`) by the direction, and
-  /// writes the sum of squares of terms[i] to squares[i] (device memory). `terms` is terms(range).
+  /// Enqueues the first phase of the update of `range`: updates the slots, replaces `gradient` by the
+  /// direction, and writes the sum of squares of terms[i] to squares[i] (device memory). `gradient`: the
+  /// gradient of `range`. `terms`: the result of terms(range). If needs_whole_parameters() is true, `range`
+  /// must consist of whole parameters.
   void find_directions(Ops& ops, const StepState* state, const ParameterMemory& memory, float* gradient,
                        Range range, std::span<const PairwiseTerm> terms, double* squares) const;
-  /// Enqueues the update of `range`, which `memory` holds, by its `gradient`. `squares`: sums over whole
-  /// parameters; read if needs_directions().
+  /// Enqueues the update of `range`, which must be stored in `memory`. `gradient`: the gradient of `range`.
+  /// `squares`: sums of squares of whole parameters; only read if needs_directions() is true.
   void apply(Ops& ops, const StepState* state, const ParameterMemory& memory, const float* gradient,
              Range range, const double* squares) const;
 
@@ -93,7 +95,7 @@ class Update {
 
   void add_trained(const std::map<std::string, int64_t>& slots_since);
   void add_statistics();
-  /// Pointers to the rule's slots.
+  /// Pointers into the rule's slots.
   struct Slots {
     std::array<float*, kMostSlots> at = {};
     size_t count = 0;
@@ -114,7 +116,7 @@ class Update {
   Options options_;
   std::vector<SlotLayout> slots_;
   std::vector<Group> groups_;  // runs of parameters with the same training options, in the layout's order
-  std::vector<Parameter> parameters_;   // each trained parameter, if norms are needed
+  std::vector<Parameter> parameters_;   // each trained parameter; empty if needs_directions() is false
   std::vector<Statistics> statistics_;  // runs of statistics with the same momentum
 };
 

@@ -7,7 +7,8 @@ namespace dtrain {
 WeightRules::WeightRules(const ParameterLayout& layout) {
   for (const ParameterSlice* slice : layout.by_offset({0, layout.trained()})) {
     const Range range{slice->offset, slice->offset + slice->elements()};
-    // The padding between parameters is zero, and has no penalty.
+    // Two parameters with the same penalty are joined. The padding between them is zero, so it has no
+    // penalty.
     const bool goes_on = !penalties_.empty() && penalties_.back().spec == slice->penalty &&
                          slice->offset - penalties_.back().range.end < ParameterLayout::kAlignment;
     if (goes_on)

@@ -9,30 +9,32 @@
 
 namespace dtrain {
 
-/// Computes the penalties of trained parameters, and limits the parameters after an update. Works on the part
-/// of the parameters that a memory holds, so that each replica can take its own part.
+/// Computes the penalties of trained parameters, and applies the constraints after an update. Each replica
+/// can do this for its own part of the parameters.
 class WeightRules {
  public:
   explicit WeightRules(const ParameterLayout& layout);
 
   bool has_penalties() const { return !penalties_.empty() || !orthogonal_.empty(); }
-  /// Returns whether some penalties need whole parameters.
+  /// Returns true if some penalties (orthogonal regularizers) need whole parameters.
   bool penalties_read_all() const { return !orthogonal_.empty(); }
   bool has_constraints() const { return !constraints_.empty(); }
   /// Returns whether a replica needs whole parameters to compute the penalties and constraints of its share.
   bool need_whole_parameters() const;
 
   /// Enqueues the addition of the penalties of `range` to *total (device memory). A penalty that needs a
-  /// whole parameter is added if the parameter begins in `range`; `memory` must then hold all its elements.
+  /// whole parameter is added if the parameter begins in `range`. In this case, `memory` must contain the
+  /// whole parameter.
   void add_penalties(Ops& ops, const ParameterMemory& memory, Range range, double* total) const;
-  /// Enqueues the addition of the penalties' gradients to the summed gradient of `range`, before it is
-  /// scaled. `row_weights`: the sum of the weights of all rows, in device memory; null if rows have no
-  /// weights.
+  /// Enqueues the addition of the penalties' gradients to the summed gradient of `range`. To be called before
+  /// the gradient is scaled. `row_weights`: the sum of the weights of all rows, in device memory; null if
+  /// rows have no weights.
   void add_penalty_gradients(Ops& ops, const GradientRule& rule, const double* row_weights,
                              const StepState* state, const ParameterMemory& memory, float* gradient,
                              Range range) const;
-  /// Enqueues the constraints of each parameter that begins in `range`; `memory` must hold all its elements.
-  /// Elementwise constraints are applied to the elements in `range`.
+  /// Enqueues the constraints of `range`. Elementwise constraints are applied to the elements in `range`.
+  /// Other constraints are applied to each parameter that begins in `range`, and `memory` must contain the
+  /// whole parameter.
   void constrain(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
 
  private:

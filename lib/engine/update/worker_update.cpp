@@ -59,7 +59,8 @@ void WorkerUpdate::run(const AllReduceSquares& work) {
   worker.context().copy_to_device(worker.squares(), &squares, sizeof(squares));
 }
 
-/// Adds in the order of ProcessTotals: over the slots of each replica, then over the replicas.
+/// Adds the sums in the same order as ProcessTotals: first over the slots of each replica, then over the
+/// replicas.
 void WorkerUpdate::run(const AllReduceRowWeightsOnHost&) {
   double weights = 0;
   parts_.computing.context().copy_to_host(&weights, parts_.computing.row_weights(), sizeof(weights));

@@ -16,18 +16,18 @@ namespace dtrain {
 class WorkerUpdate final : public ParameterUpdate {
  public:
   struct Parts {
-    Worker& computing;     // runs the step's plan
-    Worker& updating;      // updates the parameters: the same worker, or one on the host that does this for a
-                           // GPU
-    Collective& replicas;  // joins this slot's workers, one per replica
-    Collective& everyone;  // joins the workers of all slots and replicas
-    Collective& sharers;   // joins the workers that have shares of this slot's summed gradient
+    Worker& computing;  // runs the step's plan
+    // Updates the parameters. This is the computing worker, or a worker on the host that updates for a GPU.
+    Worker& updating;
+    Collective& replicas;  // connects this slot's workers, one per replica
+    Collective& everyone;  // connects the workers of all slots and replicas
+    Collective& sharers;   // connects the workers that have shares of this slot's summed gradient
     int slots;             // number of slots of each replica
     const Update& update;
     const ParameterStore& store;
     GradientReducer& reducer;
-    const GradientNorm* norm;  // null if there are no other slots or replicas
-    LastGradient& last;        // where to record the gradient
+    const GradientNorm* norm;  // null if there is one replica with one slot
+    LastGradient& last;        // records the location of the gradient
     bool records_gradient;     // false if another replica records the same gradient
   };
   explicit WorkerUpdate(const Parts& parts) : parts_(parts) {}
