@@ -10,20 +10,23 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-/// A segment tree that stores a height for every time; all heights start at 0.
+/// A segment tree that stores a height (an offset in memory) for every time. All heights are 0 in the
+/// beginning.
 class Heights {
  public:
   explicit Heights(size_t times) : times_(std::bit_ceil(times)), nodes_(2 * times_) {}
 
   size_t highest(size_t first, size_t last) { return highest(1, 0, times_, first, last + 1); }
-  /// Raises, for the times `first` to `last`, each height of at least `low` to at least `high`.
+  /// Changes the heights at the times `first` to `last`: each height of at least `low` is raised to at least
+  /// `high`.
   void raise(size_t first, size_t last, size_t low, size_t high) {
     raise(1, 0, times_, first, last + 1, low, high);
   }
 
  private:
   struct Span {
-    size_t least = 0, most = 0, raised = 0;  // raised: minimum height still to be applied to both halves
+    // `raised`: minimum height that must still be applied to both halves.
+    size_t least = 0, most = 0, raised = 0;
   };
 
   void lift(size_t node, size_t high) {
@@ -90,9 +93,9 @@ void Arena::assign() {
                    [&](size_t a, size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
   const size_t largest = order.empty() ? 0 : buffers_[order.front()].bytes;
   std::multimap<size_t, const Buffer*> placed;  // placed buffers by offset
-  // For each time, `full` is the offset below which there is no gap, and `top` the offset above which no
-  // buffer is placed. Mostly both offsets are equal, so that no search for a gap is necessary. The cost of a
-  // search grows with the number of buffers.
+  // For each time, `full` is the offset below which there is no gap, and `top` is the offset above which no
+  // buffer is placed. In most cases, both offsets are equal, so that no search for a gap is necessary. The
+  // cost of a search grows with the number of buffers.
   Heights full(times), top(times);
   for (const size_t index : order) {
     Buffer& buffer = buffers_[index];

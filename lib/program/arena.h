@@ -12,8 +12,8 @@ struct Lifetime {
   int first = -1, last = -1;
 };
 
-/// A memory planner. Buffers are numbered from 0; times are instruction numbers. From a buffer's first touch
-/// to its last, no other buffer overlaps it.
+/// Plans the memory of buffers. Buffers are numbered from 0, and times are instruction numbers. No other
+/// buffer overlaps a buffer between the first and the last touch of this buffer.
 class Arena {
  public:
   /// A time after all instructions.

@@ -16,19 +16,21 @@
 
 namespace dtrain {
 
-/// The value that a head's loss reads: the input of a final softmax or sigmoid if the loss has a form for
-/// logits, otherwise the output.
+/// The value that a head's loss reads. If the head's output is computed by a final softmax or sigmoid, and
+/// the loss has a form for logits, the value is the input of the softmax or sigmoid. Otherwise the value is
+/// the output.
 struct LossPoint {
   ValueRef value;
   std::shared_ptr<const Loss> loss;
 };
 
-/// The findings of passes about a node of the graph.
+/// Results of the passes for one node of the graph.
 struct NodeState {
   ActivationSpec activation;  // activation that the node's layer applies to its first output
-  int fused_into = -1;        // for an activation: the node that computes it
-  int added_in = -1;          // the sum that this node's layer computes, at the sum's position
-  int summand = -1;           // for a sum: the node whose layer computes it
+  int fused_into = -1;        // for a fused activation: the node whose layer computes the activation
+  // The sum that this node's layer also computes; the layer is called at the position of the sum.
+  int added_in = -1;
+  int summand = -1;  // for a fused sum: the node whose layer computes the sum
   bool needs_gradient = false;
   bool is_prepared = false;  // false for an input or a fused activation
   LayerRequirements requirements;
@@ -36,7 +38,8 @@ struct NodeState {
   /// node that computes it.
   std::vector<ValueId> values;
   CallId forward = CallId::none;
-  std::vector<std::vector<ValueId>> gradients;  // indexed by output: the gradients from its readers
+  // Indexed by output: the gradients that the readers of the output contribute.
+  std::vector<std::vector<ValueId>> gradients;
 };
 
 struct CompileState {
@@ -58,8 +61,8 @@ struct CompileState {
   bool training() const { return program.key.purpose == PlanKey::Purpose::training; }
   bool wants_losses() const { return program.key.purpose != PlanKey::Purpose::prediction; }
 
-  /// Returns the output that holds `ref`'s value: for a fused activation, the output of the node that
-  /// computes it; otherwise `ref`.
+  /// Returns the output that has the value of `ref`. If `ref` is the output of a fused activation, this is
+  /// the output of the node that computes the activation. Otherwise it is `ref`.
   ValueRef computed(ValueRef ref) const;
   /// Returns the value of a node's output on the node's slot, in the layout of its layer.
   ValueId value_of(ValueRef ref) const { return state(ref.node).values[static_cast<size_t>(ref.output)]; }
@@ -70,7 +73,7 @@ struct CompileState {
   std::string name_of(ValueRef ref) const;
   /// Adds a value for an output or its gradient; the name of the value says which of the two it is.
   ValueId add_value(ProgramValue::Kind kind, ValueRef ref, int slot, Layout layout);
-  /// Adds a value of another kind.
+  /// Adds a value of another kind, such as memory for a parameter's gradient.
   ValueId add_array(ProgramValue::Kind kind, std::string name, int slot, size_t bytes);
 
   /// Returns the layout of the slot that has the node's parameters.

@@ -140,7 +140,8 @@ class Execution {
     arrays_.shards->reduce(work.range, frame_.floats(work.bucket));
   }
   void operator()(const GradientsReady&) const {}
-  /// Does nothing in frames without SlotArrays::update, whose gradients are reduced later or not at all.
+  /// Does nothing if the frame has no SlotArrays::update. The gradients of such a frame are reduced later or
+  /// not at all.
   void operator()(const UpdateWork auto& work) const {
     if (arrays_.update) arrays_.update->run(work);
   }

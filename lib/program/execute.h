@@ -14,12 +14,12 @@ void execute(const Instruction& instruction, ParameterUpdate& update);
 /// Runs every instruction for a frame that is bound to all slots. Throws ProcessFailed between two
 /// instructions if another process has failed (SlotArrays::world).
 void run_all(Frame& frame, const StepInfo& info);
-/// Runs the instructions of one slot and part for a frame of this slot. Must be called on the slot's thread,
-/// while the threads of the other slots run their instructions for the same microbatches, in an order in
-/// which every transfer can be matched. Throws as run_all() does.
+/// Runs the instructions of one slot and part for a frame of this slot. Must be called on the slot's thread.
+/// The threads of the other slots must run their instructions for the same microbatches at the same time, in
+/// an order in which every receive finds its send. Throws as run_all() does.
 void run_part(Frame& frame, int slot, Plan::Part part);
-/// Waits until the other slots have received everything that the frame sent, so that its memory may be
-/// reused.
+/// Waits until the other slots have received everything that the frame has sent, so that the frame's memory
+/// may be reused.
 void wait_received(const Frame& frame, int slot);
 
 }  // namespace dtrain

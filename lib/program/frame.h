@@ -14,32 +14,35 @@
 
 namespace dtrain {
 
-/// The scalars of one run of a plan. In all batches of equal size, a microbatch has the same scalars, so that
-/// the run can be captured.
+/// The scalars of one run of a plan. A microbatch has the same scalars in all batches of the same size, so
+/// that its run can be captured in a CUDA graph.
 struct StepInfo {
   uint64_t seed = 0;
   uint64_t first_sample = 0;  // position of the microbatch's first sample in the global batch
   int64_t global_batch = 1;   // number of samples over which the mean loss is computed
 };
 
-/// The arrays of one slot that a plan reads and writes but does not own; all are in the memory of the slot's
-/// device.
+/// Arrays of one slot that a plan reads and writes, but does not own. All arrays are in the memory of the
+/// slot's device.
 struct SlotArrays {
-  std::byte* arena = nullptr;          // arena_bytes(slot).frame bytes for values of this frame
-  std::byte* shared = nullptr;         // arena_bytes(slot).shared bytes, which all frames of the slot share
-  const float* values = nullptr;       // the slot's parameters
-  const std::byte* weights = nullptr;  // the parameters in the compute type; the same memory if that is
-                                       // float32
-  float* gradients = nullptr;          // in training: with_gradient() floats of the slot's layout
-  bool accumulates = false;            // whether gradients are added to the gradients already there
-  /// Gives access to the parameters and gradients of which the slot stores only shards (PlanOptions).
+  std::byte* arena = nullptr;     // arena_bytes(slot).frame bytes for values of this frame
+  std::byte* shared = nullptr;    // arena_bytes(slot).shared bytes, which all frames of the slot share
+  const float* values = nullptr;  // the slot's parameters
+  // The parameters in the compute type. Equal to `values` if the compute type is float32.
+  const std::byte* weights = nullptr;
+  float* gradients = nullptr;  // in training: with_gradient() floats of the slot's layout
+  bool accumulates = false;    // whether the new gradients are added to the contents of `gradients`
+  /// Access to sharded parameters and gradients; null if the state is replicated.
   StateShards* shards = nullptr;
-  ParameterUpdate* update = nullptr;  // runs the all-reduces of the backward pass; null: none are run
-  double* totals = nullptr;           // totals of losses and metrics, to which each run adds
+  // Runs the all-reduces of the backward pass; null: the backward pass runs none.
+  ParameterUpdate* update = nullptr;
+  double* totals = nullptr;  // totals of losses and metrics; each run of the plan adds to the totals
   const StepState* state = nullptr;
-  const float* loss_scales = nullptr;  // factors of the gradients of losses, by head; null: loss_scale of the
-                                       // state for all
-  const World* world = nullptr;  // run_all() and run_part() end when another process fails; null: they go on
+  // Factors by which the gradients of the losses are multiplied, by head. If null, all gradients are
+  // multiplied by the loss_scale of `state`.
+  const float* loss_scales = nullptr;
+  // If set, run_all() and run_part() end when another process fails. If null, they continue.
+  const World* world = nullptr;
   bool operator==(const SlotArrays&) const = default;
 };
 
@@ -54,16 +57,17 @@ class Frame {
   void bind(int slot, const SlotArrays& arrays);
   void set_step(const StepInfo& info) { step_ = info; }
 
-  /// Returns where to write the batch before the first instruction: the inputs in the model's order, then
-  /// (except in prediction) the heads' targets, and the row weights if there are any. Float32 inputs must be
-  /// written in the compute type. Columns of slots that are not bound have no data.
+  /// Returns the arrays into which the batch must be written before the first instruction. The order is: the
+  /// inputs in the model's order, then (except in prediction) the heads' targets, then the row weights if
+  /// there are any. Float32 inputs must be written in the compute type. Columns on slots that are not bound
+  /// have no data.
   std::span<const View> columns() const { return columns_; }
-  /// Returns the model's outputs after the last instruction, in prediction. They have the plain layout;
-  /// float32 outputs are in the compute type.
+  /// Returns the model's outputs. To be used in prediction, after the last instruction. The outputs have the
+  /// plain layout; float32 outputs are in the compute type.
   std::span<const View> outputs() const { return outputs_; }
   const Plan& plan() const { return plan_; }
 
-  // Used by the instructions:
+  // The functions below are used by the instructions.
 
   /// Returns a value's memory; null for ValueId::none.
   void* at(ValueId value) const { return value == ValueId::none ? nullptr : memory_[value]; }
@@ -73,13 +77,13 @@ class Frame {
   const SlotArrays& arrays(int slot) const { return arrays_[static_cast<size_t>(slot)]; }
   const StepInfo& step() const { return step_; }
   const float* parameter(int slot, const ParameterPlace& place) const;
-  /// Returns null if no gradient is needed.
+  /// Returns the address at which a gradient is written; null if the gradient is not needed.
   float* gradient(int slot, const GradientPlace& place) const;
   /// Returns the microbatch's fraction of the global batch.
   float share() const;
   /// Returns the arguments of a layer's call.
   const LayerArguments& arguments(CallId call);
-  /// Records that array `number` of the link belongs to this frame.
+  /// Records that this frame has sent array `number` over the link.
   void note_sent(LinkId link, uint64_t number) { sent_[link] = number; }
   uint64_t sent(LinkId link) const { return sent_[link]; }
 

@@ -1,5 +1,6 @@
-// The instructions of a program: plain data. Operands are ids of values; ValueId::none means that a call does
-// not have the operand. execute.cpp runs instructions, operands.h lists what each reads and writes.
+// The instructions of a program as plain data. Operands are ids of values; ValueId::none means that a call
+// does not have the operand. execute.cpp runs the instructions, and operands.h lists the values that each
+// instruction reads and writes.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +18,21 @@ namespace dtrain {
 
 /// The location from which a parameter is read.
 struct ParameterPlace {
-  int64_t offset = -1;  // offset in the slot's layout; -1: the slot reads a copy in `value` and `weights`
-  ValueId value = ValueId::none;    // float32 copy
-  ValueId weights = ValueId::none;  // copy in the compute type; the same value if that is float32
-  int64_t at = 0;                   // index of the parameter's first element in both copies
+  // Offset in the slot's layout; -1: the parameter is read from copies in `value` and `weights`.
+  int64_t offset = -1;
+  ValueId value = ValueId::none;  // float32 copy
+  // Copy in the compute type; equal to `value` if the compute type is float32.
+  ValueId weights = ValueId::none;
+  int64_t at = 0;  // index of the parameter's first element in both copies
 };
 
 /// The location where a parameter's gradient is written.
 struct GradientPlace {
-  // Offset in the slot's gradients; -1: the gradient is not needed, or goes only to `value`.
+  // Offset in the slot's gradients. -1: the gradient is not needed, or it is written only to `value`.
   int64_t offset = -1;
-  /// A separate array for the gradient, if several layers share the parameter or the gradient belongs to a
-  /// bucket. If `offset` is set, too, frames that accumulate write the gradient to this array, from which
-  /// AccumulateGradient adds it at `offset`.
+  /// A separate array for the gradient, used if several layers share the parameter or if the gradient belongs
+  /// to a bucket. If `offset` is also set, the array is only used by frames that accumulate gradients. These
+  /// frames write the gradient to the array, and AccumulateGradient then adds it to the gradient at `offset`.
   ValueId value = ValueId::none;
   int64_t at = 0;  // index of the parameter's first element in `value`
   bool is_wanted() const { return offset >= 0 || value != ValueId::none; }
@@ -39,20 +42,22 @@ struct GradientPlace {
 struct LayerCall {
   NodeId node = NodeId::none;  // node whose layer is called
   int slot = 0;
-  std::vector<ValueId> inputs, outputs;  // in backward: none if the layer does not read them
+  std::vector<ValueId> inputs, outputs;  // in backward: none for values that the layer does not read
   std::vector<ValueId> masks;            // masks of the inputs; empty if no input has one
   std::vector<ValueId> diff_outputs, diff_inputs;
   ValueId saved = ValueId::none, addend = ValueId::none, scratch = ValueId::none;
   std::vector<ParameterPlace> parameters;
   std::vector<GradientPlace> gradients;
-  int users = 1;  // number of layers that share the parameters; each contributes 1/users of a moving
-                  // statistic
+  // Number of layers that share the parameters. Each layer contributes 1/users of the value of a moving
+  // statistic.
+  int users = 1;
 };
 
 struct LayerForward {
   CallId call = CallId::none;
-  int64_t gathered = 0;  // doubles that each replica contributes to the all-gather within the call; 0: no
-                         // all-gather
+  // Number of doubles that each replica contributes to the all-gather within the call. 0 if there is no
+  // all-gather.
+  int64_t gathered = 0;
 };
 
 struct LayerBackward {
@@ -60,12 +65,12 @@ struct LayerBackward {
   int64_t gathered = 0;
 };
 
-/// Makes `to` a view of the memory of `from`. It does no work; assign_buffers removes it.
+/// Makes `to` a view of the memory of `from`. The instruction does no work, and assign_buffers() removes it.
 struct PassOn {
   ValueId from = ValueId::none, to = ValueId::none;
 };
 
-/// Adds a head's loss to its total, and writes the gradient of the prediction if it is needed.
+/// Adds a head's loss to the total of the loss. Also writes the gradient of the prediction if it is needed.
 struct ComputeLoss {
   size_t head = 0;
   ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none;
@@ -74,9 +79,9 @@ struct ComputeLoss {
   size_t total = 0;
 };
 
-/// Adds to the totals of a head's metrics; `total` is the index of the first total. `weights` are the row
-/// weights of weighted metrics. `unweighted` are the row weights of the other metrics: none, or 0 for masked
-/// rows and 1 for all other rows.
+/// Adds to the totals of a head's metrics. `total`: index of the first of these totals. `weights`: the row
+/// weights for weighted metrics. `unweighted`: the row weights for the other metrics, which are 0 for masked
+/// rows and 1 for all other rows; none if no rows are masked.
 struct ComputeMetrics {
   size_t head = 0;
   ValueId prediction = ValueId::none, target = ValueId::none, weights = ValueId::none,
@@ -85,8 +90,8 @@ struct ComputeMetrics {
   size_t total = 0;
 };
 
-/// Adds the penalty on a layer's output to the total, divided by the number of samples of the global batch.
-/// Each replica adds the penalty for its own samples.
+/// Divides the penalty on a layer's output by the number of samples of the global batch, and adds the result
+/// to the total with index `total`. Each replica adds the penalty for its own samples.
 struct AddActivityPenalty {
   ValueId value = ValueId::none;
   PenaltySpec penalty;
@@ -101,8 +106,9 @@ struct ComputeActivityGradient {
   int64_t elements = 0;
 };
 
-/// Writes row weights that take a mask into account. `to` has `elements` numbers: `per_weight` for each
-/// number of `weights` and `per_mask` for each element of the mask. Without `weights`, every weight is 1.
+/// Applies a mask to row weights. `to` has `elements` numbers: `per_weight` for each number in `weights`, and
+/// `per_mask` for each element of the mask. If there are no `weights`, all rows that are not masked have
+/// weight 1.
 struct MaskWeights {
   ValueId weights = ValueId::none, mask = ValueId::none, to = ValueId::none;
   int64_t elements = 0, per_weight = 1, per_mask = 1;
@@ -119,7 +125,7 @@ struct ReorderValue {
   ValueId from = ValueId::none, to = ValueId::none;
 };
 
-/// Converts float32 to the compute type.
+/// Converts parameters from float32 to the compute type.
 struct CastParameters {
   ValueId from = ValueId::none, to = ValueId::none;
   int64_t elements = 0;
@@ -146,13 +152,14 @@ struct GatherParameters {
   ValueId to = ValueId::none;
 };
 
-/// Makes the device wait for gathers that have started, before later instructions read `gathered`.
+/// Makes the device wait for the gathers of the values in `gathered`, before later instructions read these
+/// values.
 struct JoinGathered {
   std::vector<ValueId> gathered;
 };
 
-/// Sums the gradients from several readers of a value, applies the gradient of the activation that computed
-/// the value, and sums the bias's gradient over the rows of the result.
+/// Sums the gradients that several readers of a value contribute. Then applies the gradient of the activation
+/// that computed the value, and sums the bias's gradient over the rows of the result.
 struct SumGradients {
   ActivationSpec activation;  // linear: no activation
   ValueId activated = ValueId::none;
@@ -168,14 +175,15 @@ struct SumBiasGradient {
   int64_t rows = 0, columns = 0;
 };
 
-/// Adds a parameter's gradient to its gradient of earlier microbatches; does nothing in the first microbatch.
+/// Adds a parameter's gradient to the gradient of earlier microbatches. Does nothing in the first microbatch.
 struct AccumulateGradient {
   ValueId from = ValueId::none;
   int64_t offset = 0;  // offset in the slot's gradients
   int64_t elements = 0;
 };
 
-/// Adds the gradient from one of the layers that share a parameter; the first one replaces the old contents.
+/// Adds the gradient that one layer contributes to a shared parameter. The first contribution replaces the
+/// old gradient, except if gradients of earlier microbatches are accumulated.
 struct AddSharedGradient {
   ValueId from = ValueId::none;
   GradientPlace to;
@@ -183,8 +191,8 @@ struct AddSharedGradient {
   int64_t elements = 0;
 };
 
-/// Writes the gradient of a parameter that no loss depends on: zero, or for a moving statistic the value that
-/// leaves it unchanged.
+/// Writes the gradient of a parameter that no loss depends on. The gradient is zero. For a moving statistic,
+/// the "gradient" is the value that leaves the statistic unchanged.
 struct ZeroGradient {
   GradientPlace to;
   bool is_statistic = false;
@@ -202,16 +210,17 @@ struct ReduceBucket {
   ValueId bucket = ValueId::none;
 };
 
-/// Marks that all work that computes the gradients in [0, end) of the trained parameters has been enqueued.
+/// Marks that the gradients in [0, end) of the trained parameters are complete: all instructions that compute
+/// them are before this mark.
 struct GradientsReady {
   int64_t end = 0;
 };
 
-// The instructions below are the end of a step (update_program.h). Their ranges refer to the slot's layout.
-// Each replica runs them with the gradient of the whole step.
+// The instructions below run at the end of a step (update_program.h). Their ranges refer to the slot's
+// layout. Each replica runs them after the gradients of all its microbatches were added.
 
-/// The sum of row weights by which the gradient is divided. none: rows have no weights; own: this replica's
-/// sum, because it has all rows; summed: the sum over all replicas.
+/// The sum of row weights by which the gradient is divided. `none`: rows have no weights. `own`: the sum of
+/// this replica, which has all rows. `summed`: the sum over all replicas.
 enum class RowWeightSum : uint8_t { none, own, summed };
 
 /// Starts an all-reduce of the gradients in a range, on the devices.
@@ -223,14 +232,14 @@ struct AllReduceGradients {
 struct AllReduceRowWeights {};
 
 /// Makes the device wait for all-reduces that have started, before later instructions read the sums.
-/// `with_other_slots`: also waits until all slots of this process have done so. If another process fails,
-/// either all slots update their parameters, or none.
+/// `with_other_slots`: also waits until all slots of this process have run this instruction. For this reason,
+/// if another process fails, either all slots update their parameters, or no slot does.
 struct JoinReductions {
   bool with_other_slots = false;
 };
 
-/// Sums the replicas' gradients in host memory or in the memory of one GPU; this replica gets the sum of
-/// `share`.
+/// Sums the replicas' gradients in host memory or in the memory of one GPU. This replica gets the sum of the
+/// gradients in `share`.
 struct ReduceScatterGradients {
   Range share;
 };
@@ -246,7 +255,7 @@ struct SumSquares {
   Range range;
 };
 
-/// Sums the squares of the whole model's gradient over all slots and replicas; this replica contributes the
+/// Sums the squares of the whole model's gradient over all slots and replicas. This replica contributes the
 /// squares in `range`. Waits for the device.
 struct AllReduceSquares {
   Range range;
@@ -255,7 +264,7 @@ struct AllReduceSquares {
 /// Sums the weights of all rows over all slots and replicas, through host memory. Waits for the device.
 struct AllReduceRowWeightsOnHost {};
 
-/// Computes the factor that scales the gradient, from its norm and the weights of the rows.
+/// Computes the factor by which the gradient is scaled, from the gradient's norm and the weights of the rows.
 struct ScaleGradient {
   RowWeightSum weights = RowWeightSum::none;
 };
@@ -266,7 +275,7 @@ struct FindDirections {
   Range range;
 };
 
-/// Sums, over the replicas, the squares that FindDirections computes. Waits for the device.
+/// Sums the squares that FindDirections has computed over the replicas. Waits for the device.
 struct AllReduceDirections {
   Range range;
 };
@@ -284,10 +293,10 @@ struct ConstrainParameters {
   Range range;
 };
 
-/// Waits until the device has finished.
+/// Waits until the device has finished its work.
 struct SynchronizeDevice {};
 
-/// Copies the updated parameters of the other replicas' shards to this replica.
+/// Copies the parameters that other replicas have updated to this replica.
 struct GatherUpdated {};
 
 using Work = std::variant<
@@ -304,7 +313,7 @@ enum class Phase : uint8_t { forward, loss, backward, reduce, update };
 struct Instruction {
   int slot = 0;
   Phase phase = Phase::forward;
-  NodeId node = NodeId::none;  // node of the graph for which it computes
+  NodeId node = NodeId::none;  // node of the graph for which the instruction computes
   std::string name;            // "conv2d_1 forward"
   Work work;
 };

@@ -96,8 +96,8 @@ class OperandFinder {
   void operator()(ZeroBucket& work) { write(work.bucket); }
   void operator()(ReduceBucket& work) { read(work.bucket); }
   void operator()(GradientsReady&) {}
-  /// Finds nothing: instructions of an update work on ranges of the slot's parameters and gradients, which
-  /// are not values of the program.
+  /// Finds nothing, because the instructions of an update work on ranges of the slot's parameters and
+  /// gradients. These ranges are not values of the program.
   void operator()(UpdateWork auto&) {}
 
  private:

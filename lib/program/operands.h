@@ -12,13 +12,13 @@ struct Operands {
   std::vector<ValueId> reads, writes;
 };
 
-/// The same operands as pointers, so that a pass can replace them.
+/// Pointers to an instruction's operands, so that a pass can replace the operands.
 struct OperandPlaces {
   std::vector<ValueId*> reads, writes;
 };
 
-/// These functions write the operands to `found`, whose memory is reused if the same object is passed for
-/// each instruction.
+/// Writes the operands of an instruction to `found`. The memory of `found` is reused if the same object is
+/// passed for each instruction.
 void find_operands(Program& program, Instruction& instruction, OperandPlaces& found);
 void find_operands(const Program& program, const Instruction& instruction, Operands& found);
 Operands operands_of(const Program& program, const Instruction& instruction);

@@ -5,8 +5,8 @@
 
 namespace dtrain {
 
-/// One slot of one replica at the end of a step: runs the instructions of an UpdateProgram, and the
-/// all-reduces that the backward pass starts. All replicas run the same kinds of instructions in the same
+/// The update of one slot of one replica. Runs the instructions of an UpdateProgram at the end of a step, and
+/// the all-reduces that the backward pass starts. All replicas run the same kinds of instructions in the same
 /// order.
 class ParameterUpdate {
  public:

@@ -17,7 +17,7 @@ std::vector<DType> compute_types(std::span<Ops* const> ops) {
   return types;
 }
 
-/// Returns the link over which an instruction sends; LinkId::none if it sends nothing.
+/// Returns the link over which an instruction sends. Returns LinkId::none if the instruction does not send.
 LinkId sent_over(const Instruction& instruction) {
   if (const auto* value = std::get_if<SendValue>(&instruction.work)) return value->link;
   if (const auto* parameter = std::get_if<SendParameter>(&instruction.work)) return parameter->link;

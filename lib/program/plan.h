@@ -21,18 +21,19 @@
 
 namespace dtrain {
 
-/// A program and its prepared layers. A plan does not change after construction, except for the state of
-/// prepared layers and the arrays in transfer between slots; therefore each slot's instructions must be run
-/// by one thread at a time. Running them allocates nothing. Values that one slot computes and another reads
-/// are sent over a Channel. Slots of other processes (PlanOptions::remote) are planned, too, so that all
-/// processes have the same program; their instructions do not run here.
+/// A program and its prepared layers. After construction, only the state of prepared layers and the arrays in
+/// transfer between slots change. For this reason, each slot's instructions must be run by one thread at a
+/// time. Running the instructions allocates no memory. Values that one slot computes and another slot reads
+/// are sent over a Channel. A plan also contains the instructions of slots of other processes
+/// (PlanOptions::remote), so that all processes have the same program. This process does not run these
+/// instructions.
 class Plan {
  public:
   using Purpose = PlanKey::Purpose;
   enum class Part { forward, backward };  // the forward part includes the losses
 
-  /// `ops` is indexed by slot. For a slot of another process, it has the Ops of any slot of this process.
-  /// `slots` has the slot of each node of the graph; if it is empty, all nodes are on slot 0.
+  /// `ops`: indexed by slot; contains the Ops of any slot of this process in place of each slot of another
+  /// process. `slots`: the slot of each node of the graph; if it is empty, all nodes are on slot 0.
   Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads, std::span<Ops* const> ops,
        std::span<const int> slots, const PlanKey& key, const PlanOptions& options = {});
 
@@ -50,18 +51,22 @@ class Plan {
     const bool backward = instruction.phase == Phase::backward;
     return instruction.slot == slot && backward == (part == Part::backward);
   }
-  /// Must be called instead of running the part if this replica has no rows of a microbatch but other
-  /// replicas do. Joins the slot's collective calls, which are the same in a plan for any batch size.
+  /// Takes part in the collective calls of a slot without running the part. Must be called if this replica
+  /// has no rows of a microbatch, but other replicas do. The collective calls are the same in the plans for
+  /// all batch sizes.
   void join_collectives(int slot, Part part, Collective& replicas, StateShards* shards) const;
-  /// Lets other processes send the values of a microbatch to the slot early. The slot's thread must call it
-  /// once for each microbatch that it will run, in their order.
+  /// Allows other processes to send the values of a microbatch to the slot before the slot receives them. The
+  /// slot's thread must call this function once for each microbatch, in the order in which it runs the
+  /// microbatches.
   void expect(int slot) const;
-  /// Returns a text that is equal in two processes if they plan the same transfers between slots.
+  /// Returns a text that describes the planned transfers between slots. The texts of two processes are equal
+  /// if they plan the same transfers.
   std::string transfers() const;
-  /// Makes every thread that waits for another slot (execute.h), now or later, throw Aborted.
+  /// Makes every thread that waits for another slot (execute.h) throw Aborted. This also applies to threads
+  /// that start to wait later.
   void abort() const noexcept;
 
-  // Used by the instructions:
+  // The functions below are used by the instructions.
 
   Ops& ops(int slot) const { return *ops_[static_cast<size_t>(slot)]; }
   PreparedLayer& layer(NodeId node) const { return *layers_[node]; }
@@ -77,7 +82,7 @@ class Plan {
   PreparedLayers layers_;
   std::vector<std::string> warnings_, notes_;
   IdVector<ReorderId, std::unique_ptr<Reorder>> reorders_;
-  IdVector<LinkId, std::unique_ptr<Channel>> links_;  // null between slots of other processes
+  IdVector<LinkId, std::unique_ptr<Channel>> links_;  // null if both slots are in other processes
   std::vector<ArenaBytes> arena_bytes_;               // indexed by slot
 };
 

@@ -115,7 +115,7 @@ std::string buffers_text(const Program& program) {
   for (const ProgramBuffer& buffer : program.buffers) {
     const Lifetime lifetime = buffer.lifetime;
     const std::string its_number = std::to_string(number++);
-    if (lifetime.first < 0) continue;  // buffers without an offset
+    if (lifetime.first < 0) continue;  // skips buffers that no instruction uses
     table.add({its_number, std::to_string(buffer.slot), format_count(static_cast<int64_t>(buffer.offset)),
                format_count(static_cast<int64_t>(buffer.bytes)), std::to_string(lifetime.first),
                lifetime.last == Arena::kToTheEnd ? "end" : std::to_string(lifetime.last), buffer.name});

@@ -27,7 +27,7 @@ struct PlanKey {
   };
   Purpose purpose = Purpose::training;
   int64_t batch = 1;   // number of samples, at least one
-  int64_t length = 0;  // positions of padded sequences (nn/shorter_model.h); 0: all
+  int64_t length = 0;  // number of positions of padded sequences (nn/shorter_model.h); 0: all positions
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy mistakes the 0 in a defaulted <=> for a pointer.
   auto operator<=>(const PlanKey&) const = default;
 };
@@ -40,8 +40,8 @@ struct ProgramValue {
     gradient,    // gradient of an output of a node
     parameter,   // copy of parameters
     parameter_gradient,
-    saved,    // kept from a layer's forward to its backward
-    scratch,  // used during one call
+    saved,    // data that a layer keeps from its forward call to its backward call
+    scratch,  // memory that is used during one call
   };
   Kind kind = Kind::activation;
   ValueRef of;       // for input columns, activations and gradients: the node's output
@@ -55,26 +55,28 @@ struct ProgramValue {
 /// Bytes of a slot's memory that a plan needs.
 struct ArenaBytes {
   size_t frame = 0;  // bytes per microbatch in flight
-  // Bytes for all microbatches together: values that are not kept from forward to backward.
+  // Bytes for values that are not kept from forward to backward. All microbatches in flight share these
+  // bytes.
   size_t shared = 0;
-  /// Bytes per microbatch in flight: gradients in transfer from other slots, in the links' memory.
+  /// Bytes per microbatch in flight in the memory of links, for gradients that other slots send.
   size_t links = 0;
-  /// Bytes in host memory, for all microbatches together: copies of values in transfer to or from other
-  /// processes.
+  /// Bytes in host memory for copies of values that are sent to or received from other processes. All
+  /// microbatches in flight share these bytes.
   size_t transfers = 0;
 };
 
 /// A part of a slot's memory that a program needs while it runs.
 struct ProgramBuffer {
-  std::string name;  // name of its first value
+  std::string name;  // name of the buffer's first value
   int slot = 0;
   size_t bytes = 0;
-  /// Whether the buffer is needed until the end: for an output, or because another slot reads it at any time.
+  /// Whether the buffer is needed until the end of the program, because it contains an output, or because
+  /// another slot may read it at any time.
   bool is_kept = false;
-  bool is_lent = false;     // whether another slot reads it directly
-  bool from_start = false;  // whether it is written before the first instruction
-  Lifetime lifetime;        // first and last instruction that need it
-  // Whether microbatches in flight share the buffer, which is then part of ArenaBytes::shared.
+  bool is_lent = false;     // whether another slot reads the buffer directly
+  bool from_start = false;  // whether the buffer is written before the first instruction
+  Lifetime lifetime;        // first and last instruction that use the buffer
+  // Whether microbatches in flight share the buffer. A shared buffer is part of ArenaBytes::shared.
   bool is_shared = false;
   size_t offset = 0;  // offset in the slot's frame memory or shared memory
 };
@@ -84,7 +86,7 @@ struct ProgramLink {
   int from = 0, to = 0;
   size_t bytes = 0;
   Link::Keeping keeping = Link::Keeping::lent;
-  int most = 1;  // maximum number of arrays sent but not yet received
+  int most = 1;  // maximum number of arrays that were sent but not yet received
 };
 
 struct ProgramReorder {
@@ -95,7 +97,8 @@ struct ProgramReorder {
 
 /// A loss and the metrics of one output.
 struct ProgramHead {
-  std::shared_ptr<const Loss> loss;  // the loss in the form for the prediction that ComputeLoss reads
+  // The loss in the form for the value that ComputeLoss reads (logits or predictions).
+  std::shared_ptr<const Loss> loss;
   std::vector<HeadMetric> metrics;
 };
 
@@ -113,10 +116,11 @@ struct Program {
   IdVector<ReorderId, ProgramReorder> reorders;
   IdVector<BufferId, ProgramBuffer> buffers;
   std::vector<ProgramHead> heads;
-  /// Each instruction comes after the instructions that it depends on. A schedule may run the instructions of
-  /// a frame in another order with this property.
+  /// Each instruction comes after the instructions on which it depends. A schedule may run the instructions
+  /// of a frame in any other order that has this property.
   std::vector<Instruction> instructions;
-  std::vector<ProgramArray> columns;  // inputs, then (except for prediction) targets, then weights if any
+  // Inputs, then (except in prediction) targets, then row weights if there are any.
+  std::vector<ProgramArray> columns;
   size_t input_columns = 0;
   std::vector<ProgramArray> outputs;  // the model's outputs in plain layout; only for prediction
   /// Indexed by slot. `links` and `transfers` are not set, because they depend on the devices.

@@ -14,13 +14,13 @@ class StateShards {
   /// allocate memory between the calls below (DeviceCollective in collective/collective.h states the
   /// consequences).
   virtual void begin(bool first_time) = 0;
-  /// Starts to gather the parameters in `range` to `to` from the replicas that hold them. If `to` is null,
-  /// this replica only participates.
+  /// Starts to gather the parameters in `range` from the replicas that store them, and writes them to `to`.
+  /// If `to` is null, this replica only takes part in the collective call.
   virtual void gather(Range range, float* to) = 0;
   /// Makes operations that are enqueued after this call wait for the gathered parameters.
   virtual void join() = 0;
-  /// Sums the replicas' gradients in `range`. `gradient`: this replica's gradient; null if it has none. Each
-  /// replica adds its shard of the sum to its gradient of the step.
+  /// Sums the replicas' gradients in `range`. `gradient`: this replica's gradient of the range; null if this
+  /// replica has none. Each replica adds its shard of the sum to its gradient of the step.
   virtual void reduce(Range range, const float* gradient) = 0;
 };
 

@@ -90,13 +90,14 @@ class BufferAssignment {
       return;
     const ValueId old = call.diff_outputs[0];
     if (old == ValueId::none || !ends_here(old)) return;
-    // The gradients of several outputs may share memory.
+    // Gradients of several outputs may share memory. A shared gradient is not overwritten, because the call
+    // may still need it for another output.
     const auto is_same = [&](ValueId other) { return other != ValueId::none && root(other) == root(old); };
     if (std::count_if(call.diff_outputs.begin(), call.diff_outputs.end(), is_same) == 1)
       overwrite(call.diff_inputs[0], old);
   }
 
-  /// Lets the sum overwrite the last source that has no other reader.
+  /// If a source of the sum has no later reader, the sum overwrites this source.
   void share(const SumGradients& work) {
     for (const ValueId source : work.sources)
       if (ends_here(source)) overwrite(work.sum, source);
@@ -111,7 +112,7 @@ class BufferAssignment {
 
   CompileState& step_;
   Program& program_;
-  // For a view, the value whose memory it uses; none for a value that has its own memory.
+  // For a view: the value whose memory the view uses. `none` for a value that has its own memory.
   IdVector<ValueId, ValueId> root_;
   IdVector<ValueId, int64_t> last_read_;
   IdVector<ValueId, char> kept_;

@@ -28,8 +28,9 @@ void find_lifetimes(Program& program) {
   }
 }
 
-/// Assigns offsets. A buffer that is only live within one forward part or one backward part is needed by one
-/// microbatch of a slot at a time, so all microbatches in flight share its memory.
+/// Assigns offsets to the buffers of a slot. A buffer may be live only within the forward part or only within
+/// the backward part of a microbatch. Because a slot runs one part of one microbatch at a time, all
+/// microbatches in flight share the memory of this buffer.
 void place_buffers(Program& program, int slot, int backward, bool several) {
   Arena frame, shared;
   std::vector<std::pair<ProgramBuffer*, int>> placed;

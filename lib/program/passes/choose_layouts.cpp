@@ -8,7 +8,7 @@ namespace dtrain {
 
 namespace {
 
-/// Replaces operands by values in the layouts that their readers need.
+/// Replaces the operands of instructions by values in the layouts that the instructions need.
 class LayoutChooser {
  public:
   explicit LayoutChooser(CompileState& step)
@@ -22,7 +22,7 @@ class LayoutChooser {
   }
 
  private:
-  /// A conversion and its position.
+  /// A conversion of a value to another layout, and the position of the conversion.
   struct Conversion {
     ValueId from = ValueId::none, to = ValueId::none;
     size_t first_reader = 0;
@@ -33,8 +33,8 @@ class LayoutChooser {
     LayerCall& call = program_.calls[work.call];
     want_inputs(call);
     if (call.addend == ValueId::none) return;
-    // This call replaces the call of the sum's layer, so the addend needs the layout that the sum's layer
-    // reads.
+    // This call replaces the call of the sum's layer. For this reason, the addend needs the layout in which
+    // the sum's layer reads it.
     const auto sum = static_cast<int>(program_.instructions[at_].node);
     const size_t index = step_.node(sum).inputs[0].node == step_.state(sum).summand ? 1 : 0;
     want(call.addend, step_.state(sum).requirements.input_layout(index), -1);
@@ -95,8 +95,8 @@ class LayoutChooser {
                            source.of, source.slot, layout);
   }
 
-  /// Returns the phase of the instruction at a position; forward for positions before the first and after the
-  /// last.
+  /// Returns the phase of the instruction at a position. Returns Phase::forward for positions before the
+  /// first and after the last instruction.
   Phase phase_at(int64_t at) const {
     const bool is_there = at >= 0 && static_cast<size_t>(at) < program_.instructions.size();
     return is_there ? program_.instructions[static_cast<size_t>(at)].phase : Phase::forward;

@@ -1,4 +1,4 @@
-// Finds the instruction that writes each value.
+// Finds the last instruction that writes each value.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// Returns, by value, the position of the last instruction that writes it; Insertions::kFront for columns and
-/// for values that no instruction writes.
+/// Returns, for each value, the position of the last instruction that writes the value. The position is
+/// Insertions::kFront for columns and for values that no instruction writes.
 inline IdVector<ValueId, int64_t> find_definitions(const Program& program) {
   IdVector<ValueId, int64_t> defined(program.values.size(), Insertions::kFront);
   Operands operands;

@@ -1,4 +1,4 @@
-// A function that the passes which fuse instructions share.
+// Counts the readers of values, for the passes that fuse instructions.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// Returns how many layers, model outputs and losses read each value of the graph.
+/// Returns, for each value of the graph, the number of layers, model outputs and losses that read the value.
 std::map<ValueRef, int> count_readers(const CompileState& step);
 
 }  // namespace dtrain

@@ -5,7 +5,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns true if the input's layer can compute the sum that reads it, so that its call replaces the sum's.
+/// Returns true if the layer of `input` can also compute the sum that reads `input`. In this case, the call
+/// of this layer replaces the call of the sum.
 bool can_add(const CompileState& step, std::span<Ops* const> ops, ValueRef input, int sum) {
   const NodeState& its = step.state(input.node);
   const GraphNode& n = step.node(input.node);

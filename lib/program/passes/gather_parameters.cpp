@@ -31,7 +31,8 @@ class Gathering {
   struct Use {
     size_t at = 0;
     int node = 0;
-    bool is_made_again = false;  // whether the call is a forward call that is repeated for backward
+    // Whether the instruction is a forward call that is repeated in the backward pass (recompute()).
+    bool is_made_again = false;
   };
   /// Adjacent parameters that are gathered together.
   struct Run {
@@ -59,7 +60,7 @@ class Gathering {
   }
 
   /// Gathers the parameters of a use. Also starts to gather the parameters of the next use in the same phase,
-  /// which continues while this use computes.
+  /// so that they are gathered while this use computes.
   void gather_for(size_t number) {
     const Use& use = uses_[number];
     begin(use.node, use);

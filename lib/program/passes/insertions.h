@@ -13,7 +13,7 @@
 namespace dtrain {
 
 /// Collects instructions with their positions in a program, and inserts all of them at once. Positions refer
-/// to the program without insertions. Instructions added at one position keep their order.
+/// to the program before the insertions. Instructions that are added at the same position keep their order.
 class Insertions {
  public:
   /// The position before all instructions.

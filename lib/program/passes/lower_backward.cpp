@@ -22,8 +22,8 @@ class BackwardLowering {
       lower_node(i);
       note_ready(i);
     }
-    // Emitted last, so that a slot waits for other slots' gradients only after it has computed all its own
-    // gradients.
+    // These instructions are emitted last, so that a slot waits for the gradients of other slots only after
+    // it has computed all its own gradients.
     for (auto& [instruction, slice] : late_) {
       std::get<AddSharedGradient>(instruction.work).is_first = given_.insert(slice).second;
       program_.instructions.push_back(std::move(instruction));
@@ -95,8 +95,8 @@ class BackwardLowering {
         emit(i, "gradient of " + n.name + " view", PassOn{.from = gradient, .to = add_gradient(i, k)});
   }
 
-  /// Returns the sum of the gradients from the readers of an output; none if there are no such gradients.
-  /// Applies the gradient of a fused activation, unless the layer applies this gradient itself.
+  /// Returns the sum of the gradients that the readers of an output contribute; none if no reader contributes
+  /// a gradient. Applies the gradient of a fused activation, unless the layer applies this gradient itself.
   ValueId gather_gradient(int i, size_t output, const GradientPlace& bias) {
     const NodeState& s = step_.state(i);
     const std::vector<ValueId>& sources = s.gradients[output];
@@ -150,8 +150,8 @@ class BackwardLowering {
     add_shared_gradients(i, places);
   }
 
-  /// Returns the places for the gradients of all parameters. No gradient is needed if none of the parameters
-  /// changes in training.
+  /// Returns the places for the gradients of all parameters of a node. If none of the parameters changes in
+  /// training, no gradient is needed.
   std::vector<GradientPlace> gradient_places(int i) {
     std::vector<GradientPlace> places(step_.node(i).parameters.size());
     if (!step_.node(i).has_moving_parameters()) return places;
@@ -200,9 +200,9 @@ class BackwardLowering {
     }
   }
 
-  /// Writes the gradients of a node that no loss depends on. Its parameters do not change, unless another
-  /// layer that shares them has a gradient. A statistic does not change if the "gradients" of all replicas
-  /// add up to the statistic itself.
+  /// Writes the gradients of a node that no loss depends on. The parameters of the node do not change, unless
+  /// another layer that shares them has a gradient. The "gradient" of a statistic is this replica's part of
+  /// the statistic. Because these parts add up to the statistic, the statistic does not change.
   void zero_gradients(int i) {
     const GraphNode& n = step_.node(i);
     if (!n.trainable || n.shared_with >= 0) return;
@@ -219,8 +219,9 @@ class BackwardLowering {
     }
   }
 
-  /// Emits GradientsReady for a node's parameters. Called for the nodes in the order of the parameters in the
-  /// layout. A shared parameter belongs to the first of its layers, whose backward runs last.
+  /// Emits GradientsReady for a node's parameters. To be called for the nodes in the order in which the
+  /// layout has their parameters. A shared parameter belongs to the first of the layers that share it. The
+  /// backward call of this layer runs last.
   void note_ready(int i) {
     if (step_.node(i).shared_with >= 0 || program_.slots() > 1) return;
     int64_t end = ready_;
@@ -237,7 +238,7 @@ class BackwardLowering {
   Program& program_;
   std::set<const ParameterSlice*> given_;  // slices whose gradients some layer has written
   std::vector<std::pair<Instruction, const ParameterSlice*>> late_;
-  int64_t ready_ = 0;  // gradients in [0, ready_) have been written
+  int64_t ready_ = 0;  // the gradients in [0, ready_) are complete
 };
 
 }  // namespace

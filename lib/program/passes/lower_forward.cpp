@@ -11,7 +11,7 @@ ValueId add_column(CompileState& step, const TensorSpec& spec, ValueId value) {
   return value;
 }
 
-/// Declares the columns, which hold the batch before the first instruction.
+/// Declares the columns, which contain the batch before the first instruction runs.
 void add_columns(CompileState& step) {
   Program& program = step.program;
   for (const int input : step.graph.inputs) {
@@ -35,8 +35,8 @@ void add_columns(CompileState& step) {
                               elements(*weights) * sizeof(float)));
 }
 
-/// Adds the penalties on the node's outputs to the last total. Each output is read before a later layer may
-/// overwrite it.
+/// Adds the activity penalties of the node's outputs to the last entry of the totals. These instructions
+/// follow the node, because a later layer may overwrite its outputs.
 void lower_activity_penalty(CompileState& step, int i) {
   const GraphNode& n = step.node(i);
   if (!step.wants_losses() || !n.activity_penalty()) return;
@@ -49,14 +49,15 @@ void lower_activity_penalty(CompileState& step, int i) {
                             .total = count_totals(step.graph, step.heads) - 1}});
 }
 
-/// Returns the term of a sum that is not computed by the layer into which the sum is fused.
+/// Returns the addend of a sum that is fused into the layer of one of its terms. The addend is the other
+/// term.
 ValueId addend_of(const CompileState& step, int sum) {
   const std::vector<ValueRef>& inputs = step.node(sum).inputs;
   return step.value_of(inputs[0].node == step.state(sum).summand ? inputs[1] : inputs[0]);
 }
 
-/// Returns the call that computes the outputs of node i. It calls the layer of node `called`, which is i
-/// unless i is a sum that is fused into that layer.
+/// Returns the call that computes the outputs of node i. `called`: the node whose layer is called. If i is a
+/// sum that is fused into another node's layer, this is the other node; otherwise it is i.
 LayerCall forward_call(CompileState& step, int i, int called) {
   const GraphNode& n = step.node(called);
   const LayerRequirements& requirements = step.state(called).requirements;

@@ -33,7 +33,7 @@ class LossLowering {
 
  private:
   int64_t rows(const Shape& shape) const { return step_.batch() * shape.positions(); }
-  /// Returns the number of the head's rows per weight.
+  /// Returns the number of rows of the head for each weight.
   int64_t rows_per_weight() const {
     if (!head_.is_weighted()) return 1;
     return step_.graph.spec(head_.output).shape.positions() / head_.weights_per_sample();
@@ -45,8 +45,8 @@ class LossLowering {
                                           step_.name_of(head_.output) + what, std::move(work)});
   }
 
-  /// Computes row weights from the output's mask: one array that includes the weights of samples, and one
-  /// array that does not.
+  /// Computes two arrays of row weights from the output's mask. One array includes the weights of samples,
+  /// and the other array does not.
   void lower_mask() {
     unweighted_ = masked(ValueId::none, " mask");
     weights_ = head_.weights ? masked(weights_, " masked weights") : unweighted_;
@@ -110,7 +110,7 @@ class LossLowering {
   const int slot_;
   const ValueId target_;
   ValueId weights_ = ValueId::none;  // weights of the rows, for the loss and for weighted metrics
-  /// Weights of the rows by the mask alone, without weights of samples, for metrics that are not weighted.
+  /// Row weights from the mask alone, without the weights of samples. Used for metrics that are not weighted.
   ValueId unweighted_ = ValueId::none;
 };
 

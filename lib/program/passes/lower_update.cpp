@@ -19,8 +19,8 @@ class UpdateLowering {
   }
 
  private:
-  /// Returns true if this replica has the whole gradient after the reduction, and needs nothing from other
-  /// replicas.
+  /// Returns true if this replica has the whole gradient after the reduction, so that its update needs no
+  /// data from other replicas.
   bool is_local() const {
     return !request_.has_other_slots && (request_.reduction == GradientReduction::none ||
                                          request_.reduction == GradientReduction::all_reduce);
@@ -56,9 +56,9 @@ class UpdateLowering {
       add(program_.reduction, Phase::reduce, "gradients all-reduce", AllReduceGradients{bucket});
   }
 
-  /// Emits the all-reduce of the row weights, unless other instructions sum them, and returns the sum by
-  /// which the gradient is divided. (In a sum over processes, the row weights are one of the totals that
-  /// JoinReductions waits for.)
+  /// Emits the all-reduce of the row weights, unless other instructions sum them. Returns the kind of sum by
+  /// which the gradient is divided. (With GradientReduction::over_processes, the row weights are one of the
+  /// totals that JoinReductions waits for.)
   RowWeightSum lower_row_weights() {
     if (!request_.has_row_weights) return RowWeightSum::none;
     if (request_.reduction == GradientReduction::over_processes) return RowWeightSum::summed;
@@ -67,8 +67,8 @@ class UpdateLowering {
     return is_own ? RowWeightSum::own : RowWeightSum::summed;
   }
 
-  /// Emits the computation of the gradient's scale factor: clipping, float16's loss scale, and row weights.
-  /// The norm includes the gradients of penalties.
+  /// Emits the computation of the factor by which the gradient is scaled. The factor depends on clipping, on
+  /// the loss scale of float16, and on the row weights. The norm includes the gradients of penalties.
   void lower_factor() {
     const Range trained = overlap(request_.share, {0, request_.trained});
     const RowWeightSum weights = lower_row_weights();
@@ -102,9 +102,10 @@ class UpdateLowering {
     if (request_.has_constraints) lower_constraints();
   }
 
-  /// Emits the constraints. A constraint needs whole parameters, but a share may end within a parameter. In a
-  /// common copy, each replica therefore constrains the parameters that begin in its share, after all
-  /// replicas have updated their shares. If each replica has a copy, it constrains all parameters.
+  /// Emits the constraints. A constraint needs whole parameters, but a replica's share may end within a
+  /// parameter. If the replicas update a common copy of the parameters, each replica constrains the
+  /// parameters that begin in its share, after all replicas have updated their shares. If each replica has a
+  /// copy, each replica constrains all parameters.
   void lower_constraints() {
     if (request_.updates_common_copy)
       add(list(), Phase::update, "replicas synchronize", SynchronizeReplicas{});

@@ -1,5 +1,6 @@
 // The passes that compile a graph to a program, in the order in which compile() runs them. The first passes
-// annotate nodes of the graph, `lower_*` emit instructions, and the remaining passes rewrite these.
+// annotate nodes of the graph, the `lower_*` passes emit instructions, and the remaining passes rewrite the
+// instructions.
 #pragma once
 
 #include <span>
@@ -12,13 +13,14 @@ namespace dtrain {
 
 // Passes that annotate nodes:
 
-/// Lets each loss read the input of a final softmax or sigmoid if the loss has a form for logits.
+/// Chooses the value that each loss reads. If a loss has a form for logits, and a final softmax or sigmoid
+/// computes its prediction, the loss reads the input of the softmax or sigmoid.
 void choose_loss_points(CompileState& step);
 /// Fuses an elementwise activation into the layer before it, if that layer can compute it on the same slot
 /// and no other layer, output or loss reads the layer's value.
 void fuse_activations(CompileState& step);
-/// Fuses a sum of two terms into the layer that computes one of them: that layer adds the other term.
-/// Requires that the layer supports it, and that only the sum reads the layer's output.
+/// Fuses a sum of two terms into the layer that computes one of the terms, so that this layer adds the other
+/// term. Requires that the layer supports this, and that only the sum reads the layer's output.
 void fuse_sums(CompileState& step, std::span<Ops* const> ops);
 /// Finds the nodes that have trained parameters or depend on such nodes.
 void find_gradients(CompileState& step);
@@ -26,7 +28,8 @@ void find_gradients(CompileState& step);
 /// UserError with the layer's source location if a device cannot compute a layer.
 PreparedLayers prepare_layers(CompileState& step, std::span<Ops* const> ops);
 
-// Passes that emit instructions. Operands may still have another layout than required, or be on another slot.
+// Passes that emit instructions. After these passes, an operand may still be on another slot, or have another
+// layout than its reader requires:
 
 /// Emits the batch's columns, the layers' forward calls, and the model's outputs.
 void lower_forward(CompileState& step);
@@ -38,25 +41,28 @@ void lower_backward(CompileState& step);
 // Passes that rewrite instructions:
 
 /// Removes forward calls and views whose values are neither outputs nor read by later instructions. An
-/// example is the final softmax of a loss that reads logits, if no metric reads the probabilities. Runs after
-/// the losses and gradients are lowered, because they read values.
+/// example is the final softmax of a loss that reads logits, if no metric reads the probabilities. Must run
+/// after the losses and gradients are lowered, because they read values.
 void remove_unread(CompileState& step);
-/// Inserts a conversion where a value does not have the layout that a reader needs: before its first reader
-/// or, if a reader is on another slot, directly after the instruction that writes the value.
+/// Inserts a conversion if a value does not have the layout that a reader needs. The conversion is inserted
+/// before the first reader. If a reader is on another slot, it is inserted directly after the instruction
+/// that writes the value.
 void choose_layouts(CompileState& step);
-/// Inserts, before the backward part of each recomputed segment, the forward calls whose results that part
-/// reads; they write to new values (GraphNode::recompute).
+/// Repeats forward calls of recomputed segments (GraphNode::recompute). The repeated calls are inserted
+/// before the backward part of the segment, and write their results to new values, which the backward part
+/// reads.
 void recompute(CompileState& step);
-/// Inserts transfers to readers on other slots: a value is sent directly after the instruction that writes
-/// it, and received before the slot's first reader.
+/// Inserts transfers of values to readers on other slots. A value is sent directly after the instruction that
+/// writes it. It is received before the first instruction that reads it on the other slot.
 void transfer_values(CompileState& step);
-/// If slots hold only shards of the parameters, gathers each call's parameters while the previous call
+/// If slots store only shards of the parameters, gathers the parameters of each call while the previous call
 /// computes.
 void gather_parameters(CompileState& step);
-/// If slots hold only shards of the gradients, collects gradients in buckets, which are reduced once they are
-/// full. If the devices all-reduce gradients, starts the all-reduce of each bucket once it is full.
+/// If slots store only shards of the gradients, collects gradients in buckets, and reduces each bucket once
+/// it is full. If the devices all-reduce gradients, starts the all-reduce of each bucket once it is full.
 void reduce_gradients(CompileState& step);
-/// Assigns a buffer to every value. Values share a buffer if one overwrites the other or is a view of it.
+/// Assigns a buffer to every value. Two values share a buffer if one value overwrites the other, or if one is
+/// a view of the other.
 void assign_buffers(CompileState& step);
 /// Computes every buffer's lifetime and its offset in its slot's memory.
 void assign_memory(CompileState& step);

@@ -8,7 +8,7 @@ namespace dtrain {
 
 namespace {
 
-/// Prefixes warnings with the layer's name, and stores each note once.
+/// Stores the remarks of a layer. Warnings are prefixed with the layer's name, and each note is stored once.
 void note_remarks(CompileState& step, int i, const Remarks& remarks) {
   if (!remarks.warning.empty())
     step.warnings.push_back(

@@ -1,4 +1,4 @@
-// Recomputes activations for backward instead of keeping them (Chen et al., "Training Deep Nets with
+// Recomputes activations in the backward pass instead of keeping them (Chen et al., "Training Deep Nets with
 // Sublinear Memory Cost", 2016).
 #include <algorithm>
 #include <map>
@@ -42,7 +42,7 @@ class Recomputation {
   }
   bool is_backward(const Instruction& instruction) const { return instruction.phase == Phase::backward; }
 
-  /// Finds the part of each value. Only values that a part's forward instructions write can be recomputed.
+  /// Finds the part whose forward instructions write each value. Only the values of a part can be recomputed.
   void find_parts_of_values() {
     Operands operands;
     for (const Instruction& instruction : program_.instructions) {
@@ -52,8 +52,8 @@ class Recomputation {
     }
   }
 
-  /// Marks the values that a part reads in its own backward as wanted. Marks the values that other parts read
-  /// in backward, or that other slots read, as kept.
+  /// Marks the values of parts. A value is wanted if its own part reads it in the backward pass. A value is
+  /// kept if other parts read it in the backward pass, or if other slots read it.
   void find_kept() {
     Operands operands;
     for (const Instruction& instruction : program_.instructions) {
@@ -70,8 +70,8 @@ class Recomputation {
 
   bool is_made_again(ValueId value) const { return wanted_[value] && !kept_[value]; }
 
-  /// Finds the forward calls to repeat, last call first. The inputs of a repeated call must be recomputed,
-  /// too, or be kept if they are from outside the part.
+  /// Finds the forward calls that must be repeated, in reverse order. The inputs of a repeated call must be
+  /// available, too: inputs from the same part are recomputed, and other inputs are kept.
   void find_calls() {
     Operands operands;
     for (size_t at = program_.instructions.size(); at-- > 0;) {
@@ -92,8 +92,8 @@ class Recomputation {
     for (auto& [part, calls] : calls_) std::reverse(calls.begin(), calls.end());
   }
 
-  /// Inserts the repeated calls before the part's first instruction in backward. The repeated calls have the
-  /// same arguments as the forward calls and give the same bits.
+  /// Inserts the repeated calls before the first backward instruction of each part. The repeated calls have
+  /// the same arguments as the original calls, and compute bitwise identical results.
   void insert_calls() {
     Insertions insertions;
     for (size_t at = 0; at < program_.instructions.size(); ++at) {
@@ -106,7 +106,7 @@ class Recomputation {
     insertions.apply(program_.instructions);
   }
 
-  /// Returns a copy of the instruction that writes new values.
+  /// Returns a copy of a forward instruction. The copy writes to new values.
   Instruction again(const Instruction& forward) {
     Instruction made = forward;
     made.phase = Phase::backward;
@@ -126,7 +126,7 @@ class Recomputation {
     if (const auto found = made_again_.find(operand); found != made_again_.end()) operand = found->second;
   }
 
-  /// Lets the backward instructions of each part read the recomputed values.
+  /// Makes the backward instructions of each part read the recomputed values.
   void read_again() {
     for (Instruction& instruction : program_.instructions) {
       if (!is_backward(instruction) || part_of(instruction) == kNoPart) continue;
@@ -139,7 +139,7 @@ class Recomputation {
   Program& program_;
   IdVector<ValueId, char> wanted_, kept_;
   IdVector<ValueId, Part> part_of_value_;
-  std::map<Part, std::vector<size_t>> calls_;  // positions of forward instructions to repeat
+  std::map<Part, std::vector<size_t>> calls_;  // positions of the forward instructions that must be repeated
   std::map<ValueId, ValueId> made_again_;
   OperandPlaces places_;
 };

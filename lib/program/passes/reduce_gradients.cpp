@@ -9,15 +9,16 @@ namespace dtrain {
 
 namespace {
 
-/// Gradients that are reduced together.
+/// A bucket of gradients that are reduced together.
 struct Bucket {
   Range range;                    // range of the layout
-  int64_t end = 0;                // end of its last parameter
+  int64_t end = 0;                // end of the bucket's last parameter
   ValueId value = ValueId::none;  // set once a gradient is written to the bucket
 };
 
-/// Divides the gradients into buckets at the boundaries of nodes, because all gradients of a node become
-/// ready at once. Buckets are in the layout's order. Statistics have their own bucket, the last one.
+/// Divides the gradients into buckets at the boundaries of nodes, because all gradients of a node are
+/// complete at the same time. Buckets are in the order of the layout. Statistics have their own bucket, which
+/// is the last one.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
   std::vector<const ParameterSlice*> slices;
   for (const ParameterSlice& slice : layout.slices())
@@ -40,8 +41,8 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout) {
   return buckets;
 }
 
-/// Redirects the gradients that instructions write to places in buckets, and inserts the instructions that
-/// zero and reduce the buckets.
+/// Makes instructions write their gradients to places in buckets, and inserts the instructions that zero and
+/// reduce the buckets.
 class Bucketing {
  public:
   explicit Bucketing(CompileState& step)
@@ -71,8 +72,8 @@ class Bucketing {
   void redirect(ZeroGradient& work) { redirect(work.to); }
   void redirect(auto&) {}
 
-  /// Redirects a gradient to its bucket, which is first filled with zeros, because the padding between
-  /// parameters is reduced, too.
+  /// Moves the place of a gradient to its bucket. The bucket is filled with zeros before its first gradient
+  /// is written, because the padding between the parameters is also reduced.
   void redirect(GradientPlace& place) {
     if (place.offset < 0) return;
     const auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& one) {
@@ -98,7 +99,7 @@ class Bucketing {
   CompileState& step_;
   Program& program_;
   std::vector<Bucket> buckets_;
-  size_t reduced_ = 0;  // number of buckets already reduced
+  size_t reduced_ = 0;  // number of buckets that are already reduced
   NodeId node_ = NodeId::none;
 };
 

@@ -13,7 +13,7 @@ namespace {
 using Kind = ProgramValue::Kind;
 
 /// Inserts the sends and receives of values, gradients and parameters that one slot computes or owns and
-/// another slot reads, and makes the readers use the received copies.
+/// another slot reads. Also makes the readers use the received copies.
 class Transfers {
  public:
   explicit Transfers(CompileState& step)
@@ -36,21 +36,21 @@ class Transfers {
   }
 
  private:
-  /// A send after the instruction at `defined`. Several sends at one position are ordered by `rank`, then
-  /// `value`.
+  /// A send that is inserted after the instruction at position `defined`. Several sends at the same position
+  /// are ordered by `rank`, and then by `value`.
   struct Sending {
     int64_t defined = Insertions::kFront;
     int rank = 0;
     ValueId value = ValueId::none;
     Instruction instruction;
   };
-  // Ranks of the sends before all instructions: first row weights (0), then parameters, then the model's
-  // inputs.
+  // Ranks of the sends before the first instruction: row weights are sent first (rank 0), then parameters,
+  // then the model's inputs.
   static constexpr int kParameterRank = 1, kInputRank = 2;
 
   LinkId add_link(int from, int to, size_t bytes, Link::Keeping keeping) {
-    // One slot may still have its maximum number of microbatches in flight while the other slot has already
-    // finished these microbatches.
+    // The link must store the arrays of several microbatches, because one slot may still have its maximum
+    // number of microbatches in flight when the other slot has already finished these microbatches.
     const auto& in_flight = step_.options.in_flight;
     const int most = in_flight.empty()
                          ? 1
@@ -64,8 +64,8 @@ class Transfers {
                              ReceiveValue{.link = link, .value = value}});
   }
 
-  /// Returns the copy of a value on the slot of the instruction at at_. The first call for a slot inserts the
-  /// receive, before that instruction.
+  /// Returns the copy of a value on the slot of the instruction at position at_. The first call for a value
+  /// and a slot inserts the receive before this instruction.
   ValueId receive(ValueId value) {
     const int to = program_.instructions[at_].slot;
     const auto [entry, is_new] = received_.try_emplace({value, to}, ValueId::none);
@@ -80,10 +80,10 @@ class Transfers {
     return entry->second;
   }
 
-  /// Adds a send of a value to slot `to`, and returns its link. A value that is sent in forward remains
-  /// unchanged until the end of the microbatch, so the other slot can read it at any time. A gradient is
-  /// copied: with a skip connection, a much earlier slot may read it long after the sending slot has finished
-  /// this microbatch and continued with another one.
+  /// Adds a send of a value to slot `to`, and returns its link. A value that is sent in the forward pass
+  /// remains unchanged until the end of the microbatch, so that the other slot can read it at any time. A
+  /// gradient is copied, because the other slot may read it much later (for example, with a skip connection).
+  /// By then, the sending slot may have finished this microbatch and started another one.
   LinkId send(ValueId id, int to) {
     const ProgramValue& value = program_.values[id];
     const int64_t defined = defined_[id];
@@ -91,7 +91,7 @@ class Transfers {
     const Phase phase = maker ? maker->phase : Phase::forward;
     const LinkId link = add_link(value.slot, to, value.bytes,
                                  phase == Phase::backward ? Link::Keeping::copied : Link::Keeping::lent);
-    // Gradients of parameters come after the gradients of values of the same call.
+    // The gradients of parameters are sent after the gradients of values of the same call.
     int rank = value.kind == Kind::parameter_gradient ? 1 : 0;
     if (!maker && value.of.node >= 0) rank = kInputRank;
     sendings_.push_back({defined,
@@ -102,8 +102,8 @@ class Transfers {
     return link;
   }
 
-  /// Receives the parameters of a call whose slot does not own them, because layers on several slots share
-  /// them.
+  /// Receives the parameters of a call if the call's slot does not own them. The reason is that layers on
+  /// several slots share these parameters.
   void receive_parameters(CallId id) {
     const auto node = static_cast<int>(program_.calls[id].node);
     const int from = step_.layout.owner_slot(node), to = program_.calls[id].slot;
@@ -150,7 +150,7 @@ class Transfers {
   const IdVector<ValueId, int64_t> defined_;
   Insertions insertions_;
   OperandPlaces places_;
-  size_t at_ = 0;  // index of the instruction whose operands are received
+  size_t at_ = 0;  // position of the instruction whose operands are received
   std::map<std::pair<ValueId, int>, ValueId> received_;
   std::map<std::pair<const ParameterSlice*, int>, ParameterPlace> parameters_;
   std::vector<Sending> sendings_;
