@@ -27,9 +27,9 @@ struct BatchKind {
   auto operator<=>(const BatchKind&) const = default;
 };
 
-/// Decides how to run each kind of batch. The first batch runs eagerly, so that libraries load, choose
-/// algorithms and allocate. The second is captured, one graph per microbatch. Later batches replay the
-/// graphs. To be used by the device's thread.
+/// Decides how to run each kind of batch. The first batch of a kind runs without a graph, so that libraries
+/// can load kernels, choose algorithms and allocate memory. The second batch is captured, with one graph per
+/// microbatch. Later batches replay these graphs. To be used by the device's thread.
 class CapturedSteps {
  public:
   enum class Mode { eager, capture, replay };

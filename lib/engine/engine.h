@@ -67,12 +67,11 @@ class Engine {
   /// Checks the memory (MemoryPlanner::check()), then allocates the parameters and, for training, the
   /// optimizer state. To be called once, before functions that use the state.
   void allocate(Plan::Purpose purpose, int64_t batch_size);
+  /// Initializes the parameters by their initializers and the run's seed.
+  void initialize();
   /// Sets the step at which the optimizer state of some weights was created. `since`: for each of these
   /// weights (by path), the number of steps that the run had done at that time. The optimizer state of all
   /// other weights was created at the start of the run. To be called before the first step.
-  void initialize();
-  /// Sets the number of steps done when the optimizer state of these weights (by path) was created. The state
-  /// of other weights is as old as the run. To be called before the first step.
   void set_slots_since(const std::map<std::string, int64_t>& since);
 
   /// Starts a step. `step`: global index, from 0. Requires allocate() for training. At most most_pending()

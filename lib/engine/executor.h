@@ -71,9 +71,9 @@ class Executor {
 
   /// Returns whether all work of the last step was enqueued. Thread-safe.
   bool launched() const { return launched_; }
-  /// If `world` reports that another process has failed, steps end before their next instruction.
+  /// `watchdog` is notified while samples are read.
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
-  /// Lets steps end between two instructions when `world` reports that another process has failed.
+  /// If `world` reports that another process has failed, steps end before their next instruction.
   void set_world(const World& world) { world_ = &world; }
 
   const StepSeconds& step_seconds() const { return step_seconds_; }

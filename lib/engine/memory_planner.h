@@ -60,7 +60,7 @@ class MemoryPlanner {
   std::string advice(Plan::Purpose purpose, int64_t batch_size);
   /// Returns the bytes of additional host memory for training: copies of the state and sums of gradients.
   size_t copy_bytes() const;
-  /// Returns the first replica's plan of its first microbatch in a training step.
+  /// Returns the plan for the first microbatch of the first replica in a training step.
   const Plan& training_plan(int64_t batch_size);
 
  private:

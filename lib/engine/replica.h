@@ -38,9 +38,9 @@ class Replica {
   ReplicaPlans& plans() { return plans_; }
 
  private:
-  /// Returns a slot of this process whose device is used to plan the work of `slot`. This is `slot` itself if
-  /// this process has it. Otherwise, returns a slot on the same kind of device if this process has one, or
-  /// else the first slot of this process.
+  /// Returns a slot of this process whose device and communicators are used to plan the work of `slot`. This
+  /// is `slot` itself if this process has it. Otherwise, returns a slot on the same kind of device if this
+  /// process has one, or else the first slot of this process.
   static int stand_in(const RunPlan& plan, const SlotThreads& threads, int rank, int slot) {
     if (slot >= threads.first_slot() && slot < threads.end_slot()) return slot;
     const std::vector<DeviceId>& devices = plan.placement.replicas[static_cast<size_t>(rank)];

@@ -42,11 +42,10 @@ class ReplicaPlans {
   PipelineSchedule schedule() const { return placement_.schedule; }
   /// Maximum number of microbatches in one run of the schedule.
   int microbatches() const { return microbatches_; }
+  /// Returns the plan for this key. The first call for a key creates the plan. Thread-safe.
+  const Plan& plan(const PlanKey& key);
   /// Tells the channels from other processes which microbatches a step has (Plan::expect()). To be called by
   /// the slot's thread before it runs the microbatches.
-  const Plan& plan(const PlanKey& key);
-  /// Announces the microbatches of a step to the channels from other processes (Plan::expect()). To be called
-  /// by the slot's thread before it runs them.
   void expect(int slot, Plan::Purpose purpose, const Microbatches& microbatches, int64_t length);
   /// Returns whether other processes have slots of this replica.
   bool has_remote_slots() const { return options_.remote != nullptr; }
@@ -84,7 +83,7 @@ class ReplicaPlans {
   // Held while a plan is created, which may take minutes; also protects shorter_.
   std::mutex making_;
   std::map<int64_t, ShorterModel> shorter_;  // indexed by length
-  std::mutex mutex_;                         // protects the members below; held briefly only
+  std::mutex mutex_;                         // protects the members below; only held briefly
   bool aborted_ = false;
   std::map<PlanKey, std::unique_ptr<Plan>> plans_;
 };

@@ -62,7 +62,7 @@ class SlotThreads {
   void run(const std::function<void(int rank, int slot)>& work);
   /// Registers a function that is called on the thread whose work has failed (Team::on_abort).
   void on_abort(std::function<void()> hook) { team_.on_abort(std::move(hook)); }
-  /// Makes every thread that waits for another throw Aborted. Thread-safe; returns at once.
+  /// Makes every thread that waits for another thread throw Aborted. Thread-safe; returns at once.
   void abort() noexcept;
 
  private:

@@ -9,8 +9,7 @@ namespace dtrain {
 namespace {
 
 /// Returns an upper bound of the number of partial sums in any range. There are two sums for each trained
-/// parameter. If the range begins or ends within a parameter, this parameter needs several partial sums per
-/// sum.
+/// parameter. A parameter that is cut at the beginning or the end of the range needs more partial sums.
 size_t most_squares(const ParameterLayout& layout) {
   const auto& slices = layout.slices();
   const auto trained = std::count_if(slices.begin(), slices.end(), [&](const ParameterSlice& slice) {
