@@ -21,8 +21,8 @@ class Arena {
 
   int add(size_t bytes);
   void touch(int buffer, int time);
-  /// Assigns an offset, aligned to 64 bytes, to every touched buffer such that buffers that are live at the
-  /// same time do not overlap. Places the largest buffer first, each at the lowest free offset.
+  /// Assigns an offset, aligned to 64 bytes, to every touched buffer. Buffers that are live at the same time
+  /// do not overlap. Buffers are placed in the order of decreasing size, each at the lowest free offset.
   void assign();
 
   size_t bytes() const { return total_; }

@@ -232,8 +232,8 @@ struct AllReduceGradients {
 struct AllReduceRowWeights {};
 
 /// Makes the device wait for all-reduces that have started, before later instructions read the sums.
-/// `with_other_slots`: also waits until all slots of this process have run this instruction. For this reason,
-/// if another process fails, either all slots update their parameters, or no slot does.
+/// `with_other_slots`: also waits until all slots of this process have run this instruction. This ensures
+/// that, if another process fails, either all slots update their parameters, or no slot does.
 struct JoinReductions {
   bool with_other_slots = false;
 };

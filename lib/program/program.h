@@ -1,5 +1,5 @@
 // A training step, an evaluation or a prediction of one batch size as plain data: values, instructions, and
-// the offset of every buffer. It does not refer to devices; a Plan runs it.
+// the offset of every buffer. A program does not refer to devices; a Plan runs it.
 #pragma once
 
 #include <compare>

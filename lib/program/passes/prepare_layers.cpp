@@ -42,7 +42,7 @@ std::unique_ptr<PreparedLayer> prepare_layer(const CompileState& step, int i, Op
     return n.layer->prepare({ops, step.batch(), step.training(), inputs, n.outputs, layouts, activation, adds,
                              needs_gradient, masked, stream_of(n.name), n.has_moving_parameters(), replicas});
   } catch (const Unsupported& refusal) {
-    throw error_at(n.mark, fmt::format("{} '{}': {}, for an output of {} and batches of {}", n.kind, n.name,
+    throw error_at(n.mark, fmt::format("{} '{}': {} (output shape: {}, batch size: {})", n.kind, n.name,
                                        refusal.what(), n.outputs[0].shape.str(), step.batch()));
   }
 }
