@@ -138,7 +138,8 @@ class Engine {
   /// Thread-safe.
   void give_up(const std::string& why) noexcept;
 
-  ExitDeadline deadline_;  // the first member, because its time limit covers the destruction of all others
+  // The first member, because its time limit covers the destruction of all other members.
+  ExitDeadline deadline_;
   const RunPlan& plan_;
   const bool on_gpu_;  // whether any device is a GPU
   World& world_;
@@ -159,7 +160,7 @@ class Engine {
   std::atomic<int64_t> step_{0};  // number of the last launched step, from 1
   bool intact_ = true;
   std::atomic<bool> aborted_{false};
-  std::unique_ptr<Watchdog> watchdog_;  // the last member, because it reads the others; null on CPUs
+  std::unique_ptr<Watchdog> watchdog_;  // null on CPUs; the last member, because it reads the other members
 };
 
 }  // namespace dtrain

@@ -52,7 +52,7 @@ class FramePool {
   }
   /// Records that `frame`, which uses the memory of microbatch `index`, may have sent data from that memory.
   void note_sent(int index, const Frame* frame) { sent_[static_cast<size_t>(index) % sent_.size()] = frame; }
-  /// Waits until the other slots have received everything that was sent.
+  /// Waits until the other slots have received all data that frames have sent.
   void release_all();
 
  private:

@@ -46,7 +46,7 @@ class GradientReducer {
   /// Allocates gradient_bytes(). To be called on the worker's thread.
   virtual void allocate_gradients(Worker& /*worker*/) {}
 
-  /// To be called before each training step.
+  /// Prepares the worker for a training step. To be called before each training step.
   virtual void begin(Worker& /*worker*/) {}
   /// The worker's view of sharded state; null if the state is replicated.
   virtual StateShards* shards_of(const Worker& /*worker*/) { return nullptr; }
@@ -117,9 +117,10 @@ std::unique_ptr<GradientReducer> make_process_reducer(const ProcessReducerReques
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout, std::vector<Range> shares,
                                                      std::span<Worker* const> workers,
                                                      std::span<Worker* const> on_host);
-/// Creates the reducer for sharded state. CPU replicas of one process exchange shards in host memory; GPUs of
-/// all processes, one per replica, use NCCL. `members`: the workers' communicators, by replica. Keeps
-/// references to all arguments. Throws UserError if there are GPUs but no NCCL.
+/// Creates the reducer for sharded state. Replicas on CPUs of one process exchange shards in host memory.
+/// Replicas on GPUs of all processes, with one GPU per replica, use NCCL. `members`: the workers'
+/// communicators, by replica. Keeps references to all arguments. Throws UserError if there are GPUs, but NCCL
+/// was not found.
 std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& layout,
                                                       const ShardedStore& store,
                                                       std::span<Worker* const> workers,

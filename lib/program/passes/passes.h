@@ -22,7 +22,8 @@ void fuse_activations(CompileState& step);
 /// Fuses a sum of two terms into the layer that computes one of the terms, so that this layer adds the other
 /// term. Requires that the layer supports this, and that only the sum reads the layer's output.
 void fuse_sums(CompileState& step, std::span<Ops* const> ops);
-/// Finds the nodes that have trained parameters or depend on such nodes.
+/// Finds the nodes that need gradients: nodes that have trained parameters, and nodes that depend on these
+/// nodes.
 void find_gradients(CompileState& step);
 /// Prepares the layers for their devices and stores their requirements. `ops` is indexed by slot. Throws
 /// UserError with the layer's source location if a device cannot compute a layer.
