@@ -194,10 +194,10 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertRegex(predict("".join(json.dumps(row) + "\n" for row in rows)), r"standard input:2: expected a finite number in the column 'width'")
         self.assertIn("standard input:2: the line cannot be read as JSON", predict('{"width": 1}\n{"width": \n'))
         self.assertIn("standard input:1: the line cannot be read as JSON; expected a new key instead of 'width'", predict('{"width": 1, "width": 2}\n'))
-        self.assertIn("standard input:2: expected an object, as in the first line, found an array", predict('{"width": 1}\n[1]\n'))
+        self.assertIn("standard input:2: expected an object as in the first line, found an array", predict('{"width": 1}\n[1]\n'))
         self.assertIn("standard input:2: expected a number or a text for 'width', found an array",
                       predict('{"width": 1}\n{"width": [1]}\n'))
-        self.assertIn("standard input:1: expected a number in 'colour', found the text \"red\", which lines with arrays cannot have",
+        self.assertIn("standard input:1: expected a number in 'colour', found the text \"red\" (JSON lines with arrays must not contain texts)",
                       predict('{"width": [1], "colour": "red"}\n'))
         self.assertRegex(predict('{"width": [1]}\n'), r"standard input: each line must have the keys '\w+', but a line has the key 'width'")
         self.assertIn("standard output", predict(self.table("", rows[:1]), "--json"))

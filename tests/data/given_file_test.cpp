@@ -29,8 +29,7 @@ TEST_CASE("JSON lines are read as a table") {
   const auto refusal = [](const std::string& text) {
     return error_of([&] { table_of_json_lines(text, "in.jsonl"); });
   };
-  CHECK(
-      contains(refusal("{}\n[]\n"), "in.jsonl:2: expected an object, as in the first line, found an array"));
+  CHECK(contains(refusal("{}\n[]\n"), "in.jsonl:2: expected an object as in the first line, found an array"));
   CHECK(contains(refusal("{\"a\": 1}\n{\"a\": {}}\n"), "in.jsonl:2: expected a number or a text for 'a'"));
   CHECK(contains(refusal("[1\n"), "in.jsonl:1: the line cannot be read as JSON; expected ']'"));
   CHECK(contains(refusal("[1]\n[]\n"), "in.jsonl:2: expected values, found an empty array"));
@@ -56,20 +55,17 @@ TEST_CASE("JSON lines with nested arrays are read as one array per key") {
   };
   CHECK(contains(
       refusal("[[1, 2]]\n[[3]]\n"),
-      "in.jsonl:2: expected an array of length 2, because the first values of the file give the shape "
-      "1x2, found an array "
-      "of length 1"));
+      "in.jsonl:2: expected an array of length 2, found an array of length 1; the value in the first line "
+      "has the shape 1x2"));
   CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": 1}\n"), "in.jsonl:2: expected an array of length 1 in 'a'"));
-  CHECK(contains(refusal("{\"a\": [\"x\"]}\n"),
-                 "expected a number in 'a', because the first values of the file give the shape 1, found the "
-                 "text \"x\", which lines with "
-                 "arrays cannot have"));
-  CHECK(contains(refusal("{\"a\": [1]}\n{}\n"),
-                 "in.jsonl:2: expected the key 'a', as in the first line, found none"));
+  CHECK(contains(
+      refusal("{\"a\": [\"x\"]}\n"),
+      "expected a number in 'a', found the text \"x\" (JSON lines with arrays must not contain texts)"));
+  CHECK(contains(refusal("{\"a\": [1]}\n{}\n"), "in.jsonl:2: the key 'a' of the first line is missing"));
   CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": [1], \"b\": 2}\n"),
-                 "in.jsonl:2: 'b' is not in the first line"));
+                 "in.jsonl:2: the key 'b' is not in the first line"));
   CHECK(contains(refusal("[[1]]\n{\"a\": [1]}\n"),
-                 "in.jsonl:2: expected an array, as in the first line, found an object"));
+                 "in.jsonl:2: expected an array as in the first line, found an object"));
 }
 
 TEST_CASE("inputs are found by name in JSON lines with arrays") {

@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little);  // the file headers declare little-endian data
 
-/// Writes formats that store each array contiguously: the header first, then each row at its offset.
+/// Writes files in which each array is contiguous. The header is written first, and then the rows, each at
+/// its offset.
 class RawWriter final : public ArrayWriter {
  public:
   /// `write_header` returns the byte offset of each array's data.
@@ -59,7 +60,7 @@ std::vector<int64_t> write_npy_header(NewFile& file, const TensorSpec& array, in
 }
 
 /// Creates the datasets with libhdf5, closes the file and returns the offset of each dataset. The rows are
-/// then written without the library, because libhdf5 does not survive a disk that fills up during a write.
+/// then written without libhdf5, because libhdf5 fails to recover if the disk becomes full during a write.
 std::vector<int64_t> write_hdf5_layout(NewFile& file, const std::vector<TensorSpec>& arrays, int64_t rows) {
   const Hdf5Session session;
   const auto check = [&](auto result) {

@@ -1,4 +1,4 @@
-// Writes predictions: float32 arrays, row by row.
+// Writes predictions to a file, row by row. Files of arrays contain float32 numbers.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ class ArrayWriter {
   virtual void append(std::span<const View> arrays) = 0;
   /// Finishes the file after all rows were appended. Throws Error if the file cannot be written.
   virtual void finish() = 0;
-  /// Returns an addition to the message of an error before finish(), about files that remain; "" if none do.
+  /// Returns a text to append to the message of an error that occurs before finish(). The text says which
+  /// files remain on disk; it is "" if no files remain.
   virtual std::string describe_written() const { return ""; }
 };
 
@@ -31,10 +32,10 @@ class ArrayWriter {
 bool is_array_file(const std::string& path);
 
 /// Opens a writer; the path's extension chooses the format. An .h5 (or .hdf5) file gets one dataset per
-/// array, named after it (slashes in a name create groups), or "predictions" if there is only one array. An
-/// .npy file holds one array. `arrays` gives the name and the row shape of each array, `rows` the number of
-/// rows. Throws UserError for any other extension, for several arrays in an .npy file, and if the file cannot
-/// be created.
+/// array, with the name of the array (slashes in a name create groups). If there is only one array, its
+/// dataset is called "predictions". An .npy file holds one array. `arrays` has the name and the shape of a
+/// row for each array, and `rows` is the number of rows. Throws UserError for any other extension, for
+/// several arrays in an .npy file, and if the file cannot be created.
 std::unique_ptr<ArrayWriter> open_array_writer(const std::string& path, const std::vector<TensorSpec>& arrays,
                                                int64_t rows);
 

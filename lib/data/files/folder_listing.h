@@ -14,8 +14,8 @@ struct ListedFile {
   std::string path;  // relative to the folder
   int64_t bytes = 0;
   int64_t written_ns = 0;  // time of the last change of the content
-  /// The reason why the file cannot be read, worded for messages ("expected ..., found ..."); empty if it can
-  /// be read.
+  /// The reason why the file cannot be read, as messages show it ("expected a file, found a broken link").
+  /// Empty if the file can be read.
   std::string problem;
   /// Inode, and time of the last status change. Both detect a file that was rewritten and whose modification
   /// time was then set back.
@@ -25,17 +25,17 @@ struct ListedFile {
 
 /// Files that together form one part of a data set.
 struct FileListing {
-  std::string folder;  // folder of the relative paths; "" if the paths are complete
+  std::string folder;  // folder to which the paths of `files` are relative; "" if the paths need no folder
   std::vector<ListedFile> files;
 };
 
-/// Lists all files below a folder, at any depth, sorted by the bytes of their names folder by folder. Skips
-/// hidden files and folders (".git") and follows symbolic links. Dangling links, links to an enclosing
-/// folder, and entries that are not regular files are listed with their problem. Throws UserError if the
-/// folder itself cannot be read.
+/// Lists all files below a folder, at any depth. The entries of each folder are sorted by the bytes of their
+/// names. Skips hidden files and folders (such as ".git") and follows symbolic links. Broken links, links to
+/// an enclosing folder, and entries that are not regular files are listed, too: ListedFile::problem says why
+/// they cannot be read. Throws UserError if the folder itself cannot be read.
 std::vector<ListedFile> list_folder(const std::string& folder);
 
-/// Lists one file like list_folder(), but keeps its path as given.
+/// Lists one file like list_folder(). ListedFile::path is `path`, not a path relative to a folder.
 ListedFile list_file(const std::string& path);
 
 /// Lists several files like list_file(), on several threads.

@@ -71,10 +71,10 @@ void InputFile::check_unchanged() const {
   if (fstat(fd_, &now) != 0)
     throw Error(fmt::format("{}: cannot be accessed any more: {}", path_, std::strerror(errno)));
   if (same_content(status_, now)) return;
-  throw Error(fmt::format("{}: the file was changed while it was in use; expected {} bytes, found {}", path_,
-                          size(),
-                          now.st_size == size() ? "the same number with a different modification time"
-                                                : fmt::to_string(now.st_size)));
+  throw Error(
+      fmt::format("{}: the file was changed while it was in use; expected {} bytes, found {}", path_, size(),
+                  now.st_size == size() ? "the same number of bytes with a different modification time"
+                                        : fmt::to_string(now.st_size)));
 }
 
 bool InputFile::is_same(int descriptor) const {
@@ -181,7 +181,7 @@ size_t InputStream::unpack(void* dst, size_t most) {
     if (state.block_state == ISAL_BLOCK_FINISH) {
       fill_packed();  // ISA-L needs a complete member header
       const uint8_t* next = state.next_in;
-      // Bytes after the last member that do not start another one (usually zeros) are ignored.
+      // Ignores trailing bytes (usually zeros), which do not begin another gzip member.
       if (state.avail_in < 2 || next[0] != 0x1f || next[1] != 0x8b) return 0;
       isal_inflate_reset(&state);
     }

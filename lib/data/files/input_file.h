@@ -37,7 +37,8 @@ class InputFile {
   /// Reads exactly `bytes` bytes at `offset`. Throws UserError if the file ends earlier, and Error if the
   /// system cannot read it.
   void read(int64_t offset, void* dst, size_t bytes) const;
-  /// Marks the file as in use for other processes while it is open (if the file system supports locks).
+  /// Marks the file as in use until it is closed, so that is_in_use() returns true in other processes. Has no
+  /// effect if the file system does not support locks.
   void show_use() const;
   /// Returns true if another process, or another InputFile of this process, has marked the file as in use.
   bool is_in_use() const;
@@ -60,7 +61,7 @@ class InputStream {
   InputStream& operator=(const InputStream&) = delete;
 
   const std::string& path() const { return file_->path(); }
-  /// Returns the file, for random access if it is not compressed.
+  /// Returns the file itself. If the file is not compressed, callers can read it at any offset.
   const std::shared_ptr<const InputFile>& file() const { return file_; }
   bool is_packed() const { return unpacking_ != nullptr; }
   /// Returns the number of decompressed bytes read so far.

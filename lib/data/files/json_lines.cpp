@@ -45,7 +45,7 @@ std::string kind_of(const Json& value) {
 void check_is_as_first(const Json& value, bool expects_object, const std::string& name, size_t line) {
   if (expects_object ? !value.is_object() : !value.is_array())
     fail(name, line,
-         fmt::format("expected {}, as in the first line, found {}", expects_object ? "an object" : "an array",
+         fmt::format("expected {} as in the first line, found {}", expects_object ? "an object" : "an array",
                      kind_of(value)));
 }
 
@@ -100,7 +100,7 @@ class TableMaker {
   }
   static void append(std::string& text, const std::vector<std::string>& row, size_t width) {
     const bool is_gap = width == 1 && (row.empty() || row[0].empty());
-    if (is_gap) text += "\"\"";  // a quoted empty value: readers ignore a blank line at the end
+    if (is_gap) text += "\"\"";  // a quoted empty value, because readers skip blank lines at the end
     for (size_t i = 0; i < width; ++i) {
       if (i > 0) text += ',';
       if (i < row.size()) text += row[i];
@@ -115,7 +115,7 @@ class TableMaker {
   std::vector<std::vector<std::string>> rows_;       // rows of fields
 };
 
-/// Collects the values of one key.
+/// Collects the values of one key into an array.
 class ArrayMaker {
  public:
   ArrayMaker(const std::string& file, std::string name, const Json& first)
@@ -152,7 +152,8 @@ class ArrayMaker {
         refuse(value, axis, line);
       for (const Json& element : value.items()) add(element, axis + 1, line);
     } else if (value.is_number()) {
-      // Integers above 2^53 are not exact as double, and are too large for the inputs of a model.
+      // A double cannot hold all integers above 2^53 exactly. If an array has such an integer, its type is
+      // float64; an int32 input of a model could not hold the integer anyway.
       integers_ = integers_ && value.is_int() && std::abs(value.as_double()) <= 0x1p53;
       numbers_.push_back(value.as_double());
     } else if (value.is_bool()) {
@@ -168,15 +169,16 @@ class ArrayMaker {
     const std::string found =
         value.is_array()    ? fmt::format("an array of length {}", value.items().size())
         : value.is_object() ? "an object"
-        : value.is_string() ? fmt::format("the text {}, which lines with arrays cannot have", value.dump())
-                            : value.dump();
+        : value.is_string()
+            ? fmt::format("the text {} (JSON lines with arrays must not contain texts)", value.dump())
+            : value.dump();
     const std::string reason =
         extents_.empty()
             ? ""
-            : fmt::format(", because the first values of the file give the shape {}", Shape(extents_).str());
+            : fmt::format("; the value in the first line has the shape {}", Shape(extents_).str());
     fail(file_, line,
-         fmt::format("expected {}{}{}, found {}", expected,
-                     name_.empty() ? "" : fmt::format(" in '{}'", name_), reason, found));
+         fmt::format("expected {}{}, found {}{}", expected,
+                     name_.empty() ? "" : fmt::format(" in '{}'", name_), found, reason));
   }
 
   const std::string& file_;
@@ -230,14 +232,15 @@ std::vector<JsonArray> arrays_of_json_lines(std::string_view text, const std::st
       const Json* array = value.find(maker.name());
       if (!array)
         fail(name, line,
-             fmt::format("expected the key '{}', as in the first line, found none", maker.name()));
+             fmt::format("the key '{}' of the first line is missing; expected the same keys in all lines",
+                         maker.name()));
       maker.add(*array, line);
     }
     for (const auto& [key, array] : value.entries())
       if (std::none_of(makers.begin(), makers.end(),
                        [&](const ArrayMaker& maker) { return maker.name() == key; }))
         fail(name, line,
-             fmt::format("'{}' is not in the first line; expected the same keys in all lines", key));
+             fmt::format("the key '{}' is not in the first line; expected the same keys in all lines", key));
   });
   std::vector<JsonArray> arrays;
   for (const ArrayMaker& maker : makers) arrays.push_back(maker.finish(samples));

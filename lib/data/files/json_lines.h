@@ -1,4 +1,4 @@
-// JSON lines: a text in which each line is a JSON value and has the data of one sample.
+// JSON lines: a text in which each line is a JSON value that contains the data of one sample.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,23 @@ struct JsonArray {
   std::string data;  ///< the elements' bytes, in row-major order
 };
 
-/// Returns true if a text looks like JSON lines: its first character after spaces opens an object or an
-/// array.
+/// Returns true if a text looks like JSON lines: its first character that is not whitespace is { or [.
 bool is_json_lines(std::string_view start);
 
 /// Returns true if the first line has arrays as values: an object with an array in it, or an array of arrays.
 bool has_nested_arrays(std::string_view text);
 
-/// Converts JSON lines to a table with one row per line. From objects, the header gets all keys in order of
-/// first appearance; missing keys and null become gaps. Arrays become rows of a table without a header.
-/// Throws UserError, with `name` and the line, for a line that is neither an object nor an array or that
-/// differs in type from the first line, and for a value that is itself an object or an array.
+/// Converts JSON lines to a table with one row per line. If the lines are objects, the header contains all
+/// keys in order of first appearance, and a missing key or a null is a missing value. If the lines are
+/// arrays, the table has no header. Throws UserError, with `name` and the line, for a line that is neither an
+/// object nor an array or that differs in type from the first line, and for a value that is itself an object
+/// or an array.
 TableText table_of_json_lines(std::string_view text, const std::string& name);
 
-/// Makes an array of the values of each key (of the lines themselves if these are arrays), in order of
-/// appearance. Throws UserError, with `name` and the line, for a line whose keys or shapes differ from those
-/// of the first line, and for a value that is not a number, true, false or an array of these.
+/// Makes one array from the values of each key, in the order of the keys in the first line. If the lines are
+/// arrays, makes a single array from all lines. Throws UserError, with `name` and the line, for a line whose
+/// keys or shapes differ from those of the first line, and for a value that is not a number, true, false or
+/// an array of these.
 std::vector<JsonArray> arrays_of_json_lines(std::string_view text, const std::string& name);
 
 }  // namespace dtrain

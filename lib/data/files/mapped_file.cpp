@@ -14,8 +14,9 @@
 
 namespace dtrain {
 
-/// A mapping of a file. on_bus_error() handles its bus errors. The list of regions only grows (released
-/// regions are reused), so that the signal handler can walk it at any time.
+/// The address range of a mapped file. The signal handler on_bus_error() searches the list of all regions for
+/// the address that caused the signal. The list only grows (free regions are reused), so the handler can
+/// search it at any time.
 struct MappedRegion {
   std::atomic<uintptr_t> begin{0}, end{0};  // begin is 0 if the region is free
   std::atomic<bool> failed{false};
@@ -29,13 +30,15 @@ std::mutex changing;
 const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
 struct sigaction handler_before {};
 
-/// Replaces the page that the file cannot provide, and all pages after it, with zeros. A fault at any other
-/// address is left to the previous handler, which gets it when the instruction is repeated.
+/// Replaces the page that cannot be read from the file, and all pages of the region after it, with zeros. If
+/// the address belongs to no mapped file, restores the previous handler. The processor then repeats the
+/// instruction, and the previous handler gets the signal.
 ///
 /// The handler runs on the stack of the reading thread, in the middle of the code that reads. Compiled code
-/// keeps nothing below its red zone, which the kernel preserves. Code that does otherwise (oneDNN 2.6's
-/// sgemm) must not be given this memory: columns are copied out of it (data/columns/gather.h), and only
-/// dtrain's parsers read text in it.
+/// stores nothing on the stack below its red zone, and the kernel preserves the red zone. Code that stores
+/// data below the red zone (such as sgemm of oneDNN 2.6) must not read mapped memory. Therefore columns are
+/// copied from mapped memory before they are used (data/columns/gather.h), and only dtrain's parsers read
+/// text in mapped memory.
 void on_bus_error(int, siginfo_t* info, void*) {
   const int saved = errno;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
@@ -66,7 +69,7 @@ MappedRegion* add_region(uintptr_t begin, uintptr_t end) {
   MappedRegion* region = regions;
   while (region && region->begin != 0) region = region->next;
   if (!region) {
-    region = new MappedRegion;  // never freed: a handler may be walking over it
+    region = new MappedRegion;  // never freed, because a handler may be reading it
     region->next = regions;
     regions = region;
   }

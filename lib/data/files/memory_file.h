@@ -1,4 +1,4 @@
-// Files in memory, without a name on disk: for data from a pipe, or made from another file.
+// Files that exist only in memory. They hold data that comes from a pipe or was converted from another file.
 #pragma once
 
 #include <string>

@@ -85,7 +85,7 @@ int64_t decode(StoredType type, const void* src, void* dst, int64_t count) {
   using Kind = StoredType::Kind;
   switch (static_cast<int>(type.kind) * 16 + type.bytes) {
     case static_cast<int>(Kind::unsigned_integer) * 16 + 1:
-      std::memcpy(dst, from, static_cast<size_t>(count));  // one byte has no order
+      std::memcpy(dst, from, static_cast<size_t>(count));  // a single byte has no byte order
       return count;
     case static_cast<int>(Kind::unsigned_integer) * 16 + 2:
       return to_int(uint16_t{});
@@ -106,7 +106,7 @@ int64_t decode(StoredType type, const void* src, void* dst, int64_t count) {
     case static_cast<int>(Kind::real) * 16 + 8:
       return to_float(double{});
     default:
-      throw std::logic_error("decode: no such stored type");
+      throw std::logic_error("decode: unknown storage type");
   }
 }
 

@@ -13,21 +13,21 @@ namespace dtrain {
 struct StoredType {
   enum class Kind { unsigned_integer, signed_integer, real };
   Kind kind = Kind::unsigned_integer;
-  int bytes = 1;         // 1, 2, 4 or 8; for reals 4 or 8
-  bool swapped = false;  // whether the byte order differs from this machine's
+  int bytes = 1;         // 1, 2, 4 or 8 for integers; 4 or 8 for reals
+  bool swapped = false;  // whether the byte order differs from that of this machine
 
   /// Returns the type to which values are decoded: float32 for reals, uint8 for unsigned bytes, int32 for
   /// other integers.
   DType dtype() const;
-  /// Returns true if decoding is a plain copy.
+  /// Returns true if decode() only copies bytes.
   bool same_bytes() const;
   /// Returns the name of the type for messages: "int64", "byte-swapped float32".
   std::string name() const;
 };
 
 /// Decodes `count` values (of any alignment) to `dst`, an array of type.dtype(). Returns the index of the
-/// first value that does not fit (an integer into int32, a finite number into float32), or `count` if all
-/// fit.
+/// first value that the type of `dst` cannot hold (an integer outside int32, or a finite number outside
+/// float32), or `count` if there is none.
 int64_t decode(StoredType type, const void* src, void* dst, int64_t count);
 
 }  // namespace dtrain
