@@ -30,12 +30,13 @@ bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
-/// Visits a run in pieces of at most kMostPieceBytes.
+/// Calls `visit` for parts of a run that have at most kMostPieceBytes bytes.
 void visit_in_parts(std::string_view run, const std::function<void(std::string_view)>& visit) {
   while (run.size() > kMostPieceBytes) {
     size_t end = kMostPieceBytes;
     while (end > kMostPieceBytes - 3 && continues_character(run[end])) --end;
-    if (continues_character(run[end])) end = kMostPieceBytes;  // the text is not UTF-8
+    if (continues_character(run[end]))
+      end = kMostPieceBytes;  // the text is not UTF-8, so the part may end anywhere
     visit(run.substr(0, end));
     run.remove_prefix(end);
   }
@@ -54,7 +55,7 @@ class BpeTokenizer final : public Tokenizer {
     }
   }
 
-  /// Merges each distinct piece only once.
+  /// Encodes each distinct piece only once, and copies the ids if the piece occurs again.
   std::vector<int32_t> encode(std::string_view text) const override {
     struct Range {
       size_t begin, count;
@@ -80,7 +81,8 @@ class BpeTokenizer final : public Tokenizer {
   }
 
  private:
-  /// Appends the tokens of a piece: merges pairs in the order in which the merges were learned.
+  /// Appends the tokens of a piece to `ids`. Merges the bytes of the piece in the order in which the merges
+  /// were learned.
   void merge(std::string_view piece, std::vector<int32_t>& ids) const {
     std::vector<int32_t> tokens;
     for (const char c : piece) tokens.push_back(static_cast<unsigned char>(c));

@@ -34,11 +34,11 @@ LearnedTokens LearnedTokens::from_json(const Json& json) {
   }
   if (learned.kind != TokenKind::bpe) return learned;
   const auto& ids = json.at("merges").items();
-  if (ids.size() % 2 != 0) throw UserError("a token is merged from one token; expected two");
+  if (ids.size() % 2 != 0) throw UserError("the last merge of a vocabulary has one token; expected two");
   for (size_t i = 0; i < ids.size(); i += 2) {
     const int64_t first = ids[i].as_int(), second = ids[i + 1].as_int();
     if (first < 0 || second < 0 || first >= learned.size() || second >= learned.size())
-      throw UserError("a token is merged from tokens that do not exist");
+      throw UserError("a merge of a vocabulary refers to a token that does not exist");
     learned.merges.emplace_back(static_cast<int32_t>(first), static_cast<int32_t>(second));
   }
   return learned;

@@ -53,8 +53,8 @@ std::shared_ptr<const Tokenizer> known_tokenizer(const SourceFacts& facts, const
       learned.kind == TokenKind::words && learned.standardize != options.standardize_words();
   if (learned.kind != options.tokens || learned.size() > options.ids() || has_other_words)
     throw UserError(fmt::format(
-        "tokens: the run was trained with the {} tokens of '{}' ({}{}), which its checkpoint holds; expected "
-        "the same options, or a new run",
+        "tokens: the run was trained with the {} tokens of '{}' ({}{}), which its checkpoint stores; use the "
+        "same options for tokens, or start a new run",
         learned.size(), name, enum_text(learned.kind),
         learned.kind == TokenKind::words ? ", standardize: " + enum_text(learned.standardize) : ""));
   return make_tokenizer(learned);

@@ -1,4 +1,4 @@
-// Makes tokenizers from vocabularies: the run's, or one that was just learned.
+// Makes tokenizers from vocabularies, which were just learned or are stored in a checkpoint.
 #pragma once
 
 #include <memory>

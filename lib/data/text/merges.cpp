@@ -9,11 +9,12 @@ namespace dtrain {
 
 namespace {
 
-// Least count of a merged pair; a pair that occurs once says nothing about other texts.
+// A pair is merged only if it occurs at least this often. A pair that occurs once is not likely to occur in
+// other texts.
 constexpr int64_t kFewestPairs = 2;
 
-/// Learns byte pair encoding (Sennrich et al. 2016) with incremental counts: a merge changes only the pieces
-/// that contain its pair, and a heap holds the pairs by their counts.
+/// Learns byte pair encoding (Sennrich et al. 2016). A merge changes only the pieces that contain its pair,
+/// so the counts are updated for these pieces only. A heap gives the most frequent pair.
 class MergeTrainer {
  public:
   explicit MergeTrainer(const TextCounts& counts) {
@@ -49,7 +50,8 @@ class MergeTrainer {
   };
   struct Pair {
     int64_t count = 0;
-    // Indices of pieces with the pair, each once. A later merge may have removed the pair from a piece.
+    // Indices of the pieces that contain the pair, without duplicates. Later merges may have removed the pair
+    // from some of these pieces.
     std::vector<uint32_t> pieces;
   };
   struct Candidate {
@@ -64,9 +66,9 @@ class MergeTrainer {
     if (pair.count >= kFewestPairs) heap_.push({pair.count, key});
   }
 
-  /// Counts the pairs of a piece and adds the piece to the list of each pair. If `new_token` is given,
-  /// handles only pairs that contain this token, because the piece is already in the lists of its other
-  /// pairs.
+  /// Counts all pairs of a piece, and adds the piece to the list of each pair. If `new_token` is given, adds
+  /// the piece only to the lists of pairs that contain this token, because the piece is already in the lists
+  /// of its other pairs.
   void count_pairs(uint32_t index, std::optional<int32_t> new_token) {
     const Piece& piece = pieces_[index];
     for (size_t i = 0; i + 1 < piece.tokens.size(); ++i) {

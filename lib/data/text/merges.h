@@ -23,9 +23,9 @@ void merge_pair(std::vector<int32_t>& tokens, const TokenMerge& pair, int32_t me
 /// The number of occurrences of each text.
 using TextCounts = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
 
-/// Learns byte pair encoding from the counts of pieces: at most `most` merges. Each merges the pair that is
-/// the most frequent one at this point; among pairs of the same count, the pair with the smallest ids.
-/// Learning ends when no pair occurs at least twice. In a run of equal ids such as aaa, both pairs count.
+/// Learns at most `most` merges of byte pair encoding from the counts of pieces. Each step merges the most
+/// frequent pair. If several pairs are equally frequent, it merges the pair with the smallest ids. Learning
+/// ends when no pair occurs at least twice. Overlapping pairs are counted, too: aaa has two pairs aa.
 std::vector<TokenMerge> learn_merges(const TextCounts& pieces, int64_t most);
 
 }  // namespace dtrain

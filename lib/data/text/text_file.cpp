@@ -11,7 +11,8 @@ namespace dtrain {
 
 namespace {
 
-/// Smaller files are read, because each mapping keeps its file open.
+/// Smaller files are read into memory, because a mapped file stays open, and the number of open files is
+/// limited.
 constexpr int64_t kFewestMappedBytes = int64_t{1} << 20;
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// The whole content of a file, decompressed if it is gzip. Large uncompressed files are mapped, others are
-/// read into memory. Any thread may read it.
+/// The whole content of a file, decompressed if it is gzip. Large uncompressed files are mapped, and all
+/// other files are read into memory. Any thread may read it.
 class TextFile {
  public:
   /// Throws UserError if the file cannot be opened or decompressed.

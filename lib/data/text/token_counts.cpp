@@ -36,7 +36,7 @@ LearnedTokens TokenCounts::learn(const std::string& where) const {
   LearnedTokens learned{options_.tokens, TextStandardization::none, {}, {}};
   if (options_.tokens == TokenKind::bpe) learned.merges = learn_merges(counts_, options_.ids() - kByteTokens);
   if (options_.tokens != TokenKind::words) return learned;
-  if (counts_.empty()) throw UserError(fmt::format("{}: expected words, found none", where));
+  if (counts_.empty()) throw UserError(fmt::format("{}: expected a text with words, found no words", where));
   learned.standardize = options_.standardize_words();
   learned.words = most_frequent_words();
   return learned;

@@ -18,9 +18,9 @@ class TokenCounts {
   void add(std::string_view text);
   /// Adds the counts of an object with the same options.
   void merge(const TokenCounts& other);
-  /// Returns a vocabulary of at most TokenOptions::vocabulary ids. Words are sorted by their counts, and
-  /// equal counts by descending bytes, as in Keras. Throws UserError, which names the text `where`, if there
-  /// are no words.
+  /// Returns a vocabulary of at most TokenOptions::vocabulary ids. Words are sorted by descending count, and
+  /// words with the same count by descending bytes, as in Keras. Throws UserError if there are no words; the
+  /// message names the text `where`.
   LearnedTokens learn(const std::string& where) const;
 
  private:

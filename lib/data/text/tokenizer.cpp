@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-/// Returns the number of bytes that the character beginning with this byte has; 1 for a byte that begins
-/// none.
+/// Returns the number of bytes of a UTF-8 character that begins with this byte. Returns 1 if no character can
+/// begin with it.
 size_t announced_length(unsigned char first) {
   return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
 }
 
-/// Returns true if more bytes could complete the sequence at the front of `text` to a character.
+/// Returns true if `text` may be the beginning of a character that more bytes would complete.
 bool may_continue(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (text.size() >= announced_length(first)) return false;
@@ -25,8 +25,8 @@ bool may_continue(std::string_view text) {
   return true;
 }
 
-/// Moves the whole characters at the front of `bytes` to the result. Leaves a character that is not complete
-/// unless this is the end of the text.
+/// Moves the complete characters from the beginning of `bytes` to the result. An incomplete character at the
+/// end stays in `bytes`, unless `is_end` is true. Bytes that do not belong to a character become U+FFFD.
 std::string take_characters(std::string& bytes, bool is_end) {
   std::string text;
   size_t at = 0;

@@ -24,12 +24,13 @@ class Tokenizer {
   bool needs_utf8() const { return learned_.kind == TokenKind::words; }
   /// Returns the ids of a text. For bytes and bpe, decode() returns exactly the text again.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
-  /// Returns the bytes of a token, which need not be whole characters; "" for padding of words and for an id
-  /// outside [0, size()), which a model with more outputs may give.
+  /// Returns the bytes of a token, which may be only a part of a character. Returns "" for the padding of
+  /// words. Also returns "" for ids outside [0, size()), because a model may have more outputs than the
+  /// vocabulary has ids.
   virtual std::string_view piece(int32_t id) const = 0;
   /// Returns the bytes between two tokens: a space between words, else nothing.
   std::string_view separator() const { return needs_utf8() ? " " : ""; }
-  /// Returns the bytes of all tokens, with separators between tokens that have bytes.
+  /// Returns the bytes of all tokens, joined with separator(). Tokens without bytes are skipped.
   std::string decode(std::span<const int32_t> ids) const;
 
  protected:
@@ -39,18 +40,20 @@ class Tokenizer {
   LearnedTokens learned_;
 };
 
-/// Writes the ids of a text to a row of fixed length. Drops ids that do not fit, or fills the rest of the row
-/// with kPaddingToken, which is also the id of a NUL byte for bytes and bpe.
+/// Writes the ids of a text to a row of fixed length. If the text has too many ids, the last ids are dropped.
+/// If it has too few, the rest of the row is filled with kPaddingToken (for bytes and bpe, this is also the
+/// id of a NUL byte).
 void put_tokens(const Tokenizer& tokenizer, std::string_view text, std::span<int32_t> row);
 
-/// Decodes tokens one by one. The results are valid UTF-8: a character whose bytes belong to several tokens
-/// is returned with the last of them; bytes that are no character become U+FFFD.
+/// Decodes tokens one by one. All returned texts are valid UTF-8. If the bytes of a character belong to
+/// several tokens, the character is returned with the last of these tokens. Bytes that do not belong to a
+/// character become U+FFFD.
 class TokenStream {
  public:
   explicit TokenStream(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
-  /// Returns the characters that are complete with this token; may be empty.
+  /// Returns the characters that this token completes, or "" if it completes none.
   std::string add(int32_t id);
-  /// Returns the text of the bytes that are left after the last token.
+  /// Returns the remaining bytes after the last token, as text.
   std::string finish();
 
  private:

@@ -28,7 +28,7 @@ class WordTokenizer final : public Tokenizer {
     return ids;
   }
   std::string_view piece(int32_t id) const override {
-    if (id == kUnknownWord) return "[UNK]";  // Keras's name of unknown words
+    if (id == kUnknownWord) return "[UNK]";  // Keras's text for unknown words
     return id >= kFirstWord && id < size()
                ? std::string_view(learned().words[static_cast<size_t>(id - kFirstWord)])
                : std::string_view();
