@@ -246,7 +246,7 @@ class Data(Case):
         (self.dir / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header + struct.pack("<6000q", *values))
         self.write("config.yaml", CONFIG.replace("csv: {file: g.csv, target: -1}", "npy: {input: x.npy, target: x.npy}").replace(
             "{sparse_categorical_crossentropy: {from_logits: true}}", "mean_squared_error").replace("units: 2", "units: 3"))
-        self.assertIn("x.npy: expected integers that fit int32, found a number out of range at element 5000",
+        self.assertIn("x.npy: the integer at element 5000 is out of the range of int32",
                       self.dtrain("check", "config.yaml", expect=2).err)
 
     def test_errors_in_data_name_the_file_and_the_configuration(self):

@@ -67,7 +67,7 @@ class Text(Case):
         self.assertEqual((self.dir / "again.csv").read_bytes(), (self.dir / "out.csv").read_bytes())
         self.write("table.csv", "a,b\n1,2\n")
         error = self.dtrain("predict", "run", "--input", "table.csv", "--output", "x.csv", "--delimiter", ";", expect=2).err
-        self.assertIn("expected a file of plain text", error)
+        self.assertIn("remove the options for the header and the delimiter", error)
 
     def test_column_of_a_table(self):
         self.write_table()

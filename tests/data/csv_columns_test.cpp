@@ -223,14 +223,16 @@ TEST_CASE_FIXTURE(Run, "the error for an invalid value suggests an option") {
   const auto advice = [&](const std::string& value, const std::string& options = "") {
     return error("a;y\n1;0\n" + value + ";1\n", kHead + ", delimiter: ;" + options, {{"x", {1}}});
   };
-  CHECK(contains(advice("Jan 1 2000"), "'dates: {a: [year, month, weekday, days]}' makes features of it"));
-  CHECK(contains(advice("$5"), "'amounts: [a]' reads numbers with a currency"));
-  CHECK(contains(advice("--"), "'--'; give 'na_values: [\"--\"]' if it marks a missing value"));
-  CHECK(contains(advice("unknown"), "; give 'na_values: [\"unknown\"]'"));
-  CHECK(contains(advice("1,5"), "; 'decimal: \",\"' reads such numbers"));
-  CHECK(contains(advice("1,500"), "; 'thousands: \",\"' reads such numbers"));
+  CHECK(contains(advice("Jan 1 2000"),
+                 "set 'dates: {a: [year, month, weekday, days]}' to make features from it"));
+  CHECK(contains(advice("$5"), "set 'amounts: [a]' to read numbers with a currency"));
+  CHECK(contains(advice("--"), "'--'; set 'na_values: [\"--\"]' if this text marks a missing value"));
+  CHECK(contains(advice("unknown"), "; set 'na_values: [\"unknown\"]'"));
+  CHECK(contains(advice("1,5"), "; set 'decimal: \",\"' if the comma is a decimal comma"));
+  CHECK(contains(advice("1,500"), "; set 'thousands: \",\"' if the comma separates thousands"));
   CHECK(contains(advice("1.500,5"), "'decimal: \",\"' and 'thousands: \".\"'"));
-  CHECK(contains(advice("1.500", ", decimal: \",\""), "'thousands: \".\"' reads such numbers"));
+  CHECK(contains(advice("1.500", ", decimal: \",\""),
+                 "set 'thousands: \".\"' if the point separates thousands"));
   CHECK(advice("1e300").ends_with("found '1e300'; float32 holds numbers up to 3.4e38"));
 }
 

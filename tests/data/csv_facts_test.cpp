@@ -117,7 +117,7 @@ TEST_CASE_FIXTURE(Run, "predict finds reordered columns of a headerless file by 
   train("1,100,0\n2,200,1\n", "columns: [1, 0], target: -1", {{"x", {2}}});
   CHECK(read_all(*predict("3,300,0\n"), 0) == Values{300, 3});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300, 3});
-  CHECK(contains(error_of([&] { predict("3\n"); }), "expected 2 values per line, or 3"));
+  CHECK(contains(error_of([&] { predict("3\n"); }), "expected 2 values per line (only inputs) or 3"));
   // A file without its target contains only the training file's input columns.
   train("9,1,100,0\n", "inputs: {x: [2], z: [1, 2]}, target: -1", {{"x", {1}}, {"z", {2}}});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300});
@@ -159,11 +159,12 @@ TEST_CASE_FIXTURE(Run, "a gap that 'fill' does not cover is an error that names 
                    "train.csv:3:3: expected an integer (int32) in the column 'y', found ''" + target));
     const std::string of_class = error("a,y\n1,u\n2,None\n", "header: true, target: y" + fill, x);
     CHECK(contains(of_class, "in the column 'y', found 'None'" + target));
-    CHECK(contains(error("a,w,y\n1,,0\n", "header: true, target: y, weight: w" + fill, x),
-                   "expected a weight of at least 0 in the column 'w', found ''; each row must have one"));
+    CHECK(
+        contains(error("a,w,y\n1,,0\n", "header: true, target: y, weight: w" + fill, x),
+                 "expected a weight of at least 0 in the column 'w', found ''; each row must have a value"));
   }
   CHECK(contains(error("c,y\nu,0\n,1\n", "header: true, target: y, categories: c", {{"c", {}, DType::int32}}),
-                 "found ''; 'unknown: other' accepts such values"));
+                 "found ''; set 'unknown: other' to accept missing values"));
 }
 
 TEST_CASE_FIXTURE(Run, "gaps in predict are filled only with values from training") {

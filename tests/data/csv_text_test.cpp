@@ -93,9 +93,9 @@ TEST_CASE_FIXTURE(Run, "text: mistakes have a place") {
   CHECK(contains(error(kReviews, text + "{review: {}}", {{"x", {3}}}),
                  "no input of the model reads the column 'review'"));
   CHECK(contains(error(kReviews, text + "{review: {}}, inputs: {x: review}", {{"x", {3}}}),
-                 "expected the dtype int32"));
+                 "must have the dtype int32"));
   CHECK(contains(error(kReviews, text + "{review: {}}, inputs: {tokens: [review, id]}", {kReview}),
-                 "takes the tokens of 'review' only"));
+                 "consists of the tokens of the column 'review'"));
   CHECK(contains(error(kReviews, text + "{review: {}}, categories: [review]", {kReview}),
                  "by both 'text' and 'categories'"));
   CHECK(contains(error(kReviews, text + "{review: {tokens: words}}", {kReview}), "need a vocabulary"));

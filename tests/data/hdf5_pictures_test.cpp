@@ -116,7 +116,7 @@ TEST_CASE("a value that is not an encoded image is an error with its location") 
                  "a.h5:broken[1]: expected a JPEG, PNG or BMP, found a file that is not an image"));
   CHECK(contains(error("pixels"), "a.h5:pixels: expected encoded images"));
   CHECK(contains(error("labels"), "a.h5:labels: expected encoded images"));
-  CHECK(contains(error("none"), "a.h5: expected a dataset 'none', found no 'none'"));
+  CHECK(contains(error("none"), "a.h5: expected a dataset 'none', but 'none' does not exist"));
   const auto skipped = open(folder, "broken", ", on_error: skip");
   CHECK(read_all(*skipped, 1) == std::vector<double>{2});
   CHECK(contains(skipped->warnings().at(0), "2 of 3 files were left out"));

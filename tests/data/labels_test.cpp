@@ -57,9 +57,9 @@ TEST_CASE("wrong options of labels are reported") {
     return run.error("x,tags\n1,a;b\n", options, {kNumbers}, targets);
   };
   CHECK(contains(error("header: true, target: tags, labels: {column: tags}"),
-                 "give either 'labels' (any number for a sample) or a target, not both"));
-  CHECK(
-      contains(error("header: true, labels: {}"), "labels: give either 'columns' (of 0 and 1) or 'column'"));
+                 "give either 'labels' (several per sample) or a target, not both"));
+  CHECK(contains(error("header: true, labels: {}"),
+                 "labels: give either 'columns' (columns of 0 and 1) or 'column'"));
   CHECK(contains(error("header: true, labels: {column: tags, separator: ab}"), "expected one character"));
   CHECK(contains(error("header: true, labels: {column: tags}", {kLabel}), "the loss needs a class number"));
   CHECK(contains(error("header: true, labels: {column: kinds}"), "expected a column named 'kinds'"));

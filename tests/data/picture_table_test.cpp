@@ -166,8 +166,8 @@ TEST_CASE("errors in a table name line and column") {
       "labels.csv:3:7: expected a value in the column 'kind', found ''; a target must have a value in "
       "every row"));
   shop.table("file,kind\n1.png,a\n2.png,b\n./1.png,a\n");
-  CHECK(contains(shop.error(kOptions), "labels.csv:4:1: expected each image once, found "));
-  CHECK(contains(shop.error(kOptions), "1.png again, which is also in line 2"));
+  CHECK(contains(shop.error(kOptions), "labels.csv:4:1: expected each image once, but "));
+  CHECK(contains(shop.error(kOptions), "1.png is also in line 2"));
   shop.table("file,kind\n1.png,a\n2.png\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:3: expected 2 values"));
   shop.table("file,kind\n1.png,a\n../labels.csv,b\n");

@@ -67,7 +67,7 @@ TEST_CASE("idx: a file that is not IDX is an error") {
     return open_error(folder, yaml, input, {});
   };
   CHECK(error(good).empty());
-  CHECK(contains(error(good.substr(0, good.size() - 1)), "expected 16 bytes"));
+  CHECK(contains(error(good.substr(0, good.size() - 1)), "expected a file of 16 bytes"));
   CHECK(contains(error(good + "e"), "found 17"));
   CHECK(contains(error(good + "e", true), "found more"));
   CHECK(contains(error(good.substr(0, good.size() - 1), true), "found only 3 bytes before the end"));
@@ -150,7 +150,7 @@ TEST_CASE("npy: every type and byte order is read, and damage is an error") {
   const auto error = [&](const std::string& bytes) { return error_of([&] { values(bytes, integers); }); };
   CHECK(contains(error(npy_bytes("<i8", "(1, 2)", raw<int64_t>({1, int64_t{1} << 40}))), "element 1"));
   CHECK(contains(error(npy_bytes("<c8", "(1, 2)", std::string(16, 'a'))), "<c8"));
-  CHECK(contains(error(npy_bytes("<i4", "(1, 2)", "abc")), "expected 136 bytes"));
+  CHECK(contains(error(npy_bytes("<i4", "(1, 2)", "abc")), "expected a file of 136 bytes"));
   CHECK(contains(error(npy_bytes("<i4", "(1, 2, oops)", "abc")), "a shape"));
   CHECK(contains(error(npy_bytes("<i4", "(2, 2)", std::string(16, 'a'), "True")), "Fortran"));
   CHECK(contains(error(npy_bytes("<f4", "(1, 2)", raw<float>({1, 2}))), "needs 2 int32"));

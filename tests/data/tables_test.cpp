@@ -78,7 +78,7 @@ TEST_CASE_FIXTURE(Tables, "class names, categories, ids and dropped columns are 
         predict("colour,size\ngreen,3\n", {{"x", {3}}});
       }),
       "in.csv:2:1: expected one of the training file's values in the column 'colour' ('blue', 'red'), "
-      "found 'green'; 'unknown: other' accepts such values"));
+      "found 'green'; set 'unknown: other' to accept missing values"));
   CHECK(contains(error_of([&] {
                    predict("colour,length\nred,3\n", {{"x", {3}}});
                  }),
@@ -176,7 +176,8 @@ TEST_CASE("predict reads tables without a header with or without their target") 
   CHECK(read_all(*data, 0) == Values{1, 1, 0, 2, 3, 0, 1, 4});
   CHECK(read_all(*t.predict("5,v,6\n", inputs), 0) == Values{5, 0, 1, 6});
   CHECK(read_all(*t.predict("dog,5,v,6\n", inputs), 0) == Values{5, 0, 1, 6});
-  CHECK(contains(error_of([&] { t.predict("5,v\n", inputs); }), "expected 3 values per line, or 4"));
+  CHECK(contains(error_of([&] { t.predict("5,v\n", inputs); }),
+                 "expected 3 values per line (only inputs) or 4"));
 }
 
 TEST_CASE("blocks of rows may begin at quotes, line ends and blank lines") {

@@ -122,9 +122,9 @@ TEST_CASE_FIXTURE(Shapes, "another folder's parallel folders are found by the na
         std::pair<std::string, std::string>{"split/images/val", "split/masks/val"});
   CHECK(error_of([&] { list_pairs_below(folder / "other", "a/images", "a/labels"); }) ==
         folder /
-            "other: expected the folders 'images' (images) and 'labels' (their targets), as in the run's "
-            "data set, "
-            "found no folder 'labels'");
+            "other: expected the folders 'images' (images) and 'labels' (target images), which are named as "
+            "in the "
+            "run's data set, but the folder 'labels' does not exist");
 }
 
 TEST_CASE_FIXTURE(Shapes, "files without a partner are named, up to ten of them") {
@@ -342,7 +342,7 @@ TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their 
   CHECK(contains(at("csv: {file: a.csv, path: p}, target_images: {classes: numbers}"),
                  "target_images: give 'target_image' in 'csv'"));
   CHECK(contains(at("csv: {file: a.csv, path: p, target_image: m}, target_images: masks"),
-                 "with csv, the paths of the targets are in its column 'target_image'"));
+                 "'csv' lists the paths of the target images in its column 'target_image'"));
   CHECK(contains(at("hdf5: {file: a.h5, input: x}, target_images: masks"), "use the reader hdf5"));
   CHECK(contains(at("csv: {file: a.csv, path: p, target_image: m, target: n}"), "not both"));
   const auto classes = [&](const std::string& text) {
@@ -354,9 +354,9 @@ TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their 
                  "expected numbers (the values of the pixels are the class numbers) or a list of 1 to 256"));
   CHECK(contains(at("directory: images, class_names: [a, b], "
                     "target_images: {directory: masks, classes: [0, 1, 2]}"),
-                 "expected as many 'classes' as 'class_names', found 3 and 2"));
+                 "expected as many 'classes' as 'class_names', found 3 classes and 2 names"));
   CHECK(contains(at("directory: images, class_names: [a, b], target_images: masks"),
-                 "'class_names' is for masks; leave it out"));
+                 "'class_names' is only for masks; leave it out"));
   CHECK(contains(at("directory: images, target_images: {directory: masks, classes: numbers, channels: 3}"),
                  "masks ('classes') have no channels"));
   CHECK(contains(error(kPairsOfImages, {{"", {kHeight, kWidth, 21}, DType::float32}}),

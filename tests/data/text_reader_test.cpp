@@ -228,7 +228,7 @@ TEST_CASE("text: mistakes have a place") {
   };
   CHECK(contains(
       error("file: a.txt, sequence_length: 4"),
-      "a.txt: expected at least 5 tokens (sequence_length 4 and a target for the last one), found 4"));
+      "a.txt: expected at least 5 tokens (sequence_length 4 and the target of the last token), found 4"));
   CHECK(contains(error("file: latin.txt, sequence_length: 4, tokens: words, vocabulary: 9"),
                  "latin.txt: expected text in UTF-8, found the byte 0xe9 at byte 7 (line 2)"));
   CHECK(error("file: latin.txt, sequence_length: 4, tokens: bpe, vocabulary: 300").empty());

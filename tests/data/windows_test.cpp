@@ -318,11 +318,11 @@ TEST_CASE("mistakes in windows are reported with their places") {
   CHECK(contains(mistake("train: {images: {directory: t}, windows: {length: 3}}"),
                  "windows: expected one of the readers csv, npy and hdf5"));
   CHECK(contains(mistake("train: {csv: {file: t.csv, target: load, weight: w}, windows: {length: 3}}"),
-                 "windows: the csv reader's 'weight'"));
+                 "windows: windows do not support the csv reader's option 'weight'"));
   CHECK(contains(mistake("train: {csv: {file: t.csv, labels: {column: tags}}, windows: {length: 3}}"),
-                 "windows: the texts of the csv reader's 'labels' cannot be inputs"));
+                 "windows: the texts of the csv reader's 'labels' cannot be used as inputs"));
   CHECK(contains(mistake("train: {npy: {input: x, target: y}, windows: {length: 3, past_targets: true}}"),
-                 "windows: the option 'past_targets' is for csv"));
+                 "windows: only the csv reader supports the option 'past_targets'"));
   CHECK(contains(mistake("train: {npy: {input: x, target: {input: x}}, windows: {length: 3}}"),
                  "a target cannot be an input"));
   CHECK(contains(

@@ -54,13 +54,14 @@ struct Binding {
   std::optional<V> one;
   Named<V> several;
 
-  /// Returns the V of each element of `wanted`, in its order. `one_key` and `several_key` are the options'
-  /// names in messages. Throws UserError if an element has no V, and if `several` has a name that is not in
-  /// `wanted`.
+  /// Returns one V for each element of `wanted`, in the same order. `one_key` and `several_key` are the names
+  /// of the two options in messages. Throws UserError if an element of `wanted` has no V, or if `several` has
+  /// a name that is not in `wanted`.
   std::vector<V> resolve(const std::vector<TensorSpec>& wanted, const std::string& one_key,
                          const std::string& several_key, const ReadRequest& request) const {
     std::vector<V> chosen;
-    const bool is_unnamed = wanted.size() == 1 && wanted[0].name.empty();  // true for a model's only target
+    // The only target of a model has no name.
+    const bool is_unnamed = wanted.size() == 1 && wanted[0].name.empty();
     if (is_unnamed && !several.empty())
       request.fail(
           fmt::format("'{}' is for models with several outputs, but this model has only one; give '{}'",
@@ -95,8 +96,8 @@ struct ArrayNames {
   std::optional<std::string> input, target;
   Named<std::string> inputs, targets;
 
-  /// Returns the array's name for each input of the request, then for each target. Missing target names are
-  /// an error only if the request has targets.
+  /// Returns the name of one array for each input of the request, then for each target. If the request has no
+  /// targets, the options need not name arrays of targets.
   std::vector<std::string> resolve(const ReadRequest& request) const {
     auto all = Binding<std::string>{input, inputs}.resolve(request.inputs, "input", "inputs", request);
     if (!request.targets.empty()) {
@@ -106,8 +107,8 @@ struct ArrayNames {
     }
     return all;
   }
-  /// Calls open(name) for the names of the arrays of series and times. Adds the location of `windows.by` or
-  /// `windows.time` to errors.
+  /// Calls open(name) for the array of series (`windows.by`) and for the array of times (`windows.time`), if
+  /// the options name them. Errors of open() get the location of the option.
   template <class Open>
   static void for_each_key(const ReadRequest& request, Open open) {
     if (!request.windows) return;
@@ -118,7 +119,8 @@ struct ArrayNames {
   /// Implements Reader::why_no_windows().
   static std::string why_no_windows(const WindowsOptions& windows) {
     if (!windows.past_targets) return "";
-    return "the option 'past_targets' is for csv; an array of targets is an input, too, if 'input' names it";
+    return "only the csv reader supports the option 'past_targets'; to use the targets as inputs, name their "
+           "array in 'input', too";
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;

@@ -39,7 +39,7 @@ std::vector<std::string> parts_of(const std::string& text) {
   return parts;
 }
 
-/// Expands first..last to its numbers; empty if the text is no such range.
+/// Expands a range such as 000..009 to its numbers. Returns an empty list if the text is not a range.
 std::vector<std::string> numbers_of(const std::string& text) {
   const size_t dots = text.find("..");
   int64_t first = 0, last = 0;

@@ -1,4 +1,4 @@
-// Opens one file of a known format, for the paths that `dtrain predict` gets.
+// Opens one file of a known format. Used for the files that `dtrain predict` gets.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,12 @@ namespace dtrain {
 bool is_idx(std::string_view start);
 std::shared_ptr<const Column> open_idx(const std::string& path);
 std::shared_ptr<const Column> open_npy(const std::string& path);
-/// Opens rows of `dtype` (float32 or int32) with the named columns of the file. The rows have all columns if
-/// the file has no header or no columns are named.
+/// Opens the columns `columns` of a CSV file as rows of type `dtype` (float32 or int32). If the file has no
+/// header, or if `columns` is empty, the rows contain all columns.
 std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, const CsvFormat& format,
                                        const std::vector<std::string>& columns);
-/// Opens the dataset `name` (a path inside the file); "" selects the only dataset at the top of the file.
+/// Opens the dataset `name` (a path inside the file); "" selects the only dataset at the top level of the
+/// file.
 std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::string& name);
 
 }  // namespace dtrain

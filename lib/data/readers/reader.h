@@ -1,4 +1,4 @@
-// Readers: the file formats that samples come from.
+// Readers, which read samples from files of one format.
 #pragma once
 
 #include <optional>
@@ -26,29 +26,31 @@ enum class FileUse {
   prediction,  // like `evaluation`, but targets and weights are not read
 };
 
-/// A request to a reader: the location of its files, and the inputs and targets for which it opens them.
-/// `inputs` and `targets` describe the columns before the transforms; readers of formats that leave a choice
-/// (csv, synthetic) follow them.
+/// A request to a reader: the inputs and targets to open, and the location of the files. `inputs` and
+/// `targets` describe the columns before the transforms. Readers of formats that do not determine the shape
+/// of a sample (csv, synthetic) make columns of the shapes in `inputs` and `targets`.
 struct ReadRequest {
   /// Folder in which relative names are searched, before $DTRAIN_DATA; "" means the folder of `place`.
   std::string root;
   Mark place;  // location of the split in the configuration
   std::vector<TensorSpec> inputs, targets;
-  /// Facts about the training split, with which other files are read. If they are empty, the reader follows
-  /// its options and finds the facts.
+  /// Facts about the training split, such as the names of the classes. All other files are read according to
+  /// these facts. If `facts` is empty, the reader follows its options and determines the facts from its
+  /// files.
   SourceFacts facts;
   FileUse use = FileUse::split;
-  /// Set if rows become windows: the columns that sort the rows, and whether csv inputs include the targets.
+  /// Options of the windows if each sample is a window of several rows; null otherwise. They name the columns
+  /// by which the rows are sorted, and say whether the inputs of a csv reader include the targets.
   const WindowsOptions* windows = nullptr;
-  /// The fraction of the samples that other splits take from the end, for readers with an overlap(). No
-  /// vocabulary may be learned from it.
+  /// The fraction of the samples that the other splits take from the end of this split. Only readers with an
+  /// overlap() use this number: they must not learn a vocabulary from these samples.
   double held_out = 0;
 
-  /// Returns the path of a file. Throws UserError if the file is empty, or not in the folder of the data.
+  /// Returns the path of a file. Throws UserError if the file is empty or is not in the folder of the data.
   std::string find(const std::string& file_name) const;
   /// Returns the path of a file, which may be empty. Throws UserError if it is not in the folder of the data.
   std::string find_any(const std::string& file_name) const;
-  /// Returns a location in the folder that find() searches.
+  /// Returns a location whose file is in the folder that find() searches.
   Mark folder() const;
   /// Throws UserError with this message.
   [[noreturn]] void fail(const std::string& message) const;
@@ -57,13 +59,14 @@ struct ReadRequest {
 /// Format of a path given for predictions, determined by its first bytes. A folder counts as `picture`.
 enum class FileFormat { hdf5, npy, idx, picture, tar, text, other };
 
-/// Holds a reader's options. Immutable; any thread may open it.
+/// A reader with its options. Immutable, so any thread may call it.
 class Reader {
  public:
   virtual ~Reader() = default;
-  /// Opens one column for each of the request's inputs and targets, in that order, then the columns that
-  /// request.windows names with `by` and `time`. All have the same number of rows. Throws UserError for a
-  /// file that is not in the expected format, with its path, and the expected and found content.
+  /// Opens one column for each input of the request, then one for each target, then the columns that `by` and
+  /// `time` of request.windows name. All columns have the same number of rows. Throws UserError if a file
+  /// does not have the expected format. The message has the path of the file, the expected content and the
+  /// found content.
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// Returns the names of the reader's files and folders as written in the configuration.
   virtual std::vector<std::string> files() const = 0;
@@ -72,8 +75,8 @@ class Reader {
   /// Returns the files that the reader's files refer to and that are also part of the data, such as the
   /// images that a table lists.
   virtual FileListing named_files(const ReadRequest& /*request*/) const { return {}; }
-  /// Opens a file that is not in the configuration like the reader's own files: with the columns of open().
-  /// Returns nullopt if this reader does not support such files.
+  /// Opens a file that is not in the configuration, in the same way as the reader's own files, and returns
+  /// the same columns as open(). Returns nullopt if this reader does not support such files.
   virtual std::optional<SourceColumns> open_other(const std::string& /*path*/, FileFormat /*format*/,
                                                   const TextOptions& /*text*/,
                                                   const ReadRequest& /*request*/) const {
@@ -81,31 +84,34 @@ class Reader {
   }
   /// Returns why rows of this reader cannot become windows with these options; "" if they can.
   virtual std::string why_no_windows(const WindowsOptions& windows) const;
-  /// Returns true if the files determine the shape of samples; otherwise the request does.
+  /// Returns true if the files determine the shape of a sample, and false if the request determines it.
   virtual bool has_shapes() const { return true; }
-  /// Returns how many samples after each sample share target values with it, if samples are consecutive parts
-  /// of a text. Drawn splits then take the last samples instead of random ones. Returns nullopt for
-  /// independent samples.
+  /// If samples are consecutive parts of a text, returns the number of following samples that share target
+  /// values with a sample. In this case, splits that are drawn from the training split take its last samples
+  /// instead of random samples. Returns nullopt if samples are independent.
   virtual std::optional<int64_t> overlap() const { return std::nullopt; }
-  /// Returns, for each input of the model that gets tokens of text, the number of ids that it may contain.
+  /// Returns one number for each input of the model: the number of different token ids if the input gets
+  /// tokens of text, else nullopt.
   virtual std::vector<std::optional<int64_t>> token_ids(const std::vector<TensorSpec>& inputs) const {
     return std::vector<std::optional<int64_t>>(inputs.size());
   }
-  /// Returns the number of classes of the only target if the options determine it. Returns nullopt if the
-  /// files do.
+  /// Returns the number of classes of the only target if the options determine it, and nullopt if the files
+  /// determine it.
   virtual std::optional<int64_t> target_classes() const { return std::nullopt; }
   /// Returns true if the opened files have SourceColumns::weights.
   virtual bool has_weights() const { return false; }
-  /// Returns true if a sample may have several of the target's classes: the target is 0 or 1 for each class.
+  /// Returns true if a sample may belong to several classes. The target then has one number for each class: 1
+  /// if the sample belongs to the class, else 0.
   virtual bool has_labels() const { return false; }
   /// Returns how the reader reads delimited text; nullopt if it reads other files.
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
   /// Returns how the reader reads images; nullopt if it reads other files.
   virtual std::optional<PictureOptions> picture_options() const { return std::nullopt; }
-  /// Returns the meaning of the targets' pixels if the targets are images, which are augmented like the
-  /// inputs; nullopt for other targets.
+  /// If the targets are images, returns the meaning of their pixels; these images are augmented like the
+  /// inputs. Returns nullopt for other targets.
   virtual std::optional<TargetPicture> target_picture() const { return std::nullopt; }
-  /// Returns how the pixels of target images name classes, if target_picture() is classes.
+  /// Returns how the pixels of target images represent classes. Used only if target_picture() returns
+  /// `classes`.
   virtual MaskClasses mask_classes() const { return {}; }
 };
 

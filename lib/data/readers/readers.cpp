@@ -52,7 +52,7 @@ std::vector<std::string> Reader::paths(const ReadRequest& request) const {
 }
 
 std::string Reader::why_no_windows(const WindowsOptions&) const {
-  return "expected one of the readers csv, npy and hdf5, whose samples are rows";
+  return "expected one of the readers csv, npy and hdf5, because only their samples are rows";
 }
 
 void ReadRequest::fail(const std::string& message) const {

@@ -70,7 +70,7 @@ std::shared_ptr<const Column> decode_stream(InputStream& stream, const ArrayHead
   const int64_t stored_bytes = elements * header.type.bytes;
   if (stored_bytes > stream.most_bytes())
     throw UserError(
-        fmt::format("{}: expected {} ({} bytes), found a file that is too small to decompress to that",
+        fmt::format("{}: expected {} ({} bytes), but the gzip file is too small to contain these bytes",
                     stream.path(), what, stored_bytes));
   const auto data = allocate_bytes(static_cast<size_t>(elements) * bytes_of(spec.dtype));
   if (header.type.same_bytes()) {
@@ -87,8 +87,9 @@ std::shared_ptr<const Column> decode_stream(InputStream& stream, const ArrayHead
   }
   std::byte extra{};
   if (stream.read(&extra, 1) != 0)
-    throw UserError(fmt::format("{}: expected the data to end after {} at byte {}, found more data",
-                                stream.path(), what, stream.offset() - 1));
+    throw UserError(
+        fmt::format("{}: expected the file to end after {} (at byte {}), but the file has more data",
+                    stream.path(), what, stream.offset() - 1));
   return std::make_shared<MemoryColumn>(std::move(spec), header.shape[0], data);
 }
 
@@ -100,18 +101,18 @@ void decode_rows(const std::string& name, StoredType type, int64_t first_element
   if (good == count) return;
   const int64_t element = first_element + good;
   if (type.kind == StoredType::Kind::real)
-    throw UserError(fmt::format(
-        "{}: expected numbers that fit float32, found a number out of range at element {}", name, element));
-  throw UserError(fmt::format(
-      "{}: expected integers that fit int32, found a number out of range at element {}", name, element));
+    throw UserError(
+        fmt::format("{}: the number at element {} is out of the range of float32", name, element));
+  throw UserError(fmt::format("{}: the integer at element {} is out of the range of int32", name, element));
 }
 
 std::shared_ptr<const Column> rows_in_file(std::shared_ptr<const InputFile> file, const std::string& name,
                                            ArrayHeader header, int64_t offset) {
   const int64_t bytes = header.shape.elements() * header.type.bytes;
   if (offset < 0 || offset > file->size() || bytes > file->size() - offset)
-    throw UserError(fmt::format("{}: expected {} bytes from byte {} on, found a file of {} bytes", name,
-                                bytes, offset, file->size()));
+    throw UserError(
+        fmt::format("{}: the array has {} bytes and begins at byte {}, but the file has only {} bytes", name,
+                    bytes, offset, file->size()));
   return std::make_shared<ArrayFileColumn>(std::move(file), name, std::move(header), offset);
 }
 
@@ -123,8 +124,8 @@ std::shared_ptr<const Column> open_array_file(const std::string& path, const Par
   const int64_t expected = stream.offset() + header.shape.elements() * header.type.bytes;
   if (stream.file()->size() != expected)
     throw UserError(fmt::format(
-        "{}: expected {} bytes (a header of {} and an array of {} {}), found {} bytes", path, expected,
-        stream.offset(), header.shape.str(), header.type.name(), stream.file()->size()));
+        "{}: expected a file of {} bytes (a header of {} bytes and an array of {} {}), found {} bytes", path,
+        expected, stream.offset(), header.shape.str(), header.type.name(), stream.file()->size()));
   return rows_in_file(stream.file(), path, header, stream.offset());
 }
 

@@ -1,4 +1,5 @@
-// Reads one array of a file row by row; used for idx, npy and most of hdf5.
+// Reads one array of a file row by row. Used for idx and npy files, and for contiguous datasets of hdf5
+// files.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 
 namespace dtrain {
 
-/// Header of an array. The shape's first axis counts the rows.
+/// The header of an array. The first extent of the shape is the number of rows.
 struct ArrayHeader {
   StoredType type;
   Shape shape;
@@ -20,19 +21,20 @@ struct ArrayHeader {
 /// no header.
 using ParseArrayHeader = std::function<ArrayHeader(InputStream&)>;
 
-/// Opens a file with one array. A plain file is read row by row on demand; a gzip file is decompressed into
-/// memory at once. The size in the header is checked against the file's size before any memory is allocated
-/// for the array. Throws UserError if the file does not match its header.
+/// Opens a file with one array. If the file is not compressed, its rows are read on demand. A gzip file is
+/// decompressed into memory when it is opened. The size in the header is checked against the file's size
+/// before any memory is allocated for the array. Throws UserError if the file does not match its header.
 std::shared_ptr<const Column> open_array_file(const std::string& path, const ParseArrayHeader& parse_header);
 
-/// Opens an array at `offset` of a plain file; `name` is its name in messages. Throws UserError if the file
-/// ends before the array does.
+/// Opens the array that begins at `offset` of an uncompressed file. `name` is the name of the array in
+/// messages. Throws UserError if the file ends before the array does.
 std::shared_ptr<const Column> rows_in_file(std::shared_ptr<const InputFile> file, const std::string& name,
                                            ArrayHeader header, int64_t offset);
 
-/// Decodes `count` stored values at `src` to `dst`, an array of type.dtype() (decode() in
-/// data/files/stored_type.h). Throws UserError with the index of the first value that does not fit. `name` is
-/// the name of the array in messages, `first_element` the index of the first of these values in the array.
+/// Decodes `count` stored values at `src` to `dst`, an array of type.dtype(), by means of decode()
+/// (data/files/stored_type.h). Throws UserError if a value does not fit into type.dtype(). The message has
+/// the name of the array, `name`, and the index of the value in the array. `first_element` is the index in
+/// the array of the first value at `src`.
 void decode_rows(const std::string& name, StoredType type, int64_t first_element, const void* src, void* dst,
                  int64_t count);
 

@@ -1,4 +1,4 @@
-// The hdf5 reader: datasets of an HDF5 file, read by slices.
+// The hdf5 reader, which reads slices of the datasets of an HDF5 file.
 #include <array>
 #include <bit>
 #include <optional>
@@ -15,8 +15,8 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the type in which libhdf5 provides the values. Booleans, which h5py stores as enumerations, become
-/// bytes.
+/// Returns the type of the values after libhdf5 has read them. Booleans, which h5py stores as enumerations,
+/// are read as unsigned bytes.
 StoredType stored_type(const Hdf5Handle& type, const std::string& where) {
   const size_t bytes = H5Tget_size(type);
   const H5T_class_t kind = H5Tget_class(type);
@@ -31,7 +31,7 @@ StoredType stored_type(const Hdf5Handle& type, const std::string& where) {
       "{}: expected integers or floating point numbers of at most 64 bits, found another type", where));
 }
 
-/// Returns the type of the values in the file if it is a standard integer or IEEE float format; else nullopt.
+/// If the values in the file have a standard integer or IEEE float format, returns their type; else nullopt.
 std::optional<StoredType> type_in_file(const Hdf5Handle& type) {
   using Kind = StoredType::Kind;
   struct Plain {
@@ -66,7 +66,7 @@ std::optional<StoredType> type_in_file(const Hdf5Handle& type) {
   return std::nullopt;
 }
 
-/// Returns the type in memory to which libhdf5 converts the file's type.
+/// Returns the type to which libhdf5 converts the values when it reads them into memory.
 hid_t memory_type(StoredType type) {
   const bool is_unsigned = type.kind == StoredType::Kind::unsigned_integer;
   if (type.kind == StoredType::Kind::real) return type.bytes == 8 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT;
@@ -94,8 +94,8 @@ struct NumberDataset : Hdf5Dataset {
     check_storage(type.bytes);
   }
 
-  /// Returns the values' type and offset in the file if they are contiguous there and type_in_file() knows
-  /// their format.
+  /// If the values are contiguous in the file and type_in_file() knows their format, returns their type and
+  /// their offset in the file. Otherwise returns nullopt.
   std::optional<std::pair<StoredType, int64_t>> plain_place() const {
     const Hdf5Handle properties(H5Dget_create_plist(dataset));
     const Hdf5Handle file_type(H5Dget_type(dataset));
@@ -111,8 +111,8 @@ struct NumberDataset : Hdf5Dataset {
   }
 };
 
-/// A dataset whose first axis counts the samples. libhdf5 reads it, because it is compressed, chunked, or has
-/// an unusual number format.
+/// A dataset that must be read with libhdf5, because it is compressed, chunked, or has an unusual number
+/// format. Its first axis is the sample axis.
 class Hdf5Column final : public Column {
  public:
   explicit Hdf5Column(NumberDataset open) : open_(std::move(open)) {
@@ -127,7 +127,8 @@ class Hdf5Column final : public Column {
   const TensorSpec& spec() const override { return spec_; }
   int64_t size() const override { return static_cast<int64_t>(open_.extents[0]); }
   bool in_memory() const override { return false; }
-  /// Checks the file itself, because libhdf5 reads zeros for lost parts of a file.
+  /// Checks the file itself, because libhdf5 does not report a truncated file: it returns zeros for the
+  /// missing part.
   void check() const override { open_.input->check_unchanged(); }
 
  protected:
@@ -172,7 +173,8 @@ class Hdf5Reader final : public Reader {
   }
   std::vector<std::string> files() const override { return {options_.file}; }
 
-  /// Uses the names of the run's own datasets if the file has them.
+  /// Opens the datasets that have the same names as the datasets of the run. If the file is for predictions
+  /// and lacks one of these datasets, returns nullopt.
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat format, const TextOptions&,
                                           const ReadRequest& request) const override {
     if (format != FileFormat::hdf5) return std::nullopt;

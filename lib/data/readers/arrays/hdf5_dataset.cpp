@@ -16,8 +16,8 @@ namespace dtrain {
 
 namespace {
 
-/// Opens the file with libhdf5. `file` is the same file, opened before this call because the messages of
-/// InputFile explain errors of the path.
+/// Opens the file with libhdf5. `file` is the same file. It must be opened before this call, because
+/// InputFile explains in its messages what is wrong with a path.
 Hdf5Handle open_file(const InputFile& file) {
   Hdf5Handle opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (opened) {
@@ -30,7 +30,7 @@ Hdf5Handle open_file(const InputFile& file) {
   throw why_not_opened(file.path());
 }
 
-/// Returns the path of the only dataset at the top of the file.
+/// Returns the path of the only dataset at the top level of the file.
 std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
   std::vector<std::string> names;
   const auto collect = [](hid_t group, const char* name, const H5L_info_t* link, void* out) -> herr_t {
@@ -42,10 +42,10 @@ std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
   };
   H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names);
   if (names.size() != 1)
-    throw UserError(fmt::format(
-        "{}: expected one dataset at the top of the file, or datasets named as the model's inputs, "
-        "found {}",
-        path, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+    throw UserError(
+        fmt::format("{}: expected exactly one dataset at the top level of the file, or datasets with the "
+                    "names of the model's inputs, found {}",
+                    path, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
   return names.front();
 }
 
@@ -58,8 +58,9 @@ std::optional<std::string> missing_part(const Hdf5Handle& file, const std::strin
   }
 }
 
-/// Returns access properties with a large chunk cache. Shuffled rows access every chunk repeatedly. With this
-/// cache, the chunks of a data set of up to its size are decompressed once per epoch, not once per row.
+/// Returns access properties with a large chunk cache. Reading rows in random order accesses every chunk many
+/// times. If all chunks fit into the cache, each chunk is decompressed at most once per epoch, not once per
+/// row.
 Hdf5Handle chunk_cache() {
   constexpr size_t kSlots = 100003, kBytes = size_t{128} << 20;
   Hdf5Handle list(H5Pcreate(H5P_DATASET_ACCESS));
@@ -83,11 +84,11 @@ Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
   where = path + ":" + name;
   reject_links(file, path, name);
   if (const auto part = missing_part(file, name))
-    throw UserError(fmt::format("{}: expected a dataset '{}', found no '{}'", path, name, *part));
+    throw UserError(fmt::format("{}: expected a dataset '{}', but '{}' does not exist", path, name, *part));
   dataset = Hdf5Handle(H5Dopen2(file, name.c_str(), chunk_cache()));
   if (!dataset)
     throw UserError(fmt::format(
-        "{}: expected a dataset, found another object, such as a group, or a damaged dataset", where));
+        "{}: expected a dataset, found another object (such as a group) or a damaged dataset", where));
   const Hdf5Handle space(H5Dget_space(dataset));
   const int rank = H5Sget_simple_extent_ndims(space);
   if (rank < 1) throw UserError(fmt::format("{}: expected an array of samples, found a single value", where));
@@ -100,13 +101,15 @@ void Hdf5Dataset::check_storage(int element_bytes) const {
   check_shape(where, shape(), element_bytes);
   check_first_chunk(dataset, where, input->size());
   check_chunk_index(dataset, where);
-  // Chunks that were never written take no space in the file. But if a large data set consists almost only of
-  // such chunks, it is damaged or empty.
+  // Chunks that were never written take no space in the file. But a large dataset in which almost no chunk
+  // was written is damaged or empty.
   constexpr int64_t kMuch = int64_t{1} << 26, kMostPacked = 2000;
   const int64_t bytes = shape().elements() * element_bytes;
   if (bytes > kMuch && bytes / kMostPacked > input->size())
-    throw UserError(fmt::format("{}: expected data for its shape {}, found a file of {} bytes", where,
-                                shape().str(), input->size()));
+    throw UserError(
+        fmt::format("{}: the data of a dataset of shape {} cannot fit into a file of {} bytes; the file is "
+                    "damaged, or the dataset was never written",
+                    where, shape().str(), input->size()));
 }
 
 void Hdf5Dataset::read_slab(int64_t first, int64_t count, hid_t type, void* dst) const {
@@ -122,9 +125,8 @@ void Hdf5Dataset::read_slab(int64_t first, int64_t count, hid_t type, void* dst)
   if (hdf5_said("file read failed"))
     throw Error(
         fmt::format("{}: rows {} to {} could not be read from the disk", where, first, first + count - 1));
-  throw UserError(fmt::format(
-      "{}: expected rows {} to {}, found data that cannot be read because it is cut short or damaged", where,
-      first, first + count - 1));
+  throw UserError(fmt::format("{}: rows {} to {} cannot be read, because the data is truncated or damaged",
+                              where, first, first + count - 1));
 }
 
 void Hdf5Dataset::close() {

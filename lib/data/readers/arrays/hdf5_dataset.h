@@ -1,4 +1,4 @@
-// Datasets of HDF5 files: opened, checked and read with libhdf5.
+// Opens, checks and reads datasets of HDF5 files with libhdf5.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,18 @@ namespace dtrain {
 /// file.
 bool holds_datasets(const std::string& path, const std::vector<std::string>& names);
 
-/// A dataset whose first axis counts the samples. Must be created, used and destroyed within an Hdf5Session.
+/// A dataset whose first axis is the sample axis. Must be created, used and destroyed within an Hdf5Session.
 struct Hdf5Dataset {
-  /// Opens the dataset `name` (a path inside the file); "" selects the only dataset at the top of the file.
-  /// Throws UserError if it is not a dataset. The caller must check the data type before any other call.
+  /// Opens the dataset `name` (a path inside the file); "" selects the only dataset at the top level of the
+  /// file. Throws UserError if it is not a dataset. The caller must check the data type before any other
+  /// call.
   Hdf5Dataset(const std::string& path, std::string name);
 
   Shape shape() const { return Shape(std::vector<int64_t>(extents.begin(), extents.end())); }
-  /// Throws UserError for a dataset stored in other files or compressed with an unknown filter, for extents
-  /// that check_shape() rejects, if the file is far too small, and if the first compressed chunk does not
-  /// have the size of a chunk. The checks make libhdf5 read the fill value, so an Hdf5References must exist
-  /// if the type has references.
+  /// Throws UserError if the dataset is stored in other files, uses an unknown filter, or has a shape that
+  /// check_shape() rejects; if the file is far too small for the dataset; or if the first compressed chunk or
+  /// the index of the chunks is damaged. These checks make libhdf5 read the fill value. Therefore, if the
+  /// elements contain references, an Hdf5References object must exist during the call.
   void check_storage(int element_bytes) const;
   /// Reads `count` samples from `first` on, converted by libhdf5 to elements of `type`.
   void read_slab(int64_t first, int64_t count, hid_t type, void* dst) const;

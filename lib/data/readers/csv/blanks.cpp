@@ -65,7 +65,7 @@ class PlainWriter {
   const char delimiter_;
   const bool blanks_delimit_;
   const std::optional<char> comment_;
-  bool starts_ = true;      // a value, also a quoted one, may start here
+  bool starts_ = true;      // a value may start here, so a quote opens a quoted value
   bool has_value_ = false;  // the line has a value before this position
 };
 

@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-/// The character that overwrites comments in lines without values. It distinguishes these lines from blank
-/// lines.
+/// The character that overwrites a comment in a line without values. It distinguishes this line from a blank
+/// line, because a blank line may be a row (CsvText::keep_blank_lines()).
 inline constexpr char kCommentMark = '\v';
 
 /// Overwrites comments with spaces, or with kCommentMark in lines without values. A comment begins with

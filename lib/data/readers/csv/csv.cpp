@@ -32,17 +32,18 @@ class CsvReader final : public Reader {
   std::optional<CsvFormat> text_format() const override { return options_.format(); }
 
   std::string why_no_windows(const WindowsOptions& windows) const override {
-    if (options_.weight) return "the csv reader's 'weight' is for samples of one row; remove it";
+    if (options_.weight) return "windows do not support the csv reader's option 'weight'; remove it";
     if (options_.id)
-      return "the csv reader's 'id' is for samples of one row; name the column in 'by' instead";
+      return "windows do not support the csv reader's option 'id'; name the column in 'by' instead";
     if (options_.labels && options_.labels->column && windows.has_past_targets())
-      return "the texts of the csv reader's 'labels' cannot be inputs; set 'past_targets: false'";
+      return "the texts of the csv reader's 'labels' cannot be used as inputs; set 'past_targets: false'";
     return "";
   }
 
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat file, const TextOptions& text,
                                           const ReadRequest& request) const override {
-    // Early checkpoints do not store the positions of columns. The caller then reads the whole file.
+    // Early checkpoints do not store the positions of columns, so `width` is 0. For nullopt, the caller reads
+    // all columns of the file.
     if (file != FileFormat::text || request.facts.fields.width == 0) return std::nullopt;
     if (is_plain_text(path, text, request)) return open_lines(path, request);
     CsvFormat as = options_.format();
@@ -52,8 +53,8 @@ class CsvReader final : public Reader {
   }
 
  private:
-  /// Returns true if the file has one text in each line: it is given for predictions of a model whose only
-  /// input is text, and its name ends in .txt.
+  /// Returns true if each line of the file is one text. This is the case if the name of the file ends in
+  /// .txt, and the file is for predictions of a model whose only input is text.
   static bool is_plain_text(const std::string& path, const TextOptions& text, const ReadRequest& request) {
     return request.use == FileUse::prediction && path.ends_with(".txt") && !text.header && !text.delimiter &&
            request.inputs.size() == 1 && request.facts.tokens.size() == 1;

@@ -19,14 +19,14 @@ namespace {
 
 constexpr double kDaySeconds = 86400;
 
-/// Takes parts of a text from its front.
+/// Reads a text from its beginning, part by part, and removes each part that was read.
 class DateScanner {
  public:
   explicit DateScanner(std::string_view text) : rest_(text) {}
 
   bool is_done() const { return rest_.empty(); }
   char front() const { return rest_.empty() ? '\0' : rest_.front(); }
-  /// Returns the number of digits at the front.
+  /// Returns the number of digits at the beginning of the text.
   size_t digits() const {
     return static_cast<size_t>(std::find_if_not(rest_.begin(), rest_.end(), is_ascii_digit) - rest_.begin());
   }
@@ -41,7 +41,8 @@ class DateScanner {
     rest_.remove_prefix(count);
     return count > 0;
   }
-  /// Takes a number of `least` to `most` digits that no other digit follows.
+  /// Reads a number if the text begins with at least `least` and at most `most` digits. Otherwise returns
+  /// false.
   bool take_number(size_t least, size_t most, int& out) {
     const size_t count = digits();
     if (count < least || count > most) return false;
@@ -49,7 +50,7 @@ class DateScanner {
     rest_.remove_prefix(count);
     return true;
   }
-  /// Takes letters and returns them in lower case.
+  /// Reads letters and returns them in lower case.
   std::string take_word() {
     const auto end = std::find_if_not(rest_.begin(), rest_.end(), is_ascii_letter);
     const auto count = static_cast<size_t>(end - rest_.begin());
@@ -73,8 +74,8 @@ constexpr std::array<std::string_view, 12> kMonths{"january",   "february", "mar
 constexpr std::array<std::string_view, 7> kWeekdays{"monday", "tuesday",  "wednesday", "thursday",
                                                     "friday", "saturday", "sunday"};
 
-/// Returns the index of the name that is `word` or, if `word` has three or four letters, begins with it; -1
-/// if there is none.
+/// Returns the index of the name that equals `word`. If `word` has three or four letters, it may also be the
+/// beginning of a name. Returns -1 if no name matches.
 template <size_t kCount>
 int place_of_name(const std::array<std::string_view, kCount>& names, const std::string& word) {
   if (word.size() < 3) return -1;
@@ -84,7 +85,7 @@ int place_of_name(const std::array<std::string_view, kCount>& names, const std::
   return static_cast<int>(found - names.begin());
 }
 
-/// Returns the year that two digits mean, as in POSIX: 69 to 99 are 1969 to 1999.
+/// Completes a year of two digits as POSIX does: 69 to 99 mean 1969 to 1999, and 00 to 68 mean 2000 to 2068.
 int whole_year(int two_digits) {
   return two_digits + (two_digits < 69 ? 2000 : 1900);
 }
@@ -103,7 +104,7 @@ bool is_whole_day(const CsvDate& date) {
   return date.year > 0 && date.day > 0 && is_in_calendar(date);
 }
 
-/// Returns "February has no day 31" if the month of the date lacks its day; else "".
+/// Returns a text such as "February has no day 31" if the month of the date does not have this day; else "".
 std::string missing_day(const std::optional<CsvDate>& date) {
   if (!date || date->month < 1 || date->month > 12 || date->day <= 28 || is_in_calendar(*date)) return "";
   std::string name(kMonths[static_cast<size_t>(date->month - 1)]);
@@ -153,7 +154,7 @@ bool read_time(DateScanner& text, CsvDate& date) {
   return date.hour <= 23 && date.minute <= 59 && second <= 60 && read_offset(text, date);
 }
 
-/// Reads the rest of a text after a day: nothing, or a time.
+/// Reads the rest of a text after the day, which must be empty or a time.
 bool read_rest(DateScanner& text, CsvDate& date) {
   if (text.is_done()) return true;
   if (!text.take('T') && !text.take('t') && !text.skip_any(" ,")) return false;
@@ -268,7 +269,8 @@ std::optional<CsvDate> read_number(std::string_view text, double number, DateNum
   }
 }
 
-/// Returns the first two numbers of a date whose order of day and month depends on the column: 01/31/2026.
+/// Returns the first two numbers of a date such as 01/31/2026, in which either the day or the month may come
+/// first. Returns nullopt for any other text.
 std::optional<std::pair<int, int>> numbers_in_doubt(std::string_view text) {
   DateScanner scanner(text);
   int first = 0, second = 0;
@@ -332,7 +334,7 @@ void DateFormFinder::add(std::string_view text) {
     some_numbers_ = true;
     all_years_ = all_years_ && read_compact(text, 4);
     all_yyyymmdd_ = all_yyyymmdd_ && read_compact(text, 8);
-    // In seconds, such a number would be in the year 5138 or later.
+    // If such a large number were in seconds, the year would be 5138 or later.
     some_milliseconds_ = some_milliseconds_ || std::abs(*number) >= 1e11;
     return;
   }

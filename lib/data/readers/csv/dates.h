@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-/// A date in its own time zone. Parts that the text lacks are 0; a month of a year without a day gets day 1.
+/// A date in its own time zone. Parts that are missing in the text are 0. But if the text has a year and a
+/// month, a missing day is 1.
 struct CsvDate {
   int year = 0, month = 0, day = 0;
   int hour = 0, minute = 0;
@@ -19,28 +20,30 @@ struct CsvDate {
 
 /// Reads `2026-01-31`, `2026-01-31T12:00:00.5+01:00`, `31.01.2026`, `01/31/2026` and `31/01/2026`
 /// (form.day_first decides), `Jan 31 2026`, `31 January 2026`, `January 2026`, `January`, and, depending on
-/// form.numbers, `20260131`, `2026` or a Unix time. A time may follow a day. Returns nullopt if the text is
-/// not a date of the calendar.
+/// form.numbers, `20260131`, `2026` or a Unix time. A time may follow the day. Returns nullopt if the text is
+/// not a date, or if the date does not exist in the calendar.
 std::optional<CsvDate> read_date(std::string_view text, const DateForm& form);
 
-/// Returns why read_date() rejects the text, if a part of the text explains it: "February has no day 31", day
-/// and month in the other order, or a number among dates. Otherwise returns "".
+/// Returns the reason why read_date() rejects the text, if it is one of these: the month does not have the
+/// day ("February has no day 31"), day and month are in the wrong order, or the text is a number but the
+/// other texts of the column are dates. Otherwise returns "".
 std::string why_no_date(std::string_view text, const DateForm& form);
 
 /// Returns true for a complete date, with or without a time, in any of these formats except plain numbers.
 bool is_csv_date(std::string_view text);
 
-/// Returns a part as a number. Weekdays count from 0 (Monday), days from 1970-01-01 in UTC with the time of
-/// day as a fraction. Returns nullopt if the date does not have the part.
+/// Returns a part of a date as a number, or nullopt if the date does not have the part. Weekdays are counted
+/// from 0 (Monday). `days` is the number of days since 1970-01-01 in UTC, with the time of day as a fraction.
 std::optional<double> part_of_date(const CsvDate& date, DatePart part);
 
-/// Infers how a column writes its dates from all of its texts, in any order. Plain numbers among other dates
-/// are dates if all of them are 20260131 or 2026; a Unix time is not expected there.
+/// Infers the format of the dates of a column from all texts of the column, which may be added in any order.
+/// If the column has both plain numbers and other dates, the numbers are dates only if all of them are like
+/// 20260131 or all are like 2026. In such a column, a number cannot be a Unix time.
 class DateFormFinder {
  public:
   void add(std::string_view text);
   void merge(const DateFormFinder& other);
-  /// Returns the form. `day_first` decides the order of day and month if no text does.
+  /// Returns the format. If no text determines the order of day and month, `day_first` determines it.
   DateForm form(bool day_first) const;
 
  private:

@@ -76,8 +76,9 @@ inline bool to_double(uint64_t mantissa, int power, double& out) {
     return true;
   }
   if (mantissa == 0 || power < -kMostPower || power > kMostPower) return false;
-  // Eisel and Lemire's method with half of their table: the product's upper 64 bits are too small by less
-  // than three units, which matters only near the middle between two doubles.
+  // This is the method of Eisel and Lemire, but with only 64 of the 128 bits of each power. Therefore the
+  // upper 64 bits of the product are too small by less than three units. This error matters only near the
+  // middle between two doubles.
   const int place = power + kMostPower;
   const Power& ten = kPowers[static_cast<size_t>(place)];
   const int shift = std::countl_zero(mantissa);
@@ -102,9 +103,9 @@ inline bool is_digit(char c) {
 
 }  // namespace decimal
 
-/// Reads a number with this decimal point at the beginning of [p, end), rounds it to the nearest double, and
-/// returns where it ends. Returns null if there is no number, and for numbers with many digits or large
-/// exponents, which std::from_chars can read.
+/// Reads the number at the beginning of [p, end), rounds it to the nearest double, and returns the end of the
+/// number. `point` is the decimal separator. Returns null if the text does not begin with a number, or if the
+/// number has many digits or a large exponent (std::from_chars can read such numbers).
 inline const char* read_decimal(const char* p, const char* end, double& out, char point = '.') {
   using namespace decimal;
   const bool negative = p < end && *p == '-';

@@ -85,7 +85,7 @@ bool CsvDestination::store_date(std::string_view text, std::byte* dst) const {
   for (const DatePart part : reading->dates) {
     const auto number = part_of_date(*date, part);
     if (!number) return false;
-    // The part `days` is the only one whose numbers may lose digits.
+    // Only numbers of the part `days` may have more digits than float32 can hold.
     part == DatePart::days ? put_counted(*number, dst) : put_real(*number, dst);
     dst += bytes_of(dtype);
   }
@@ -106,7 +106,7 @@ bool CsvDestination::store_labels(std::string_view text, std::byte* dst) const {
 bool CsvDestination::store_category(std::string_view text, std::byte* dst) const {
   if (table->separator()) return store_labels(text, dst);
   const int32_t index = table->find(text);
-  // A missing value sets none of the features.
+  // With 0/1 features, a missing value is valid: all features are 0.
   if (index < 0 && !table->has_other() && !(kind == Kind::features && values->is_missing_name(text)))
     return false;
   const int32_t number = index + (table->has_other() ? 1 : 0);
@@ -127,7 +127,8 @@ bool CsvDestination::store_tokens(std::string_view text, std::byte* dst) const {
   return true;
 }
 
-/// Describes a valid date. Names the order of day and month, because a date in the other order is not valid.
+/// Describes a valid date for a message. The text includes the order of day and month, because a date in the
+/// other order is not valid.
 std::string CsvDestination::expected_date() const {
   std::string parts;
   for (const DatePart part : reading->dates)

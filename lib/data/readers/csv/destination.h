@@ -1,4 +1,4 @@
-// Destination of the values of one field of every line: elements of a column.
+// Stores the values of one field of a table as elements of a column.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@
 
 namespace dtrain {
 
-/// Returns the parts of a text between separators, without spaces around them; leaves out empty parts.
+/// Splits a text at each separator. Returns the parts without surrounding spaces, and omits empty parts.
 std::vector<std::string_view> labels_in(std::string_view text, char separator);
 
-/// The distinct texts of a column of categories and their indices. Not copyable, because the index holds
-/// views.
+/// The distinct texts of a column of categories and their indices. Not copyable, because `index_` refers to
+/// the texts in `values_`.
 class CategoryTable {
  public:
-  /// If `other` is true, texts that are not in `values` are accepted: they get index 0, before the indices of
-  /// the values, or 0 for all features. `separator` separates the values in one text, if a text may have
-  /// several.
+  /// If `other` is true, texts that are not in `values` are accepted. Their index is 0, and the indices of
+  /// `values` begin at 1; with 0/1 features, all features of these texts are 0. `separator` is the character
+  /// between the values of one text; unset if each text is one value.
   CategoryTable(std::vector<std::string> values, bool other, std::optional<char> separator);
   CategoryTable(const CategoryTable&) = delete;
   CategoryTable& operator=(const CategoryTable&) = delete;
@@ -35,7 +35,7 @@ class CategoryTable {
   const std::vector<std::string>& values() const { return values_; }
   bool has_other() const { return other_; }
   std::optional<char> separator() const { return separator_; }
-  /// Returns the index in values(); -1 if the text is not there.
+  /// Returns the index of the text in values(), or -1 if values() does not contain the text.
   int32_t find(std::string_view text) const;
 
  private:
@@ -51,18 +51,18 @@ struct CsvDestination {
     int32,
     index32,        // index in `table`
     index_float32,  // index in `table`, stored as a float
-    features,       // for each value of `table`, 0 or 1, stored as `dtype`
-    dates,          // for each part of `reading`, a number, stored as `dtype`
+    features,       // one 0/1 number for each value of `table`, stored as `dtype`
+    dates,          // one number for each part in `reading->dates`, stored as `dtype`
     indicator,      // 1 for a missing value, else 0, stored as `dtype`
     weight,         // a float of at least 0
-    text,           // bytes, and zeros up to `width`
-    tokens,         // the ids of `tokenizer`, cut or padded to `width`
+    text,           // the bytes of the text, padded with zeros to `width` bytes
+    tokens,         // the ids of the tokens, truncated or padded to `width` bytes
   };
   Kind kind = Kind::real;
   DType dtype = DType::float32;  // float32 or float64
   std::byte* base = nullptr;     // memory of the element in row 0
   size_t stride = 0;             // bytes from one row to the next
-  size_t width = 0;              // bytes of a text or of the ids of tokens
+  size_t width = 0;              // bytes of an element of the kind `text` or `tokens`
   const CategoryTable* table = nullptr;
   const CsvValues* values = nullptr;       // how the file writes values; null for text
   const ColumnReading* reading = nullptr;  // how the column is read; null for the default way
@@ -73,7 +73,7 @@ struct CsvDestination {
 
   /// Writes the row's element. Returns false if the text is not valid, or longer than `width`.
   bool store(std::string_view text, size_t row) const;
-  /// Describes valid texts for a message: "a finite number"; for categories, one of the table's values.
+  /// Describes the valid texts for a message: "a finite number" or "one of the training file's values".
   std::string expected() const;
   /// Returns true if store_number() has the same effect as store() for a plain number that float32 can hold.
   bool takes_plain_numbers() const { return kind == Kind::indicator || (kind == Kind::real && !is_amount()); }
@@ -100,7 +100,7 @@ struct CsvDestination {
     dtype == DType::float64 ? std::memcpy(dst, &value, sizeof value)
                             : std::memcpy(dst, &single, sizeof single);
   }
-  /// Like put_real(), and counts lost digits.
+  /// Like put_real(), but also records in `loss` the digits that float32 would lose.
   void put_counted(double value, std::byte* dst) const {
     if (loss) loss->add(value);
     put_real(value, dst);

@@ -1,4 +1,4 @@
-// Detects columns of a table whose numbers float32 cannot hold.
+// Detects columns of a table whose numbers have too many digits for float32.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ struct DigitLoss {
     most = std::max(most, other.most);
     error = std::max(error, other.error);
   }
-  /// Returns true if whole numbers change, or if numbers move by a noticeable fraction of the range of the
-  /// field.
+  /// Returns true if conversion to float32 changes a whole number, or changes a number by a noticeable
+  /// fraction of the range of all numbers.
   bool is_noticeable() const { return error >= 0.5 || (most > least && error > 0x1p-17 * (most - least)); }
 };
 

@@ -94,8 +94,7 @@ void CsvFiller::refuse(const char* line, const CsvField& field, size_t index,
   rejection_.reject_value(line, field, index, to);
 }
 
-/// Throws Error because the number of rows differs from the number counted before, for which the columns were
-/// allocated.
+/// Throws Error because the file no longer has the number of rows for which the columns were allocated.
 void CsvFiller::fail_changed() const {
   throw Error(text_.path() + ": the file was changed while it was in use");
 }

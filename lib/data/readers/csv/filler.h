@@ -1,4 +1,4 @@
-// The pass over a table that reads its values.
+// Reads the values of a table, after the survey (survey.h).
 #pragma once
 
 #include <map>
@@ -9,21 +9,22 @@
 
 namespace dtrain {
 
-/// Thrown if a field that was taken for numbers contains text, and so may be a field of categories.
+/// Thrown if a field that was read as numbers contains a text. The field may contain categories.
 struct CsvTextAmongNumbers {
   size_t field = 0;
 };
 
-/// Reads rows and writes their values to their destinations. Any thread may fill a block.
+/// Reads rows and stores their values in the destinations. Any thread may fill a block.
 class CsvFiller {
  public:
-  /// Keeps the references that `refusal` holds. `destinations` are indexed by field. `doubtful` are fields
-  /// that count as numbers until text is found in them.
+  /// `refusal` reports errors; the objects to which it refers must outlive this object. `destinations` is
+  /// indexed by field. `doubtful` has the fields that are read as numbers until a text is found in them.
   CsvFiller(const CsvRejection& refusal, const std::multimap<size_t, CsvDestination>& destinations,
             const std::map<size_t, CsvCategory>& doubtful);
-  /// Reads the rows of a block. Returns the digits that each field's numbers lose as float32. Throws
-  /// UserError for a row of another width and for a value that is not valid in its column, Error if the file
-  /// does not have the block's rows any more, and CsvTextAmongNumbers.
+  /// Reads the rows of a block. Returns the precision that the numbers of each field would lose in float32.
+  /// Throws UserError if a row has a different number of values, or if a value is not valid in its column.
+  /// Throws Error if the number of rows in the block has changed, and CsvTextAmongNumbers if a field in
+  /// `doubtful` contains a text.
   std::map<size_t, DigitLoss> fill(const CsvBlock& block) const;
 
  private:

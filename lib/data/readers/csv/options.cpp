@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// Codec of a list that may be written as its only item.
+/// Codec of a list. If the list has only one item, it may be written as this item, without brackets.
 template <class List>
 struct OneOrListCodec {
   using Item = typename List::value_type;
@@ -31,7 +31,7 @@ struct OneOrListCodec {
 template <>
 struct Codec<CsvColumnRefs> : OneOrListCodec<CsvColumnRefs> {};
 
-/// A single column is written without a list, as in earlier versions.
+/// A single column is written without brackets, because earlier versions wrote it in this way.
 template <>
 struct Codec<CsvTarget> : OneOrListCodec<CsvTarget> {
   static bool parse(const ConfigNode& node, const std::string& where, CsvTarget& out,
@@ -45,7 +45,7 @@ struct Codec<CsvTarget> : OneOrListCodec<CsvTarget> {
   }
 };
 
-/// Numbers are kept as the text in which they are written.
+/// A number in the list is kept as text, exactly as it is written.
 template <>
 struct Codec<CsvTexts> : OneOrListCodec<CsvTexts> {};
 
@@ -103,7 +103,8 @@ Check<std::optional<std::string>> optional_character() {
           Json::object().set("minLength", 1).set("maxLength", 1)};
 }
 
-/// Reports characters that would have two meanings. A quoted number may contain the delimiter.
+/// Reports characters that would have two meanings. The decimal separator may be the delimiter, because a
+/// number with this character can be quoted.
 void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
   const std::string decimal = options.decimal.value_or(".");
   for (const auto& [name, text] :
@@ -128,20 +129,22 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
 
 Schema<CsvLabels> make_labels_schema() {
   Schema<CsvLabels> schema(
-      "The labels of a sample, which may have several labels: the target is 0 or 1 for each label.");
+      "The labels of a sample, if a sample may have several labels. The target has one number for each "
+      "label: 1 if the sample has the label, else 0.");
   schema
       .optional("columns", &CsvLabels::columns,
                 "one column for each label, with values 0 and 1; the names of the columns are the labels")
       .optional("column", &CsvLabels::column,
-                "in place of `columns`: one column with a text that lists the labels of the row, such as "
-                "red;round; an empty text means no label")
+                "in place of `columns`: one column whose texts list the labels of each row, such as "
+                "`red;round`. An empty text means that the row has no labels")
       .optional("separator", &CsvLabels::separator,
                 "the character between the labels in the texts of `column`",
                 Check<std::string>{"one character", [](const std::string& text) { return text.size() == 1; },
                                    Json::object().set("minLength", 1).set("maxLength", 1)})
       .rule([](const CsvLabels& labels, const ConfigNode& node, Diagnostics& diagnostics) {
         if (labels.column.has_value() == !labels.columns.empty())
-          diagnostics.error(node, "labels: give either 'columns' (of 0 and 1) or 'column' (of texts)");
+          diagnostics.error(
+              node, "labels: give either 'columns' (columns of 0 and 1) or 'column' (a column of texts)");
       })
       .positional("columns");
   return schema;
@@ -150,77 +153,80 @@ Schema<CsvLabels> make_labels_schema() {
 /// Adds the options that say how the values of columns are read.
 void add_value_options(Schema<CsvOptions>& schema) {
   schema
-      .optional("dates", &CsvOptions::dates,
-                "columns of dates, each with a list of features to make from the date, in the order of the "
-                "list: year, month, day, weekday (Monday is 0), hour, minute, days (since 1970-01-01 in UTC, "
-                "with the time of day as a fraction), day_of_year")
+      .optional(
+          "dates", &CsvOptions::dates,
+          "columns of dates, each with the list of features to make from its dates, such as `{start: [year, "
+          "month]}`. The features are year, month, day, weekday (Monday is 0), hour, minute, day_of_year, "
+          "and days (the number of days since 1970-01-01 in UTC, with the time of day as a fraction)")
       .optional("dayfirst", &CsvOptions::dayfirst,
-                "for `dates`: whether 02/01/2026 means January 2 (true) or February 1 (false) if no date of "
-                "the column has a number above 12 that decides it (as in pandas). Default: false")
+                "for `dates`: whether the day comes before the month, so that 02/01/2026 is January 2 "
+                "(`true`) or February 1 (`false`). The option is used only if no date of the column has a "
+                "day above 12, which determines the order. Default: false (as in pandas)")
       .optional("amounts", &CsvOptions::amounts,
                 "columns of numbers written with a currency, thousands separators, a percent sign (4.2% is "
-                "4.2), or parentheses for negative numbers")
+                "read as 4.2), or parentheses for negative numbers")
       .optional("indicators", &CsvOptions::indicators,
-                "columns that get an additional feature: 1 if the value is missing, else 0; true: all "
-                "columns of numbers with missing values in the training file")
+                "columns that get an additional feature, which is 1 if the value is missing and 0 otherwise. "
+                "`true` selects all columns of numbers that have missing values in the training file")
       .optional("na_values", &CsvOptions::na_values,
-                "texts that mark a missing value, in addition to empty values, NA, null, ? and others (as in "
-                "pandas)")
+                "additional texts that mark a missing value, such as `unknown` or -999. Empty values, NA, "
+                "null, ? and a few other texts always mark a missing value (as in pandas)")
       .optional("decimal", &CsvOptions::decimal,
                 "the decimal separator of all numbers, such as `,`. Default: `.`", optional_character())
       .optional("thousands", &CsvOptions::thousands, "the thousands separator of all numbers. Default: none",
                 optional_character())
       .optional("comment", &CsvOptions::comment,
-                "the character that starts a comment, which ends at the end of the line. Default: none",
+                "the character that starts a comment. A comment ends at the end of its line. Default: none",
                 optional_character())
       .optional("text", &CsvOptions::text,
-                "columns of text, each with options for its tokens. The token ids of a column go to an int32 "
-                "input: the input to which `inputs` assigns the column, the input with the column's name, or "
-                "the model's only input");
+                "columns of text, each with options for its tokens. The token ids of a column are the values "
+                "of an int32 input of the model: the input to which `inputs` assigns the column, the input "
+                "with the name of the column, or the only remaining int32 input");
 }
 
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
       "A table in a text file (plain or .gz), with one sample per line. The values of a line are separated "
-      "by a delimiter; they are numbers, or texts for classes and categories. Columns are selected by their "
-      "name in the header or by their index from 0; negative indices count from the end.");
+      "by a delimiter. They are numbers, names of classes or categories, dates, or texts. Columns are "
+      "selected by their name in the header or by their index, which begins at 0. Negative indices count "
+      "from the end.");
   schema.example("{file: train.csv, header: true, target: class, categories: [colour], fill: mean}");
   schema.required("file", &CsvOptions::file, "path of the file")
       .optional("target", &CsvOptions::target,
-                "the column of the only target, whose texts are class names, sorted and numbered from 0; or "
-                "a list of columns of numbers, for an output with several numbers")
+                "the column of the only target. Texts in this column are class names, which are sorted and "
+                "numbered from 0. For an output with several numbers, give a list of columns of numbers")
       .optional("targets", &CsvOptions::targets, "the column or columns of each target, by output name")
       .optional("labels", &CsvOptions::labels,
-                "in place of a target, if a sample may have several labels: the columns of the labels")
+                "in place of `target`, if a sample may have several labels: the columns with the labels")
       .optional("header", &CsvOptions::header,
-                "whether the first line contains the names of the columns; in validation, test and "
-                "prediction files that also have a header, columns are found by name, in any order")
+                "whether the first line contains the names of the columns. If validation, test and "
+                "prediction files have a header, too, columns are found by name and may be in any order")
       .optional("delimiter", &CsvOptions::delimiter,
                 "the character between values, or `whitespace` for any number of spaces and tabs",
                 csv_delimiter_check())
       .optional("columns", &CsvOptions::columns,
-                "the columns of the model's only input, in this order; default: all columns that no other "
+                "the columns of the model's only input, in this order. Default: all columns that no other "
                 "option uses")
       .optional("drop", &CsvOptions::drop, "columns to ignore")
       .optional("inputs", &CsvOptions::inputs,
-                "the column or list of columns of each model input, by input name; one input may be left "
-                "out: it gets all remaining columns")
+                "the column or the list of columns of each model input, by input name. One input may be "
+                "omitted; it gets all remaining columns")
       .optional("categories", &CsvOptions::categories,
-                "columns of categories: each value, in sorted order, becomes a feature of 0 and 1 or, in an "
-                "int32 input, an index. If a column of a target is listed, its values are class names even "
-                "if they look like numbers")
+                "columns of categories. They are one-hot encoded: each category, in sorted order, becomes "
+                "one 0/1 feature. In an int32 input, the value is the index of the category instead. If the "
+                "column of a target is listed, its values are class names even if they look like numbers")
       .optional("unknown", &CsvOptions::unknown,
-                "what to do with a category that the training file does not have: `error` ends the run with "
-                "an error; `other` gives it index 0 (indices of known categories begin at 1), or sets all of "
-                "its features to 0")
+                "what to do with a category that does not occur in the training file. `error` ends the run "
+                "with an error. `other` sets all 0/1 features of the column to 0; in an int32 input, it "
+                "gives the category index 0, and the indices of the known categories begin at 1")
       .optional("fill", &CsvOptions::fill,
-                "replacement of missing numbers: the mean or median of the training split, or a number; if "
-                "not given, a missing number is an error")
-      .optional("id", &CsvOptions::id, "the column that names the samples in predictions and messages")
+                "the replacement for missing numbers: `mean` or `median` (of the column in the training "
+                "split), or a number. Without this option, a missing number is an error")
+      .optional("id", &CsvOptions::id, "the column whose values name the samples in predictions and messages")
       .optional("weight", &CsvOptions::weight,
                 "the column of sample weights: numbers of at least 0 that multiply the losses of the samples")
       .optional("missing_target", &CsvOptions::missing_target,
-                "what to do with a row without a target: `error` ends the run with an error; `skip` leaves "
+                "what to do with a row without a target. `error` ends the run with an error; `skip` leaves "
                 "the row out and does not count it in row numbers. Default: error");
   add_value_options(schema);
   schema.rule(check_characters)
@@ -228,7 +234,7 @@ Schema<CsvOptions> make_csv_schema() {
         if (options.target && !options.targets.empty())
           diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
         if (options.labels && (options.target || !options.targets.empty()))
-          diagnostics.error(node, "give either 'labels' (any number for a sample) or a target, not both");
+          diagnostics.error(node, "give either 'labels' (several per sample) or a target, not both");
         if (!options.columns.empty() && !options.inputs.empty())
           diagnostics.error(node,
                             "give either 'columns' (of one input) or 'inputs' (several, by name), not both");
@@ -279,8 +285,8 @@ const Schema<CsvTextColumn>& CsvTextColumn::schema() {
     Schema<CsvTextColumn> schema("Options for the tokens of a column of text.");
     add_token_fields(schema);
     schema.optional("length", &CsvTextColumn::length,
-                    "number of tokens of a sample: longer texts are cut, shorter texts are padded with id 0. "
-                    "Default: the length of the model's input",
+                    "number of tokens of a sample. Longer texts are truncated, and shorter texts are padded "
+                    "with id 0. Default: the length of the model's input",
                     between<std::optional<int64_t>>(1, INT32_MAX));
     return schema;
   }();

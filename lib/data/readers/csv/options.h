@@ -46,16 +46,16 @@ struct Codec<CsvColumnRef> {
 /// One field, or a list of them.
 struct CsvColumnRefs : std::vector<CsvColumnRef> {};
 
-/// The columns of a target: one, whose values may be classes; or several columns of numbers.
+/// The columns of a target: one column, which may contain class names, or several columns of numbers.
 struct CsvTarget : std::vector<CsvColumnRef> {};
 
 /// One text, or a list of them.
 struct CsvTexts : std::vector<std::string> {};
 
-/// Value that replaces missing values: a number, or the training split's mean or median.
+/// The value that replaces missing values: a number, or the mean or median of the training split.
 struct CsvFill {
   std::string written;           // "mean", "median" or the number
-  std::optional<double> number;  // unset if it is computed over the training split
+  std::optional<double> number;  // unset for mean and median, which are computed over the training split
 };
 
 enum class CsvUnknown { error, other };
@@ -63,7 +63,7 @@ template <>
 inline const EnumNames<CsvUnknown> names_of<CsvUnknown> = {{CsvUnknown::error, "error"},
                                                            {CsvUnknown::other, "other"}};
 
-/// Columns whose missing values get a 0/1 feature.
+/// Columns for which an additional 0/1 feature marks missing values.
 struct CsvIndicators {
   bool all = false;  // selects all columns of numbers with missing values in the training file
   CsvColumnRefs columns;
@@ -74,11 +74,12 @@ template <>
 inline const EnumNames<CsvMissingTarget> names_of<CsvMissingTarget> = {{CsvMissingTarget::error, "error"},
                                                                        {CsvMissingTarget::skip, "skip"}};
 
-/// The columns that name the labels of a sample, which may have several. The target is 0 or 1 for each label.
+/// The columns that contain the labels of a sample, if a sample may have several labels. The target has one
+/// 0/1 number for each label.
 struct CsvLabels {
-  CsvColumnRefs columns;               // one for each label, with 0 and 1
-  std::optional<CsvColumnRef> column;  // the column with texts that have any number of labels
-  std::string separator = ";";         // separates the labels of a text
+  CsvColumnRefs columns;               // one column of 0 and 1 for each label
+  std::optional<CsvColumnRef> column;  // a column whose texts list any number of labels
+  std::string separator = ";";         // the character between two labels of a text
 
   /// Returns the columns in use.
   CsvTarget used() const { return column ? CsvTarget{{*column}} : CsvTarget{columns}; }
@@ -87,13 +88,13 @@ struct CsvLabels {
 
 /// A column of text that becomes the ids of its tokens.
 struct CsvTextColumn : TokenOptions {
-  std::optional<int64_t> length;  // maximum length of a row; unset for the length of the model's input
+  std::optional<int64_t> length;  // number of tokens in a row; unset to use the length of the model's input
 
   static const Schema<CsvTextColumn>& schema();
 };
 
-/// The options of the csv reader. Options that earlier versions lack are empty by default. Otherwise resuming
-/// an old run would report other data.
+/// The options of the csv reader. Options that earlier versions did not have must be empty by default.
+/// Otherwise `dtrain resume` would report for a run of an earlier version that its data has changed.
 struct CsvOptions {
   std::string file;
   std::optional<CsvTarget> target;
@@ -121,14 +122,15 @@ struct CsvOptions {
 };
 
 const Schema<CsvOptions>& csv_schema();
-/// Returns the key of the text column that an input reads: the column that `inputs` names for it; the column
-/// of the input's name; or the only column that is left, for the only int32 input that is left. Null if the
-/// input reads no text.
+/// Returns the key in options.text of the column that an input reads, or null if the input reads no column of
+/// text. The input reads the column that `inputs` names for it, or else the column with the name of the
+/// input. If only one column of text and one int32 input remain after these rules, the input reads this
+/// column.
 const std::string* text_of_input(const CsvOptions& options, const std::vector<TensorSpec>& inputs,
                                  const TensorSpec& input);
 /// Checks that a delimiter is one character, or "whitespace".
 Check<std::string> csv_delimiter_check();
-/// Returns the value of CsvFormat::delimiter for a text that passes the check.
+/// Converts the option `delimiter` to CsvFormat::delimiter. The text must have passed csv_delimiter_check().
 char csv_delimiter(const std::string& text);
 
 }  // namespace dtrain

@@ -24,17 +24,20 @@ struct CsvFormat {
   CsvNotation notation = {};
 };
 
-/// The conversion of one field's texts to numbers: indices into a table of texts.
+/// The conversion of the texts of one field to indices into a table of texts.
 struct CsvCategory {
-  /// The known table, or null for all values in the file, sorted (by number if all are numbers).
+  /// The table if it is already known. If unset, the table is made from all texts of the field in the file,
+  /// sorted (by number if all texts are numbers).
   std::optional<std::vector<std::string>> values;
-  /// Whether texts that are not in the table count as `other`: they get index 0, before the indices of the
-  /// table, or none of the 0/1 features.
+  /// Whether texts that are not in the table are accepted. Their index is 0, and the indices of the table
+  /// begin at 1. With 0/1 features, all features of these texts are 0.
   bool other = false;
-  /// Whether the field has a table at all. Depends on all of its values in the file that are not missing.
+  /// Whether the field has a table: always, or only if some or all of its values in the file (without missing
+  /// values) are names. A field without a table has numbers.
   enum class When { always, some_are_names, all_are_names };
   When when = When::always;
-  /// Separates the values of one text, each of which is in the table. Only for 0/1 features.
+  /// The character between the values of one text, if a text may have several values. Each of these values is
+  /// in the table. Only for 0/1 features.
   std::optional<char> separator = {};
 };
 
@@ -44,16 +47,17 @@ struct CsvElement {
   std::optional<double> gap;  // value stored for a missing value; unset if a missing value is an error
 };
 
-/// The conversion of one field's texts to ids of tokens.
+/// The conversion of the texts of one field to token ids.
 struct CsvTokens {
   TokenOptions options;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null if read_csv() must learn it from the file
+  std::shared_ptr<const Tokenizer> tokenizer;  // null if read_csv() must learn the vocabulary from the file
 };
 
-/// The fields of a line that make up one column. A row of the column has the shape [elements], or Shape{} if
-/// it is a scalar. In a float32 column a field of dates becomes one feature for each part, and an indicator
-/// of missing values follows the features of its field. A field of categories becomes one element, its index,
-/// in an int32 column and as a scalar; in a float32 column it becomes one 0/1 feature for each category.
+/// The fields of a line that make up one column of the data set. A row of the column has the shape
+/// [elements], or Shape{} if the column is a scalar. In an int32 column and in a scalar, each field becomes
+/// one element; a field of categories becomes the index of the category. In other columns, a field of dates
+/// becomes one feature for each part of the date, a field of categories becomes one 0/1 feature for each
+/// category, and the indicator of missing values follows the features of its field.
 struct CsvPart {
   std::vector<CsvElement> fields;
   /// float32, or int32 if every value must be an integer. read_csv() changes float32 to float64 if it would
@@ -61,16 +65,17 @@ struct CsvPart {
   DType dtype = DType::float32;
   bool scalar = false;
   std::string advice_for_gap = {};  // appended to the error about a missing value
-  /// For a part of one field of CsvPlan::texts: the number of ids in a row. 0 for all other parts.
+  /// Number of token ids in a row if the part consists of one field of CsvPlan::texts; 0 for all other parts.
   int64_t tokens = 0;
 };
 
 /// The first lines of a file.
 struct CsvStart {
   std::string path;
-  std::vector<std::string> names;  // empty without a header
+  std::vector<std::string> names;  // empty if the file has no header
   std::vector<std::string> first;  // the values of the first row
-  /// Whether the first column holds row names without a name in the header, as in tables that R writes.
+  /// Whether the first column holds row names. The header has no name for this column in tables that R
+  /// writes.
   bool has_row_names = false;
   size_t width() const { return first.size(); }
 };
@@ -82,10 +87,10 @@ struct CsvPlan {
   std::map<size_t, ColumnReading> readings;  // indexed by field, for fields not read in the default way
   std::map<size_t, CsvTokens> texts;         // indexed by field
   bool day_first = false;                    // whether the day is first in dates of ambiguous order
-  std::set<size_t> required;                 // a row without one of these fields' values is left out
+  std::set<size_t> required;                 // a row is left out if one of these fields has no value
   std::optional<size_t> weight, id;          // indices of fields
-  std::optional<size_t> series, time;        // indices of fields, for rows that become windows
-  /// Appended to errors about text instead of a number, unless it is "".
+  std::optional<size_t> series, time;        // fields that order the rows of windows
+  /// Advice that is appended to an error about a text in a field of numbers; may be "".
   std::string advice;
 };
 
@@ -95,10 +100,11 @@ using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 struct CsvColumns {
   Columns parts;  // one column for each part of the plan
   std::shared_ptr<const Column> weights, names;
-  /// `series` holds texts like `names`; `times` holds float64 numbers, which are days for a column of dates.
+  /// Columns that order the rows of windows; null if the plan has none. `series` holds texts, like `names`.
+  /// `times` holds float64 numbers; if the column has dates, the numbers are days.
   std::shared_ptr<const Column> series, times;
   std::map<size_t, std::vector<std::string>> categories;  // tables that were used, by field
-  std::map<size_t, ColumnReading> readings;  // readings of the plan, completed by facts found in the file
+  std::map<size_t, ColumnReading> readings;  // CsvPlan::readings, completed with facts from the file
   std::map<size_t, LearnedTokens> tokens;    // indexed by field of text
   int64_t left_out = 0;                      // rows without a required value
 };

@@ -43,14 +43,15 @@ size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
 CsvPlan CsvPlanner::plan() {
   const std::vector<std::vector<size_t>> inputs = choose_inputs();
   const std::vector<std::vector<size_t>> targets = choose_targets();
-  // If facts about the training file are known, they determine categories and readings.
+  // The options determine categories and readings only for the training file. For other files, the facts
+  // about the training file determine them.
   if (is_first()) {
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
     check_texts(inputs);
     choose_readings();
   }
   plan_.day_first = options_.dayfirst.value_or(false);
-  if (request_.use == FileUse::split)  // other uses cannot change the model's inputs
+  if (request_.use == FileUse::split)  // a trained model cannot change its inputs
     plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
   if (options_.labels && !targets.empty())
@@ -103,7 +104,8 @@ void CsvPlanner::choose_weight_and_id() {
   }
   if (options_.id) {
     plan_.id = find(*options_.id, known_.fields.id);
-    // Files for predictions may lack the training file's ids, but not a column that --set asks for.
+    // A file for predictions need not have the column of ids of the training file. But if --set selects
+    // another column, the file must have this column.
     if (!plan_.id && by_name() && !options_.id->index && options_.id->name != known_.fields.id)
       plan_.id = place_of_column(start_.path, options_.id->name, start_.names);
   } else if (start_.has_row_names) {
@@ -188,7 +190,7 @@ std::vector<size_t> CsvPlanner::all_others() const {
     if (!taken.contains(i)) all.push_back(i);
   if (all.empty())
     throw UserError(fmt::format(
-        "{}: expected columns for the model's input, found none that has no other use", start_.path));
+        "{}: no column is left for the model's input, because other options use all columns", start_.path));
   return all;
 }
 
@@ -222,7 +224,7 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
 std::vector<size_t> CsvPlanner::counts_of_inputs(size_t total) const {
   std::vector<size_t> counts;
   size_t named = 0;
-  // Returns the number of fields of an input; 0 for the input that gets all other columns.
+  // Returns the number of fields of an input; 0 for the input that gets all remaining columns.
   const auto count_of = [&](const TensorSpec& input) -> size_t {
     if (const CsvColumnRefs* fields = options_.inputs.find(input.name)) return fields->size();
     return text_of_input(options_, request_.inputs, input) ? 1 : 0;
@@ -255,8 +257,9 @@ std::vector<size_t> CsvPlanner::places_to_predict_from() const {
     return places;
   }
   if (width() != known_.fields.width)
-    throw UserError(fmt::format("{}: expected {} values per line, or {} as in the training file, found {}",
-                                start_.path, used.size(), known_.fields.width, width()));
+    throw UserError(fmt::format(
+        "{}: expected {} values per line (only inputs) or {} (all columns of the training file), found {}",
+        start_.path, used.size(), known_.fields.width, width()));
   return known;
 }
 
@@ -280,8 +283,8 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
     throw UserError(fmt::format("{}: expected {} values per line, including the target, found {}",
                                 start_.path, known_.fields.width, width()));
   throw UserError(
-      fmt::format("{}: expected the target in a column named '{}', found the columns {}; "
-                  "`dtrain predict` takes files without a target",
+      fmt::format("{}: expected the target in a column named '{}', found the columns {}; `dtrain predict` "
+                  "also reads files without a target",
                   start_.path, field.index ? name : field.name, list_some(start_.names, 20)));
 }
 

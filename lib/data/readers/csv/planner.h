@@ -28,18 +28,18 @@ class CsvPlanner {
 
   CsvPlan plan();
 
-  /// Returns the known facts, completed by those found while reading.
+  /// Returns the facts that were known before, together with the facts found in this file.
   SourceFacts facts(const CsvColumns& columns) const;
 
  private:
-  /// Name of a table of classes or categories. A field has several tables if several targets are read from
-  /// it.
+  /// The name of a table of classes or categories. If several targets are read from one field, the field has
+  /// several tables.
   struct TableName {
     size_t field = 0;
     bool is_class = false;  // true for classes of a target, false for categories of an input
     std::string name;       // the name under which the facts store the table
   };
-  /// Name under which the facts contain the ColumnReading of a field.
+  /// The name under which the facts store the ColumnReading of a field.
   struct ReadingName {
     size_t field = 0;
     std::string name;
@@ -60,24 +60,26 @@ class CsvPlanner {
   /// lack columns that are not used.
   bool is_other_file() const { return request_.use != FileUse::split && known_.fields.width != 0; }
 
-  /// Returns the columns that have no other use. The only input, or the input that `inputs` does not name,
-  /// consists of them.
+  /// Returns the columns that no option uses. They make up the only input, or the only input that `inputs`
+  /// does not name.
   std::vector<size_t> all_others() const;
-  /// Returns the columns of each input that the options select, without the facts about the training file.
+  /// Returns the columns that the options select for each input. Does not use facts about the training file.
   std::vector<std::vector<size_t>> own_inputs() const;
-  /// Returns the number of fields of each input, out of `total`.
+  /// Returns the number of fields of each input. All inputs together have `total` fields.
   std::vector<size_t> counts_of_inputs(size_t total) const;
   std::vector<std::vector<size_t>> cut(const std::vector<size_t>& places) const;
-  /// Returns the inputs' columns in a file for predictions that has no column names: all of its columns, or
-  /// the columns at the positions in the training file.
+  /// Returns the columns of the inputs in a file for predictions that has no column names. If the file has
+  /// only the columns of the inputs, all columns are returned; otherwise the columns are at the same
+  /// positions as in the training file.
   std::vector<size_t> places_to_predict_from() const;
   std::vector<std::vector<size_t>> choose_inputs();
   /// Returns the columns of each target.
   std::vector<std::vector<size_t>> choose_targets();
-  /// Returns the column of a target, named `name` in the training file. Throws UserError if it is missing.
+  /// Returns the column of a target. `name` is the name of the column in the training file. Throws UserError
+  /// if this file does not have the column.
   size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
-  /// Chooses the columns of series and times for rows that become windows.
+  /// Chooses the columns of series and times, by which the rows of windows are sorted.
   void choose_order();
   /// Returns the column that an option of `windows` names. Throws UserError if it is missing.
   size_t place_of_order(const std::string& key, const Mark& mark) const;
@@ -85,38 +87,39 @@ class CsvPlanner {
   bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
-  /// Returns the training file's name for a field, which is the i-th field of all inputs.
+  /// Returns the name that a field has in the training file. `field` is the i-th field of all inputs.
   std::string known_name(size_t field, size_t i) const;
   /// Collects the readings that the options select for columns of the training file. Throws UserError if
   /// options contradict each other.
   void choose_readings();
   /// Returns the column of a key of `dates`: a column's name, or its index if no column has that name.
   size_t place_of_key(const std::string& key) const;
-  /// Returns how to read the texts of a column named `name` in the facts. The training file's reading takes
-  /// precedence.
+  /// Returns how to read the texts of a column. `name` is the name of the column in the facts. If facts about
+  /// the training file are known, they determine the reading; otherwise the options do.
   ColumnReading reading_of(size_t place, const std::string& name, bool is_number) const;
   /// Adds a reading to the plan, unless it is the default one.
   void add_reading(size_t place, const std::string& name, const ColumnReading& reading);
   void add_input_reading(const TensorSpec& input, size_t place, const std::string& name);
-  /// Adds and returns the reading of a column with one value per row: no dates and no indicator. `role` names
-  /// the column's role in messages.
+  /// Adds and returns the reading of a column with one number per row, which has no indicator. Throws
+  /// UserError for a column of dates. `role` ("target" or "weight") describes the column in messages.
   ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
   /// Adds an input that consists of the tokens of one column.
   void add_text(const TensorSpec& input, size_t place, const std::string& name);
   bool is_text(size_t place, const std::string& name) const;
-  /// Returns the options of a column of text, named `name` in the facts; null if the options have none.
+  /// Returns the options of a column of text, or null if the column is not a column of text. `name` is the
+  /// name of the column in the facts.
   const CsvTextColumn* text_column(size_t place, const std::string& name) const;
-  /// Throws UserError if no input reads one of the columns of text.
+  /// Throws UserError if a column of text is also a column of categories, or if no input reads it.
   void check_texts(const std::vector<std::vector<size_t>>& inputs) const;
   bool is_category(size_t place, const std::string& name) const;
-  /// Returns the value of 'fill' for an input of this type; nullopt if it does not fit. A fitted fill is
-  /// computed later, so it is NaN here.
+  /// Returns the value of the option 'fill' for an input of this type, or nullopt if the type cannot hold the
+  /// value. Returns NaN for mean and median, which are computed later.
   std::optional<double> fill_of(DType type) const;
-  /// Returns the advice that messages give about a gap in an input.
+  /// Returns the advice that messages give about a missing value of an input.
   std::string advice_for_gap(const TensorSpec& input) const;
   void add_target(const TensorSpec& target, const std::vector<size_t>& places);
-  /// Adds the only target: 0 or 1 for each label of a row.
+  /// Adds the only target, which has one 0/1 number for each label.
   void add_labels(const TensorSpec& target, const std::vector<size_t>& places);
 
   const CsvOptions& options_;
@@ -131,9 +134,9 @@ class CsvPlanner {
   std::map<size_t, ColumnReading> readings_;  // readings that the options select
   std::vector<TableName> table_names_;
   std::vector<ReadingName> reading_names_;
-  std::map<size_t, std::string> token_names_;  // names in the facts of vocabularies, by field
+  std::map<size_t, std::string> token_names_;  // names of the vocabularies in the facts, by field
   std::map<std::string, std::vector<std::pair<size_t, std::string>>> fills_;
-  SourceFacts::Names label_names_;  // indexed by target, for labels with a column each
+  SourceFacts::Names label_names_;  // indexed by target; set if each label has a column
 };
 
 }  // namespace dtrain

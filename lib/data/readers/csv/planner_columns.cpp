@@ -66,7 +66,8 @@ void CsvPlanner::add_reading(size_t place, const std::string& name, const Column
 ColumnReading CsvPlanner::scalar_reading(const std::string& name, size_t place, const std::string& role) {
   ColumnReading reading = reading_of(place, name, false);
   if (!reading.dates.empty())
-    request_.fail(fmt::format("dates: expected columns of the inputs, found the {} '{}'", role, name));
+    request_.fail(fmt::format(
+        "dates: only columns of inputs can be dates, but '{1}' is the column of the {0}", role, name));
   reading.indicator = false;
   add_reading(place, name, reading);
   return reading;
@@ -116,8 +117,9 @@ bool CsvPlanner::is_text(size_t place, const std::string& name) const {
 void CsvPlanner::add_text(const TensorSpec& input, size_t place, const std::string& name) {
   const CsvTextColumn* column = text_column(place, name);
   if (input.dtype != DType::int32)
-    request_.fail(fmt::format("text: the input '{}' gets ids of tokens; expected the dtype int32, found {}",
-                              input.name, name_of(input.dtype)));
+    request_.fail(
+        fmt::format("text: the input '{}' gets token ids and must have the dtype int32, but its dtype is {}",
+                    input.name, name_of(input.dtype)));
   CsvPart part{{{place, {}}}, DType::int32, false, "", 0};
   part.tokens = column && column->length ? *column->length : input.shape.rank() == 1 ? input.shape[0] : 0;
   if (part.tokens == 0)
@@ -149,7 +151,8 @@ void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& p
     CsvElement element{place, {}};
     if (is_text(place, name))
       request_.fail(fmt::format(
-          "text: the input '{}' takes the tokens of '{}' only; expected no other columns", input.name, name));
+          "text: the input '{}' consists of the tokens of the column '{}', so it cannot have other columns",
+          input.name, name));
     add_input_reading(input, place, name);
     if (is_category(place, name)) {
       add_table(place, name, false, CsvCategory::When::always);
@@ -174,7 +177,7 @@ void CsvPlanner::add_input_reading(const TensorSpec& input, size_t place, const 
   const ColumnReading reading = reading_of(place, name, is_float && !is_category(place, name));
   if (!is_float && (!reading.dates.empty() || reading.indicator.value_or(true)))
     request_.fail(fmt::format(
-        "{}: the column '{}' belongs to the input '{}' of type int32, which cannot have such features",
+        "{}: the column '{}' belongs to the input '{}' of type int32; the option is only for float32 inputs",
         reading.dates.empty() ? "indicators" : "dates", name, input.name));
   add_reading(place, name, reading);
 }
@@ -210,8 +213,10 @@ void CsvPlanner::add_target(const TensorSpec& target, const std::vector<size_t>&
   const DType type = csv_type(target);
   const bool is_single = places.size() == 1;
   const auto& names = known_.fields.targets;
-  CsvPart part{
-      {}, type, is_single, fmt::format("{}; 'missing_target: skip' leaves out rows without one", kTargetGap)};
+  CsvPart part{{},
+               type,
+               is_single,
+               fmt::format("{}; set 'missing_target: skip' to leave out rows without a target", kTargetGap)};
   for (const size_t place : places) {
     const size_t i = targets_done_++;
     const ColumnReading reading =
@@ -220,7 +225,7 @@ void CsvPlanner::add_target(const TensorSpec& target, const std::vector<size_t>&
     if (!is_single) continue;  // a target of several columns has numbers, not classes
     if (known_.class_names.contains(name) || categories_.contains(place))
       add_table(place, name, true, When::always);
-    else if (is_first() && !reading.amount)  // otherwise the facts have the class names
+    else if (is_first() && !reading.amount)  // for other files, the facts have the class names
       add_table(place, name, true, type == DType::int32 ? When::some_are_names : When::all_are_names);
   }
   plan_.parts.push_back(std::move(part));

@@ -62,16 +62,16 @@ std::string CsvRejection::advice_for_text(std::string_view found, size_t index) 
   const std::string column = start.names.empty() ? std::to_string(index) : start.names[index];
   if (is_csv_date(found))
     return fmt::format(
-        "; a date is not a number: 'dates: {{{}: [year, month, weekday, days]}}' makes features of it, "
-        "'drop' leaves the column out",
+        "; a date is not a number; set 'dates: {{{}: [year, month, weekday, days]}}' to make features from "
+        "it, or list the column in 'drop' to leave it out",
         column);
   if (const auto number = values.number(found))
     return std::isfinite(static_cast<float>(*number)) ? "" : "; float32 holds numbers up to 3.4e38";
   if (const std::string of_numbers = values.advice(found, column); !of_numbers.empty())
     return "; " + of_numbers;
   if (!values.is_name(found)) return "";
-  const std::string missing = fmt::format("'na_values: [\"{}\"]' if it marks a missing value", found);
-  return is_punctuation(found) ? "; give " + missing : fmt::format("; {}; give {}", plan.advice, missing);
+  const std::string missing = fmt::format("'na_values: [\"{}\"]' if this text marks a missing value", found);
+  return is_punctuation(found) ? "; set " + missing : fmt::format("; {}; set {}", plan.advice, missing);
 }
 
 }  // namespace dtrain

@@ -10,22 +10,22 @@
 
 namespace dtrain {
 
-/// Reports the location of an error, the expected and the found value, and the option that would help. Holds
-/// only references.
+/// Reports errors in rows and values. A message has the location, the expected and the found value, and the
+/// option that would help. Holds only references, whose objects must outlive this object.
 struct CsvRejection {
   const CsvText& text;
   const CsvValues& values;
   const CsvStart& start;
   const CsvPlan& plan;
 
-  /// Throws UserError for the row at `line`, whose number of values differs from the first row's.
+  /// Throws UserError for the row at `line`, which has more or fewer values than the first row.
   [[noreturn]] void reject_width(const char* line) const;
-  /// Throws UserError for the value of field `index`, which is not valid for `to`.
+  /// Throws UserError for the value of field `index`, which cannot be stored in `to`.
   [[noreturn]] void reject_value(const char* line, const CsvField& field, size_t index,
                                  const CsvDestination& to) const;
 
  private:
-  /// Returns text that begins with a semicolon, or "" if there is no advice.
+  /// Returns advice for the user, which begins with a semicolon, or "" if no advice is known.
   std::string advice(const char* line, std::string_view found, size_t index, const CsvDestination& to) const;
   std::string advice_for_text(std::string_view found, size_t index) const;
 };

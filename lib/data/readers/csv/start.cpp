@@ -60,7 +60,8 @@ CsvStart read_csv_start(CsvText& text, const CsvValues& values, const CsvFormat&
   rows = behind = text.skip_blank(behind);
   if (rows == text.end()) return start;
   start.first = texts_of_row(text, behind);
-  // An empty last value comes from an extra delimiter at the end of the row.
+  // If the last value is empty, it comes from an additional delimiter at the end of the row, and the file has
+  // no row names.
   if (start.names.size() + 1 == start.first.size() && !start.first.back().empty()) {
     start.has_row_names = true;
     start.names.insert(start.names.begin(), "row.names");

@@ -23,7 +23,7 @@ std::vector<std::string> sorted(const TextSet& texts, const CsvValues& values) {
   return all;
 }
 
-/// Findings so far, in one block or several.
+/// Findings in one block, or in several blocks (merge()).
 struct Findings {
   explicit Findings(const CsvQuestions& questions) {
     for (const size_t field : questions.texts) texts[field];
@@ -78,7 +78,7 @@ class Surveyor {
     size_t* longest = nullptr;
     TokenCounts* tokens = nullptr;
     bool gaps = false;
-    int required = 0;  // value that a row must have to be kept: 0 none, 1 a number, 2 a name
+    int required = 0;  // value without which a row is left out: 0 none, 1 a number, 2 a name
   };
 
   /// Returns the beginning of the next row if this row must be left out; else null.

@@ -1,4 +1,5 @@
-// The pass over a table before its values are read. It finds facts on which the meaning of values depends.
+// The first pass over a table. It finds facts that must be known before the values can be read, such as the
+// categories of a column.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@ struct CsvQuestions {
   std::set<size_t> gaps;                  // fields to check for missing values
   std::map<size_t, TokenOptions> tokens;  // fields of text whose words or pieces are counted
   std::set<size_t> lengths;               // fields whose longest text is wanted
-  /// Fields that must have a value: rows without it are left out. The bool: whether the field holds names
-  /// rather than numbers.
+  /// Fields that must have a value; a row without this value is left out. The bool is true if the field holds
+  /// names, and false if it holds numbers.
   std::map<size_t, bool> required;
 
   bool empty() const {
@@ -33,7 +34,7 @@ struct CsvQuestions {
 };
 
 struct CsvAnswers {
-  /// Indexed by field: distinct texts without missing values, sorted (by number if all are numbers).
+  /// Distinct texts of each field, without missing values, sorted (by number if all texts are numbers).
   std::map<size_t, std::vector<std::string>> texts;
   std::map<size_t, DateFormFinder> dates;
   std::set<size_t> gaps;  // the checked fields that have missing values
@@ -41,8 +42,8 @@ struct CsvAnswers {
   std::map<size_t, size_t> longest;  // bytes of the longest text of each field in `lengths`, at least 1
 };
 
-/// Reads all rows, of `width` fields each, on several threads. Sets the rows that each block leaves out,
-/// which do not count for the answers, and numbers the other rows.
+/// Reads all rows on several threads; a row has `width` fields. Sets the rows that each block leaves out, and
+/// numbers the remaining rows. The answers describe only the remaining rows.
 CsvAnswers survey_csv(const CsvText& text, const CsvValues& values, size_t width,
                       const CsvQuestions& questions, std::vector<CsvBlock>& blocks);
 

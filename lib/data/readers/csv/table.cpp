@@ -22,7 +22,7 @@ namespace dtrain {
 
 namespace {
 
-/// A column that is being made.
+/// A column under construction.
 struct Making {
   TensorSpec spec;
   std::shared_ptr<std::byte> data;
@@ -64,8 +64,9 @@ class Table {
     }
   }
 
-  /// Some fields of CsvPlan::categories are categories only if they hold names. Removes such a field if its
-  /// first value is no name: it is read as numbers until a text is found, which saves a pass over the file.
+  /// Some fields of CsvPlan::categories have categories only if they hold names. If the first value of such a
+  /// field is not a name, removes the field from the categories. The field is then read as numbers until a
+  /// text is found. This usually saves a pass over the file.
   void set_numbers_aside() {
     for (auto one = plan_.categories.begin(); one != plan_.categories.end();) {
       const auto next = std::next(one);
@@ -113,7 +114,8 @@ class Table {
     return columns;
   }
 
-  /// Changes the type of parts that lose digits in float32 to float64. Returns true if there are any.
+  /// Changes the type of the parts that lose digits in float32 to float64. Returns true if a part was
+  /// changed.
   bool widen_parts() {
     bool any = false;
     for (CsvPart& part : plan_.parts) {
@@ -130,9 +132,9 @@ class Table {
 
   size_t width() const { return start_.width(); }
 
-  /// Runs before the columns are allocated, because their size depends on it. Finds the tables of categories,
-  /// undecided facts about dates and indicators, tokenizers, the longest id and series name, and the rows to
-  /// leave out.
+  /// Finds everything that determines the size of the columns, before they are allocated: the tables of
+  /// categories, undecided facts about dates and indicators, the tokenizers, the lengths of the longest id
+  /// and the longest series name, and the rows to leave out.
   void survey() {
     CsvQuestions questions;
     for (const auto& field : {plan_.id, plan_.series})
@@ -180,7 +182,8 @@ class Table {
   bool has_table(CsvCategory::When when, const std::vector<std::string>& values) const {
     if (when == CsvCategory::When::always) return true;
     const auto is_name = [&](const auto& text) { return values_.is_name(text); };
-    // An amount or a decimal comma without a matching option is an error rather than a class.
+    // Amounts and decimal commas are not class names. If the option that reads them is missing, they are an
+    // error.
     const auto is_number = [&](const auto& text) {
       return values_.number(text).has_value() || !values_.advice(text, "").empty();
     };
@@ -189,7 +192,7 @@ class Table {
             std::none_of(values.begin(), values.end(), is_number));
   }
 
-  /// Returns the reading of the field's column; null for the default one.
+  /// Returns how to read the field; null for the default way.
   const ColumnReading* reading_of(size_t field) const {
     const auto found = plan_.readings.find(field);
     return found == plan_.readings.end() ? nullptr : &found->second;
@@ -200,7 +203,7 @@ class Table {
     return reading && reading->indicator.value_or(false) && !part.scalar && part.dtype != DType::int32;
   }
 
-  /// Returns the number of elements that a field becomes in a part, without its indicator.
+  /// Returns the number of elements that a part has for a field, not counting the indicator.
   size_t elements_of(const CsvPart& part, size_t field) const {
     if (part.scalar || part.dtype == DType::int32) return 1;
     if (const auto table = tables_.find(field); table != tables_.end()) return table->second.values().size();
@@ -235,7 +238,8 @@ class Table {
       if (table != tables_.end()) {
         to.table = &table->second;
         if (!part.scalar && !to.table->separator())
-          to.advice_for_gap = to.advice_for_unknown = "'unknown: other' accepts such values";
+          to.advice_for_gap = to.advice_for_unknown =
+              "set 'unknown: other' to accept missing values and values that the training file does not have";
         to.kind = integers ? Kind::index32 : part.scalar ? Kind::index_float32 : Kind::features;
       }
       destinations_.emplace(element.field, to);
@@ -253,7 +257,8 @@ class Table {
                 CsvDestination::Kind::text);
   }
 
-  /// Makes the column of times, in days if they are dates. An input may have other features of these dates.
+  /// Makes the column of times. Dates are stored as days, even if an input has other features of the same
+  /// dates.
   Making make_times(size_t field) {
     using Kind = CsvDestination::Kind;
     const ColumnReading* const reading = reading_of(field);
@@ -281,7 +286,7 @@ class Table {
                        .values = &values_,
                        .reading = kind == CsvDestination::Kind::dates ? &time_reading_ : reading_of(field),
                        .tokenizer = text == plan_.texts.end() ? nullptr : text->second.tokenizer.get(),
-                       .advice_for_gap = "each row must have one"});
+                       .advice_for_gap = "each row must have a value"});
     return making;
   }
 
@@ -310,10 +315,10 @@ class Table {
   CsvValues values_;
   CsvStart start_;
   CsvPlan plan_;
-  std::map<size_t, CsvCategory> doubtful_;  // like CsvPlan::categories, for fields read as numbers so far
+  std::map<size_t, CsvCategory> doubtful_;  // fields of CsvPlan::categories that are read as numbers
   std::vector<CsvBlock> blocks_;
   int64_t rows_ = 0;
-  std::map<size_t, size_t> longest_;        // bytes of the longest text, by field of texts
+  std::map<size_t, size_t> longest_;        // bytes of the longest text, by field
   ColumnReading time_reading_;              // reading of CsvPlan::time, if it is a column of dates
   std::map<size_t, CategoryTable> tables_;  // indexed by field
   std::multimap<size_t, CsvDestination> destinations_;
@@ -326,7 +331,7 @@ size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  // A single name that contains a delimiter means that the file uses another delimiter.
+  // If the header has only one name, and this name contains a delimiter, the file uses another delimiter.
   const bool is_one = names.size() == 1 && names[0].find_first_of(";\t|,") != std::string::npos;
   const std::string meant = is_one ? "" : suggestion(name, names);
   throw UserError(fmt::format("{}: expected a column named '{}'{} found the column{} {}{}", path, name,

@@ -1,4 +1,4 @@
-// Reads tables in delimited text: numbers, and texts that become numbers.
+// Reads tables in delimited text. The values are numbers, or texts that are converted to numbers.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// Returns the index of `name` in `names`. Throws UserError if it is not there.
+/// Returns the index of `name` in `names`. Throws UserError if `names` does not contain it.
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names);
 
@@ -16,10 +16,11 @@ size_t place_of_column(const std::string& path, const std::string& name,
 std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,
                                       const std::vector<std::string>& names);
 
-/// Reads a whole file (.gz or plain) into memory, on all cores. Skips blank lines, except that a blank line
-/// between rows of one column is a missing value; values may be quoted as in RFC 4180. Throws UserError
-/// "path:line:column: expected ..., found ..." for a value that is neither a finite number nor a category,
-/// for lines of different widths, for a header with a duplicate name, and if all rows are left out.
+/// Reads a whole file (.gz or plain) into memory, on all cores. Values may be quoted as in RFC 4180. Skips
+/// blank lines; but if the table has only one column, a blank line between two rows is a missing value.
+/// Throws UserError ("path:line:column: expected ..., found ...") for a value that is neither a finite number
+/// nor a category, for a line with a different number of values, for a duplicate name in the header, and if
+/// all rows are left out.
 CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan);
 
 }  // namespace dtrain

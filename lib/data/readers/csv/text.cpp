@@ -26,8 +26,9 @@ const char* find_byte(const char* p, const char* end, char byte) {
   return found ? static_cast<const char*>(found) : end;
 }
 
-/// Returns the first position of either byte; `end` if there is none. Checks eight bytes at a time; of
-/// several matches, only the lowest is reliable, and no other is needed (Warren, Hacker's Delight, 6-1).
+/// Returns the first position of one of the two bytes, or `end` if the text has neither. Checks eight bytes
+/// at a time. If several of the eight bytes match, the method finds only the first match reliably, which is
+/// sufficient here (Warren, Hacker's Delight, 6-1).
 const char* find_either(const char* p, const char* end, char a, char b) {
   if constexpr (std::endian::native == std::endian::little) {
     constexpr uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
@@ -49,9 +50,8 @@ const char* find_either(const char* p, const char* end, char a, char b) {
 void reject_parquet(const std::string& path, std::string_view start) {
   if (start.starts_with("PAR1"))
     throw UserError(
-        fmt::format("{}: expected delimited text, found Parquet, which dtrain does not read; "
-                    "convert it, in Python: pandas.read_parquet('a.parquet').to_csv('a.csv', "
-                    "index=False)",
+        fmt::format("{}: expected delimited text, found a Parquet file, which dtrain cannot read; convert "
+                    "the file in Python: pandas.read_parquet('a.parquet').to_csv('a.csv', index=False)",
                     path));
 }
 
@@ -128,14 +128,16 @@ const char* CsvText::keep_blank_lines(bool has_header) {
   return skip_blank(kept_begin_);
 }
 
-/// Cuts the file at starts of lines, which are taken for starts of rows, and reads all blocks independently.
-/// Only the text before a block shows whether the block starts within quotes; such blocks are read again.
+/// Divides the file into blocks that begin at the start of a line, assumes that each of these lines is the
+/// start of a row, and reads all blocks independently. The assumption is wrong if a block begins within a
+/// quoted value, but only the text before the block shows this. Such blocks are read again.
 std::vector<CsvBlock> CsvText::blocks(const char* from) const {
   const int64_t count = (end_ - from + kTextBytes - 1) / kTextBytes;
   const auto boundary = [&](int64_t block) {
     return block == 0 ? from : block == count ? end_ : next_line(from + block * kTextBytes - 1);
   };
-  // A wrong guess may find a quote that never ends, so the search is limited.
+  // If the assumption is wrong, a block may have an opening quote without an end. Therefore the search for
+  // the end of a quoted value is limited.
   const auto farthest = [&](const char* limit) { return limit + std::min(kTextBytes, end_ - limit); };
   std::vector<CsvBlock> all(static_cast<size_t>(count));
   run_blocks(count, [&](int64_t i) {

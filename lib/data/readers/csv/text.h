@@ -1,4 +1,4 @@
-// Delimited text in memory, in blocks of whole rows, and its fields (RFC 4180).
+// Delimited text in memory (RFC 4180), which is divided into blocks of whole rows and read field by field.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ void reject_parquet(const std::string& path, std::string_view start);
 /// Throws UserError if a file with this beginning is text in UTF-16; the message says how to convert it.
 void reject_utf16(const std::string& path, std::string_view start);
 
-/// Consecutive rows. Blank lines between them do not count, unless they are rows (keep_blank_lines()).
+/// Consecutive rows of a text. Blank lines are rows only after keep_blank_lines(); otherwise they are
+/// skipped.
 struct CsvBlock {
   const char *begin = nullptr, *end = nullptr;
   int64_t first_row = 0, rows = 0;     // index of the first row, and number of rows
@@ -29,8 +30,9 @@ struct CsvBlock {
 /// Delimiter of a file whose values are separated by any number of spaces and tabs.
 inline constexpr char kBlanksDelimit = '\0';
 
-/// A whole file in memory: mapped, or decompressed if it is gzip. Any thread may read it. Files with comments
-/// or runs of blanks are copied as plain delimited text (blanks.h).
+/// A whole file in memory: mapped, or decompressed if it is gzip. Any thread may read it. If the file has
+/// comments, or runs of blanks between values, the memory holds a copy that was converted to plain delimited
+/// text (blanks.h).
 class CsvText {
  public:
   /// `comment` is the first character of comments, which are skipped up to the end of the line.
@@ -46,18 +48,19 @@ class CsvText {
 
   /// Returns the start of the line after the one at `p`. A row with quoted line ends has several lines.
   const char* next_line(const char* p) const;
-  /// Returns the first row at `p` or after it; end() if only blank lines follow.
+  /// Returns the beginning of the first row at or after `p`, or end() if only blank lines follow.
   const char* skip_blank(const char* p) const;
-  /// Makes blank lines rows, each with a missing value, as in a table with one column. Blank lines before the
-  /// header, before a first row that follows a comment, and at the end of the file are still skipped. Returns
-  /// the first row, after the header if there is one.
+  /// Makes each blank line a row with a missing value. Used for tables with one column. Three kinds of blank
+  /// lines are still skipped: those before the header, those at the end of the file and, if the file has no
+  /// header but begins with a comment, those before the first row. Returns the first row, not counting the
+  /// header.
   const char* keep_blank_lines(bool has_header);
   /// Returns whether the row at `p` is a blank line.
   bool is_blank_row(const char* p) const { return is_blank(p, next_line(p)); }
   /// Divides the rows from `from`, the beginning of a row, into blocks.
   std::vector<CsvBlock> blocks(const char* from) const;
 
-  /// Throws UserError: "path:line:column: message", or without the column.
+  /// Throws UserError with the text "path:line:column: message". fail_line() omits the column.
   [[noreturn]] void fail(const char* at, const std::string& message) const;
   [[noreturn]] void fail_line(const char* at, const std::string& message) const;
   /// Returns the position of a field in row `row` (from 0, header included); end() if there is no such row.
@@ -65,16 +68,18 @@ class CsvText {
   int64_t line_of(const char* at) const;
 
  private:
-  /// Returns true for a character of a blank line. A tab that delimits values is not such a character: in a
-  /// row of delimiters alone, all values are missing.
+  /// Returns true if `c` counts as blank, that is, if it may occur in a blank line. A tab does not count as
+  /// blank if it is the delimiter, because a line that has only delimiters is a row whose values are all
+  /// missing.
   bool is_blank(char c) const;
   bool is_blank(const char* p, const char* line_end) const;
   /// Returns whether the blank line at `p` is a row.
   bool is_kept(const char* p, const char* line_end) const;
-  /// Returns the rows that begin at or after `begin`, the beginning of a row, and before `limit`. Does not
-  /// follow an open quote beyond `end`.
+  /// Returns the rows that begin in [begin, limit); a row must begin at `begin`. If a quoted value of the
+  /// last row does not end before `end`, the row ends at `end`.
   CsvBlock block_at(const char* begin, const char* limit, const char* end) const;
-  /// Returns the start of the line after the row at `p`; `end` if a quote is open there.
+  /// Returns the start of the line after the row at `p`. If a quoted value does not end before `end`, returns
+  /// `end`.
   const char* next_row(const char* p, const char* end) const;
 
   std::string path_;
@@ -82,11 +87,11 @@ class CsvText {
   std::unique_ptr<MappedFile> mapped_;
   std::string unpacked_;
   const char *begin_ = nullptr, *end_ = nullptr;
-  // Range where blank lines are rows; null if nowhere.
+  // The range of the text in which blank lines are rows. Null if blank lines are never rows.
   const char *kept_begin_ = nullptr, *kept_end_ = nullptr;
 };
 
-/// One value of a row, without surrounding blanks and quotes. Valid until the next one is read.
+/// One value of a row, without surrounding blanks and quotes. The text is valid until the next value is read.
 struct CsvField {
   std::string_view text;
   const char* at = nullptr;  // position in the file
@@ -97,7 +102,7 @@ struct CsvField {
 class CsvFields {
  public:
   explicit CsvFields(const CsvText& text) : text_(text) {}
-  /// Reads the field at `p` and returns where the next field or row begins. Throws UserError for a quote
+  /// Reads the field at `p` and returns the beginning of the next field or row. Throws UserError for a quote
   /// without an end, and for text after a closing quote.
   const char* read(const char* p, CsvField& field);
   /// Returns the number of fields in the row at `p`.

@@ -109,7 +109,7 @@ size_t currency_length(std::string_view text) {
   if (letters > 0) return 0;
   for (const std::string_view sign : {"\u00a2", "\u00a3", "\u00a4", "\u00a5"})
     if (rest.starts_with(sign)) return sign.size();
-  // U+20A0 to U+20CF are signs of further currencies.
+  // The characters U+20A0 to U+20CF are signs of other currencies.
   return rest.starts_with("\xe2\x82") && rest.size() > 2 && static_cast<unsigned char>(rest[2]) >= 0xa0   ? 3
          : rest.starts_with("\xe2\x83") && rest.size() > 2 && static_cast<unsigned char>(rest[2]) <= 0x8f ? 3
                                                                                                           : 0;
@@ -198,15 +198,17 @@ std::string CsvValues::advice(std::string_view text, const std::string& column) 
   };
   if (notation_.decimal == '.' && !notation_.thousands) {
     if (reads('.', ","))
-      return "'thousands: \",\"' reads such numbers, or 'decimal: \",\"' if that is a decimal comma";
-    if (reads(',', "")) return "'decimal: \",\"' reads such numbers";
-    if (reads(',', ".")) return "'decimal: \",\"' and 'thousands: \".\"' read such numbers";
+      return "set 'thousands: \",\"' if the comma separates thousands, or 'decimal: \",\"' if it is a "
+             "decimal comma";
+    if (reads(',', "")) return "set 'decimal: \",\"' if the comma is a decimal comma";
+    if (reads(',', "."))
+      return "set 'decimal: \",\"' and 'thousands: \".\"' to read numbers in this notation";
   } else if (notation_.decimal == ',' && !notation_.thousands && reads(',', ".")) {
-    return "'thousands: \".\"' reads such numbers";
+    return "set 'thousands: \".\"' if the point separates thousands";
   }
   if (!number(text) && amount(text))
-    return "'amounts: [" + column +
-           "]' reads numbers with a currency, a percent sign or thousands separators";
+    return "set 'amounts: [" + column +
+           "]' to read numbers with a currency, a percent sign or thousands separators";
   return "";
 }
 

@@ -1,4 +1,4 @@
-// Meaning of the text of one value.
+// Interprets the text of one value, such as a number or a mark for a missing value.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,13 @@ namespace dtrain {
 
 /// Returns a finite number, or nullopt.
 std::optional<double> csv_number(std::string_view text);
-/// Returns true for the usual texts for a missing value: the empty text, NA, null, ?, ... in any case.
+/// Returns true if a text usually marks a missing value: "", NA, null, ? and some others. Ignores upper and
+/// lower case.
 bool is_csv_gap(std::string_view text);
-/// Like is_csv_gap(), for texts that may be names: accepts only the exact texts that tables write for missing
-/// values.
+/// Like is_csv_gap(), but for columns of names. Accepts fewer texts, and only in the case that programs
+/// write: NA and None, but not na, none or -, which may be names.
 bool is_csv_missing_name(std::string_view text);
-/// Returns true if a text is neither a number (nan and inf count as numbers) nor a gap.
+/// Returns true if a text is neither a number (nan and inf count as numbers) nor a mark for a missing value.
 bool is_csv_name(std::string_view text);
 
 /// The notation of numbers and missing values in a file.
@@ -47,8 +48,8 @@ class CsvValues {
   bool has_na_numbers() const { return !na_numbers_.empty(); }
   bool is_na_number(double number) const;
   char decimal() const { return notation_.decimal; }
-  /// Returns a sentence that names the option with which the text would be a number; "" if there is no such
-  /// option. `column` is the name of the text's column.
+  /// Returns advice to set the option with which the text would be a number, or "" if no option helps.
+  /// `column` is the name of the column that has the text.
   std::string advice(std::string_view text, const std::string& column) const;
 
  private:
@@ -56,7 +57,7 @@ class CsvValues {
   std::optional<double> number_of_notation(std::string_view text) const;
 
   CsvNotation notation_;
-  bool is_plain_;  // csv_number() reads all numbers
+  bool is_plain_;  // true if csv_number() reads all numbers of this notation
   std::vector<double> na_numbers_;
 };
 

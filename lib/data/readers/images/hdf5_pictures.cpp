@@ -90,9 +90,9 @@ class Hdf5Pictures final : public PictureSource {
     type_ = heap_->reference_type();
   }
 
-  /// Reads all references at once, so that reading images in any order needs neither libhdf5 nor its lock. A
-  /// block that cannot be read completely stays empty: its references are read one by one, so damaged ones do
-  /// not affect the others.
+  /// Reads all references into memory, so that images can later be read in any order without libhdf5 and its
+  /// lock. If a block of references cannot be read completely, it stays empty, and its references are later
+  /// read one by one. Therefore a damaged reference does not affect the other references.
   void read_references() {
     for (int64_t first = 0; first < size(); first += kBlock) {
       const int64_t count = std::min(kBlock, size() - first);

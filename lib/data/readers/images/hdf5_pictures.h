@@ -15,9 +15,9 @@ struct PictureHdf5 : ArrayNames {
   static const Schema<PictureHdf5>& schema();
 };
 
-/// Returns the images of the dataset `name`. The dataset has variable-length bytes, one image each; or it has
-/// the shape [pictures, bytes] or opaque elements, where bytes after an image are ignored. Throws UserError
-/// for a dataset of another type.
+/// Returns the images of the dataset `name`. An image is an element with bytes of variable length, a row of a
+/// dataset with the shape [images, bytes], or an opaque element. In rows and opaque elements, bytes after the
+/// end of the image are ignored. Throws UserError for a dataset of another type.
 std::shared_ptr<const PictureSource> hdf5_pictures(const std::string& path, const std::string& name);
 
 }  // namespace dtrain

@@ -48,7 +48,8 @@ class ImagesReader final : public Reader {
     return all;
   }
   std::vector<std::string> paths(const ReadRequest& request) const override {
-    // A table's directory is not one of the paths, because it may hold other files, too.
+    // If a table lists the images, the folder `directory` is not one of the paths, because it may also hold
+    // other files.
     std::vector<std::string> all{request.find(files().front())};
     if (has_target_folder()) all.push_back(request.find(*options_.target_images->directory));
     return all;
@@ -104,8 +105,8 @@ class ImagesReader final : public Reader {
     return open_pictures(std::move(set), options_, request.inputs[0]);
   }
 
-  /// Returns the request with the option `class_names` as names of the only target's classes, unless the
-  /// request already names them.
+  /// Returns the request with the option `class_names` as the class names of the only target. Class names
+  /// that the request already has take precedence.
   ReadRequest with_names(const ReadRequest& request) const {
     ReadRequest all = request;
     if (!options_.class_names.empty()) all.facts.class_names.try_emplace("target", options_.class_names);
@@ -180,19 +181,19 @@ void check_target_images(const ImagesOptions& options, const ConfigNode& node, D
   };
   if (options.hdf5)
     refuse(
-        "the option is for images in folders or listed in a csv file; for arrays in HDF5, use the reader "
-        "hdf5");
+        "the option is only for images in folders and images that a CSV file lists; for arrays in an HDF5 "
+        "file, use the reader hdf5");
   else if (options.csv && targets.directory)
-    refuse("with csv, the paths of the targets are in its column 'target_image'; leave 'directory' out");
+    refuse("'csv' lists the paths of the target images in its column 'target_image'; leave 'directory' out");
   else if (options.csv && !options.csv->target_image)
-    refuse("give 'target_image' in 'csv', the column of the targets' paths");
+    refuse("give 'target_image' in 'csv': the column with the paths of the target images");
   else if (!options.csv && !targets.directory)
-    refuse("give 'directory', the folder with the target of each image");
+    refuse("give 'directory': the folder with the target image of each image");
   if (options.class_names.empty()) return;
   if (!targets.classes)
-    refuse("'class_names' is for masks; leave it out, or give 'classes'");
+    refuse("'class_names' is only for masks; leave it out, or give 'classes' if the target images are masks");
   else if (!targets.classes->are_numbers() && options.class_names.size() != targets.classes->colours.size())
-    refuse(fmt::format("expected as many 'classes' as 'class_names', found {} and {}",
+    refuse(fmt::format("expected as many 'classes' as 'class_names', found {} classes and {} names",
                        targets.classes->colours.size(), options.class_names.size()));
 }
 
@@ -206,23 +207,25 @@ void add_images(Registry<Reader>& table) {
   schema.example("{directory: flowers/train, size: [224, 224], resize: crop}");
   schema
       .optional("directory", &ImagesOptions::directory,
-                "the folder with one subfolder per class. With `csv`: the folder to which the paths in the "
-                "table are relative (default: the folder of the CSV file). With `target_images`: the folder "
-                "of the input images")
+                "the folder with one subfolder of images per class. If `csv` is given: the folder to which "
+                "the paths in the table are relative (default: the folder of the CSV file). If "
+                "`target_images` is given: the folder of the input images")
       .optional("csv", &ImagesOptions::csv, "a table that lists the images and their targets")
       .optional("hdf5", &ImagesOptions::hdf5,
-                "an HDF5 file with encoded images (JPEG, PNG or BMP). Its datasets contain the bytes of one "
-                "image in each element (of variable length) or in each row (of a two-dimensional dataset)")
+                "an HDF5 file with encoded images (JPEG, PNG or BMP). Each element of a dataset (if the "
+                "elements have variable length) or each row (if the dataset has two dimensions) contains the "
+                "bytes of one image")
       .optional("target_images", &ImagesOptions::target_images,
-                "for targets that are images: the folder with the target of each image in `directory`, or "
-                "options for the target images that `csv` lists (`target_image`)");
+                "options for targets that are images. They name the folder that contains the target image of "
+                "each image in `directory`. If `csv` lists the images, it lists the target images, too "
+                "(`target_image`), and no folder is given here");
   add_picture_fields(schema);
   schema
       .rule([](const ImagesOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.hdf5 ? options.csv || options.directory : !options.csv && !options.directory)
           diagnostics.error(node,
-                            "give one of 'directory' (a folder of images for each class), 'csv' (a table of "
-                            "their paths) and 'hdf5' (datasets of encoded images)");
+                            "give one of 'directory' (a folder of images for each class), 'csv' (a table "
+                            "with the paths of images) and 'hdf5' (datasets of encoded images)");
         check_target_images(options, node, diagnostics);
       })
       .positional("directory");

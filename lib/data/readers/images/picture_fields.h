@@ -32,18 +32,18 @@ void add_picture_fields(Schema<Options>& schema) {
       .optional("size", static_cast<std::optional<Size2> Options::*>(&Options::size),
                 "[height, width]; default: the size of the model's input")
       .optional("resize", static_cast<Resize Options::*>(&Options::resize),
-                "how to fit an image to `size`: stretch (scales each axis by its own factor), crop (keeps "
-                "the central part with the ratio of height to width) or pad (keeps the whole image and adds "
-                "black borders)")
+                "how to fit an image to `size`. `stretch` scales each axis by its own factor, `crop` keeps "
+                "the central part that has the aspect ratio of `size`, and `pad` keeps the whole image and "
+                "adds black borders")
       .optional("channels", static_cast<std::optional<int64_t> Options::*>(&Options::channels),
                 "1 (grayscale), 3 (RGB) or 4 (RGB and alpha); default: the channels of the model's input",
                 picture_channels())
       .optional("on_error", static_cast<OnError Options::*>(&Options::on_error),
-                "what to do with a file that is not a complete image: `error` ends the run with an error; "
-                "`skip` leaves the file out. With `skip`, all files are decoded once before the run, which "
-                "reports how many files were left out")
+                "what to do with a file that is not a complete image. `error` ends the run with an error; "
+                "`skip` leaves the file out. With `skip`, all files are decoded once at the beginning of the "
+                "run, and the number of files that are left out is reported")
       .optional("class_names", &Options::class_names,
-                "names of the classes, in the order of their indices; default: the names in the data, sorted",
+                "names of the classes, in the order of their indices. Default: the names in the data, sorted",
                 distinct_names());
 }
 

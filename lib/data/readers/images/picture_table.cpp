@@ -50,7 +50,8 @@ std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths)
   return files;
 }
 
-/// Lets the table give the targets' classes by number if their names are known.
+/// If the names of the classes are known, the table may contain the numbers of the classes instead of their
+/// names.
 void take_numbers(CsvPlan& plan, const CsvStart& start) {
   for (auto& [field, category] : plan.categories)
     if (category.values && !category.separator)
@@ -82,7 +83,7 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   return read;
 }
 
-/// The table's text, opened again, and the positions of the rows' paths in it.
+/// Finds the position of each row's path in the text of the table, for error messages. Reads the text again.
 class Places {
  public:
   Places(const PictureTable& table, const ReadTable& read)
@@ -101,7 +102,7 @@ class Places {
   int64_t header_;  // number of header rows
 };
 
-/// Returns advice on a path that does not exist: an option that may fix it; "" if none would.
+/// Returns advice for a path that does not exist: an option that may help, or "" if no option helps.
 std::string advice_for(const PictureTable& table, const std::string& path) {
   if (file_type(path) != FileType::nothing) return "";
   constexpr std::array<const char*, 5> kEndings{".jpg", ".jpeg", ".png", ".bmp", ".JPG"};
@@ -119,7 +120,7 @@ void reject_duplicates(const PictureTable& table, const ReadTable& read) {
     const auto [first, is_new] = met.emplace(std::filesystem::path(path).lexically_normal().string(), i);
     if (is_new || text_of(*read.columns.names, static_cast<int64_t>(i)).empty()) continue;
     const Places places(table, read);
-    places.fail(i, fmt::format("expected each image once, found {} again, which is also in line {}", path,
+    places.fail(i, fmt::format("expected each image once, but {} is also in line {}", path,
                                places.line_of(first->second)));
   }
 }
@@ -164,14 +165,15 @@ const Schema<PictureCsv>& PictureCsv::schema() {
                     "the column of the only target, whose values are numbers or class names")
           .optional("targets", &PictureCsv::targets, "the column of each target, by output name")
           .optional("labels", &PictureCsv::labels,
-                    "in place of a target, if an image may have several labels: the columns of the labels")
+                    "in place of `target`, if an image may have several labels: the columns with the labels")
           .optional("target_image", &PictureCsv::target_image,
-                    "if the targets are images: the column with their paths (see target_images)")
+                    "if the targets are images: the column with the paths of the target images (see "
+                    "`target_images`)")
           .optional(
               "weight", &PictureCsv::weight,
               "the column of sample weights: numbers of at least 0 that multiply the losses of the samples")
           .optional("header", &PictureCsv::header,
-                    "whether the first line contains the names of the columns; default: true if columns are "
+                    "whether the first line contains the names of the columns. Default: true if columns are "
                     "selected by name")
           .optional("delimiter", &PictureCsv::delimiter,
                     "the character between values, or `whitespace` for any number of spaces and tabs",
@@ -180,11 +182,11 @@ const Schema<PictureCsv>& PictureCsv::schema() {
             if (options.target && !options.targets.empty())
               diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
             if (options.labels && (options.target || !options.targets.empty() || options.target_image))
-              diagnostics.error(node, "give either 'labels' (any number for an image) or a target, not both");
+              diagnostics.error(node, "give either 'labels' (several per image) or a target, not both");
             if (options.target_image && (options.target || !options.targets.empty()))
               diagnostics.error(node,
-                                "give either 'target_image' (paths of images) or 'target' and 'targets' "
-                                "(numbers and classes), not both");
+                                "give either 'target_image' (if the targets are images) or 'target' or "
+                                "'targets' (if they are numbers or classes), not both");
           });
   return all;
 }
@@ -211,7 +213,7 @@ FileListing files_of_table(const PictureTable& table) {
 
 PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request) {
   ReadRequest of_targets = request;
-  of_targets.inputs.clear();  // images are not columns of the table
+  of_targets.inputs.clear();  // the inputs are images, not columns of the table
   const bool has_target_images = table.options.target_image && !request.targets.empty();
   if (has_target_images) of_targets.targets.clear();
   ReadTable read = read_table(table, of_targets);

@@ -42,10 +42,10 @@ struct PictureTable {
 /// Returns the files that the table lists, in its order. Throws UserError like read_csv().
 FileListing files_of_table(const PictureTable& table);
 
-/// Returns the images with the request's targets: numbers, classes whose names are texts, or the images of
-/// the column target_image (PictureSet::targets, whose row is not set). The rows' names are the texts of the
-/// path column. Throws UserError, with the row's position in the table, for an image that a split lists
-/// twice, and, depending on on_error, for a file that does not exist.
+/// Returns the images that a table lists, with the targets of the request. Targets are numbers, classes
+/// (their texts are class names), or the images of the column target_image (PictureSet::targets; its `row` is
+/// not set). The names of the rows are the texts of the path column. Throws UserError, with the position in
+/// the table, if a split lists an image twice, and if a file does not exist (unless `on_error` is `skip`).
 PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request);
 
 }  // namespace dtrain

@@ -53,11 +53,11 @@ std::string describe_missing(const std::string& folder, const FilesByName& files
 /// Returns `size` times `wanted` / `input`, which must be a whole number.
 int64_t scaled(int64_t size, int64_t wanted, int64_t input, const ReadRequest& request) {
   if (size * wanted % input != 0)
-    request.fail(fmt::format(
-        "target_images: give `size: [height, width]`; the size of the targets does not follow from the "
-        "images, because the model's input has {} pixels along an axis, its output {}, and the images "
-        "{}",
-        input, wanted, size));
+    request.fail(
+        fmt::format("target_images: give `size: [height, width]`. The size of the targets cannot be computed "
+                    "from the images: along one axis, the model's input has {0} pixels, its output has {1} "
+                    "pixels and the images have {2} pixels, but {2} * {1} / {0} is not a whole number",
+                    input, wanted, size));
   return size * wanted / input;
 }
 
@@ -86,21 +86,23 @@ std::pair<fs::path, fs::path> without_common_start(const std::string& one, const
 const Schema<TargetImages>& TargetImages::schema() {
   static const auto all = [] {
     Schema<TargetImages> schema(
-        "Targets that are images: masks of classes, or images that the model computes.");
+        "Targets that are images: masks, whose pixels represent classes, or images whose pixel values the "
+        "model predicts.");
     schema
         .optional("directory", &TargetImages::directory,
-                  "the folder of the target images: each has the same name as its image in the reader's "
-                  "`directory`, apart from the extension")
-        .optional("classes", &TargetImages::classes,
-                  "for masks: `numbers` if the values of a PNG (gray levels or palette indices) are class "
-                  "numbers, or a list of the gray level or color of each class, in the order of the class "
-                  "numbers: [0, 255], [\"#000000\", \"#ff8000\"]. If not given, the targets are images with "
-                  "values from 0 to 255")
+                  "the folder of the target images. A target image has the same name as its input image in "
+                  "the reader's `directory`, apart from the extension")
+        .optional(
+            "classes", &TargetImages::classes,
+            "for masks: the meaning of the pixels. With `numbers`, the pixel values of a PNG (gray levels or "
+            "palette indices) are class numbers. A list has the gray level or the color of each class, in "
+            "the order of the class numbers, such as [0, 255] or [\"#000000\", \"#ff8000\"]. Without this "
+            "option, the targets are not masks but images with values from 0 to 255")
         .optional("size", &TargetImages::size,
-                  "[height, width]; default: the size of the model's target, or of the images if the model "
-                  "takes any size")
+                  "[height, width] of the target images. Default: the size of the model's target or, if the "
+                  "model accepts images of any size, the size of the input images")
         .optional("channels", &TargetImages::channels,
-                  "1 (grayscale), 3 (RGB) or 4 (RGB and alpha), not for masks; default: the channels of the "
+                  "1 (grayscale), 3 (RGB) or 4 (RGB and alpha); not for masks. Default: the channels of the "
                   "model's target",
                   picture_channels())
         .rule([](const TargetImages& options, const ConfigNode& node, Diagnostics& diagnostics) {
@@ -179,8 +181,8 @@ PictureSet list_pairs_below(const std::string& folder, const std::string& images
   for (const fs::path& name : {image_name, target_name})
     if (!has_folder(folder, name))
       throw UserError(
-          fmt::format("{}: expected the folders '{}' (images) and '{}' (their targets), as in the run's "
-                      "data set, found no folder '{}'",
+          fmt::format("{}: expected the folders '{}' (images) and '{}' (target images), which are named as "
+                      "in the run's data set, but the folder '{}' does not exist",
                       folder, image_name.string(), target_name.string(), name.string()));
   return list_pairs(path_in(folder, image_name.string()), path_in(folder, target_name.string()));
 }

@@ -30,8 +30,9 @@ struct WebDatasetOptions : PictureOptions {
 /// Converts texts to numbers, or to indices into a table of names.
 class TextTargets {
  public:
-  /// `names` is the table if it is known. Otherwise the table is made of the texts, if the first of them is a
-  /// name. With a known table, either all targets are names of the table, or all are indices into it.
+  /// `names` is the table if it is already known. In this case, the texts may be names in the table or
+  /// indices into it, but not both. If `names` is empty, the first text decides: if it is a name, the table
+  /// is made of all texts; otherwise all texts must be numbers.
   TextTargets(const TarSamples& samples, const std::vector<std::string>& names)
       : samples_(samples), names_(names) {
     if (names_.empty() && is_csv_name(samples.targets.front())) {
@@ -47,7 +48,7 @@ class TextTargets {
   std::shared_ptr<const Column> column(const std::string& name, DType type) const {
     const bool is_whole = type == DType::int32;
     const size_t count = samples_.targets.size();
-    const auto data = allocate_bytes(count * 4);  // both types are of four bytes
+    const auto data = allocate_bytes(count * 4);  // int32 and float32 have four bytes
     for (size_t i = 0; i < count; ++i) {
       const double value = names_.empty() ? number_of(i, is_whole) : index_of(i);
       const auto whole = static_cast<int32_t>(is_whole ? value : 0);
@@ -80,7 +81,7 @@ class TextTargets {
 
   const TarSamples& samples_;
   std::vector<std::string> names_;
-  std::vector<std::string> texts_;  // texts that the targets use for these classes
+  std::vector<std::string> texts_;  // the text of each class in the targets: its name or its index
   std::unordered_map<std::string, int32_t> numbers_;
 };
 
@@ -103,7 +104,7 @@ class WebDatasetReader final : public Reader {
   std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:
-  /// `name` stands for the archives in messages.
+  /// Messages use `name` for all archives together.
   SourceColumns open_archives(const std::vector<std::string>& paths, const std::string& name,
                               const ReadRequest& request) const {
     check_one_picture(request);
@@ -137,11 +138,11 @@ void add_webdataset(Registry<Reader>& table) {
   schema.example("{files: \"shards/train-{000000..000146}.tar\", size: [224, 224], resize: crop}");
   schema
       .required("files", &WebDatasetOptions::files,
-                "paths of the archives, in order: {000..146} and {a,b} expand to all names; *, ? and [...] "
+                "paths of the archives, in order. {000..146} and {a,b} expand to all names; *, ? and [...] "
                 "expand to the existing files that match")
       .optional("target", &WebDatasetOptions::target,
-                "the extension of the files with the targets; each contains a class index, a class name or a "
-                "number");
+                "the extension of the files that contain the targets. Each file contains a class index, a "
+                "class name or a number");
   add_picture_fields(schema);
   table.add<WebDatasetReader>("webdataset", schema);
 }

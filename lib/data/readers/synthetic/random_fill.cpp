@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kLanes = 16;
 
-/// Computes the 64 words of a group with the rounds of base/philox.h. The loops over lanes, and words of 64
-/// bits that have room for products, let compilers vectorize the code.
+/// Computes the 64 words of a group with the rounds of base/philox.h. Compilers can vectorize the code
+/// because it loops over the lanes, and because the variables have 64 bits, which is enough for the products.
 [[gnu::always_inline]] inline void group_words(Philox random, uint64_t row, uint64_t group,
                                                uint32_t* __restrict words) {
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -59,7 +59,8 @@ DTRAIN_VECTOR_CLONES void fill_uniform(Philox random, int64_t row, float low, fl
                                        int64_t count) {
   const float range = high - low;
   for_each_group(random, row, dst, count, [=](const uint32_t* words, float* out) {
-    // Uses a signed conversion, because every processor has one; the word's upper 24 bits fit.
+    // Uses a conversion from signed integers, because every processor has one. The upper 24 bits of a word
+    // always fit into int32.
     for (int i = 0; i < kRandomGroup; ++i)
       out[i] = low + range * (static_cast<float>(static_cast<int32_t>(words[i] >> 8)) * 0x1p-24f);
   });

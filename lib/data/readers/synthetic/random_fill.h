@@ -8,8 +8,8 @@
 namespace dtrain {
 
 /// Elements are computed in groups of 64: word w of Philox's block (row, 16 * group + j) is element 64 *
-/// group + 16 * w + j. So the blocks of a group can be computed in SIMD lanes, and its elements stored in
-/// order.
+/// group + 16 * w + j. Therefore the 16 blocks of a group can be computed in SIMD lanes, and the elements of
+/// the group are then in order.
 constexpr int64_t kRandomGroup = 64;
 
 /// Fills `count` elements of one row with low + (high - low) u, for u uniform in [0, 1) with 24 bits.

@@ -29,20 +29,21 @@ struct SyntheticInput {
     static const auto all =
         Schema<SyntheticInput>("The distribution of the inputs.")
             .optional("distribution", &SyntheticInput::distribution, "distribution of the inputs")
-            .optional("low", &SyntheticInput::low, "uniform: the lowest value")
-            .optional("high", &SyntheticInput::high, "uniform: the upper bound, which is not included")
-            .optional("mean", &SyntheticInput::mean, "normal: the mean")
-            .optional("stddev", &SyntheticInput::stddev, "normal: the standard deviation", at_least(0.0))
+            .optional("low", &SyntheticInput::low, "for `uniform`: the lowest value")
+            .optional("high", &SyntheticInput::high, "for `uniform`: the upper bound, which is excluded")
+            .optional("mean", &SyntheticInput::mean, "for `normal`: the mean")
+            .optional("stddev", &SyntheticInput::stddev, "for `normal`: the standard deviation",
+                      at_least(0.0))
             .rule([](const SyntheticInput& input, const ConfigNode& node, Diagnostics& diagnostics) {
               for (const double value :
                    {input.low, input.high, input.high - input.low, input.mean, input.stddev})
                 if (!std::isfinite(static_cast<float>(value)))
-                  return diagnostics.error(
-                      node,
-                      fmt::format("expected numbers that fit float32, also high - low, found {}", value));
+                  return diagnostics.error(node, fmt::format("'low', 'high', 'mean', 'stddev' and high - low "
+                                                             "must be in the range of float32, found {}",
+                                                             value));
               if (input.low >= input.high)
-                diagnostics.error(
-                    node, fmt::format("expected low below high, found {} and {}", input.low, input.high));
+                diagnostics.error(node, fmt::format("expected 'low' to be less than 'high', found {} and {}",
+                                                    input.low, input.high));
             });
     return all;
   }
@@ -56,10 +57,10 @@ struct SyntheticTarget {
     static const auto all =
         Schema<SyntheticTarget>("The random numbers of a target.")
             .optional("classes", &SyntheticTarget::classes,
-                      "the number of classes: the target is a label from 0 to classes - 1",
+                      "the number of classes. The target is a random class index from 0 to classes - 1",
                       at_least(std::optional<int64_t>(1)))
             .optional("shape", &SyntheticTarget::shape,
-                      "the shape of the target, whose numbers are uniform in [0, 1)")
+                      "the shape of the target. Its values are uniformly distributed in [0, 1)")
             .rule([](const SyntheticTarget& target, const ConfigNode& node, Diagnostics& diagnostics) {
               if (target.classes.has_value() == target.shape.has_value())
                 diagnostics.error(node, "give either 'classes' or 'shape'");
@@ -156,8 +157,8 @@ class SyntheticReader final : public Reader {
           input.low < INT32_MIN || input.high - 1 > INT32_MAX ||
           input.low != static_cast<double>(static_cast<int64_t>(input.low)))
         request.fail(
-            fmt::format("synthetic: '{}' has integers; expected a uniform distribution over at least two "
-                        "int32 numbers from low to high - 1, found {}",
+            fmt::format("synthetic: the input '{}' has integers, so it needs a uniform distribution with at "
+                        "least two int32 numbers from low to high - 1, found {}",
                         wanted.name,
                         input.distribution != Distribution::uniform
                             ? std::string("a normal distribution")
@@ -198,8 +199,8 @@ void add_synthetic(Registry<Reader>& table) {
       .required("samples", &SyntheticOptions::samples, "the number of samples",
                 between<int64_t>(1, int64_t{1} << 32))
       .optional("input", &SyntheticOptions::input,
-                "distribution of the inputs; integers need a uniform distribution with at least two integers "
-                "in [low, high)")
+                "distribution of the inputs. Integer inputs need a uniform distribution with at least two "
+                "integers in [low, high)")
       .optional("target", &SyntheticOptions::target, "the only target: {classes: n} or {shape: [...]}")
       .optional("targets", &SyntheticOptions::targets, "each target, by output name")
       .optional("seed", &SyntheticOptions::seed, "seed of the random numbers")

@@ -17,7 +17,8 @@ struct TextReaderOptions : TokenOptions {
   std::optional<int64_t> length;                   // length of a sample, for classification
   std::vector<std::string> class_names;
 
-  /// Returns true if samples are windows, whose targets are the next tokens. Other samples have classes.
+  /// Returns true if samples are windows of tokens for language models; the targets are the next tokens.
+  /// Otherwise samples are whole texts, and the targets are classes.
   bool has_windows() const { return sequence_length.has_value(); }
 };
 

@@ -24,15 +24,15 @@ struct TextSamples {
 
 /// Returns samples that are one file each.
 TextSamples samples_of_files(FileListing files);
-/// Returns samples that are one line of the file each, without its end (\n or \r\n). Empty lines are samples,
-/// too.
+/// Returns samples that are one line of the file each, without the end of the line (\n or \r\n). Empty lines
+/// are samples, too.
 TextSamples samples_of_lines(const std::string& path);
 
 /// Learns a vocabulary from all samples. Throws UserError for a text that is not UTF-8, if the options
 /// require UTF-8.
 LearnedTokens learn_from_samples(const TextSamples& samples, const TokenOptions& options);
 
-/// Returns a column of rows [length] with the ids of each sample, cut or padded. Throws UserError like
+/// Returns a column with the ids of each sample, truncated or padded to `length` ids. Throws UserError like
 /// learn_from_samples().
 std::shared_ptr<const Column> column_of_tokens(const TextSamples& samples, const Tokenizer& tokenizer,
                                                int64_t length);

@@ -82,8 +82,8 @@ class TextReader final : public Reader {
     return std::vector<std::optional<int64_t>>(inputs.size(), options_.ids());
   }
 
-  /// Returns the number of ids for windows, whose targets are tokens, because other files may have tokens
-  /// that the training file lacks.
+  /// The targets of windows are tokens, so the number of classes is the number of ids. The training file does
+  /// not determine this number, because other files may have tokens that do not occur in it.
   std::optional<int64_t> target_classes() const override {
     return options_.has_windows() ? std::optional(options_.ids()) : std::nullopt;
   }
@@ -94,10 +94,10 @@ class TextReader final : public Reader {
     if (!is_folder && format != FileFormat::text && format != FileFormat::other) return std::nullopt;
     check_ends(request);
     if (text.header || text.delimiter)
-      request.fail(fmt::format(
-          "{}: the run was trained on plain text; expected a file of plain text, and neither a header "
-          "nor a delimiter",
-          path));
+      request.fail(
+          fmt::format("{}: the run was trained on plain text, not on a table; remove the options for the "
+                      "header and the delimiter",
+                      path));
     if (options_.has_windows()) return open_texts(files_of({path}), request);
     if (is_folder) return open_folder(path, request);
     if (!request.targets.empty()) return std::nullopt;
@@ -115,7 +115,7 @@ class TextReader final : public Reader {
                       format_plural(static_cast<int64_t>(request.targets.size()), "target")));
   }
 
-  /// Returns the files at these paths. For a folder, these are all files in it.
+  /// Returns the files at these paths. A folder stands for all files in it and in its subfolders.
   static std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {
@@ -130,7 +130,8 @@ class TextReader final : public Reader {
     return files;
   }
 
-  /// Returns the run's tokenizer, or one that `learn` learns from a split of the configuration.
+  /// Returns the tokenizer of the run. If the run has none yet, calls `learn` to learn the tokens from a
+  /// split of the configuration.
   template <class Learn>
   std::shared_ptr<const Tokenizer> tokenizer(const ReadRequest& request, Learn learn) const {
     if (auto known = known_tokenizer(request.facts, request.inputs[0].name, options_)) return known;
@@ -205,8 +206,8 @@ void check_text_options(const TextReaderOptions& options, const ConfigNode& node
   if (options.has_windows()) {
     if (options.length || !options.class_names.empty())
       diagnostics.error(node,
-                        "'length' and 'class_names' are for classification, 'sequence_length' for language "
-                        "models; give only one kind");
+                        "'length' and 'class_names' are for classification, but 'sequence_length' is for "
+                        "language models; remove the options of one kind");
     return;
   }
   if (options.stride) diagnostics.error(node, "'stride' is for language models; give 'sequence_length', too");
@@ -220,32 +221,33 @@ void check_text_options(const TextReaderOptions& options, const ConfigNode& node
 
 void add_text(Registry<Reader>& table) {
   Schema<TextReaderOptions> schema(
-      "Text files, plain or compressed with gzip. With `sequence_length`, for language models: a sample is a "
-      "window of tokens, and the target of each token is the next token. Windows do not cross files, and "
-      "tokens after the last whole window of a file are left out. Without `sequence_length`, for "
-      "classification: a folder has one subfolder of text files per class, and each file is a sample. If no "
-      "targets are needed, all files in the folder and its subfolders are read.");
+      "Text files, plain or compressed with gzip. With `sequence_length`, the samples are for language "
+      "models: a sample is a window of tokens, and the target of each token is the next token. Windows do "
+      "not cross files, and tokens after the last whole window of a file are left out. Without "
+      "`sequence_length`, the samples are for classification: the folder `directory` has one subfolder of "
+      "text files per class, and each file is a sample. If no targets are needed, all files in the folder "
+      "and its subfolders are read.");
   schema.example("{file: corpus.txt, sequence_length: 128}");
   schema.optional("file", &TextReaderOptions::file, "path of the file")
       .optional("files", &TextReaderOptions::files,
-                "in place of `file`: paths of several files, in this order; patterns such as "
-                "part-{000..009}.txt and *.txt are allowed")
+                "in place of `file`: paths of several files, in this order. The paths may have patterns such "
+                "as part-{000..009}.txt and *.txt")
       .optional("directory", &TextReaderOptions::directory,
-                "for classification: the folder with one subfolder of texts per class; for language models: "
-                "a folder whose files are all read, sorted by name")
+                "for classification: the folder with one subfolder of text files per class. For language "
+                "models: a folder; all its files are read, sorted by name")
       .optional("sequence_length", &TextReaderOptions::sequence_length,
                 "for language models: number of tokens in a window",
                 between<std::optional<int64_t>>(1, INT32_MAX))
       .optional("stride", &TextReaderOptions::stride,
                 "for language models: number of tokens from the start of one window to the start of the "
-                "next. Default: sequence_length, so each token is the target of one window",
+                "next. Default: `sequence_length`, so that each token is the target of one window",
                 between<std::optional<int64_t>>(1, INT32_MAX))
       .optional("length", &TextReaderOptions::length,
-                "for classification: number of tokens of a sample: longer texts are cut, shorter texts are "
-                "padded with id 0. Default: the length of the model's input",
+                "for classification: number of tokens of a sample. Longer texts are truncated, and shorter "
+                "texts are padded with id 0. Default: the length of the model's input",
                 between<std::optional<int64_t>>(1, INT32_MAX))
       .optional("class_names", &TextReaderOptions::class_names,
-                "for classification: names of the classes, in the order of their indices; default: the names "
+                "for classification: names of the classes, in the order of their indices. Default: the names "
                 "of the folders, sorted",
                 distinct_names());
   add_token_fields(schema);

@@ -13,8 +13,8 @@ namespace {
 
 using TextFiles = std::vector<std::shared_ptr<const TextFile>>;
 
-/// The tokens of all files. Bytes are read from the files; other ids are stored in 16 bits if all ids fit,
-/// else in 32.
+/// The tokens of all files. If the tokens are bytes, they are read from the files. Otherwise their ids are
+/// stored in 16 bits if all ids fit into 16 bits, else in 32 bits.
 class TokenStore {
  public:
   TokenStore(TextFiles files, const Tokenizer& tokenizer)
@@ -59,7 +59,7 @@ class TokenStore {
   size_t end() const { return narrow_.size() + wide_.size(); }
 
   bool is_narrow_;
-  TextFiles files_;  // the files, read as bytes
+  TextFiles files_;  // the files, if the tokens are bytes
   std::vector<uint16_t> narrow_;
   std::vector<int32_t> wide_;
   std::vector<size_t> begins_;
@@ -74,12 +74,13 @@ struct WindowIndex {
                      (size < tokens() ? 0 : (size - tokens()) / shape.stride + 1));
     }
   }
-  /// Returns the number of tokens that a window and its targets take.
+  /// Returns the number of tokens in a window, including the target of its last token.
   int64_t tokens() const { return shape.length + (shape.has_targets ? 1 : 0); }
   int64_t count() const { return ends.back(); }
 
   WindowShape shape;
-  std::vector<int64_t> ends;  // for each file, the number of windows in it and the files before it
+  /// For each file, the number of windows in this file and in all files before it.
+  std::vector<int64_t> ends;
 };
 
 class WindowColumn final : public Column {
@@ -116,7 +117,7 @@ class WindowColumn final : public Column {
   int64_t ahead_;
 };
 
-/// Returns a warning if files are too short for a window; "" if none is.
+/// Returns a warning if some files are too short for a window; else "".
 std::string warning_of_short_files(const TextFiles& files, const TokenStore& store, int64_t needed) {
   std::string first;
   size_t count = 0;
@@ -137,11 +138,11 @@ SourceColumns open_windows(const TextFiles& files, const std::shared_ptr<const T
   const auto index = std::make_shared<const WindowIndex>(store->sizes(), shape);
   const std::string& name = files.front()->path();
   if (index->count() == 0)
-    throw UserError(
-        fmt::format("{}: expected at least {} tokens (sequence_length {}{}), found {}{}", name,
-                    index->tokens(), shape.length, shape.has_targets ? " and a target for the last one" : "",
-                    *std::max_element(store->sizes().begin(), store->sizes().end()),
-                    files.size() > 1 ? fmt::format(" in the longest of {} files", files.size()) : ""));
+    throw UserError(fmt::format(
+        "{}: expected at least {} tokens (sequence_length {}{}), found {}{}", name, index->tokens(),
+        shape.length, shape.has_targets ? " and the target of the last token" : "",
+        *std::max_element(store->sizes().begin(), store->sizes().end()),
+        files.size() > 1 ? fmt::format(" in the longest of {} files", files.size()) : ""));
   SourceColumns source(Columns{std::make_shared<WindowColumn>(name, store, index, 0)});
   if (shape.has_targets) source.columns.push_back(std::make_shared<WindowColumn>(name, store, index, 1));
   const std::string warning = warning_of_short_files(files, *store, index->tokens());
