@@ -58,10 +58,10 @@ TEST_CASE_FIXTURE(Run, "date features replace the column") {
   // Other files are read with the training file's settings, by column name and by position.
   CHECK(read_all(*validate("y,d,b,a\n1,03/02/2026,4,1\n", kHead), 0) == Values{1, 2026, 2, 1, 20487, 4});
   CHECK(read_all(*predict("b,a,d\n0,9,1 February 2026\n"), 0) == Values{9, 2026, 2, 6, 20485, 0});
-  CHECK(
-      contains(error_of([&] { predict("b,a,d\n0,9,01/31/2026\n"); }),
-               "in.csv:2:5: expected a date with year, month, weekday, days (read as day/month/year) in the "
-               "column 'd', found '01/31/2026'"));
+  CHECK(contains(
+      error_of([&] { predict("b,a,d\n0,9,01/31/2026\n"); }),
+      "in.csv:2:5: expected a date with year, month, weekday, days (in the order day/month/year) in the "
+      "column 'd', found '01/31/2026'"));
   const auto why = [&](const std::string& date) {
     return error_of([&] { predict("b,a,d\n0,9," + date + "\n"); });
   };
@@ -72,9 +72,10 @@ TEST_CASE_FIXTURE(Run, "date features replace the column") {
   CHECK(why("2026-02-29").ends_with("found '2026-02-29'; February 2026 has no day 29"));
   CHECK(why("June 31 2026").ends_with("; June has no day 31"));
   CHECK(why("soon").ends_with("found 'soon'"));
-  CHECK(contains(error("d,y\n2026-01-31,0\n17,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}}}),
-                 "train.csv:3:1: expected a date with days (read as month/day/year) in the column 'd', found "
-                 "'17'; other rows of the column have dates, not plain numbers"));
+  CHECK(contains(
+      error("d,y\n2026-01-31,0\n17,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}}}),
+      "train.csv:3:1: expected a date with days (in the order month/day/year) in the column 'd', found "
+      "'17'; other rows of the column have dates, not plain numbers"));
   // The file has no header, and one value is missing.
   const auto other =
       train("2026-01-31T12:00,1,0\n,2,1\n", "dates: {0: [days, hour]}, fill: mean, target: -1", {{"x", {3}}});

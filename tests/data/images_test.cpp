@@ -264,7 +264,7 @@ TEST_CASE("a directory without one folder of images per class is an error") {
   fs::create_directory_symlink(folder / "flat", folder / "flat/cat/loop");
   fs::remove(folder / "flat/a.png");
   CHECK(contains(open_error(folder, "train: {images: {directory: flat}}"),
-                 "found a link to a folder that contains it"));
+                 "found a link to a folder that contains the link"));
 }
 
 TEST_CASE("names that are not UTF-8 are kept") {

@@ -43,8 +43,9 @@ class RawWriter final : public ArrayWriter {
   std::vector<int64_t> next_;
 };
 
-/// Writes a .npy header of version 1.0: magic, length, and a Python literal padded so that the data starts at
-/// a multiple of 64 bytes. Returns the offset of the data.
+/// Writes a .npy header of version 1.0. It consists of the magic string, the length of the rest, and a Python
+/// literal, which is padded so that the data starts at a multiple of 64 bytes. Returns the offset of the
+/// data.
 std::vector<int64_t> write_npy_header(NewFile& file, const TensorSpec& array, int64_t rows) {
   std::string shape = fmt::format("{},", rows);
   for (const int64_t extent : array.shape) shape += fmt::format(" {},", extent);

@@ -95,7 +95,7 @@ class Walk {
       const bool loop = std::any_of(above_.begin(), above_.end(),
                                     [&](const struct stat& one) { return same_folder(one, status); });
       file.problem =
-          loop ? "expected files, found a link to a folder that contains it" : enter(file.path, status);
+          loop ? "expected files, found a link to a folder that contains the link" : enter(file.path, status);
       if (file.problem.empty()) return;
     }
     files_.push_back(std::move(file));

@@ -17,8 +17,8 @@ struct ListedFile {
   /// The reason why the file cannot be read, as messages show it ("expected a file, found a broken link").
   /// Empty if the file can be read.
   std::string problem;
-  /// Inode, and time of the last status change. Both detect a file that was rewritten and whose modification
-  /// time was then set back.
+  /// The inode and the time of the last status change. They show that a file was rewritten even if its
+  /// modification time was set back afterwards.
   uint64_t inode = 0;
   int64_t changed_ns = 0;
 };

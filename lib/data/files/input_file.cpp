@@ -147,7 +147,7 @@ size_t InputStream::read(void* dst, size_t bytes) {
   return done;
 }
 
-/// Reads bytes as they are in the file; returns 0 at its end.
+/// Reads bytes without decompressing them. Returns their number, which is 0 at the end of the file.
 size_t InputStream::read_packed(void* dst, size_t most) {
   const size_t bytes = std::min(most, static_cast<size_t>(file_->size() - packed_offset_));
   file_->read(packed_offset_, dst, bytes);
@@ -165,7 +165,8 @@ void InputStream::fill_packed() {
       static_cast<uint32_t>(read_packed(packed.data() + state.avail_in, packed.size() - state.avail_in));
 }
 
-/// Returns the number of bytes decompressed to `dst`; 0 after the last member (a gzip file may have several).
+/// Decompresses bytes to `dst` and returns their number. Returns 0 after the last member (a gzip file may
+/// have several members).
 size_t InputStream::unpack(void* dst, size_t most) {
   inflate_state& state = unpacking_->state;
   const auto fail = [&](const char* what, uint32_t unpacked) {

@@ -71,7 +71,7 @@ class InputStream {
   size_t read(void* dst, size_t bytes);
   /// Reads exactly `bytes` bytes; `what` names them in messages. Throws UserError if the file ends earlier.
   void read_exactly(void* dst, size_t bytes, const std::string& what);
-  /// Returns an upper bound on the decompressed size: deflate compresses at most 1032 to 1.
+  /// Returns an upper bound on the decompressed size: deflate compresses data by a factor of at most 1032.
   int64_t most_bytes() const { return unpacking_ ? file_->size() * 1032 : file_->size(); }
 
  private:

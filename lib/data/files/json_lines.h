@@ -28,7 +28,8 @@ struct JsonArray {
 /// Returns true if a text looks like JSON lines: its first character that is not whitespace is { or [.
 bool is_json_lines(std::string_view start);
 
-/// Returns true if the first line has arrays as values: an object with an array in it, or an array of arrays.
+/// Returns true if the first line has arrays as values, that is, if it is an object that contains an array,
+/// or an array that contains an array.
 bool has_nested_arrays(std::string_view text);
 
 /// Converts JSON lines to a table with one row per line. If the lines are objects, the header contains all

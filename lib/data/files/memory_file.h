@@ -9,7 +9,7 @@ namespace dtrain {
 /// A file in memory. Readers can open its path while this object lives.
 class MemoryFile {
  public:
-  /// Reads a descriptor to its end. Throws Error if that fails.
+  /// Makes a file from all data of a descriptor. Throws Error if the data cannot be read or stored.
   static MemoryFile read_from(int descriptor);
   /// Makes a file that holds `text`.
   explicit MemoryFile(std::string_view text);

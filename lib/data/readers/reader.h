@@ -56,7 +56,8 @@ struct ReadRequest {
   [[noreturn]] void fail(const std::string& message) const;
 };
 
-/// Format of a path given for predictions, determined by its first bytes. A folder counts as `picture`.
+/// Format of a file that is given for predictions. The first bytes of the file determine it. A folder counts
+/// as `picture`.
 enum class FileFormat { hdf5, npy, idx, picture, tar, text, other };
 
 /// A reader with its options. Immutable, so any thread may call it.
@@ -82,7 +83,8 @@ class Reader {
                                                   const ReadRequest& /*request*/) const {
     return std::nullopt;
   }
-  /// Returns why rows of this reader cannot become windows with these options; "" if they can.
+  /// Returns the reason why windows with these options cannot be made of the rows of this reader, or "" if
+  /// they can.
   virtual std::string why_no_windows(const WindowsOptions& windows) const;
   /// Returns true if the files determine the shape of a sample, and false if the request determines it.
   virtual bool has_shapes() const { return true; }

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Two ids that become one token.
+/// The ids of two tokens that are merged into one token.
 using TokenMerge = std::pair<int32_t, int32_t>;
 
 struct LearnedTokens {

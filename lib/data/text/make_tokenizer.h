@@ -17,9 +17,9 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const LearnedTokens& learned);
 /// the run was trained without text, or on several texts with different vocabularies.
 std::shared_ptr<const Tokenizer> tokenizer_of(const DataFacts& facts);
 
-/// Returns the tokenizer of the facts' vocabulary named `name`; null if there is none yet. Throws UserError
-/// if the options ask for another kind of tokens or for fewer tokens than the vocabulary has, because the
-/// model was trained with all of its ids.
+/// Returns the tokenizer of the vocabulary that the facts store under `name`, or null if they store none.
+/// Throws UserError if the options ask for another kind of tokens, or for fewer tokens than the vocabulary
+/// has, because the model was trained with all ids of the vocabulary.
 std::shared_ptr<const Tokenizer> known_tokenizer(const SourceFacts& facts, const std::string& name,
                                                  const TokenOptions& options);
 

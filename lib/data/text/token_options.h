@@ -14,8 +14,8 @@ template <>
 inline const EnumNames<TokenKind> names_of<TokenKind> = {
     {TokenKind::bytes, "bytes"}, {TokenKind::words, "words"}, {TokenKind::bpe, "bpe"}};
 
-/// Changes to a text before it is split into words, as in Keras's TextVectorization: A to Z become lower
-/// case, ASCII punctuation is removed.
+/// Changes to a text before it is split into words, as in Keras's TextVectorization: A to Z are converted to
+/// lower case, and ASCII punctuation is removed.
 enum class TextStandardization { lower_and_strip_punctuation, lower, strip_punctuation, none };
 template <>
 inline const EnumNames<TextStandardization> names_of<TextStandardization> = {
@@ -53,9 +53,10 @@ void check_token_options(const TokenOptions& options, const ConfigNode& node, Di
 template <class Options>
 void add_token_fields(Schema<Options>& schema) {
   schema
-      .optional("tokens", static_cast<TokenKind Options::*>(&Options::tokens),
-                "the units into which the text is divided: bytes (ids 0 to 255), words (between spaces), or "
-                "bpe (byte pair encoding: frequent sequences of bytes, learned from the training split)")
+      .optional(
+          "tokens", static_cast<TokenKind Options::*>(&Options::tokens),
+          "the units into which the text is divided: bytes (ids 0 to 255), words (separated by whitespace), "
+          "or bpe (byte pair encoding: frequent sequences of bytes, learned from the training split)")
       .optional("vocabulary", static_cast<std::optional<int64_t> Options::*>(&Options::vocabulary),
                 "maximum number of different tokens, which is required for words and bpe. For words, id 0 is "
                 "padding, id 1 is any unknown word, and the next ids are the most frequent words. For bpe, "

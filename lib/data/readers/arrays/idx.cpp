@@ -1,5 +1,5 @@
-// The IDX format of MNIST's files: two zero bytes, a type, a rank, big-endian extents, the elements.
-// http://yann.lecun.com/exdb/mnist (at the end of the page).
+// The IDX format of MNIST's files. A file consists of two zero bytes, a type, a rank, big-endian extents, and
+// the elements. http://yann.lecun.com/exdb/mnist (at the end of the page).
 #include <bit>
 
 #include <fmt/format.h>

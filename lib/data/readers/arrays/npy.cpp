@@ -97,9 +97,10 @@ ArrayHeader parse_npy(InputStream& stream) {
   const NpyHeader header(stream.path(), text);
   ArrayHeader array{header.type(), header.shape()};
   if (header.fortran_order() && array.shape.rank() > 1)
-    throw UserError(fmt::format(
-        "{}: expected an array in C order, found Fortran order; numpy.ascontiguousarray converts it",
-        stream.path()));
+    throw UserError(
+        fmt::format("{}: expected an array in C order, found Fortran order; convert the array with "
+                    "numpy.ascontiguousarray",
+                    stream.path()));
   return array;
 }
 

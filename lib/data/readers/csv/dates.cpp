@@ -193,7 +193,7 @@ std::optional<CsvDate> read_digits(DateScanner text, const DateForm& form) {
   return date;
 }
 
-/// Reads a number among words: the day or the year. A day may have a suffix: 1st.
+/// Reads the day or the year of a date with words. A day may have a suffix, as in 1st.
 bool read_day_or_year(DateScanner& text, CsvDate& date) {
   const size_t count = text.digits();
   int number = 0;
@@ -245,7 +245,7 @@ std::optional<CsvDate> date_of_seconds(double seconds) {
   return date.year > 0 ? std::optional(date) : std::nullopt;
 }
 
-/// Reads 20260131, or 2026 as January 1 of that year.
+/// Reads a date such as 20260131, or a year such as 2026, which stands for January 1 of the year.
 std::optional<CsvDate> read_compact(std::string_view text, size_t digits) {
   int number = 0;
   if (text.size() != digits || !DateScanner(text).take_number(digits, digits, number)) return std::nullopt;

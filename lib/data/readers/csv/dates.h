@@ -29,7 +29,8 @@ std::optional<CsvDate> read_date(std::string_view text, const DateForm& form);
 /// other texts of the column are dates. Otherwise returns "".
 std::string why_no_date(std::string_view text, const DateForm& form);
 
-/// Returns true for a complete date, with or without a time, in any of these formats except plain numbers.
+/// Returns true if the text is a complete date, with or without a time, in one of the formats of read_date().
+/// Plain numbers do not count as dates.
 bool is_csv_date(std::string_view text);
 
 /// Returns a part of a date as a number, or nullopt if the date does not have the part. Weekdays are counted

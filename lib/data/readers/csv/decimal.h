@@ -16,7 +16,8 @@ constexpr int kMostPower = 27;   // 5^27 is the largest power of 5 below 2^63
 constexpr int kMostExact = 22;   // 10^22 is the largest power of 10 that a double holds exactly
 constexpr int kMostDigits = 19;  // any number of this length fits 64 bits
 
-/// 10^n is approximately mantissa * 2^exponent. The mantissa's top bit is set; it is too small by at most 1.
+/// 10^n is approximately mantissa * 2^exponent. The top bit of the mantissa is set. The mantissa is too small
+/// by at most 1.
 struct Power {
   uint64_t mantissa = 0;
   int exponent = 0;
@@ -67,7 +68,8 @@ inline uint64_t number_of(uint64_t word) {
          0xffffffff;
 }
 
-/// Computes the double nearest to mantissa * 10^power. Returns false if this method cannot determine it.
+/// Computes the double nearest to mantissa * 10^power. Returns false if this method cannot determine the
+/// nearest double.
 inline bool to_double(uint64_t mantissa, int power, double& out) {
   if (mantissa <= uint64_t{1} << 53 && power >= -kMostExact && power <= kMostExact) {
     const auto exact = static_cast<double>(mantissa);

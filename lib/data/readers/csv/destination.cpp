@@ -135,7 +135,7 @@ std::string CsvDestination::expected_date() const {
     for (const auto& [known, name] : names_of<DatePart>)
       if (known == part) parts += (parts.empty() ? "" : ", ") + name;
   const char* const order = reading->form->day_first ? "day/month/year" : "month/day/year";
-  return fmt::format("a date with {} (read as {})", parts, order);
+  return fmt::format("a date with {} (in the order {})", parts, order);
 }
 
 std::string CsvDestination::expected() const {

@@ -64,14 +64,15 @@ struct CsvDestination {
   size_t stride = 0;             // bytes from one row to the next
   size_t width = 0;              // bytes of an element of the kind `text` or `tokens`
   const CategoryTable* table = nullptr;
-  const CsvValues* values = nullptr;       // how the file writes values; null for text
+  const CsvValues* values = nullptr;       // notation of the values in the file
   const ColumnReading* reading = nullptr;  // how the column is read; null for the default way
   const Tokenizer* tokenizer = nullptr;
   std::optional<double> gap = {};  // value stored for a missing value; unset if a missing value is an error
   std::string_view advice_for_gap = {}, advice_for_unknown = {};
-  DigitLoss* loss = nullptr;  // counts the digits lost in float32; null if they are not counted
+  DigitLoss* loss = nullptr;  // records the digits lost in float32; may be null
 
-  /// Writes the row's element. Returns false if the text is not valid, or longer than `width`.
+  /// Stores a text as the element of a row. Returns false if the text is not valid, or is longer than
+  /// `width`.
   bool store(std::string_view text, size_t row) const;
   /// Describes the valid texts for a message: "a finite number" or "one of the training file's values".
   std::string expected() const;

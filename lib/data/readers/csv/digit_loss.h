@@ -10,7 +10,7 @@ namespace dtrain {
 /// The precision that the numbers of a field would lose in float32.
 struct DigitLoss {
   double least = std::numeric_limits<double>::infinity(), most = -least;
-  double error = 0;  // the largest difference between a number and its float32
+  double error = 0;  // the largest difference between a number and its float32 value
 
   void add(double value) {
     least = std::min(least, value);

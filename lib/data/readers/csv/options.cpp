@@ -133,7 +133,7 @@ Schema<CsvLabels> make_labels_schema() {
       "label: 1 if the sample has the label, else 0.");
   schema
       .optional("columns", &CsvLabels::columns,
-                "one column for each label, with values 0 and 1; the names of the columns are the labels")
+                "one column of 0 and 1 for each label. The names of the columns are the labels")
       .optional("column", &CsvLabels::column,
                 "in place of `columns`: one column whose texts list the labels of each row, such as "
                 "`red;round`. An empty text means that the row has no labels")

@@ -43,13 +43,13 @@ struct Codec<CsvColumnRef> {
   }
 };
 
-/// One field, or a list of them.
+/// One field, or a list of fields.
 struct CsvColumnRefs : std::vector<CsvColumnRef> {};
 
 /// The columns of a target: one column, which may contain class names, or several columns of numbers.
 struct CsvTarget : std::vector<CsvColumnRef> {};
 
-/// One text, or a list of them.
+/// One text, or a list of texts.
 struct CsvTexts : std::vector<std::string> {};
 
 /// The value that replaces missing values: a number, or the mean or median of the training split.
@@ -86,7 +86,7 @@ struct CsvLabels {
   static const Schema<CsvLabels>& schema();
 };
 
-/// A column of text that becomes the ids of its tokens.
+/// A column of text, which is converted to the ids of its tokens.
 struct CsvTextColumn : TokenOptions {
   std::optional<int64_t> length;  // number of tokens in a row; unset to use the length of the model's input
 

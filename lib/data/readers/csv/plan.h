@@ -94,7 +94,7 @@ struct CsvPlan {
   std::string advice;
 };
 
-/// Returns the plan for a file with this beginning. Called once.
+/// Returns the plan for a file with these first lines. read_csv() calls it once.
 using PlanCsv = std::function<CsvPlan(const CsvStart& start)>;
 
 struct CsvColumns {

@@ -92,7 +92,8 @@ class CsvPlanner {
   /// Collects the readings that the options select for columns of the training file. Throws UserError if
   /// options contradict each other.
   void choose_readings();
-  /// Returns the column of a key of `dates`: a column's name, or its index if no column has that name.
+  /// Returns the column that a key of an option (such as `dates`) names: the column with this name or, if no
+  /// column has this name, the column with this index.
   size_t place_of_key(const std::string& key) const;
   /// Returns how to read the texts of a column. `name` is the name of the column in the facts. If facts about
   /// the training file are known, they determine the reading; otherwise the options do.

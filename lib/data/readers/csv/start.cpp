@@ -9,9 +9,9 @@ namespace dtrain {
 
 namespace {
 
-/// Returns whether the first line is a header: the format's setting or, if it is not set, whether the line
-/// has a name and no number. A line with names and numbers counts as data, and reading it reports the names
-/// as errors.
+/// Returns true if the first line is a header. If `format` does not determine this, the line is a header if
+/// it has a name and no number. A line with both names and numbers counts as data, so the names are reported
+/// as errors when the line is read.
 bool is_header(const CsvFormat& format, const CsvValues& values, const std::vector<std::string>& fields) {
   if (format.header) return *format.header;
   return std::any_of(fields.begin(), fields.end(), [&](const auto& text) { return values.is_name(text); }) &&

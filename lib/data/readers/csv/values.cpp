@@ -98,8 +98,8 @@ void trim_blanks(std::string_view& text) {
   while (text.ends_with(' ')) text.remove_suffix(1);
 }
 
-/// Returns the length in bytes of a currency at the front: a sign, optionally after a country's letters
-/// (US$), or a code of three letters. Returns 0 if there is none.
+/// If the text begins with a currency, returns its length in bytes; else 0. A currency is a sign, optionally
+/// after the letters of a country (US$), or a code of three letters (USD).
 size_t currency_length(std::string_view text) {
   size_t letters = 0;
   while (letters < text.size() && text[letters] >= 'A' && text[letters] <= 'Z') ++letters;
@@ -115,7 +115,8 @@ size_t currency_length(std::string_view text) {
                                                                                                           : 0;
 }
 
-/// Removes a currency or a percent sign, with the spaces around it, from an amount's front or back.
+/// Removes a currency or a percent sign, with the spaces around it, from the beginning or the end of an
+/// amount. Returns false if the amount has none.
 bool take_unit(std::string_view& text) {
   size_t front = currency_length(text);
   if (front > 0) {

@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// Returns a finite number, or nullopt.
+/// Returns the number that a text represents, or nullopt if the text is not a finite number.
 std::optional<double> csv_number(std::string_view text);
 /// Returns true if a text usually marks a missing value: "", NA, null, ? and some others. Ignores upper and
 /// lower case.
@@ -31,7 +31,7 @@ class CsvValues {
  public:
   explicit CsvValues(CsvNotation notation = {});
 
-  /// Do the same as the free functions above, in this notation.
+  /// These functions do the same as the free functions above, but for this notation.
   std::optional<double> number(std::string_view text) const {
     return is_plain_ ? csv_number(text) : number_of_notation(text);
   }
@@ -44,7 +44,8 @@ class CsvValues {
   /// always separate thousands.
   std::optional<double> amount(std::string_view text) const;
 
-  /// Returns true if any number marks a missing value. is_na_number() tests one number.
+  /// Returns true if some of the texts that mark a missing value are numbers, such as -999. is_na_number()
+  /// returns true for these numbers.
   bool has_na_numbers() const { return !na_numbers_.empty(); }
   bool is_na_number(double number) const;
   char decimal() const { return notation_.decimal; }

@@ -65,8 +65,8 @@ bool has_folder(const std::string& folder, const fs::path& name) {
   return file_type(path_in(folder, name.string())) == FileType::directory;
 }
 
-/// Returns two paths without the leading folders that they share. If nothing would remain of a path, returns
-/// only the last names of both.
+/// Returns two paths without the leading folders that they share. If no part of a path would remain, returns
+/// only the last part of both paths.
 std::pair<fs::path, fs::path> without_common_start(const std::string& one, const std::string& other) {
   const auto normal = [](const fs::path& path) {  // the path without a slash at the end
     return path.has_filename() ? path.lexically_normal() : path.parent_path().lexically_normal();

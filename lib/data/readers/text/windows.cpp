@@ -85,7 +85,7 @@ struct WindowIndex {
 
 class WindowColumn final : public Column {
  public:
-  /// `ahead` is 1 for the column of the targets, which are the next tokens, else 0.
+  /// `ahead` is 1 for the column of targets (the next tokens), and 0 for the column of inputs.
   WindowColumn(std::string name, std::shared_ptr<const TokenStore> store,
                std::shared_ptr<const WindowIndex> index, int64_t ahead)
       : spec_{std::move(name), Shape{index->shape.length}, DType::int32},
