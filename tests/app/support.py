@@ -74,8 +74,8 @@ class Case(unittest.TestCase):
         if not shim.exists():
             subprocess.run([os.environ.get("CC", "cc"), "-std=c11", "-shared", "-fPIC", "-o", shim, PROJECT / source, "-ldl", *linking], check=True)
         options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
-        # The shim hides calls of open() and close() from ThreadSanitizer, which then reports reused file descriptors as
-        # races.
+        # Under the shim, ThreadSanitizer does not see calls of open() and close(). It would therefore report races
+        # between threads that use the same file descriptor one after the other.
         races = ":".join(filter(None, [os.environ.get("TSAN_OPTIONS"), "report_bugs=0"]))
         return {"LD_PRELOAD": str(shim), "ASAN_OPTIONS": options, "TSAN_OPTIONS": races}
 
@@ -91,7 +91,7 @@ class Case(unittest.TestCase):
         return sorted((self.dir / run / "checkpoints").glob("ckpt-*.h5"))
 
     def metrics(self, run="run"):
-        """Returns the lines of metrics.jsonl without time-dependent values."""
+        """Returns the lines of metrics.jsonl without the values that depend on the time."""
         lines = [json.loads(line) for line in (self.dir / run / "metrics.jsonl").read_text().splitlines()]
         return [{k: v for k, v in line.items() if k not in ("seconds", "samples_per_second")} for line in lines]
 
@@ -110,7 +110,8 @@ class Case(unittest.TestCase):
         self.assertEqual(process.returncode, -signal.SIGKILL, "it ended before it was killed")
 
     def arrays(self, checkpoint):
-        """Maps each array name in a checkpoint to its shape and checksum, which are equal for equal bits."""
+        """Returns the shape and the checksum of each array in a checkpoint, by name. Arrays with equal bits have equal
+        checksums."""
         document = self.json("inspect", checkpoint)
         groups = [("weight", document["weights"])] + [(s["name"], s["arrays"]) for s in document["slots"]]
         return {(group, a["name"]): (a["shape"], a["checksum"]) for group, arrays in groups for a in arrays}
@@ -128,6 +129,7 @@ def main():
         sys.exit(f"usage: {sys.argv[0]} BINARY [unittest's arguments]")
     # Tests import this module by name, so the started script and this module share it.
     BINARY = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    # A shell that runs the tests in the background ignores SIGINT, and started programs would inherit this setting.
+    # If a shell starts the tests in the background, it makes them ignore SIGINT. The programs that the tests start
+    # would inherit this setting.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(module="__main__")

@@ -50,10 +50,10 @@ checkpoint: {best: {monitor: val_loss}}
             self.assertNotIn(part, text)
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 9)
         self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 8)
-        # Another reader replaces the reader of the base.
+        # A configuration may use a reader of another type than its base. This reader replaces the reader of the base.
         self.write("own/d.yaml", "base: c.yaml\ndataset: {validation: {split: {of: train, fraction: 0.25}}}\n")
         self.dtrain("check", "own/d.yaml")
-        # An error in the base is reported at its location in the file of the base.
+        # An error in the base is reported with the path of the base's file and the location in this file.
         self.write("base/base.yaml", BASE.replace("batch_size", "batchsize"))
         self.assertIn("own/../base/base.yaml:13:3: error: unknown key".replace("own/../", ""),
                       self.dtrain("check", "own/c.yaml", expect=2).err)
@@ -90,9 +90,9 @@ checkpoint: {best: {monitor: val_loss}}
         for part in ("seed: 7", "units: 9", "callbacks: []", "name: \"x\"", "batch_size: 3"):
             self.assertIn(part, found)
         self.assertIn("seed: 7", self.resolved("--set", "model.layers.0.dense.units=9", "seed=7"))
-        # An argument after --set that is not an assignment is still the file.
+        # After --set, an argument that is not an assignment is the configuration file.
         self.dtrain("check", "--set", "seed=7", "name=x", "c.yaml")
-        # An option of another optimizer replaces the previous optimizer.
+        # An assignment to an option of another optimizer replaces the previous optimizer.
         self.assertNotIn("adam", self.resolved("--set", "train.optimizer.sgd.momentum=0.5"))
         for wrong in ("train.epochs=many", "train.epoch=1", "train.optimizer.adam.lr=1", "train.optimizer.what.x=1",
                       "model.layers[7].dense.units=1", "train.epochs", "seed=[1"):

@@ -13,7 +13,7 @@ try:
 except ImportError:
     yaml = None
 
-# PyYAML's rules for the types of plain scalars (YAML 1.1), in its order.
+# PyYAML's rules for the types of plain scalars (YAML 1.1). The first rule that matches determines the type.
 RULES = [
     ("bool", r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)"),
     ("float", r"(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
@@ -77,7 +77,7 @@ train:
 """)
         self.dtrain("fit", "c.yaml")
         text = (self.dir / "runs" / "12:30" / "config.yaml").read_text()
-        # Without PyYAML, applies its rules to each name and number in the text.
+        # This check also works without PyYAML: it applies PyYAML's rules to each name and number in the text.
         written = re.findall(r'\bname: ("[^"]*"|[^,}\s]+)', text)
         self.assertEqual([one.strip('"') for one in written], ["12:30", "dense", *names, "off", "1e3"])
         for one in written:
@@ -111,7 +111,7 @@ train:
         self.assert_same_run("run", "steps")
 
     def test_devices_of_layers_become_the_strategys(self):
-        """Afterwards, the model can continue under any other strategy."""
+        """The run's config.yaml has no devices in its layers. Therefore the run can be resumed under any other strategy."""
         config = support.CONFIG.replace("strategy: {mirrored: {devices: [cpu:0, cpu:1]}}", "strategy: placed")
         config = config.replace("- dropout: {rate: 0.2}", "- dropout: {rate: 0.2, device: cpu:0, recompute: true}")
         self.fit("--epochs", "1", config=config)

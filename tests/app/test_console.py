@@ -73,7 +73,7 @@ class CommandLine(Case):
                 self.assertEqual(process.out, "")
 
     def test_empty_values_are_errors(self):
-        """An unset variable of the shell gives an empty value."""
+        """A command line has an empty value if the user writes "$NAME" and the shell has no variable of this name."""
         self.write("config.yaml", CONFIG)
         for line, option in ((["fit", "config.yaml", "--output"], "--output"), (["fit", "config.yaml", "--step-log"], "--step-log"),
                              (["new", "config.yaml", "--target"], "--target"), (["report", ".", "--output"], "--output"),

@@ -1,4 +1,5 @@
-"""Data that change, differ from before, or are read differently; and existing files at output paths."""
+"""Data that change during or between runs, or that commands read in another way than the run. Existing files at output
+paths."""
 import os
 import random
 import signal
@@ -255,7 +256,8 @@ class Data(Case):
             self.write("config.yaml", CONFIG)
             self.assertRegex(self.dtrain(command, "config.yaml", expect=2).err,
                              r"^config.yaml:4:10: error: .*g.csv:4:3: expected a finite number, found 'two'")
-        # Errors are not repeated for splits drawn from the faulty split, but errors of other splits are reported.
+        # Two splits are drawn from the faulty split. Its error is reported only once. If another split has a separate
+        # error, this error is reported as well.
         drawn = "  test: {split: {of: validation, fraction: 0.2}}\n  validation: {split: {of: train, fraction: 0.2}}\n"
         for splits, count in ((drawn, 1), (drawn.replace("{split: {of: train, fraction: 0.2}}", "{csv: {file: none.csv, target: -1}}"), 2)):
             self.write("config.yaml", CONFIG.replace("strategy", splits + "strategy"))

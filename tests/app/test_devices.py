@@ -1,4 +1,4 @@
-"""Trains one model on several devices: killed, stopped and resumed runs, data that end early, nan losses."""
+"""Training on several devices: runs that are killed, stopped and resumed, data that are truncated, and nan losses."""
 import os
 import random
 import re

@@ -1,4 +1,4 @@
-"""dtrain export: files for other tools, their names, and command line errors."""
+"""`dtrain export`: files for other tools, the names of these files, and errors on the command line."""
 import json
 import os
 import struct

@@ -1,4 +1,4 @@
-"""Model files of other programs: recognized by content; Keras's .h5 files are listed."""
+"""Model files of other programs. dtrain recognizes them by their content, and lists the weights of Keras's .h5 files."""
 import json
 import math
 import struct

@@ -1,4 +1,4 @@
-"""Text from language models: greedy and drawn, streamed and as JSON, with stop texts; errors."""
+"""`dtrain generate`: greedy decoding and random sampling, output as text and as JSON, stop texts, and errors."""
 import os
 import shlex
 import subprocess
@@ -66,14 +66,15 @@ class Generate(Case):
         self.assertRegex(done.err, r"^checkpoint: run/checkpoints/ckpt-\d+\.h5, step [\d,]+, the newest\n$")
         quiet = self.dtrain("generate", "run", *greedy, "--quiet")
         self.assertEqual((quiet.out, quiet.err), (done.out, ""))
-        # Prompts may come from files, and exceed the window.
+        # A prompt may come from a file. It may be longer than the model's window.
         self.write("prompt.txt", TEXT + prompt)
         self.assertEqual(self.text("--prompt-file", "prompt.txt", *greedy[2:]), expected)
         with open(self.dir / "prompt.txt", encoding="utf-8") as file:
             piped = subprocess.run([support.BINARY, "generate", "run", "--prompt-file", "-", *greedy[2:]], cwd=self.dir, stdin=file,
                                    capture_output=True, text=True, check=True)
         self.assertEqual(piped.stdout, TEXT + prompt + expected + "\n")
-        # The cache changes nothing but the time, also when the window slides.
+        # With and without the cache, the generated text is the same, even after it has become longer than the model's
+        # window.
         self.assertEqual(document["cache"], {"used": True, "bytes_per_text": 2 * 32 * 16 * 4, "bytes": 2 * 32 * 16 * 4})
         self.assertEqual(self.json("check", "config.yaml")["generate_cache"], 2 * 32 * 16 * 4)
         self.assertIn("`dtrain generate` keeps", self.dtrain("check", "config.yaml").out)

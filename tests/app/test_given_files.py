@@ -157,8 +157,8 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
     # predict
 
     def assert_same_rows(self, found, expected):
-        """Checks that texts are equal, and numbers up to rounding: on some processors a row's sums depend on the size
-        of its batch."""
+        """Checks that the texts of the rows are equal, and that the numbers are equal up to rounding. Numbers may
+        differ because on some processors the sums of a row depend on the size of its batch."""
         self.assertEqual([list(row) for row in found], [list(row) for row in expected])
         for one, other in zip(found, expected):
             for key in one:

@@ -108,11 +108,12 @@ class ImageTargets(Case):
         self.dtrain("predict", "run", "--input", "images", "--output", "predicted/")
         self.assertFalse(leftover.exists())
         found = self.evaluate("{directory: images, target_images: predicted}")
-        # Only the rounding to bytes differs, and values beyond the range are cut off.
+        # The loss is small: the predictions differ from the targets only because pixels are rounded to bytes and
+        # clipped to the range of a byte.
         self.assertLess(found["loss"], 5e-3)
 
     def test_an_image_that_cannot_be_written_ends_with_what_is_complete(self):
-        """With a limit on the size of files, writing fails as on a full disk."""
+        """The test limits the size of files, so that writing fails as on a full disk."""
         self.fit(config=DENOISING)
         draw = random.Random(1)
         (self.dir / "new").mkdir()

@@ -1,4 +1,5 @@
-"""`dtrain import`: round trip of models as .keras files; for unreadable files, all reasons are reported at once."""
+"""`dtrain import`: an exported .keras file is imported as the same model. If a file cannot be imported, all reasons are
+reported at once."""
 import io
 import json
 import math

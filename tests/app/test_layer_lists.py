@@ -1,4 +1,5 @@
-"""Every layer and optimizer is in the models that the fuzzers and the comparisons with Keras use; needs no Keras."""
+"""The fuzzers and the comparisons with Keras use models that contain every layer and every optimizer. This test does not
+need Keras."""
 import json
 import re
 import sys
@@ -14,7 +15,7 @@ import train_as_keras  # noqa: E402
 
 
 class AnyKeras:
-    """Replaces the module keras: every name in this object exists and may be called."""
+    """Replaces the module `keras` in tests/keras. Every attribute of this object exists and can be called."""
     __version__ = "3.0.0"
 
     def __getattr__(self, name):
@@ -38,7 +39,7 @@ class LayerLists(Case):
         self.assertGreater(len(self.kinds), 40)
 
     def assert_all(self, kinds, found, where):
-        """Fails with the names of the kinds that `found` lacks."""
+        """Fails if some of `kinds` are missing in `found`. The message lists the missing kinds."""
         missing = sorted(kinds - found)
         self.assertFalse(missing, f"{where} lacks {', '.join(missing)}")
 
@@ -52,7 +53,8 @@ class LayerLists(Case):
         self.assert_all(with_parameters, kinds_in(read_from_keras.CONFIG), "CONFIG in tests/keras/read_from_keras.py")
 
     def has_parameters(self, kind):
-        """Returns whether a layer has parameters: these have initializers, except in rms_normalization."""
+        """Returns whether a layer has parameters. All layers with parameters have an option for an initializer, except
+        rms_normalization."""
         return kind == "rms_normalization" or \
             '_initializer"' in json.dumps(self.maker.resolve(self.maker.kind("layer", kind)))
 

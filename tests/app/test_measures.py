@@ -1,4 +1,5 @@
-"""Losses per output, weights and metrics as reported by a run; evaluate --per-class and --errors."""
+"""The losses per output, the weights and the metrics that a run reports, and the options --per-class and --errors of
+`dtrain evaluate`."""
 import json
 
 import support
@@ -141,7 +142,8 @@ checkpoint: {every: 1 epoch, keep: 2}
     def test_an_inexact_auc_gives_its_error_bound(self):
         self.one_class()
         self.assertNotIn("may be off", self.dtrain("evaluate", "run", "--split", "train").err)
-        # The scores are far from 0 and differ only in their last digits.
+        # All scores are near 3000 and differ only in their last digits. Therefore several scores are counted as equal,
+        # and auc is inexact.
         self.write("train.csv", "".join("%.7g,0,0,1,%d\n" % (3e3 + i / 100, i % 3 == 0) for i in range(100)))
         process = self.dtrain("fit", "run.yaml", "--output", "run", "--overwrite", "--set", "train.optimizer={sgd: {learning_rate: 0}}",
                               "--set", "model.layers=[dense: {units: 1}]", "--set", "train.loss={binary_crossentropy: {from_logits: true}}")

@@ -10,7 +10,7 @@ import subprocess
 import support
 from support import CONFIG, Case
 
-# A sample has at least 300 times 64 activations of 4 bytes. No test computes these activations.
+# The 300 layers of 64 units have 300 times 64 activations of 4 bytes per sample. No test computes these activations.
 DEEP = CONFIG.replace("    - dense: {units: 16, activation: relu}\n", "    - deep: {repeat: 300}\n").replace(
     "model:\n", "model:\n  blocks: {deep: {layers: [{dense: {units: 64}}]}}\n").replace(
     "samples: 500", "samples: 2000000000")
@@ -62,7 +62,7 @@ class Memory(Case):
             if needed > 1.01 * self.json("gpus")["cpu"]["memory_available"]:
                 self.assertIn("warning: cpu: ", process.err)
                 self.assertIn("are free now. The run may be slow", process.err)
-            # Sanitizers quarantine freed memory, a varying amount of more than 1 %.
+            # Sanitizers keep freed memory for a while. The amount varies by more than 1 %.
             more = 110 if "sanitizers" in self.dtrain("--version").out else 101
             self.dtrain("check", "config.yaml", *sets, "--set", f"train.batch_size={most * more // 100}", expect=2)
 
@@ -83,8 +83,8 @@ train: {{epochs: 1, batch_size: 1, loss: mean_squared_error, optimizer: sgd}}
         if "sanitizers" in self.dtrain("--version").out:
             self.skipTest("sanitizers keep freed memory")
         threads = len(os.sched_getaffinity(0))
-        # The limit allows memory for the data that each thread works on. A list of all blocks would take 24 bytes per
-        # element, 600 MB in total.
+        # The limit includes memory for the data that each thread processes at a time. A list of the results of all
+        # blocks would need 24 bytes per element, that is 600 MB in total, and would exceed the limit.
         self.assertLess(usage.ru_maxrss, (200 + 30 * min(threads, 8)) * 1024)
 
     def test_a_batch_larger_than_the_data_takes_no_more_memory(self):

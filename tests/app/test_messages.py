@@ -96,7 +96,7 @@ class Messages(Case):
             self.assertNotIn("learning rate", self.fit(*rate(steps), output=steps).err)
         self.assertEqual(self.metrics("auto")[-1], self.metrics("4 epochs")[-1])
         self.assertGreater(self.metrics("auto")[-1]["learning_rate"], 0)
-        # A run resumed with more epochs uses the learning rates of the longer training.
+        # If a run is resumed with more epochs, `steps: auto` spreads the learning rates over the longer training.
         self.dtrain("resume", "auto", "--epochs", 8)
         self.fit("--epochs", 8, *rate("auto"), output="long")
         rates = [[line["learning_rate"] for line in self.metrics(run)] for run in ("auto", "long")]

@@ -43,8 +43,9 @@ train:
 checkpoint: {every: 1 epoch, keep: 2, best: {monitor: val_loss}}
 """
 
-# (text replaced in GOOD, replacement, part of the message). The @ marks the location that the message must name. If
-# the location is not in the replacement, a text of GOOD with the @ precedes the message.
+# Rows: (text of GOOD, its replacement, part of the expected message). An @ in the replacement marks the location that
+# the message must name. If this location is elsewhere in GOOD, the row has another element before the message: the text
+# of GOOD at this location, with the @.
 MISTAKES = [
     # Keys.
     ("seed: 1", "@sead: 1", "unknown key 'sead' in the configuration; did you mean 'seed'?"),
@@ -256,7 +257,7 @@ class Mistakes(Case):
                 start = time.monotonic()
                 self.dtrain("check", "hostile.yaml", expect=2)
                 self.assertLess(time.monotonic() - start, 20)
-        # A window that covers everything is clipped to the image, however large it is.
+        # A pooling window that is larger than the image is clipped to the image, even if the window is extremely large.
         for layer in ("average_pooling2d", "max_pooling2d"):
             text = GOOD.replace("max_pooling2d: {pool_size: 2}", layer + ": {pool_size: 2147483647, padding: same}")
             self.write("wide.yaml", text)

@@ -87,7 +87,8 @@ class New(NewCase):
                 self.assertIn(expected, text)
             self.assertEqual(self.widths(), (2, 2))
             self.fits()
-        # An unnamed column that is not an index is kept. A second column of row names is not a feature either.
+        # A column without a name is kept if it does not number the rows. If a table has two columns of row names, the
+        # second one is not a feature either.
         rows = [f"{i * 7 % 11},r{i},c{i},{'ab'[i % 2]}" for i in range(60)]
         self.write("data.csv", "\n".join([",id,customer_id,kind"] + rows) + "\n")
         text = self.new("data.csv")
@@ -167,7 +168,7 @@ class New(NewCase):
         words = "".join(f"v{i % 9},w{i % 8},{'ab'[i % 2]}\n" for i in range(60))
         self.write("data.csv", "word,word,label\n" + words)  # the table has no columns besides the names
         self.assertIn("'word' appears twice", self.dtrain("new", "data.csv", expect=2).err)
-        # Rows of categories without a header, like UCI's mushroom data.
+        # The rows are categories and have no header, as in UCI's mushroom data.
         self.write("data.csv", "".join(f"{'xy'[i % 3 > 0]},{'xy'[i % 2]},{'ab'[i % 2]}\n" for i in range(60)))
         text = self.new("data.csv")
         for expected in ("header: false", "60 rows and 3 columns"):
@@ -194,22 +195,24 @@ class New(NewCase):
         text = (self.dir / "data.yaml").read_text()
         self.assertIn(f"# 'a' is left out: {found}", text)
         self.assertIn("drop: [a]", text)
-        # Columns with few different values are still categories.
+        # If a column has only few different values, it is a column of categories, even if most of its values are
+        # numbers.
         err = self.odd(9, row600="old").err
         self.assertIn(f"warning: 'a' becomes 10 features with the values 0 and 1, although most of its values are numbers: {found}", err)
         self.assertIn("categories: [a]", (self.dir / "data.yaml").read_text())
-        # A spreadsheet's total below the numbers does not make a column of row names.
+        # A spreadsheet may have a row with totals below the numbers, whose label is in the first column. This label
+        # does not make the column a column of row names.
         self.assertIn("1 text ('Total' in line 983)", self.odd(982, row981="Total").err)
         self.assertIn("2 texts (the first is 'n.d.' in line 4)", self.odd(982, row981="Total", row2="n.d.").err)
         self.assertEqual(self.odd(982, row600="", row3="NA").err, "")  # missing values are not texts
-        # The total row may have a name but no target value.
+        # The row with the totals may have a label, but no target value.
         rows = "".join(f"{i},c{i},{i * 7 % 11},{i}.5\n" for i in range(60))
         self.write("data.csv", "id,customer_id,b,price\n" + rows + "Total,,330,\n")
         (self.dir / "data.yaml").unlink()
         err = self.dtrain("new", "data.csv").err
         self.assertIn("'id', which identifies the rows: it has 60 numbers and 1 text ('Total' in line 62)", err)
         self.assertIn("missing_target: skip", (self.dir / "data.yaml").read_text())
-        # A column of numbers with a few texts cannot be the target either.
+        # If a few values of a numeric column are texts, the column cannot be the target either.
         self.odd(982, row600="old")
         err = self.dtrain("new", "data.csv", "--target", "a", "-o", "a.yaml", expect=2).err
         self.assertIn(f"'a' cannot be predicted: {found}", err)
@@ -249,7 +252,7 @@ kind      categories        0         2  target: 2 classes
         err = self.dtrain("new", "data.csv", "--target", "name", expect=2).err
         self.assertIn("'name' cannot be predicted: it has 100 different texts in 100 rows, too many to be classes; --target", err)
         self.assertFalse((self.dir / "data.yaml").exists())
-        # A column of numbers that are all different cannot have classes either.
+        # If all values of a numeric column are different, the column cannot be a target with classes either.
         self.write("data.csv", "a,y\n" + "".join(f"{i * 7 % 19}.5,{i * 3}\n" for i in range(20)))
         self.assertIn("mean_squared_error", self.new("data.csv"))
         self.fits()

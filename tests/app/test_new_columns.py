@@ -21,11 +21,12 @@ class NewColumns(NewCase):
         for start in (0, 1):
             found = self.columns("cars,speed,kind", lambda i: (i + start, i * 7 % 11, "ab"[i % 2]))
             self.assertEqual(found["cars"], "row number: left out: it contains the numbers of the rows")
-        # If the numbers start elsewhere, have gaps or are in another order, the column is an ordinary column.
+        # A column is ordinary if its numbers do not start at 0 or 1, have gaps, are in another order, or if a value is
+        # missing.
         for value in (lambda i: i + 2, lambda i: 2 * i, lambda i: i * 7 % 60, lambda i: "" if i == 5 else i):
             found = self.columns("cars,speed,kind", lambda i: (value(i), i * 7 % 11, "ab"[i % 2]))
             self.assertIn("number: feature", found["cars"])
-        # A column that numbers the rows cannot be the target either. If there are two such columns, neither
+        # A column that numbers the rows cannot be the target either. If a table has two such columns, neither of them
         # is a feature.
         found = self.columns("a,b,n,m", lambda i: (i * 7 % 11, i % 4 * 0.5, i, i + 1))
         self.assertEqual(found["b"], "number: target: a number")
@@ -48,7 +49,8 @@ class NewColumns(NewCase):
         # A text column is not a coordinate.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, "ab"[i % 2]))
         self.assertEqual(found["z"], "categories: target: 2 classes")
-        # These tables have no other columns, or no column x.
+        # The last column of a table with only x, y and z may be the target. So may the column y of a table with only
+        # two columns, and of a table without a column x.
         found = self.columns("x,y,z", lambda i: (i * 7 % 59 + 0.5, i % 13 + 0.5, i % 17 + 0.5))
         self.assertEqual(found["z"], "number: target: a number")
         for header in ("x,y", "x1,y", "y,x"):
@@ -73,7 +75,8 @@ class NewColumns(NewCase):
                 self.assertEqual(found["kind"], "categories: target: 2 classes")
                 self.assertIn(f"'{name}' was not chosen as the target: {why}", self.output["notes"][1])
         self.fits()
-        # A column that the user names as the target is used or rejected.
+        # If the user names a column as the target, this column is used as the target, or it is rejected with an error.
+        # Another column is never used instead.
         found = self.columns("a,kind,city", lambda i: (i * 7 % 59 + 0.5, "ab"[i % 2], f"c{i % 25}"), arguments=["--target", "city"])
         self.assertEqual(found["city"], "categories: target: 25 classes")
         self.write("none.csv", "a,b\n" + "2026-01-05,5\n" * 60)
@@ -87,10 +90,10 @@ class NewColumns(NewCase):
             self.assertIn("left out: it is the target, 'survived', under another name", found["alive"])
             self.assert_warns("'alive' is left out, because it is the target, 'survived', under another name")
             self.fits()
-        # The column euro is the target in another unit.
+        # The column euro has the values of the target in another unit.
         found = self.columns("age,euro,price", lambda i: (i * 7 % 59, round(i * 11 % 53 * 0.9 + 2, 2), i * 11 % 53))
         self.assertIn("left out: it is the target", found["euro"])
-        # The only feature is kept.
+        # The feature is the target in another unit, but it is kept, because the table has no other feature.
         found = self.columns("celsius,fahrenheit", lambda i: (i * 7 % 59, i * 7 % 59 * 1.8 + 32))
         self.assertEqual(found["celsius"], "number: feature")
         self.assert_warns("'celsius' alone determines the target, 'fahrenheit'")
@@ -103,7 +106,8 @@ class NewColumns(NewCase):
         self.assert_warns("the target, 'city', alone determines 'country'")
         self.columns("age,logarithm,price", lambda i: (i * 7 % 13, (i * 11 % 53) ** 0.3, i * 11 % 53))
         self.assert_warns("'logarithm' alone determines the target, 'price'")
-        # Coincidences do not count: values that differ in every row, rare classes, few rows.
+        # There is no warning if a feature may determine the target by coincidence: because its values differ in every
+        # row, because a class is rare, or because the table has few rows.
         self.columns("age,size,kind", lambda i: (i * 7 % 60 + 0.5, i % 11, "rare" if i < 3 else "ab"[i % 2]))
         self.assert_warns()
         self.columns("age,size,kind", lambda i: (i * 7 % 12 + 0.5, "pq"[i % 2], "ab"[i % 2]), rows=12)
@@ -117,7 +121,7 @@ class NewColumns(NewCase):
         self.assertEqual(found["name"], "id: left out: it identifies the rows")
         self.assertEqual(found["review"], "free text: left out: it is free text with 40 different values")
         self.fits()
-        # More than half of the values are different.
+        # The column is text because more than half of its values are different.
         found = self.columns("size,code,kind", lambda i: (i * 7 % 11, f"K{i % 25}", "ab"[i % 2]), rows=40)
         self.assertEqual(found["code"], "text: left out: it is text with 25 different values")
         found = self.columns("size,code,kind", lambda i: (i * 7 % 11, f"K{i % 19}", "ab"[i % 2]), rows=40)
@@ -129,10 +133,10 @@ class NewColumns(NewCase):
             self.assertEqual("class_weight: balanced" in (self.dir / "data.yaml").read_text(), weighted)
 
     def test_a_header_is_recognized_by_its_difference_from_the_rows(self):
-        # Headers that contain years, or only years.
+        # Some or all column names are years.
         self.assertIn("1990", self.columns("country,1990,1991,kind", lambda i: (f"c{i % 5}", i % 7, i * 7 % 11, "ab"[i % 2])))
         self.assertIn("1990", self.columns("1990,1991,1992", lambda i: (i % 7 + 0.5, i * 7 % 11, i % 5)))
-        # The first row has texts that look like the values below; also tests numbers and dates.
+        # The tables have no header: the first row has texts, numbers or dates that look like the values below.
         self.assertIn("0", self.columns("", lambda i: ("red blue".split()[i % 2], f"{i % 3} kg", "ab"[i % 5 > 2])))
         self.assertIn("0", self.columns("", lambda i: (i * 7 % 11, i % 5, i % 3)))
         self.assertIn("0", self.columns("", lambda i: (f"2026-01-{i % 28 + 1:02}", i % 5, i % 3)))

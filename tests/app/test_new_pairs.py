@@ -1,4 +1,5 @@
-"""`dtrain new` for two parallel folders of images, of which one has the targets: masks of classes, or images."""
+"""`dtrain new` for two parallel folders of images: one has the inputs, the other has the targets. The targets are masks
+of classes, or images."""
 import random
 
 import support
@@ -69,7 +70,8 @@ class NewPairs(NewCase):
     def test_other_names_are_recognized_by_masks(self):
         self.pairs("data/regions", "data/photos", [0, 90])  # noisy images in `regions`
         self.assertIn("directory: data/regions\n      target_images: {directory: data/photos, classes: [0, 90]}", self.new("data"))
-        # The folders are two classes, although their files have the same names.
+        # The folders `cat` and `dog` contain files of the same names. They are still two classes, not images and their
+        # targets.
         for name in ("cat", "dog"):
             for i in range(3):
                 path = self.dir / "classes" / name / f"{i}.png"
@@ -77,7 +79,8 @@ class NewPairs(NewCase):
                 path.write_bytes(png(20, 20, (10 * i, 50, 60)))
         self.dtrain("new", "classes")
         self.assertIn("cat (3), dog (3)", (self.dir / "classes.yaml").read_text())
-        # Each image of `ones` has few gray levels, but all images together have many.
+        # Each image of `ones` has only few gray levels, as a mask has. But all images of `ones` together have many gray
+        # levels, so the folders are classes.
         for i in range(8):
             for name, levels in (("ones", 40), ("zeros", 100)):
                 path = self.dir / "digits" / name / f"{i}.png"
@@ -124,7 +127,8 @@ class NewPairs(NewCase):
         (self.dir / "data/noisy").rename(self.dir / "data/static")
         self.assertEqual(self.json("new", "data")["warnings"], [])
         self.assertIn("clean (12), static (12)", (self.dir / "data.yaml").read_text())
-        # If only half of the file names are in both folders, the folders are two classes.
+        # Only half of the file names are in both folders. Therefore the folders are two classes, not images and their
+        # targets.
         (self.dir / "data.yaml").unlink()
         (self.dir / "data/static").rename(self.dir / "data/noisy")
         for i in range(4, 7):

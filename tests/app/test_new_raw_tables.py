@@ -28,7 +28,7 @@ class NewRawTables(NewCase):
             config, found = self.made(self.table("booked,size,kind", lambda i: (value(i), i * 7 % 59, "ab"[i % 3 > 0])))
             self.assertEqual(found["booked"], f"date: {parts}")
             self.assertIn(f"dates: {{booked: [{parts}]}}", config)
-        # Unix times are recognized only by the column's name.
+        # A column of Unix times is recognized only if its name suggests a time.
         for name, expected in (("created_at", "date: year, month, weekday, hour, days"), ("inhabitants", "number: feature")):
             text = self.table(f"{name},size,kind", lambda i: (1600000000 + i * 7654321, i * 7 % 59, "ab"[i % 3 > 0]))
             self.assertEqual(self.made(text)[1][name], expected)
@@ -47,7 +47,8 @@ class NewRawTables(NewCase):
         # The table has one series and no further columns.
         config, found = self.made(self.table("day,load", lambda i: (f"2026-{i // 28 + 1:02}-{i % 28 + 1:02}", f"{i * 7 % 59}.5"), rows=100))
         self.assertIn("windows: {length: 12, horizon: 6, time: day}", config)
-        # For classes, uneven times and few rows, other networks are proposed.
+        # These tables get other networks, without windows: the first table has classes as its target, the second has
+        # rows at irregular times, and the third has too few rows.
         for text in (self.table("when,heat,kind", lambda i: (hour(i), i * 7 % 59, "ab"[i % 3 > 0]), rows=200),
                      self.table("when,heat,load", lambda i: (hour(i * i % 541), i * 7 % 59, f"{i * 11 % 97}.5"), rows=100),
                      self.table("when,heat,load", lambda i: (hour(i), i * 7 % 59, f"{i * 11 % 97}.5"), rows=60)):
@@ -68,12 +69,12 @@ class NewRawTables(NewCase):
         self.assertEqual(found["score"], "number: feature; missing values become the median")
         for expected in ("na_values: [unknown]", "indicators: [age]", "fill: median"):
             self.assertIn(expected, config)
-        # A single text repeated among numbers is a custom marker for missing values.
+        # If the same text occurs repeatedly in a column of numbers, the text is a marker for missing values.
         config, found = self.made(self.table("age,size,kind", lambda i: (
             "n/k" if i % 12 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))
         self.assertIn("na_values: [n/k]", config)
         self.assertTrue(found["age"].startswith("number: feature; missing values become the median"))
-        # Several different texts among numbers are values.
+        # If several different texts occur in a column of numbers, the texts are ordinary values.
         self.assertNotIn("na_values", self.made(self.table("age,size,kind", lambda i: (
             ("old", "older")[i // 30 % 2] if i % 30 == 0 else i * 7 % 59, i * 11 % 53, "ab"[i % 3 > 0])))[0])
 

@@ -121,7 +121,8 @@ class Pictures(Case):
         self.fit(config=config)
         self.assertGreater(self.metrics()[-1]["val_sparse_categorical_accuracy"], 0.9)
         self.assertIn("/0", self.dtrain("evaluate", "run", "--errors", "2").out)  # paths
-        # The new table has other images, no targets and another column order, and is in the images' folder.
+        # The new table lists other images, has no targets, has its columns in another order, and is inside the folder
+        # of the images.
         rows = self.labels("validation")
         self.table("validation/new.csv", [(row[1], row[0]) for row in rows])
         self.dtrain("predict", "run", "--input", "validation/new.csv", "--output", "out.csv")
@@ -162,7 +163,8 @@ class Pictures(Case):
         for number in range(count):
             with tarfile.open(self.dir / f"{split}-{number:02}.tar", "w", format=form) as archive:
                 for path in paths[number::count]:
-                    # The name is longer than the header field, so each tar format uses its own extension.
+                    # The name is longer than the name field of a tar header. Each tar format stores long names in a
+                    # different way.
                     key = f"{'long/' * 30}{path.parent.name}/{path.stem}"
                     for ending, data in (("png", path.read_bytes()), ("cls", path.parent.name.encode()), ("json", b"{}")):
                         member = tarfile.TarInfo(f"{key}.{ending}")
@@ -241,7 +243,7 @@ class Pictures(Case):
                           "train/green/a.gif, train/red/notes.txt, ...", place)
         self.assertIn("channels: 3, on_error: skip}}", text)
         self.assertIn("4 of 64 files were left out", self.dtrain("fit", "new.yaml", "--epochs", "1").err)
-        # A class without images is rejected, like an empty folder.
+        # A folder without images is not a class. It is rejected like an empty folder.
         self.write("train/black/notes.txt", "no picture")
         self.assertIn("train/black: expected images (JPEG, PNG, BMP), found none in 1 file",
                       self.dtrain("new", "train", "--output", "other.yaml", expect=2).err)
@@ -301,7 +303,8 @@ class Pictures(Case):
                           "first one was expected at blue/00.png. If the images are in another folder", place)
         self.assertIn("csv: {file: labels.csv, path: file, target: colour}, size: [128, 128]", text)
         self.assertIn("channels: 3}", text)
-        # Image names next to numeric features are row names.
+        # If a table has numeric features, a column with names of image files identifies the rows. The images are not
+        # read.
         self.table("numbers.csv", [("file", "a", "b", "kind")] + [(f"{i}.png", i % 7, i % 5, "xy"[i % 2]) for i in range(60)])
         text = self.new("numbers.csv")[0]
         self.assertIn("id: file", text)

@@ -152,9 +152,9 @@ class Processes(Case):
                     self.assertEqual(left, "")
 
     def kill_process_1(self, launcher, is_time, *words):
-        """Starts training, kills process 1 when is_time() is true, and waits until process 0 has ended. MPI_Test does
-        not return any more once is_time() is true. Each process has a shell as its parent, so that the launcher does
-        not notice when the process ends."""
+        """Starts training, kills process 1 when is_time() returns true, and waits until process 0 has ended. After
+        is_time() has returned true, calls of MPI_Test never return. Each process has a shell as its parent. The shell
+        keeps running when the process ends, so the launcher does not notice the end of the process."""
         for name in ("stuck", "process0", "process1", "code0", "code1", "steps.log"):
             (self.dir / name).unlink(missing_ok=True)
         shutil.rmtree(self.dir / "run", ignore_errors=True)
@@ -209,7 +209,7 @@ class Processes(Case):
                         self.assertTrue((run / f"checkpoints/ckpt-{end['step']:08}.h5").exists())
 
     def test_processes_that_are_not_connected_end(self):
-        """MPI_Test never returns, not even at the beginning."""
+        """MPI_Test never returns. Therefore the processes cannot be connected at the beginning of the run."""
         self.write("config.yaml", support.CONFIG)
         stuck = self.write("stuck", "")
         launcher = next(iter(self.usable().values()))  # one launcher is enough: the test takes long, and the MPI does not matter
@@ -291,7 +291,8 @@ class Processes(Case):
                     done = self.launch(launcher, 2, "--bind-to", "none", support.BINARY, "evaluate", *words, "--json", *one)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     expected, found = self.json("evaluate", *words, *two), json.loads(done.stdout)
-                    # Process 0 finds the samples with the largest losses alone.
+                    # Process 0 alone computes the list of the samples with the largest losses. It may round their
+                    # losses differently than two processes do, so only the ids are compared.
                     worst, expected_worst = found.pop("errors", []), expected.pop("errors", [])
                     self.assertEqual([sample["id"] for sample in worst], [sample["id"] for sample in expected_worst])
                     self.assertEqual(found, expected)
@@ -317,7 +318,7 @@ class Processes(Case):
             self.assertEqual(done.stderr.count("error: "), 1, done.stderr)
 
     def test_a_damaged_image_ends_all_processes_with_exit_code_2(self):
-        """Only the process that reads the image finds the damage."""
+        """Only one process reads the damaged image. All processes must end with the same error."""
         for kind in ("a", "b"):
             (self.dir / "images" / kind).mkdir(parents=True)
             for i in range(16):
@@ -437,7 +438,8 @@ class Processes(Case):
                                   stdin=subprocess.DEVNULL, timeout=120)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertRegex(done.stderr, r"\A" + expected)
-            # Process 1 waits before it ends, because the launcher then ends process 0, which may still have to print.
+            # Process 1 waits for more than a second before it exits. When a process exits with an error, the launcher
+            # ends the other processes, and process 0 may still have to print its message.
             self.assertGreater(time.monotonic() - start, 1)
 
     def test_a_launcher_of_one_mpi_with_the_library_of_another_is_an_error(self):

@@ -7,7 +7,8 @@ from support import Case
 REFERENCE = support.PROJECT / "docs" / "reference.md"
 RENEW = "build/release/app/dtrain schema --markdown > docs/reference.md"
 
-# A complete configuration with a placeholder for each kind of example, followed by its default.
+# A complete configuration. It has a placeholder for each kind of example. PLAIN has the default values of the
+# placeholders.
 RUN = """\
 model:
   inputs: {{{inputs}}}
@@ -29,7 +30,8 @@ PLAIN = {"inputs": "a: [16]", "layer": "dense: {units: 10}", "reader": "syntheti
          "transform": "", "cache": "none: {}", "strategy": "single: {}", "loss": "mean_squared_error: {}",
          "optimizer": "sgd: {}", "metric": "", "callback": ""}
 
-# The placeholder in RUN for the examples of each section.
+# For each section of the reference: a function that returns the values of RUN's placeholders for an example of this
+# section.
 PLACES = {
     "Readers": lambda example: {"reader": example},
     "Transforms": lambda example: {"transform": braced(example)},
@@ -45,12 +47,12 @@ PLACES = {
     "Regularizers": lambda example: {"layer": f"dense: {{units: 10, kernel_regularizer: {braced(example)}}}"},
     "Constraints": lambda example: {"layer": f"dense: {{units: 10, kernel_constraint: {braced(example)}}}"},
 }
-# Every layer accepts one or two inputs of one of these shapes.
+# Each layer accepts one or two inputs whose shape is in this list.
 INPUTS = ["[16]", "[8, 8, 3]", "[8, 8, 8, 3]", "[8, 3]", "[8, 16]", "{shape: [5], dtype: int32}"]
 
 
 def braced(example):
-    """Wraps an example in braces, for use in a list or after a colon; handles bare names (`relu: {}` in RUN) too."""
+    """Wraps an example in braces, so that it may be used in a list or after a colon."""
     return f"{{{example}}}"
 
 

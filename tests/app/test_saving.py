@@ -71,18 +71,18 @@ class Signals(Saving):
         self.assertIn("but this run has ended", self.dtrain("stop", "run/checkpoints", expect=2).err)
         self.assertIn("missing: expected a run directory", self.dtrain("stop", "missing", expect=2).err)
         self.assertIn("config.yaml: expected a run, but found a configuration", self.dtrain("stop", "config.yaml", expect=2).err)
-        # Files of another program, with the names of a run's files.
+        # These files have the names of a run's files, but another program has written them.
         self.write("other/config.yaml", "a: 1\n")
         self.write("other/metrics.jsonl", "{}\n")
         self.assertIn("other: expected a run directory of dtrain", self.dtrain("stop", "other", expect=2).err)
         self.assertFalse((self.dir / "other/stop-request").exists())
-        # An old request does not stop the next job.
+        # A stop request from before a job does not stop this job.
         (self.dir / "run/stop-request").write_text("")
         self.dtrain("resume", "run", "--epochs", len(self.metrics()) + 2)
         self.assertFalse((self.dir / "run/stop-request").exists())
 
     def test_stop_asks_a_job_that_may_be_on_another_machine(self):
-        """The run has no end in its record, and its lock is not visible."""
+        """The record of the run says that the run has not ended, but no process on this machine holds the run's lock."""
         self.write("config.yaml", CONFIG)
         self.kill_on_the_way("fit", "config.yaml", "--output", "run")
         self.assertIn("no process on this machine is training this run", self.dtrain("stop", "run").err)
@@ -101,7 +101,8 @@ class Signals(Saving):
             self.assertIn(f"saved run/checkpoints/{self.checkpoints()[-1].name}", process.err)
 
     def test_compute_threads_block_signals(self):
-        """A signal handler that used the stack of such a thread would overwrite data that oneDNN keeps there."""
+        """oneDNN keeps data below the stack pointer of compute threads. A signal handler on such a thread would overwrite
+        these data."""
         process = self.begin()
         taken = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1))
         blocked = [int(re.search(r"SigBlk:\s*(\w+)", task.read_text())[1], 16)

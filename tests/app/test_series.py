@@ -57,8 +57,8 @@ class Series(Case):
 
     def test_forecasts_continue_each_series_in_its_units(self):
         self.fit(config=CONFIG)
-        # 45 rows of each series are for validation and 45 for test: each split has the windows whose 6
-        # targets are among its rows.
+        # Of the rows of each series, 45 are for validation and 45 for test. A window belongs to the split that contains
+        # the rows of its 6 targets, so each of these two splits has 45 - 6 + 1 = 40 windows per series.
         for split, samples in (("train", 2 * (210 - 30 + 1)), ("validation", 80), ("test", 80)):
             measured = self.json("evaluate", "run", "--split", split)
             self.assertEqual(measured["samples"], samples)
@@ -114,7 +114,8 @@ class Series(Case):
         self.assertRegex(err, r"power.csv: windows: the series '(north|south)' needs at least 30 rows \(length \+ horizon\), but has only 20")
 
     def test_a_missing_column_of_windows_has_its_place(self):
-        """The error has a location even if dtrain reads the file before the model is complete, because of `auto`."""
+        """The error always has a location. If the model contains `auto`, dtrain reads the file before the model is
+        complete, and the error has a location in this case, too."""
         complete = CONFIG.replace("x: auto", "x: [24, 2]").replace("units: auto", "units: 6")
         for config in (CONFIG, complete):
             for wrong, right, column in (("by: metre", "by: meter", 43), ("time: hour", "time: time", 56)):

@@ -1,4 +1,5 @@
-"""dtrain sweep: all combinations, stopped and continued, with a table of mean and deviation."""
+"""`dtrain sweep`: all combinations are trained, a stopped sweep can be continued, and a table shows means and standard
+deviations."""
 import csv
 import json
 import os

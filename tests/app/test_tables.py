@@ -125,7 +125,7 @@ class Tables(Case):
         self.assertEqual((measured["split"], measured["classes"]), ("test", SPECIES))
         self.assertEqual(self.json("evaluate", "run", "--split", "validation")["samples"], 60)
         self.assertEqual(self.json("evaluate", "run", "--split", "train")["samples"], 180)
-        # The table has extra columns, another order and no target.
+        # The table has additional columns, its columns are in another order, and it has no target.
         self.table("new.csv", self.rows, ["width", "colour", "more", "name", "weight", "length"])
         self.dtrain("predict", "run", "-i", "new.csv", "-o", "named.csv")
         named = self.read("named.csv")
@@ -137,7 +137,8 @@ class Tables(Case):
             values = [float(row[name]) for name in SPECIES]
             self.assertAlmostEqual(sum(values), 1, places=5)
             self.assertEqual(row["species"], SPECIES[values.index(max(values))])
-        # Without ids, the output has row numbers; array files stay arrays.
+        # Without a column of ids, the table of predictions has row numbers. If the output is an .npy file, it contains
+        # only an array of numbers.
         self.table("few.csv", self.rows[:3], ["width", "colour", "weight", "length", "species"])
         self.dtrain("predict", "run", "-i", "few.csv", "-o", "few-named.csv")
         self.assertEqual([row["row"] for row in self.read("few-named.csv")], ["0", "1", "2"])

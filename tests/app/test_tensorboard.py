@@ -1,5 +1,6 @@
-"""metrics.csv and TensorBoard files have the numbers of metrics.jsonl. Read with Python's standard library and, if
-installed (DTRAIN_TENSORBOARD_PYTHON may name an interpreter that has TensorBoard), with TensorBoard's reader."""
+"""metrics.csv and the files for TensorBoard have the numbers of metrics.jsonl. The tests read the files with Python's
+standard library. If TensorBoard is installed, they also read the files with TensorBoard's reader. The environment
+variable DTRAIN_TENSORBOARD_PYTHON may name a Python interpreter that has TensorBoard."""
 import csv
 import json
 import math

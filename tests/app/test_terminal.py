@@ -56,7 +56,8 @@ class Terminal(Case):
             self.assertTrue(bars, seen)
             for bar in bars:
                 self.assertLess(len(bar), columns, bar)
-                # The line has only complete parts: a step, optionally with a bar, metrics, speed and time.
+                # A line of progress never has an incomplete part. The parts are: the step, the bar (may be missing),
+                # metrics, speed and time.
                 self.assertRegex(bar, r"^epoch \d/4 (\[[= ]+\])? \d+/32(  \w+ [\d.]+)*(  [\d,]+ samples/s)?(  cpu \d+ %)?"
                                       r"(  \d+ % waiting for samples)?(  \d+:\d\d left(, \d+:\d\d of the run)?)?$")
             self.assertIn("[====", seen) if columns >= 40 else None

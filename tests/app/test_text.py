@@ -1,5 +1,5 @@
-"""Text: language models, classifiers of folders and of table columns; vocabularies in checkpoints; raw text for
-predict."""
+"""Text: language models, classifiers for folders of texts and for text columns of tables, vocabularies in checkpoints,
+and raw text as the input of `dtrain predict`."""
 import csv
 import random
 
@@ -61,7 +61,7 @@ class Text(Case):
         self.assertEqual(self.predicted("folder.csv", "path")[0], "bad/00.txt")
         scores = self.json("evaluate", "run", "--input", "reviews")
         self.assertEqual((scores["samples"], scores["sparse_categorical_accuracy"]), (40, 1))
-        # The run does not need its data any more.
+        # Predictions do not need the training data.
         (self.dir / "reviews").rename(self.dir / "elsewhere")
         self.dtrain("predict", "run", "--input", "new.txt", "--output", "again.csv")
         self.assertEqual((self.dir / "again.csv").read_bytes(), (self.dir / "out.csv").read_bytes())

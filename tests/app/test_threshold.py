@@ -1,4 +1,5 @@
-"""train.threshold: chosen on the validation split, kept with checkpoints, used by predict and evaluate."""
+"""train.threshold: the threshold is chosen on the validation split, saved in checkpoints, and used by `dtrain predict`
+and `dtrain evaluate`."""
 import csv
 import random
 
@@ -62,8 +63,8 @@ class Threshold(Case):
         return [(float(row["yes"]), y) for row, y in zip(out, truth)], [row["fraud"] for row in out]
 
     def check_best(self, threshold, worth):
-        """Checks that no other threshold scores better on the validation split, except for the granularity of
-        buckets."""
+        """Checks that no other threshold scores much better on the validation split. A slightly better score is
+        allowed, because dtrain compares only the thresholds between its buckets of scores."""
         table, _ = self.predicted("validation")
         best = max(worth(*scores(table, p)) for p in [0] + [p for p, _ in table])
         self.assertGreaterEqual(worth(*scores(table, threshold)), best - 0.02)

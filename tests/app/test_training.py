@@ -222,7 +222,7 @@ class Resume(Case):
         self.assertEqual(names, [f"ckpt-{STEPS_PER_EPOCH * n:08}.h5" for n in (1, 2)])
         self.assertNotIn("warning", self.dtrain("resume", "run", "--epochs", 3, "--output", "moved").err)
         self.assertEqual(self.checkpoints("moved")[0].name, names[0])
-        # A single checkpoint, without the best checkpoint next to it.
+        # alone.h5 is a copy of the newest checkpoint. The best checkpoint is not in its folder.
         (self.dir / "alone.h5").write_bytes(self.checkpoints()[-1].read_bytes())
         process = self.dtrain("resume", "alone.h5", "--epochs", 3, "--output", "alone", "--json")
         self.assertRegex(process.err, rf"warning: {names[0]}: .*; the best checkpoint will be chosen only among the following epochs")
@@ -249,8 +249,8 @@ class Resume(Case):
         self.assertIn("nothing left to train", done.err)
 
     def test_a_checkpoint_of_an_older_dtrain_is_resumed(self):
-        # This checkpoint of format 1 is in the second of four epochs. The expected numbers are from the version that
-        # wrote the checkpoint.
+        # The checkpoint has format 1 and was saved in the second of four epochs. The expected numbers come from the
+        # version of dtrain that wrote the checkpoint.
         self.write("run/checkpoints/note", "")
         old = self.dir / "run/checkpoints/ckpt-00000005.h5"
         old.write_bytes((PROJECT / "tests/checkpoint/format-1.h5").read_bytes())

@@ -1,4 +1,4 @@
-"""`auto`: shapes and units determined by the data."""
+"""The value `auto`: the data determine the shapes of inputs and the units of layers."""
 import json
 import struct
 import unittest
@@ -83,7 +83,7 @@ train: {loss: mean_squared_error, optimizer: sgd}
 """
         self.write("c.yaml", config.replace("TARGET", "target: y.npy"))
         self.assertEqual(self.layers("c.yaml"), {"x": [1], "dense": [3]})
-        # Labels of two classes also get an output with one column.
+        # With binary_crossentropy and labels of two classes, the output has one column, too.
         self.write("c.yaml", config.replace("TARGET", "target: x.npy").replace(
             "mean_squared_error", "{binary_crossentropy: {from_logits: true}}"))
         self.assertEqual(self.layers("c.yaml"), {"x": [1], "dense": [1]})

@@ -121,7 +121,8 @@ class Fuzzer:
             raise Found(f"the run saved to another directory: {recovered}\n{done.stderr}")
 
     def describe(self, number, name):
-        """Names a call from this run's log: two threads make calls, so the order differs between runs."""
+        """Describes a call by its line in the log of this run. The log of another run may differ, because two threads
+        make calls, and the order of their calls varies."""
         calls = self.log.read_text().splitlines() if self.log.exists() else []
         return f"call {number} ({calls[number - 1] if number <= len(calls) else '?'}): {name}"
 
