@@ -1,4 +1,4 @@
-// Processes that do not exit by themselves after a failure.
+// If a process does not exit in time after a failure, it is ended at a deadline.
 #include "base/exit_deadline.h"
 
 #include <array>
@@ -65,7 +65,7 @@ TEST_CASE("a process that does not clean up in time ends with the first error") 
         "error: cleaning up did not finish within 0.2 seconds; ending the process\n");
 }
 
-TEST_CASE("a process that cleans up in time goes on") {
+TEST_CASE("a process that cleans up in time is not ended") {
   const End end = end_of([] {
     {
       ExitDeadline unused, deadline;
@@ -78,7 +78,7 @@ TEST_CASE("a process that cleans up in time goes on") {
   CHECK(end.output == "");
 }
 
-TEST_CASE("the deadline waits while a file is being written") {
+TEST_CASE("the process is not ended at the deadline while it writes a file") {
   const End end = end_of([] {
     ExitDeadline deadline;
     auto hold = std::make_unique<ExitDeadline::Hold>();

@@ -8,7 +8,7 @@
 
 using namespace dtrain;
 
-TEST_CASE("every float16 comes back from float32") {
+TEST_CASE("every float16 is unchanged after conversion to float32 and back") {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = from_float16(static_cast<uint16_t>(bits));
     if (std::isnan(value)) continue;

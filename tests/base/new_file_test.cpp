@@ -54,12 +54,12 @@ TEST_CASE("an unfinished new file leaves the old file unchanged") {
   CHECK_THROWS_AS(over.finish(), Error);
 }
 
-TEST_CASE("temporary files of ended processes are removed, other files stay") {
+TEST_CASE("temporary files of ended processes are removed, and other files are kept") {
   const TempDir folder;
   const pid_t dead = dead_process();
   const std::string left = folder / fmt::format(".a.tmp-{}-0123abcd", dead);
   const std::string older = folder / fmt::format(".b.tmp-{}", dead);
-  // An earlier process with this PID has left this file.
+  // This file was left by an earlier process that had the same PID as this process.
   const std::string own = folder / fmt::format(".c.tmp-{}", ::getpid());
   const std::string alive = folder / ".d.tmp-1-00000000";
   const std::string others[] = {folder / "a.tmp-1", folder / fmt::format(".e.tmp-{}-xyz", dead),
@@ -69,7 +69,7 @@ TEST_CASE("temporary files of ended processes are removed, other files stay") {
   NewFile(folder / "h", Leftovers::kept).finish();
   for (const std::string& path : {left, older, own}) CHECK(fs::exists(path));
   NewFile writing(folder / "g");
-  NewFile beside(folder / "g");  // writes the same file at the same time
+  NewFile beside(folder / "g");  // another writer of the same file at the same time
   CHECK(fs::exists(writing.temporary()));
   CHECK(fs::exists(beside.temporary()));
   for (const std::string& path : {left, older, own}) CHECK_FALSE(fs::exists(path));
@@ -77,10 +77,11 @@ TEST_CASE("temporary files of ended processes are removed, other files stay") {
   for (const std::string& path : others) CHECK(fs::exists(path));
 }
 
-TEST_CASE("a file that a process of another container writes is not a leftover") {
+TEST_CASE("a temporary file is kept if a process in another container is writing it") {
   const TempDir folder;
   NewFile writing(folder / "file");
-  // The PID in the file's name is from another PID namespace; in this namespace, no process has this PID.
+  // The file belongs to a process in another PID namespace, such as a container. In the PID namespace of this
+  // process, no process has the PID in the file's name.
   const std::string foreign = folder / fmt::format(".file.tmp-{}-1", dead_process());
   fs::create_hard_link(writing.temporary(), foreign);
   remove_leftovers(folder / "file");
@@ -102,7 +103,7 @@ TEST_CASE("a file name may have the file system's maximum length") {
 TEST_CASE("files can be created in a folder without read permission") {
   const TempDir folder;
   fs::permissions(folder.path(), fs::perms(0333));
-  // Root may write to any folder.
+  // The test runs as another user, because root may write to any folder.
   constexpr uid_t kNobody = 65534;
   const uid_t user = ::geteuid();
   if (user == 0) REQUIRE(::seteuid(kNobody) == 0);

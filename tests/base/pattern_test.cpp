@@ -28,7 +28,7 @@ TEST_CASE("a star matches any characters, also slashes") {
   }
 }
 
-TEST_CASE("matched_by_star() returns the characters that the star matches") {
+TEST_CASE("matched_by_star() returns the characters that the star of a pattern matches") {
   CHECK(matched_by_star("base/*", "base/conv/kernel") == "conv/kernel");
   CHECK(matched_by_star("*/kernel", "a/b/kernel") == "a/b");
   CHECK(matched_by_star("a*b", "ab") == "");

@@ -22,7 +22,7 @@ TEST_CASE("Philox reproduces the test vectors of its paper") {
         std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(words({.key0 = 0xffffffff, .key1 = 0xffffffff}, UINT64_MAX, UINT64_MAX) ==
         std::vector<uint32_t>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
-  // The counter's words, lowest first: 243f6a88 85a308d3 13198a2e 03707344.
+  // The counter consists of these words, lowest first: 243f6a88 85a308d3 13198a2e 03707344.
   CHECK(words({.key0 = 0xa4093822, .key1 = 0x299f31d0}, 0x0370734413198a2e, 0x85a308d3243f6a88) ==
         std::vector<uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }

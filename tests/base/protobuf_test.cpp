@@ -1,4 +1,4 @@
-// Protocol buffer fields, compared to the examples of the specification.
+// Fields of protocol buffers, compared with the examples in the specification.
 #include "base/formats/protobuf.h"
 
 #include <doctest/doctest.h>

@@ -22,7 +22,7 @@ TEST_CASE("Shape::exceeds() works for any extents without overflow") {
   CHECK(Shape{65536, 65536, 65536, 65536, 1}.exceeds(kMostArrayElements));  // 2^64 wraps to 0
 }
 
-TEST_CASE("prepended() adds a batch axis before a sample's shape") {
+TEST_CASE("prepended() adds a batch axis at the front of a sample's shape") {
   const Shape sample{28, 28, 1};
   CHECK(sample.prepended(32) == Shape{32, 28, 28, 1});
   CHECK(Shape{}.prepended(32) == Shape{32});

@@ -26,7 +26,7 @@ TEST_CASE("a pool runs all tasks, and wait() waits for them") {
   }
 }
 
-TEST_CASE("one thread runs the tasks in order, in the background") {
+TEST_CASE("a pool with one thread runs tasks in the background, in the order of submission") {
   std::vector<int> order;
   std::promise<void> go;
   {
@@ -39,7 +39,7 @@ TEST_CASE("one thread runs the tasks in order, in the background") {
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("several threads run tasks at the same time") {
+TEST_CASE("a pool with several threads runs tasks at the same time") {
   std::promise<void> first, second;
   ThreadPool pool("testing", 2);
   pool.submit([&] {
@@ -53,7 +53,7 @@ TEST_CASE("several threads run tasks at the same time") {
   pool.wait();
 }
 
-TEST_CASE("wait() rethrows the first exception once, after all tasks have run") {
+TEST_CASE("after all tasks have run, wait() rethrows the first exception, but only once") {
   int ran = 0;
   ThreadPool pool("testing", 1);
   pool.submit([] { throw std::runtime_error("first"); });
@@ -77,7 +77,7 @@ TEST_CASE("a task's function is destroyed before wait() returns") {
   }
 }
 
-TEST_CASE("cancel() drops queued tasks and waits for the one that runs") {
+TEST_CASE("cancel() drops queued tasks and waits for the running task") {
   std::promise<void> begun;
   std::atomic<bool> ended = false, dropped_ran = false;
   ThreadPool pool("testing", 1);

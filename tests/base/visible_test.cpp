@@ -1,4 +1,5 @@
-// Escaping of text from data and names on terminals and in messages.
+// Escaping of control characters in text that comes from data or file names, before it is shown on a terminal
+// or in a message.
 #include <doctest/doctest.h>
 
 #include "base/error.h"
@@ -14,7 +15,7 @@ TEST_CASE("control characters are escaped, other characters and bytes are unchan
            {"a\0b"s, "a\\x00b"s},
            {"end\r\n"s, "end\\r\n"s},
            {"\x7f"s, "\\x7f"s},
-           // The escape sequence begins with a single control character, U+009B.
+           // U+009B is a single control character that begins an escape sequence.
            {"\xc2\x9b[31m, \xc2\xa0"s, "\\u009b[31m, \xc2\xa0"s},
            {"\x9b, \xe9, \xc2"s, "\\x9b, \xe9, \xc2"s},  // invalid UTF-8
        }) {
