@@ -38,7 +38,8 @@ std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
   write_file(path, read_file(path).substr(kHeaderBytes));
   {
     const Hdf5Session session;
-    const hid_t format = H5Pcreate(H5P_FILE_ACCESS);  // dtrain's format, or a newer one if needed
+    // the version of HDF5's format that dtrain writes; a newer version only if a change requires it
+    const hid_t format = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(format, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
     const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, format);
     REQUIRE(file >= 0);
@@ -96,7 +97,7 @@ TEST_CASE("a flipped bit in any byte is an error") {
   CHECK(refused == bytes.size());
 }
 
-TEST_CASE("a file that is not a checkpoint is an error that says what it is") {
+TEST_CASE("if a file is not a checkpoint, the error says what is wrong with it") {
   const TempDir directory;
   CHECK(refusal(directory / "missing.h5").find("No such file") != std::string::npos);
   CHECK(refusal(directory.path()).find("expected a file") != std::string::npos);
@@ -122,7 +123,8 @@ TEST_CASE("damaged HDF5 structures with a valid checksum are errors, not crashes
     damaged[at] = static_cast<char>(~damaged[at]);
     write_file(directory / "b.h5", damaged);
     frame(directory / "b.h5");
-    // The reader does not detect changes to array data, gaps, unused metadata or HDF5's own checksums.
+    // A change may go unnoticed if it is in array data, in gaps, in unused metadata or in HDF5's own
+    // checksums, because the reader does not check these parts.
     if (refusal(directory / "b.h5") == "loaded") ++loaded;
   }
   CHECK(loaded < image.size() / 8);
@@ -163,7 +165,8 @@ TEST_CASE("storage, types and shapes that dtrain does not write are errors") {
           replace_bias(file, {hsize_t{1} << 40}, [](hid_t) {});
         }).find("a shape that fits into the file") != std::string::npos);
   CHECK(refusal_of_changed([](hid_t file) {
-          replace_bias(file, {3}, [](hid_t) {});  // never written, so it has no storage
+          // the dataset is never written, so the file has no storage for it
+          replace_bias(file, {3}, [](hid_t) {});
         }).find("within the file") != std::string::npos);
   CHECK(refusal_of_changed([](hid_t file) {
           H5Ldelete(file, kState, H5P_DEFAULT);

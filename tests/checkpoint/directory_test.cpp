@@ -26,7 +26,8 @@ TEST_CASE("checkpoints are listed by step") {
   CHECK(list_checkpoints(directory.path()) == expected);
 }
 
-TEST_CASE("temporary files of ended processes are removed, those of running processes stay") {
+TEST_CASE(
+    "temporary files of ended processes are removed, and temporary files of running processes are kept") {
   const TempDir directory;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -41,8 +42,8 @@ TEST_CASE("temporary files of ended processes are removed, those of running proc
   CHECK(std::filesystem::exists(other));
 }
 
-/// Limits the file size of this process for the lifetime of the object: a write is cut short, then fails, as
-/// on a full disk.
+/// Limits the file size of this process for the lifetime of the object. A write beyond the limit is
+/// incomplete, and the next write fails, as on a full disk.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -60,7 +61,7 @@ class FileLimit {
   void (*signal_)(int);
 };
 
-TEST_CASE("a failed write leaves only the old file") {
+TEST_CASE("after a failed write, only the old file exists") {
   const TempDir directory;
   Sample sample;
   save_checkpoint(directory / "a.h5", sample.content);

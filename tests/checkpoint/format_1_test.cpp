@@ -1,4 +1,5 @@
-// A checkpoint of format 1, written by an older dtrain, still loads: tests/checkpoint/format-1.h5.
+// Checkpoints of format 1, which older versions of dtrain wrote, can still be loaded. The example is
+// tests/checkpoint/format-1.h5.
 #include <map>
 
 #include <doctest/doctest.h>
@@ -62,7 +63,7 @@ TEST_CASE("a checkpoint of format 1 is read completely") {
   CHECK(old.content().config_yaml.find("residual_1/second") != std::string::npos);
 }
 
-TEST_CASE("a checkpoint of format 1 keeps its bits when it is saved again") {
+TEST_CASE("a checkpoint of format 1 has the same bits after it is saved again") {
   const TempDir directory;
   const Checkpoint old = Checkpoint::load(source_dir() + "/tests/checkpoint/format-1.h5");
   save_checkpoint(directory / "new.h5", old.content());

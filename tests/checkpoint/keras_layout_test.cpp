@@ -1,4 +1,4 @@
-// The file layout as seen by Keras and other users of plain HDF5.
+// The layout of checkpoint files, as Keras and other programs that read plain HDF5 files see it.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -68,11 +68,11 @@ TEST_CASE("weights have the paths that Keras uses") {
   H5Fclose(file);
 }
 
-TEST_CASE("a list of names over 64,512 bytes is split as in Keras") {
+TEST_CASE("a list of names of more than 64,512 bytes is split into several attributes, as in Keras") {
   const TempDir directory;
   CheckpointContent content;
-  // With 100 bytes each, 645 names fit into an attribute. So 1291 names need three attributes. The first
-  // attribute has one name more than the other attributes.
+  // If each name has 100 bytes, an attribute can hold 645 names. Therefore 1291 names need three attributes.
+  // The first attribute has one name more than the other two.
   for (int i = 1000; i < 2291; ++i) content.layers.push_back({std::to_string(i) + std::string(96, 'x'), {}});
   save_checkpoint(directory / "a.h5", content);
   const Hdf5Session session;

@@ -16,7 +16,7 @@ using namespace test;
 
 namespace {
 
-/// Many layers, each with one weight of distinct values, and a slot for each weight.
+/// Content with many layers. Each layer has one weight with distinct values, and each weight has one slot.
 struct Many {
   std::vector<float> values;
   CheckpointContent content;
@@ -53,7 +53,8 @@ std::string outcome_of(const TempDir& directory, const std::string& image) {
   return "loaded";
 }
 
-/// Returns offsets where changes are likely to matter: at and shortly after HDF5's signatures.
+/// Returns the offsets of HDF5's signatures and of the bytes shortly after them. Changes at these offsets are
+/// likely to have an effect.
 std::vector<size_t> metadata_of(const std::string& image) {
   std::vector<size_t> places;
   for (const char* signature : {"\x89HDF", "OHDR", "OCHK", "FRHP", "FHDB", "FHIB", "BTHD", "BTLF", "BTIN"})
@@ -64,7 +65,7 @@ std::vector<size_t> metadata_of(const std::string& image) {
 
 }  // namespace
 
-TEST_CASE("any number of layers is read back") {
+TEST_CASE("files with few and with very many layers are read back") {
   // HDF5 stores up to eight layers in the object header. It stores more layers in a heap with an index; the
   // numbers of blocks and levels grow with the number of layers.
   for (const size_t count : {1, 8, 9, 10, 100, 500, 2000}) {
@@ -97,7 +98,7 @@ TEST_CASE("an attribute of any size is read back") {
   }
 }
 
-TEST_CASE("names of any bytes are read back") {
+TEST_CASE("names with arbitrary bytes are read back") {
   const TempDir directory;
   float value = 1;
   CheckpointContent content;
@@ -153,7 +154,7 @@ TEST_CASE("a file truncated anywhere is an error even if its checksum is valid")
 TEST_CASE("a group that contains itself is an error") {
   const TempDir directory;
   std::string image = image_of(Many(2).content);
-  // All links point to the group of weights.
+  // Changes the links of all layers to point to the group that contains the layers.
   const size_t header = image.find("OHDR", image.find("OHDR") + 1);
   REQUIRE(header != std::string::npos);
   size_t changed = 0;

@@ -101,7 +101,7 @@ TEST_CASE("names and a configuration of more than 64 KiB are saved and loaded") 
   CHECK(loaded.content().model_config.dump() == content.model_config.dump());
 }
 
-TEST_CASE("two layers with one name cannot be saved, and no file remains") {
+TEST_CASE("two layers of the same name cannot be saved, and no file is left") {
   const TempDir directory;
   CheckpointContent content;
   content.layers = {{"a", {}}, {"a", {}}};

@@ -14,7 +14,7 @@ using namespace dtrain;
 
 namespace {
 
-/// A file in a temporary directory.
+/// Writes a safetensors file to a temporary directory and loads it.
 struct TestFile {
   test::TempDir directory;
   std::string path = directory / "a.safetensors";
@@ -46,7 +46,7 @@ TEST_CASE("floating point numbers of every width become float32") {
   CHECK(!one("BOOL", "\1"s));
 }
 
-TEST_CASE("arrays may be stored in another order than in the header, and may be empty") {
+TEST_CASE("arrays may be empty, and their order in the file may differ from their order in the header") {
   const TestFile file;
   const SafetensorsFile read = file.load(
       R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]},)"
