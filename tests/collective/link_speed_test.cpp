@@ -24,7 +24,7 @@ std::vector<std::string> different_machines(int count) {
 
 }  // namespace
 
-TEST_CASE("every pair of machines is measured once, and each machine is in one pair of a round") {
+TEST_CASE("every pair of machines is measured once, and a machine is in at most one pair per round") {
   for (const int count : {2, 3, 4, 7, 16}) {
     CAPTURE(count);
     std::set<Pair> all;
@@ -43,13 +43,13 @@ TEST_CASE("every pair of machines is measured once, and each machine is in one p
   }
 }
 
-TEST_CASE("links within machines are measured first, between the first two processes of each") {
+TEST_CASE("links within machines are measured first, between the first two processes of each machine") {
   const std::vector<std::vector<Pair>> expected{{{0, 1}, {3, 5}}, {{0, 3}}};
   CHECK(link_rounds({"a", "a", "a", "b", "a", "b"}) == expected);
   CHECK(link_rounds({"a", "a"}) == std::vector<std::vector<Pair>>{{{0, 1}}});
 }
 
-TEST_CASE("all processes get the speeds of all links and of sums") {
+TEST_CASE("all processes get the speeds of all links and the time of sums") {
   const std::vector<std::string> machines{"a", "a", "b", "c"};
   Processes processes(4);
   std::vector<std::vector<LinkSpeed>> links(4);
@@ -77,7 +77,7 @@ TEST_CASE("all processes get the speeds of all links and of sums") {
   }
 }
 
-TEST_CASE("a message goes to another process and back, once more than it is counted") {
+TEST_CASE("measure_round_trips() sends a message to another process and back, once more than requested") {
   Processes processes(2);
   std::vector<double> seconds(2);
   processes.run([&](World& world) {

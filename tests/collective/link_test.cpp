@@ -21,7 +21,7 @@ std::unique_ptr<Context> cpu(int index) {
   return make_cpu_context({DeviceId::Kind::cpu, index}, {available_cores().front()}, false);
 }
 
-/// Two CPU contexts and a link from the first to the second, for arrays of up to 64 numbers.
+/// A link from one CPU context to another. Its arrays have up to 64 numbers.
 struct Path {
   explicit Path(int most, bool spin = false, Link::Keeping keeping = Link::Keeping::lent)
       : link(*from, *to, 64 * sizeof(int), keeping, most, spin) {}
@@ -59,12 +59,13 @@ class Worker {
  private:
   std::string how_;
   std::atomic<bool> ended_{false};
-  std::thread thread_;  // last member: the thread writes the other members
+  std::thread thread_;  // last member, because the thread writes to the other members
 };
 
 }  // namespace
 
-TEST_CASE("a link delivers arrays in the order of sending, each with its contents when it was sent") {
+TEST_CASE(
+    "a link delivers arrays in the order of sending, with the contents that they had when they were sent") {
   for (const int most : {1, 2, 5})
     for (const bool spin : {false, true}) {
       CAPTURE(most);
@@ -72,7 +73,8 @@ TEST_CASE("a link delivers arrays in the order of sending, each with its content
       constexpr int kArrays = 500;
       Path path(most, spin);
       Worker sender([&] {
-        // One buffer per array in flight; a buffer is overwritten once its array has been received.
+        // The sender has one buffer for each array that may be in flight. It overwrites a buffer only after
+        // the buffer's previous array has been received.
         std::vector<std::vector<int>> places(static_cast<size_t>(most), std::vector<int>(64));
         std::vector<uint64_t> numbers(places.size(), 0);
         for (int i = 0; i < kArrays; ++i) {
@@ -174,7 +176,7 @@ TEST_CASE("abort wakes sender and receiver, and every later call throws") {
   }
 }
 
-TEST_CASE("an array may be changed as soon as the link has copied it") {
+TEST_CASE("the sender may change an array as soon as the link has copied the array") {
   Path path(2, false, Link::Keeping::copied);
   int array[4] = {1, 2, 3, 4}, got[4] = {};
   for (const int round : {0, 1, 2}) {
@@ -188,7 +190,7 @@ TEST_CASE("an array may be changed as soon as the link has copied it") {
 }
 
 TEST_SUITE("gpu") {
-  TEST_CASE("a link between GPUs copies after earlier and before later writes of its source") {
+  TEST_CASE("a link between GPUs copies an array after earlier writes and before later writes to the array") {
     constexpr int kFloats = 100000;
     constexpr size_t kArray = kFloats * sizeof(float);
     for (const Link::Keeping keeping : {Link::Keeping::lent, Link::Keeping::copied}) {

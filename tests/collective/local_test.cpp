@@ -32,8 +32,8 @@ TEST_CASE("parts cover the whole range in order and have nearly equal sizes") {
 
 namespace {
 
-/// Returns equal shares in every other round. In the other rounds, the share of rank 0 is empty, and later
-/// ranks have larger shares.
+/// Returns equal shares in even rounds. In odd rounds, the share of rank 0 is empty, and the shares of later
+/// ranks are larger.
 Range share_of(int64_t n, int rank, int size, int round) {
   if (round % 2 == 0 || size == 1) return part_of(n, rank, size, 16);
   const auto start = [&](int64_t i) { return n * (i * (i - 1) / 2) / (int64_t{size} * (size - 1) / 2); };
@@ -84,7 +84,8 @@ TEST_CASE("all_gather gives every rank the values of all ranks, and zeros for ra
     team.run([&](Collective& member) {
       const auto context = make_cpu_context({}, {available_cores().front()}, false);
       for (int round = 0; round < 200; ++round) {
-        // The array is overwritten right after the call, although other members could still be copying it.
+        // Each member overwrites its array immediately after the call. The call must not return while other
+        // members still copy the array.
         std::vector<double> mine(kValues), all(kValues * static_cast<size_t>(size));
         for (size_t i = 0; i < kValues; ++i)
           mine[i] = 100.0 * round + 10.0 * member.rank() + static_cast<double>(i);
@@ -105,15 +106,15 @@ TEST_CASE("all_gather gives every rank the values of all ranks, and zeros for ra
   }
 }
 
-TEST_CASE("members with shared memory exchange pointers and sum each other's arrays") {
+TEST_CASE("members in one process exchange pointers and sum each other's arrays") {
   const int size = 3;
   Team team(size, false);
   std::vector<std::vector<float>> data(size, std::vector<float>(2)), sums = data;
   for (int round = 0; round < 200; ++round)
     team.run([&](Collective& member) {
       const auto rank = static_cast<size_t>(member.rank());
-      // Two calls without a barrier in between: a member that is already in the second call must not change
-      // the data that other members read in the first call.
+      // There is no barrier between the two calls. A member may be in the second call while other members
+      // still read its data in the first call. The second call must not change these data.
       for (size_t call = 0; call < 2; ++call) {
         data[rank][call] = static_cast<float>(round + member.rank());
         const std::span<float* const> parts = member.share_pointers(&data[rank][call]);
@@ -128,7 +129,7 @@ TEST_CASE("members with shared memory exchange pointers and sum each other's arr
     });
 }
 
-TEST_CASE("one member's error is reported and all members end") {
+TEST_CASE("an error of one member is reported, and all members end") {
   for (const int failing : {0, 1, 2}) {
     Team team(3, false);
     const auto work = [&](Collective& member) {
@@ -141,7 +142,7 @@ TEST_CASE("one member's error is reported and all members end") {
   }
 }
 
-TEST_CASE("an error wakes members that wait for something other than the group") {
+TEST_CASE("an error also wakes members that wait for something outside the group") {
   for (const int failing : {0, 1}) {
     Team team(2, false);
     std::atomic<bool> freed{false};

@@ -1,4 +1,4 @@
-// Collectives in GPU memory.
+// Collective operations on arrays in GPU memory.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -12,7 +12,9 @@
 
 using namespace dtrain;
 
-TEST_CASE("nccl_version() is empty exactly if NCCL is unavailable") {
+TEST_CASE(
+    "nccl_version() returns "
+    " if and only if NCCL is unavailable") {
   CHECK(nccl_available() == !nccl_version().empty());
 }
 
@@ -35,7 +37,8 @@ struct Replica {
     host = context->allocate_host(kBytes);
   }
 
-  /// Uploads the host data, sums it in three buckets, and downloads the result.
+  /// Uploads the host data to the GPU, sums the data over all replicas in three buckets, and downloads the
+  /// result.
   void step() {
     context->enqueue_copy(data.data(), host.data(), kBytes);
     for (int64_t bucket = 0; bucket < 3; ++bucket)
@@ -44,8 +47,8 @@ struct Replica {
     context->enqueue_copy(host.data(), data.data(), kBytes);
   }
 
-  /// Runs a step. If `replayed`, captures the step in the first call and replays it in every call. No member
-  /// replays the step before all members have captured it.
+  /// Runs a step. If `replayed`, captures the step in the first call and replays the captured step in every
+  /// call. All members capture the step before any member replays it.
   void run(bool replayed, Collective& member) {
     if (replayed && !replay) {
       replay = context->capture([&] { step(); });
@@ -83,7 +86,8 @@ Replica& of(std::vector<Replica>& replicas, const Collective& member) {
   return replicas[static_cast<size_t>(member.rank())];
 }
 
-/// Checks the results of steps on every replica, `replayed` or not.
+/// Checks the results of steps on every replica. If `replayed`, the steps are captured once and then
+/// replayed.
 void check_steps(int count, bool replayed) {
   std::vector<Replica> replicas = make_replicas(count);
   Team team(count, false);
@@ -107,8 +111,8 @@ void check_steps(int count, bool replayed) {
   }
 }
 
-/// Checks that all members end after one member fails in round `when`. The others wait for sums that never
-/// complete. From the third round on, steps are replayed.
+/// Checks that all members end if one member fails in round `when`. The other members are waiting for sums
+/// that never complete. From the third round on, the steps are replayed from captured graphs.
 void check_failure(int failing, int when) {
   std::vector<Replica> replicas = make_replicas(2);
   Team team(2, false);
@@ -132,7 +136,7 @@ void check_failure(int failing, int when) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("NCCL sums in buckets, enqueued and replayed") {
+  TEST_CASE("NCCL sums arrays in buckets, in enqueued steps and in replayed steps") {
     for (const int count : {1, 2}) {
       if (!have_gpus(count)) return;
       CAPTURE(count);
@@ -161,7 +165,7 @@ TEST_SUITE("gpu") {
     replicas[0].context->synchronize();
   }
 
-  TEST_CASE("one replica's error wakes replicas that wait in NCCL") {
+  TEST_CASE("an error of one replica wakes the replicas that wait in NCCL") {
     if (!have_gpus(2)) return;
     for (const int failing : {0, 1})
       for (const int when : {0, 1, 3}) {

@@ -14,9 +14,9 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Process `rank` calls work() and waits for the other process, which is killed. The transport of process
-/// `rank` then never returns. Returns whether process `rank` has to end before work() returns, because its
-/// memory cannot be freed.
+/// Calls work() in process `rank`, which waits for the other process. The other process is killed, and from
+/// then on the transport of process `rank` never returns. Returns whether process `rank` had to end before
+/// work() returned, because the memory that the transport uses cannot be freed.
 bool check_killed(int rank, const std::function<void(World&)>& work) {
   Processes processes(2, AfterFailure::never_returns);
   bool ended = false;
@@ -39,7 +39,7 @@ const PartsOfProcesses kHalves{{{0, 500}}, {{500, 1000}}};
 
 }  // namespace
 
-TEST_CASE("a failure in one process ends the calls of all others") {
+TEST_CASE("if one process fails, the calls of all other processes end with an error") {
   for (const bool waits : {false, true}) {
     Processes processes(3);
     CHECK_THROWS_WITH_AS(processes.run([&](World& world) {
@@ -61,7 +61,7 @@ TEST_CASE("a failure in one process ends the calls of all others") {
   }
 }
 
-TEST_CASE("a sum that is running may be destroyed after a failure") {
+TEST_CASE("after a failure, a running sum may be destroyed") {
   Processes processes(2);
   CHECK_THROWS_WITH_AS(processes.run([&](World& world) {
     const ReplicaRanks ranks = world.replica_ranks(1);
@@ -74,7 +74,7 @@ TEST_CASE("a sum that is running may be destroyed after a failure") {
                        "it broke", Error);
 }
 
-TEST_CASE("an error of the transport is the error of the calls that wait") {
+TEST_CASE("if the transport fails, waiting calls throw its error") {
   Queues queues(2);
   QueueTransport transport(queues, 0);
   ProcessWorld world(transport);
@@ -86,7 +86,7 @@ TEST_CASE("an error of the transport is the error of the calls that wait") {
   fails.join();
 }
 
-TEST_CASE("an error of the transport is explained by the failure of another process") {
+TEST_CASE("if the transport fails because another process failed, calls throw the error of this process") {
   Queues queues(2);
   QueueTransport transport(queues, 0);
   ProcessWorld world(transport, {.failure_of_other = [](bool transport_failed) -> std::string {
@@ -98,14 +98,14 @@ TEST_CASE("an error of the transport is explained by the failure of another proc
   CHECK(world.failure() == "another process: it broke");
 }
 
-TEST_CASE("the failure of another process is known without messages under way") {
+TEST_CASE("the failure of another process is known even if no message is in flight") {
   Queues queues(2);
   QueueTransport transport(queues, 0);
   ProcessWorld world(transport, {.failure_of_other = [](bool) { return "another process: it broke"; }});
   CHECK(world.failure() == "another process: it broke");
 }
 
-TEST_CASE("a call ends when another process is killed, although the transport never returns") {
+TEST_CASE("if another process is killed, a call ends even if the transport never returns") {
   CHECK_FALSE(check_killed(1, [](World& world) {
     std::vector<std::byte> bytes(1000);
     world.broadcast(bytes);
@@ -129,7 +129,7 @@ TEST_CASE("a call ends when another process is killed, although the transport ne
   CHECK_FALSE(check_killed(0, [](World& world) { world.measure_round_trips(1, 100, 3); }));
 }
 
-TEST_CASE("the process ends before memory is freed that a transport uses, which never returns") {
+TEST_CASE("if the transport never returns, the process ends before the transport's memory is freed") {
   CHECK(check_killed(0, [](World& world) {
     std::vector<float> values(1000);
     try {

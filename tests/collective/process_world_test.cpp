@@ -20,7 +20,8 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Returns a number. Sums of several such numbers depend on the order of addition.
+/// Returns an element of a replica's array. The sum of these elements over several replicas depends on the
+/// order of addition.
 template <class T>
 T value_of(int replica, int64_t i) {
   return static_cast<T>(std::sin(static_cast<double>(replica * 1000 + i)) * std::pow(10.0, replica % 5));
@@ -33,7 +34,7 @@ std::vector<T> array_of(int replica, int64_t n) {
   return array;
 }
 
-/// Returns the sum over all replicas, added in the order of a single process.
+/// Returns the sums over all replicas, added in the same order as in a run with a single process.
 template <class T>
 std::vector<T> sum_of(int replicas, int64_t n) {
   std::vector<std::vector<T>> arrays;
@@ -45,7 +46,8 @@ std::vector<T> sum_of(int replicas, int64_t n) {
   return sums;
 }
 
-/// Returns the sums of the subtrees of this process's replicas.
+/// Returns the partial sums that this process contributes to the sum tree: one array for each subtree of its
+/// replicas.
 std::vector<std::vector<float>> sums_of_nodes(const ReplicaRanks& ranks, int64_t n) {
   std::vector<std::vector<float>> sums;
   for (const Range& node : subtrees(ranks.of(ranks.process), ranks.total())) {
@@ -62,7 +64,7 @@ std::vector<std::vector<float>> sums_of_nodes(const ReplicaRanks& ranks, int64_t
 
 }  // namespace
 
-TEST_CASE("broadcast, all_gather, texts and maxima reach all processes") {
+TEST_CASE("broadcast, all_gather, all_reduce_max and any give the same results in all processes") {
   for (const int size : {1, 2, 3, 4, 5, 8}) {
     CAPTURE(size);
     Processes processes(size);
@@ -92,7 +94,7 @@ TEST_CASE("broadcast, all_gather, texts and maxima reach all processes") {
   }
 }
 
-TEST_CASE("sums have the same bits for every division of the replicas among processes") {
+TEST_CASE("sums have the same bits, no matter how the replicas are divided among processes") {
   for (const int replicas : {2, 3, 4, 5, 6})
     for (const int64_t n : {1, 7, 600, 5003}) {
       const std::vector<double> doubles = sum_of<double>(replicas, n);
@@ -127,7 +129,7 @@ TEST_CASE("sums have the same bits for every division of the replicas among proc
     }
 }
 
-TEST_CASE("sums may be started in different orders, and run while other calls wait") {
+TEST_CASE("processes may start sums in different orders, and sums run while other calls wait") {
   constexpr int kSums = 9;
   constexpr int64_t kFloats = 3000;
   Processes processes(3);
@@ -153,7 +155,7 @@ TEST_CASE("sums may be started in different orders, and run while other calls wa
   });
 }
 
-TEST_CASE("a process sends 2 (p - 1) / p times the array") {
+TEST_CASE("in a sum over p processes, a process sends 2 (p - 1) / p times the size of the array") {
   constexpr int64_t kFloats = 48000;  // can be divided by the number of processes and by the grain of a part
   for (const int size : {2, 3, 4, 5}) {
     CAPTURE(size);
@@ -176,13 +178,13 @@ TEST_CASE("a process sends 2 (p - 1) / p times the array") {
   }
 }
 
-TEST_CASE("each process receives its part of a sum, and gathers the parts of the others") {
+TEST_CASE("each process receives its part of a sum, and gathers the parts of the other processes") {
   constexpr int64_t kFloats = 5000;
   for (const std::vector<int>& counts : divisions(5)) {
     CAPTURE(counts.size());
     const auto size = static_cast<int>(counts.size());
     const std::vector<float> whole = sum_of<float>(5, kFloats);
-    // A process may have no part.
+    // A process may have an empty part.
     std::vector<Range> parts;
     for (int process = 0; process < size; ++process)
       parts.push_back(process == 1 ? Range{}
@@ -217,7 +219,7 @@ TEST_CASE("each process receives its part of a sum, and gathers the parts of the
   }
 }
 
-TEST_CASE("layers gather the values of the replicas of all processes, by rank") {
+TEST_CASE("layers gather values from the replicas of all processes, in the order of the ranks") {
   const std::vector<int> counts{2, 1, 3};
   Processes processes(3);
   processes.run([&](World& world) {
@@ -245,7 +247,7 @@ TEST_CASE("layers gather the values of the replicas of all processes, by rank") 
   });
 }
 
-TEST_CASE("several groups of replicas gather at the same time, each at its own pace") {
+TEST_CASE("several groups of replicas gather values at the same time, without waiting for each other") {
   constexpr int kGroups = 3;
   const std::vector<int> counts{2, 1};
   Processes processes(2);
@@ -262,7 +264,7 @@ TEST_CASE("several groups of replicas gather at the same time, each at its own p
     team.run([&](Collective& thread) {
       const int group = thread.rank() % kGroups;
       Collective& member = *groups[static_cast<size_t>(group)][static_cast<size_t>(thread.rank() / kGroups)];
-      // Each process begins with another group.
+      // Different processes start with different groups.
       std::this_thread::sleep_for(std::chrono::milliseconds(5 * ((group + world.rank()) % kGroups)));
       for (int round = 0; round < 20 * (group + 1); ++round) {
         double sum = 100.0 * group + round + member.rank();
@@ -275,7 +277,7 @@ TEST_CASE("several groups of replicas gather at the same time, each at its own p
   CHECK(processes.queues().is_empty());
 }
 
-TEST_CASE("messages of a channel arrive in their order, those of different channels in any") {
+TEST_CASE("messages of one channel arrive in order, and messages of different channels in any order") {
   Processes processes(2);
   processes.run([](World& world) {
     const int other = 1 - world.rank();
@@ -313,7 +315,7 @@ class Signal final : public Event {
 
 }  // namespace
 
-TEST_CASE("a message begins after its event, and later ones of its channel after it") {
+TEST_CASE("a message is sent after its event, and before the later messages of its channel") {
   Processes processes(2);
   processes.run([](World& world) {
     const int other = 1 - world.rank();
@@ -347,7 +349,7 @@ TEST_CASE("a message begins after its event, and later ones of its channel after
   CHECK(processes.queues().is_empty());
 }
 
-TEST_CASE("a message whose event never completes ends when a process fails") {
+TEST_CASE("if a process fails, waiting for a message ends even if the message's event never completes") {
   Processes processes(2);
   processes.run([](World& world) {
     int number = 0;

@@ -41,7 +41,8 @@ TEST_CASE("subtrees are the largest nodes within a range of ranks") {
   CHECK(subtrees({3, 61}, 64).size() <= 12);
 }
 
-TEST_CASE("arrays are added in the order of the tree, whole or in parts, in place or not") {
+TEST_CASE(
+    "arrays are added in the order of the tree, as a whole or in parts, in place or into another array") {
   for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 13}) {
     CAPTURE(ranks);
     const int64_t n = 5003;
