@@ -1,4 +1,5 @@
-// Bytes in a tree that are not UTF-8 are written as "\udc80" to "\udcff", as in Python, and are read back.
+// In a configuration, bytes that are not UTF-8 are represented by "\udc80" to "\udcff", as in Python. Values
+// with such bytes are written and read back unchanged.
 #include <random>
 
 #include "base/utf8.h"
@@ -35,7 +36,7 @@ TEST_CASE("escapes are interpreted only between double quotes") {
   CHECK(yaml("a: |\n  \\udce9\nb: \"\\uDCFFx\"\n").find("b")->text() == "\xffx");
 }
 
-TEST_CASE("private-use characters and marks stay correct next to escapes") {
+TEST_CASE("private-use characters are kept, and locations are correct, in texts with escapes") {
   for (const std::string own : {"\xee\x82\x80", "\\ue080", "\\U0000E080", "blue080"}) {
     CAPTURE(own);
     const ConfigNode root = yaml("a: \"" + own + "\"\nb: [\"\\udc80\", c]\n");
@@ -45,7 +46,7 @@ TEST_CASE("private-use characters and marks stay correct next to escapes") {
   }
 }
 
-TEST_CASE("other surrogates are errors") {
+TEST_CASE("surrogates that do not represent a byte are errors") {
   for (const char* escape : {"\\udc7f", "\\ud800", "\\udd80"})
     CHECK(yaml_messages("a: \"" + std::string(escape) + "\"\n") != "");
 }

@@ -36,7 +36,7 @@ TEST_CASE("messages are sorted by location and not repeated") {
         "b:9:2: error: first\nb:9:5: error: second\nb:10:1: error: third\na:1:1: error: in another file");
 }
 
-TEST_CASE("at most 100 messages are shown, with the number of further ones") {
+TEST_CASE("at most 100 messages are shown, with the number of omitted messages") {
   Diagnostics diagnostics;
   for (int i = 1; i <= 130; ++i) diagnostics.error(at("a", i, 1), "no");
   const std::string text = messages(diagnostics);
@@ -44,7 +44,7 @@ TEST_CASE("at most 100 messages are shown, with the number of further ones") {
   CHECK(text.ends_with("a:100:1: error: no\n... and 30 more"));
 }
 
-TEST_CASE("warnings are separate lines and not errors") {
+TEST_CASE("warnings are listed separately, and do not count as errors") {
   Diagnostics diagnostics;
   diagnostics.warning(at("b", 3, 1), "second");
   diagnostics.warning(at("b", 1, 1), "first");
@@ -72,7 +72,7 @@ TEST_CASE("only a similar word is suggested") {
         "; expected one of same, valid");
 }
 
-TEST_CASE("Keras's names are accepted, names of other tools are not") {
+TEST_CASE("Keras's names are accepted, and names of other tools are rejected") {
   const std::vector<std::string> kinds{"dense",
                                        "conv2d_transpose",
                                        "max_pooling2d",

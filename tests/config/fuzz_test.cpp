@@ -1,4 +1,5 @@
-// Random damage to a configuration: parsing always returns, and writing and reading do not change the tree.
+// Random damage to a configuration. Parsing always returns. If the damaged text can be parsed, writing the
+// tree and reading it back give the same tree.
 #include <algorithm>
 #include <random>
 
@@ -54,7 +55,7 @@ std::string damaged(std::mt19937& random) {
   return text;
 }
 
-/// Checks that every reported mistake is located within the text.
+/// Checks that the location of every reported error is inside the text.
 void check_places(const Diagnostics& diagnostics, const std::string& text) {
   const auto lines = std::count(text.begin(), text.end(), '\n') + 1;
   for (const auto& item : diagnostics.items()) {

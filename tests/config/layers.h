@@ -1,4 +1,5 @@
-// A small registry for the schema tests: layers whose activation is a registered type as well.
+// A small registry for the tests of schemas. It has layers with an option that is a registered type, too: the
+// activation.
 #pragma once
 
 #include <optional>

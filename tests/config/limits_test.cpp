@@ -1,5 +1,6 @@
-// Malicious texts end with an error and its location within a short time, never with a crash. The time limits
-// are generous enough for sanitizers and busy machines, but far below the time of a successful attack.
+// Malicious configurations cause an error with a location within a short time, and never a crash. The time
+// limits are long enough for sanitizers and busy machines, but much shorter than the time of a successful
+// attack.
 #include <chrono>
 
 #include "support.h"
@@ -43,7 +44,8 @@ TEST_CASE("expanded aliases count towards the limit on values") {
   }
   CHECK(contains(messages_within(5, bomb),
                  "expected at most 1000000 values (expanded aliases are counted), found more"));
-  // Merge keys expand in the same way: each mapping contains several copies of the previous mapping.
+  // Merge keys can also expand a short text to very many values: each mapping contains several copies of the
+  // previous mapping.
   std::string merged = "a0: &a0 {k: [x, x, x, x, x, x, x, x, x, x]}\n";
   for (int i = 1; i < 12; ++i) {
     const std::string one = "*a" + std::to_string(i - 1), four = one + ", " + one + ", " + one + ", " + one;
@@ -53,7 +55,7 @@ TEST_CASE("expanded aliases count towards the limit on values") {
   CHECK(contains(messages_within(5, merged),
                  "expected at most 1000000 values (expanded aliases are counted), found more"));
 
-  // Each list adds its depth to the depth of the list inside it.
+  // An alias adds the depth of its list to the depth of the list that contains the alias.
   std::string chain = "a0: &a0 " + repeated("[", 60) + repeated("]", 60) + "\n";
   for (int i = 1; i < 3; ++i)
     chain += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " " + repeated("[", 60) + "*a" +
@@ -65,7 +67,7 @@ TEST_CASE("the size of a configuration is limited") {
   CHECK(messages_within(5, repeated("#", (8 << 20) + 1)) ==
         "f:1:1: error: expected a configuration of at most 8 MiB, found more");
   CHECK(contains(messages_within(5, repeated(",", 1'100'000)), "brackets and commas"));
-  // This list has 1000 values including itself.
+  // These 1000 values are the list itself and its 999 elements.
   const std::string thousand = "- &a [" + repeated("1, ", 998) + "1]\n";
   CHECK(yaml_messages(thousand + repeated("- *a\n", 998)) == "");
   CHECK(yaml_messages(thousand + repeated("- *a\n", 1000)) ==

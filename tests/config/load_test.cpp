@@ -63,7 +63,7 @@ TEST_CASE("a configuration is read from a file or from a pipe with a writer") {
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(load(pipe).messages ==
         "error: cannot read the configuration file '" + pipe + "': it is a pipe without a writer");
-  // The writer may be slow and write in pieces.
+  // The thread that writes to the pipe may be slow and may write in several pieces.
   std::thread writer([&] {
     const int end = open(pipe.c_str(), O_WRONLY);
     for (const char* piece : {"a: ", "1\n", "b: 2\n"}) {
@@ -106,7 +106,8 @@ TEST_CASE("environment variables in strings are expanded") {
                    "i: $1}")));
   REQUIRE(loaded.node.find("a") != nullptr);
   CHECK_FALSE(loaded.node.find("a")->quoted());
-  CHECK_FALSE(loaded.node.find("h")->quoted());  // the value counts as an unquoted number
+  // the variable's value 1 is a number, despite the quotation marks
+  CHECK_FALSE(loaded.node.find("h")->quoted());
   CHECK(loaded.node.find("i")->quoted());
   CHECK(loaded.node.find("a")->mark().str() == file + ":1:4");
 
@@ -134,7 +135,7 @@ TEST_CASE("a variable may contain a list, a mapping or a string") {
   CHECK(list.items()[1].find("a")->mark().str() == "f:1:4");
   CHECK(value("'1'").quoted());
   CHECK(value("~").is_null());
-  // Text that a person would read as one value is not split.
+  // The text of a variable is not split if a person would read it as a single value.
   for (const char* text : {"run #3", "*.tar", "{000..146}.tar", "a: b", "[1", "\"x", "true"})
     CHECK(value(text).text() == text);
   CHECK(value(" 7 \n").text() == "7");
@@ -164,7 +165,8 @@ TEST_CASE("a configuration is merged into its base") {
   CHECK(place({"model", "inputs", "x"}) == file + ":2:21");
   CHECK(place({"train", "optimizer", "adam", "epsilon"}) == folder / "base/deep.yaml:3:48");
 
-  // The path of a file as a value replaces the base's value; null removes it.
+  // If the value of a key is the path of a file, it replaces the value of the base. The value null removes
+  // it.
   folder.write("n.yaml", "layers: [dense]\n");
   const Loaded other = load(folder.write("c.yaml", "base: base/a.yaml\nmodel: n.yaml\ntrain:\n"));
   CHECK(equal(other.node, yaml("{seed: 2, model: {layers: [dense]}, train: null}")));

@@ -19,7 +19,7 @@ void check_round_trip(const ConfigNode& node) {
 
 }  // namespace
 
-TEST_CASE("changing a mapping makes a new one") {
+TEST_CASE("changing a mapping creates a new mapping") {
   const ConfigNode node = yaml("{a: 1, b: 2, c: 3}");
   CHECK(equal(node.with("b", ConfigNode::scalar("5")), yaml("{a: 1, b: 5, c: 3}")));
   CHECK(equal(node.with("d", ConfigNode()), yaml("{a: 1, b: 2, c: 3, d: null}")));
@@ -43,7 +43,7 @@ TEST_CASE("describe() names the type or the shortened value") {
   CHECK(ConfigNode::scalar(text).describe() == "'" + std::string(59, 'x') + "...'");
 }
 
-TEST_CASE("to_yaml writes short collections on one line and the rest in blocks") {
+TEST_CASE("to_yaml() writes short collections on one line and long ones in blocks") {
   const std::string text =
       "seed: 1\n"
       "model:\n"
@@ -59,7 +59,7 @@ TEST_CASE("to_yaml writes short collections on one line and the rest in blocks")
   CHECK(yaml(text).to_yaml() == text);
 }
 
-TEST_CASE("to_yaml reads back to an equal tree") {
+TEST_CASE("the text from to_yaml() is read as an equal tree") {
   check_round_trip(ConfigNode());
   check_round_trip(yaml("{a: {}, b: [], c: null, d: [[], [null], {x: {}}], \"\": 1, \"a b: c\": 2}"));
   check_round_trip(yaml("- - - 1\n    - 2\n- - a: b\n    c: |\n      x\n       y\n\n  - d\n"));

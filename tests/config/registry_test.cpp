@@ -47,7 +47,7 @@ const Registry<Nested>& registry<Nested>() {
   return kTable;
 }
 
-TEST_CASE("a kind is a name, or a name with options") {
+TEST_CASE("a kind is written as a name, or as a name with options") {
   for (const char* text :
        {"leaky_relu", "{leaky_relu: }", "{leaky_relu: {}}", "{leaky_relu: {negative_slope: 0.25}}"}) {
     const auto kind = read(text);
@@ -61,7 +61,7 @@ TEST_CASE("a kind is a name, or a name with options") {
   CHECK(read("{linear: {}}").resolved.is_scalar());
 }
 
-TEST_CASE("a number is short for one of the kinds") {
+TEST_CASE("one kind may be written as a number") {
   CHECK(read("0.5")->apply(-4) == -2.0);
   CHECK(equal(read("0.5").resolved, yaml("{leaky_relu: {negative_slope: 0.5}}")));
   CHECK(read("1/4")->apply(-4) == -1.0);
@@ -71,7 +71,7 @@ TEST_CASE("a number is short for one of the kinds") {
         "f:1:1: error: unknown activation '0.5'; expected a number, or one of linear, leaky_relu");
 }
 
-TEST_CASE("another kind replaces the kind of the base") {
+TEST_CASE("a kind in a configuration replaces the kind in its base") {
   const auto merged_yaml = [](std::string_view base, std::string_view over) {
     Diagnostics diagnostics;
     const auto kind = table().parse(merged(yaml(base), yaml(over)), diagnostics);
@@ -125,7 +125,7 @@ TEST_CASE("a registry may create objects by a function") {
   CHECK(*table_of_slopes.make("leaky") == 0.25);
 }
 
-TEST_CASE("misuse of a registry is a logic_error") {
+TEST_CASE("incorrect use of a registry is a logic_error") {
   CHECK_THROWS_AS(table().make("nothing"), std::logic_error);
   CHECK_THROWS_AS(registry<Nested>().make("wrapper"), std::logic_error);  // a required field has no default
   auto twice =

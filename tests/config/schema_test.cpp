@@ -28,7 +28,7 @@ T read(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("given options are read, the others keep their defaults") {
+TEST_CASE("given options are read, and other options keep their defaults") {
   const auto conv =
       read<TestConv>("filters: 8\nkernel_size: [3, 5]\nactivation: {leaky_relu: {negative_slope: 0.5}}\n");
   CHECK(conv.filters == 8);
@@ -80,7 +80,7 @@ TEST_CASE("a value that fails a check is not assigned") {
   CHECK(out.filters == 3);
 }
 
-TEST_CASE("an object with errors only in details can still be used") {
+TEST_CASE("errors in details do not prevent the use of an object") {
   const auto schema = Schema<TestConv>(TestConv::schema()).details({"activation", "rate"});
   const auto reading = [&](std::string_view text) {
     Diagnostics diagnostics;
@@ -103,7 +103,7 @@ TEST_CASE("an object with errors only in details can still be used") {
   CHECK_THROWS_AS(Schema<TestConv>("").details({"nothing"}), std::logic_error);
 }
 
-TEST_CASE("the fields of a part have a prefix, are details, and are left out if they are null") {
+TEST_CASE("the fields of a part have a prefix and are details, and null fields are not written") {
   struct Part {
     int64_t size = 1;
     std::optional<double> limit;

@@ -29,7 +29,7 @@ inline std::string yaml_messages(std::string_view text) {
   return messages(diagnostics);
 }
 
-/// Compares the types and texts of values. Ignores marks, and whether a scalar is quoted.
+/// Compares the types and the texts of values. Ignores their locations, and whether scalars are quoted.
 inline bool equal(const ConfigNode& a, const ConfigNode& b) {
   if (a.type() != b.type()) return false;
   if (a.is_scalar()) return a.text() == b.text();

@@ -70,7 +70,7 @@ TEST_CASE("every syntax error has a location") {
        "f:1:8: error: <<: expected a mapping, or a list of mappings, found '1'; an alias begins with *"},
       {"a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "f:4:3: error: duplicate key '<<'"},
       {"a: &x\n  <<: *x\n", "f:2:7: error: the alias refers to an anchor whose value contains the alias"},
-      // Unterminated constructs are reported where they begin.
+      // An unterminated construct is reported at the location where it begins.
       {"name: \"abc\nseed: 1\nmodel: x\n", "f:1:7: error: the quotation mark \" is not closed"},
       {"seed: 1\ntrain: {file: 'a.csv, x: 3}\n", "f:2:15: error: the quotation mark ' is not closed"},
       {"- &a \"b\n- c\n", "f:1:3: error: the quotation mark \" is not closed"},
@@ -104,7 +104,8 @@ TEST_CASE("every syntax error has a location") {
       {std::string("\x89HDF\r\n\x1a\n\0\0", 10), "f:1:1: error: expected UTF-8 text, found the byte 0x89"},
   };
   for (const auto& [text, message] : cases) CHECK(yaml_messages(text) == message);
-  // The message is yaml-cpp's. The message of version 0.7 ends here; version 0.8 adds the anchor's name.
+  // The message comes from yaml-cpp. Version 0.7 prints only this text, and version 0.8 also prints the name
+  // of the anchor.
   const std::string unknown = "f:1:4: error: the referenced anchor is not defined",
                     found = yaml_messages("a: *x\n");
   CHECK((found == unknown || found == unknown + ": x"));
