@@ -38,7 +38,7 @@ std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
   write_file(path, read_file(path).substr(kHeaderBytes));
   {
     const Hdf5Session session;
-    // the version of HDF5's format that dtrain writes; a newer version only if a change requires it
+    // The version of HDF5's format that dtrain writes; a newer version only if a change requires it.
     const hid_t format = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(format, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
     const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, format);
@@ -165,7 +165,7 @@ TEST_CASE("storage, types and shapes that dtrain does not write are errors") {
           replace_bias(file, {hsize_t{1} << 40}, [](hid_t) {});
         }).find("a shape that fits into the file") != std::string::npos);
   CHECK(refusal_of_changed([](hid_t file) {
-          // the dataset is never written, so the file has no storage for it
+          // The dataset is never written, so the file has no storage for it.
           replace_bias(file, {3}, [](hid_t) {});
         }).find("within the file") != std::string::npos);
   CHECK(refusal_of_changed([](hid_t file) {
