@@ -106,7 +106,7 @@ TEST_CASE("environment variables in strings are expanded") {
                    "i: $1}")));
   REQUIRE(loaded.node.find("a") != nullptr);
   CHECK_FALSE(loaded.node.find("a")->quoted());
-  // the variable's value 1 is a number, despite the quotation marks
+  // The variable's value 1 is a number, despite the quotation marks.
   CHECK_FALSE(loaded.node.find("h")->quoted());
   CHECK(loaded.node.find("i")->quoted());
   CHECK(loaded.node.find("a")->mark().str() == file + ":1:4");
