@@ -1,4 +1,4 @@
-// Round trip of written arrays through the readers.
+// Arrays that are written to files, and read back with the readers.
 #include "data/files/array_writer.h"
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kRows = 7;
 
-/// Numbers without a short decimal text.
+/// Returns numbers that cannot be written exactly with a few decimal digits.
 std::vector<float> numbers(int64_t count, float first) {
   std::vector<float> values(static_cast<size_t>(count));
   std::iota(values.begin(), values.end(), first);

@@ -1,4 +1,5 @@
-// The images of docs/augmentations.md show each augmentation. DTRAIN_DRAW_AUGMENTATIONS=1 draws them again.
+// The images of docs/augmentations.md, which show the effect of each augmentation. If
+// DTRAIN_DRAW_AUGMENTATIONS=1 is set, the tests draw the images again.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -17,7 +18,8 @@ namespace dtrain::test {
 
 namespace {
 
-constexpr int64_t kSide = 72, kShown = 8;  // the first image shown is the original
+// Image size in pixels; number of images per strip: the original, then augmented samples.
+constexpr int64_t kSide = 72, kShown = 8;
 
 void fill(Pixels& pixels, const Bytes& colour, const std::function<bool(double x, double y)>& is_inside) {
   for (int64_t y = 0; y < pixels.height; ++y)
@@ -80,7 +82,7 @@ Pixels strip(const TempDir& folder, const std::string& augmentation) {
   return all;
 }
 
-/// The options shown on the page.
+/// The options in the examples of docs/augmentations.md.
 const std::vector<std::string> kAll{
     "random_flip: {mode: horizontal}",
     "random_crop: {height: 72, width: 72, padding: 12}",
@@ -118,7 +120,7 @@ TEST_CASE("the images of augmentations in the documentation are up to date") {
     Bytes found(expected.bytes.size());
     decode_picture({reinterpret_cast<const uint8_t*>(file.data()), file.size()},
                    {kSide, kSide * kShown, 3, Resize::stretch}, found.data());
-    // Compilers round differently, which changes single pixels by one.
+    // Different compilers round differently. Therefore single pixels may differ by one.
     int64_t different = 0;
     for (size_t i = 0; i < found.size(); ++i) different += std::abs(found[i] - expected.bytes[i]) > 1;
     CHECK(different < static_cast<int64_t>(found.size()) / 500);

@@ -1,4 +1,4 @@
-// Augmentations compared to results of Keras and numpy.
+// Augmentations, compared with results of Keras and numpy.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -79,7 +79,7 @@ const TensorSpec kBytes{"picture", {3, 4, 1}, DType::uint8}, kFloats{"picture", 
 
 }  // namespace
 
-TEST_CASE("rotation, translation and zoom give Keras's numbers") {
+TEST_CASE("rotation, translation and zoom give the same numbers as Keras") {
   const AffineMap turned = rotation(kShape, 0.6), moved = translation(kShape, 0.3, -0.4);
   const AffineMap zoomed = zoom(kShape, 0.25, -0.3);
   check_warp(turned, FillMode::reflect,
@@ -102,7 +102,7 @@ TEST_CASE("rotation, translation and zoom give Keras's numbers") {
               72.45, 42.8,  68.0375, 68.6875, 41.5625, 42.2125, 69.2,    39.55,   65.45, 35.8});
 }
 
-TEST_CASE("nearest interpolation gives Keras's pixels") {
+TEST_CASE("nearest interpolation gives the same pixels as Keras") {
   const std::vector<float> src = numbers();
   std::vector<float> dst(20);
   warp(src.data(), kShape, rotation(kShape, 0.6), {FillMode::reflect, Interpolation::nearest, 0}, dst.data());
@@ -125,7 +125,7 @@ TEST_CASE("random rotation draws its angle from the sample's key") {
   CHECK(angles.size() == 20);
 }
 
-TEST_CASE("random zoom draws height and width, or one factor for both, within its ranges") {
+TEST_CASE("random zoom draws factors for height and width, or one factor for both, within its ranges") {
   const std::vector<float> src = numbers();
   const auto check = [&](const Configured<Augmentation>& one, double lower, double upper, bool is_one) {
     std::set<std::vector<float>> pictures;
@@ -177,7 +177,7 @@ TEST_CASE("random flip mirrors the axes of its mode") {
   }
 }
 
-TEST_CASE("random crop with padding is at the drawn offset and black outside the image") {
+TEST_CASE("random crop with padding starts at the drawn offset and is black outside the image") {
   const std::vector<uint8_t> picture{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   const auto crop = parse_augmentation(
       "random_crop", {ConfigNode::entry("height", number(3)), ConfigNode::entry("width", number(2)),
@@ -230,7 +230,7 @@ TEST_CASE("random brightness and contrast change pixels within their ranges") {
   }
 }
 
-TEST_CASE("color augmentations give Keras's numbers") {
+TEST_CASE("color augmentations give the same numbers as Keras") {
   const PictureShape shape(Shape{3, 3, 3});
   std::vector<float> src;
   for (int i = 0; i < 27; ++i) src.push_back(static_cast<float>((i * 53 + 17) % 256));
@@ -296,7 +296,7 @@ TEST_CASE("rand_augment applies each of its operations and stays within the rang
   CHECK(unchanged < 10);
 }
 
-TEST_CASE("random erasing replaces exactly one rectangle") {
+TEST_CASE("random erasing replaces the pixels of one rectangle") {
   const TensorSpec spec{"picture", {20, 30, 3}, DType::float32};
   const std::vector<float> src(20 * 30 * 3, 500.0f);
   const auto erasing = parse_augmentation("random_erasing", {ConfigNode::entry("fill_value", number(7))});
@@ -322,7 +322,9 @@ TEST_CASE("random erasing replaces exactly one rectangle") {
     CHECK(count >= 600 / 100);
     CHECK(count <= 600 * 45 / 100);
   }
-  CHECK(erased > 25);  // the probability itself is drawn from [0, 1)
+  // The probability is itself a random number from 0 to 1 for each sample, so about half of the samples are
+  // erased.
+  CHECK(erased > 25);
   CHECK(erased < 75);
 }
 
@@ -344,7 +346,7 @@ TEST_CASE("the beta distribution has its mean and variance") {
   }
 }
 
-TEST_CASE("cut_mix's rectangle has the same share as the targets") {
+TEST_CASE("the rectangle of cut_mix has the same share of the image as the partner has of the target") {
   const auto cut = parse_augmentation("cut_mix", {});
   const PictureShape shape(Shape{12, 10, 3});
   std::vector<float> whole(360, 1.0f);

@@ -23,8 +23,8 @@ std::vector<int64_t> made_up_lengths(int64_t count, int64_t most) {
   return lengths;
 }
 
-/// A data set whose samples have three columns: tokens, whose number is the sample's length, padded to
-/// `steps`; `steps` vectors; and a label.
+/// A data set with three columns: tokens, vectors and a label. The tokens and the vectors are sequences of
+/// `steps` positions. In sample i, the positions from lengths[i] on are padding.
 class Tokens final : public Dataset {
  public:
   Tokens(std::vector<int64_t> lengths, int64_t steps, bool in_memory)
@@ -45,7 +45,8 @@ class Tokens final : public Dataset {
       if (index == 2) *numbers++ = static_cast<int32_t>(row);
       if (index == 2) continue;
       for (int64_t t = 0; t < steps; ++t) {
-        // A position within the sequence may look like padding.
+        // Some positions before the end of a sequence contain the padding value, too. They still belong to
+        // the sequence.
         const bool valid = t < lengths_[static_cast<size_t>(row)] &&
                            (t % 5 != 2 || t + 1 == lengths_[static_cast<size_t>(row)]);
         if (index == 0) *numbers++ = valid ? static_cast<int32_t>(row + t + 1) : 0;
@@ -69,7 +70,7 @@ struct Content {
   bool operator==(const Content&) const = default;
 };
 
-/// Reads a batch in two parts. `steps`: number of positions if the batch is not cut.
+/// Reads a batch in two parts. `steps`: number of positions in a batch that is not cut.
 Content content_of(const Batch& batch, int64_t steps) {
   const int64_t length = batch.length() ? batch.length() : steps, size = batch.size();
   Content content{length, std::vector<int32_t>(static_cast<size_t>(size * length)),
@@ -93,7 +94,7 @@ std::vector<Content> rest_of_epoch(Loader& loader, int64_t steps) {
 
 }  // namespace
 
-TEST_CASE("lengths are those of the samples without the padding at their end") {
+TEST_CASE("the length of a sample does not include the padding at its end") {
   const std::vector<int64_t> lengths = made_up_lengths(5000, 300);
   const Tokens tokens(lengths, 301, true);
   const PaddedColumn columns[] = {{0, 0}, {1, -1}};
@@ -122,7 +123,8 @@ TEST_CASE("lengths are rounded up to a few lengths with the least padding") {
       sum += rounded;
     }
     CHECK(used.size() == lengths.distinct.size());
-    // At most sixteen lengths at equal distances give no smaller sum.
+    // A simpler choice is up to sixteen lengths at equal distances. Its sum of rounded lengths must not be
+    // smaller.
     const int64_t step = (positions + 127) / 128 * 8;
     int64_t steps = 0;
     for (const int64_t length : exact)
@@ -133,8 +135,9 @@ TEST_CASE("lengths are rounded up to a few lengths with the least padding") {
   CHECK(round_lengths(empty, 40).distinct == std::vector<int64_t>{8});
 }
 
-TEST_CASE("the lengths with the least padding are found among all choices") {
-  // 18 groups must be rounded to 16 lengths: two pairs of groups, or three neighbors, get the same length.
+TEST_CASE("of all choices of lengths, the choice with the least padding is found") {
+  // There are samples of 18 different lengths, but at most 16 lengths are allowed. Therefore two lengths must
+  // be rounded up to the next length. All choices of two lengths are compared.
   std::vector<int64_t> exact;
   for (int64_t units = 1; units <= 18; ++units)
     for (int64_t i = 0; i < 1 + units * units * 5 % 7; ++i) exact.push_back(8 * units);
@@ -167,7 +170,8 @@ TEST_CASE("an epoch has each sample once, in batches of similar lengths") {
   CHECK(order != order_by_length(lengths, batch, 3, 1));
   CHECK(order != order_by_length(lengths, batch, 4, 0));
 
-  // A window of 50 batches has at most one batch of mixed lengths for each limit between two lengths.
+  // order_by_length() sorts the samples within windows of 50 batches. In each window, at most one batch
+  // contains both samples of one length and samples of the next length.
   size_t mixed = 0;
   std::vector<size_t> first_batches;
   for (size_t first = 0; first + batch <= order.size(); first += batch) {
@@ -181,10 +185,10 @@ TEST_CASE("an epoch has each sample once, in batches of similar lengths") {
   CHECK(computed_positions(lengths, order, batch) < computed_positions(lengths, all, batch) * 2 / 3);
 
   const SampleLengths few = round_lengths(std::vector<int64_t>{3, 4}, 10);
-  CHECK(order_by_length(few, 5, 1, 0).size() == 2);  // there are fewer samples than a batch has
+  CHECK(order_by_length(few, 5, 1, 0).size() == 2);  // the data set has fewer samples than a batch
 }
 
-TEST_CASE("a loader's batches are cut, and the same after a start within an epoch") {
+TEST_CASE("a loader cuts batches, and gives the same batches after a start in the middle of an epoch") {
   const int64_t steps = 60;
   const std::vector<int64_t> lengths = made_up_lengths(103, steps);
   const auto rounded = std::make_shared<const SampleLengths>(round_lengths(lengths, steps));
@@ -200,7 +204,7 @@ TEST_CASE("a loader's batches are cut, and the same after a start within an epoc
       loader.begin(1, 7);
       CHECK(rest_of_epoch(loader, steps) == std::vector<Content>(all.begin() + 7, all.end()));
     }
-  // The content is the beginning of each whole sample.
+  // A batch contains the first positions of its samples.
   const Tokens tokens(lengths, steps, true);
   std::set<int32_t> seen;
   for (const Content& batch : expected) {

@@ -1,4 +1,4 @@
-// Files that change while in use.
+// Files that change while dtrain uses them.
 #include <chrono>
 #include <functional>
 
@@ -107,7 +107,7 @@ TEST_CASE("a file that is truncated, extended or written to while it is in use i
         write_file(path, bytes);
         fs::last_write_time(path, fs::file_time_type::clock::now() + std::chrono::seconds(5));
       }
-      if (change == "replaced") {  // the opened file still exists, without a name
+      if (change == "replaced") {  // the data set has opened the old file, which still exists without a name
         write_file(folder / "other", "something else");
         fs::rename(folder / "other", path);
         CHECK(read_rows(*data, some, 0) == before);
@@ -121,7 +121,7 @@ TEST_CASE("a file that is truncated, extended or written to while it is in use i
   }
 }
 
-TEST_CASE("data in memory does not read its file again") {
+TEST_CASE("data in memory are not read again from the file") {
   const TempDir folder;
   write_npy(folder / "x");
   const DatasetSpec spec = parse(folder, "train: {npy: {input: x}}\ncache: memory");
@@ -184,7 +184,7 @@ TEST_CASE("the identity of data depends on its content, not on its path") {
   CHECK(contains(describe_change(synthetic("1"), synthetic("2")), "seed: 2"));
 }
 
-TEST_CASE("the digest of a large file covers samples of it, including beginning and end") {
+TEST_CASE("the digest of a large file covers parts of the file, including its beginning and its end") {
   const TempDir folder;
   std::string bytes(6 << 20, 'a');
   const auto digest = [&] {

@@ -1,4 +1,4 @@
-// Options of the csv reader for dates, amounts and missing values, and for other file formats.
+// Options of the csv reader for dates, amounts, missing values, and file formats other than plain CSV.
 #include <doctest/doctest.h>
 
 #include "data/csv_run.h"
@@ -23,7 +23,7 @@ TEST_CASE_FIXTURE(Run, "rows without a target are skipped on request") {
   CHECK(data->sample_id(1) == "x");
   REQUIRE(data->warnings().size() == 1);
   CHECK(contains(data->warnings()[0], "train.csv: 2 of 4 rows have no target and are left out"));
-  // Values of skipped rows do not count.
+  // The values in skipped rows do not become categories or classes.
   train("a,c,y\n1,red,no\n2,green,\n3,blue,?\n4,red,yes\n", kHead + ", categories: c, missing_target: skip",
         {{"x", {2}}});
   CHECK(spec.facts.source.categories.at("c") == Names{"red"});
@@ -33,12 +33,13 @@ TEST_CASE_FIXTURE(Run, "rows without a target are skipped on request") {
   CHECK(train("a,y\n1,2\n3,4\n", kHead + ", missing_target: skip", {{"x", {1}}})->warnings().empty());
   CHECK(contains(error("a,y\n1,\n", kHead + ", missing_target: skip", {{"x", {1}}}),
                  "expected rows with a target, found none"));
-  // A word may be a class, but only if the targets are classes.
+  // A target such as '-' may be a missing value or the name of a class. It is the name of a class only if
+  // another target is a name, too.
   CHECK(train("a,y\n1,-\n3,4\n", kHead + ", missing_target: skip", {{"x", {1}}})->size() == 1);
   CHECK(train("a,y\n1,-\n3,up\n", kHead + ", missing_target: skip", {{"x", {1}}})->size() == 2);
 }
 
-TEST_CASE_FIXTURE(Run, "rows without a target are skipped in every block") {
+TEST_CASE_FIXTURE(Run, "rows without a target are skipped in every block of a large file") {
   std::string text = "a,y\n";
   Values expected;
   for (int i = 0; i < 400000; ++i) {
@@ -50,12 +51,13 @@ TEST_CASE_FIXTURE(Run, "rows without a target are skipped in every block") {
   CHECK(read_all(*data, 0) == expected);
 }
 
-TEST_CASE_FIXTURE(Run, "date features replace the column") {
+TEST_CASE_FIXTURE(Run, "a date column is replaced by its date features") {
   const std::string dates = kHead + ", dates: {d: [year, month, weekday, days]}";
   const auto data = train("a,d,b,y\n1,31/01/2026,2,0\n3,01/02/2026,4,1\n", dates, {{"x", {6}}});
   CHECK(read_all(*data, 0) == Values{1, 2026, 1, 5, 20484, 2, 3, 2026, 2, 6, 20485, 4});
   CHECK(spec.facts.source.readings.at("d").form == DateForm{.day_first = true});
-  // Other files are read with the training file's settings, by column name and by position.
+  // Other files are read with the settings of the training file. Their columns may be found by name or by
+  // position.
   CHECK(read_all(*validate("y,d,b,a\n1,03/02/2026,4,1\n", kHead), 0) == Values{1, 2026, 2, 1, 20487, 4});
   CHECK(read_all(*predict("b,a,d\n0,9,1 February 2026\n"), 0) == Values{9, 2026, 2, 6, 20485, 0});
   CHECK(contains(
@@ -92,7 +94,7 @@ TEST_CASE_FIXTURE(Run, "date features replace the column") {
   CHECK(read_all(*train("d,y\n20260131,0\n", kHead + ", dates: {d: [day]}", {{"x", {1}}}), 0) == Values{31});
 }
 
-TEST_CASE_FIXTURE(Run, "dates for unsuitable columns are errors") {
+TEST_CASE_FIXTURE(Run, "date features of unsuitable columns are errors") {
   const std::vector<TensorSpec> x{{"x", {2}}};
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {y: [days]}", x), "found the target 'y'"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}, amounts: d", x),
@@ -115,18 +117,19 @@ TEST_CASE_FIXTURE(Run, "amounts are read in features and targets") {
                  "expected an amount in the column 'p', found '5M'"));
 }
 
-TEST_CASE_FIXTURE(Run, "missing values may have more names and indicator features") {
+TEST_CASE_FIXTURE(Run, "missing values may have additional names and indicator features") {
   const std::string text = "a,c,b,y\n1,u,5,0\n?,missing,6,1\n-999,u,7,0\n";
   const std::string options = kHead + ", categories: c, fill: -1, na_values: [missing, -999], ";
   CHECK(read_all(*train(text, options + "indicators: [a]", {{"x", {4}}}), 0) ==
         Values{1, 0, 1, 5, -1, 1, 0, 6, -1, 1, 1, 7});
-  // `b` has no missing values in the training file, so it has no indicator in other files.
+  // In the training file, the column `b` has no missing values. Therefore it has no indicator, not even for
+  // files in which values are missing.
   CHECK(read_all(*train(text, options + "indicators: true", {{"x", {4}}}), 0) ==
         Values{1, 0, 1, 5, -1, 1, 0, 6, -1, 1, 1, 7});
   CHECK(read_all(*predict("b,c,a\n,missing,-999.0\n"), 0) == Values{-1, 1, 0, -1});
   CHECK(read_all(*train(text, options + "indicators: [c, b]", {{"x", {5}}}), 0) ==
         Values{1, 1, 0, 5, 0, -1, 0, 1, 6, 0, -1, 1, 0, 7, 0});
-  // Gaps are filled with values of the training split, also in columns with an indicator.
+  // Missing values are filled with the mean of the training split, also in columns with an indicator.
   const auto data =
       train("a,b,y\n1,2,0\n,4,1\n5,,1\n", kHead + ", fill: mean, indicators: true", {{"x", {4}}});
   CHECK(read_all(*data, 0) == Values{1, 0, 2, 0, 3, 1, 4, 0, 5, 0, 3, 1});
@@ -155,7 +158,7 @@ TEST_CASE_FIXTURE(Run, "decimal commas, thousands separators and comments are re
     CHECK(contains(error("a,y\n1,0\n", kHead + ", " + options, {{"x", {1}}}), "error:"));
 }
 
-TEST_CASE_FIXTURE(Run, "a blank line between rows of one column is a missing value") {
+TEST_CASE_FIXTURE(Run, "in a table with one column, a blank line between rows is a missing value") {
   const std::vector<TensorSpec> one{{"x", {1}}};
   const std::string header = "header: true, target: {input: x}", filled = header + ", fill: -1",
                     headless = "target: {input: x}, fill: -1";
@@ -175,14 +178,14 @@ TEST_CASE_FIXTURE(Run, "a blank line between rows of one column is a missing val
                  "in the column 'a', found ''; set 'fill'"));
   // Lines that have only a comment are not rows.
   CHECK(values("# b\n\n1\n# c\n  # d\n\n3 # e\n\n# f\n", headless + ", comment: \"#\"") == Values{1, -1, 3});
-  // In a table with more columns, blank lines are skipped.
+  // In a table with more than one column, a blank line is not a row.
   CHECK(values("a,b\n1,2\n\n3,4\n", header + ", columns: [a]") == Values{1, 3});
   // A file for predictions has one row for each line.
   train("a,y\n1,0\n2,1\n", "header: true, target: y, fill: -1", one);
   CHECK(read_all(*predict("a\n5\n\n6\n\n"), 0) == Values{5, -1, 6});
 }
 
-TEST_CASE_FIXTURE(Run, "blank lines of one column are rows in every block") {
+TEST_CASE_FIXTURE(Run, "in a table with one column, blank lines are rows in every block of a large file") {
   std::string text = "a\n";
   Values expected;
   for (int i = 0; i < 600000; ++i) {
@@ -237,13 +240,13 @@ TEST_CASE_FIXTURE(Run, "the error for an invalid value suggests an option") {
   CHECK(advice("1e300").ends_with("found '1e300'; float32 holds numbers up to 3.4e38"));
 }
 
-TEST_CASE_FIXTURE(Run, "columns with one value or without values are float32") {
+TEST_CASE_FIXTURE(Run, "columns that are constant or empty are float32") {
   const auto data = train("a,b,y\n0.1,,0\n0.1,,1\n", kHead + ", fill: 0", {{"x", {2}}});
   REQUIRE(data->stored_form(0).has_value());
   CHECK(data->stored_form(0)->dtype == DType::float32);
 }
 
-TEST_CASE_FIXTURE(Run, "facts record how columns are read") {
+TEST_CASE_FIXTURE(Run, "facts about the data record how columns are read") {
   train("d,p,y\n01/31/2026,$5,0\n02/01/2026,,1\n",
         kHead + ", dates: {d: [days]}, amounts: p, indicators: p, fill: 0", {{"x", {3}}});
   const DataFacts facts = DataFacts::from_json(Json::parse(spec.facts.to_json().dump()));

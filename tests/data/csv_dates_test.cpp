@@ -146,7 +146,8 @@ TEST_CASE("amounts are read with currencies, thousands separators, percent signs
   }
 }
 
-TEST_CASE("decimal point, thousands separator and missing values may be set per file") {
+TEST_CASE(
+    "numbers are read with the decimal point, thousands separator and names of missing values of a file") {
   const CsvValues german({',', '.', {"k.A.", "-999"}});
   CHECK(german.number("1.234.567,25") == 1234567.25);
   CHECK(german.number("-0,5") == -0.5);

@@ -1,4 +1,5 @@
-// Facts that a run stores about its training table, and their use for reading other files.
+// A run stores facts about its training table in its checkpoints. These facts determine how other files are
+// read.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -17,7 +18,7 @@ const TextOptions kHeader{true, {}}, kNoHeader{false, {}};
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Run, "categories apply to files with and without a header") {
+TEST_CASE_FIXTURE(Run, "the option `categories` works for files with and without a header") {
   const std::string unknown = "expected one of the training file's values";
   train("blue,1,0\nred,2,1\n", "target: -1, categories: [0]", {{"x", {3}}});
   CHECK(read_all(*predict("colour,size\nred,5\n", kHeader), 0) == Values{0, 1, 5});
@@ -28,7 +29,8 @@ TEST_CASE_FIXTURE(Run, "categories apply to files with and without a header") {
   train("c,s,y\nblue,1,0\nred,2,1\n", headed, {{"x", {3}}});
   CHECK(read_all(*predict("red,5\n", kNoHeader), 0) == Values{0, 1, 5});
   CHECK(read_all(*validate("red,2,1\n", "target: -1, categories: [0]"), 0) == Values{0, 1, 2});
-  // An index refers to a column of the training file. Other files may have the column of that name elsewhere.
+  // An index such as 0 refers to a column of the training file. In another file, the column with the same
+  // name may have another position.
   CHECK(read_all(*validate("s,y,c\n2,1,red\n", headed), 0) == Values{0, 1, 2});
 }
 
@@ -47,7 +49,8 @@ TEST_CASE_FIXTURE(Run, "ids and weights given by index are found by name in othe
   CHECK(other->sample_id(0) == "q");
   CHECK(read_all(*other, 0) == Values{7});
   CHECK(read_all(*other, 2) == Values{6});
-  // If the facts of a checkpoint do not have the name of the id column, ids are not read.
+  // If the facts in a checkpoint do not contain the name of the id column, the ids of other files are not
+  // read.
   spec.facts.source.fields.id.clear();
   CHECK(!predict("a,n\n5,z\n")->has_ids());
 }
@@ -58,7 +61,7 @@ TEST_CASE_FIXTURE(Run, "an id column may have the name 'row'") {
   CHECK(data->sample_name(0) == "u");
 }
 
-TEST_CASE_FIXTURE(Run, "weights apply even if all targets are inputs") {
+TEST_CASE_FIXTURE(Run, "weights are used even if all targets are inputs") {
   const auto data = train("w,a,b\n2,1,3\n0.5,4,6\n", "header: true, weight: w, target: {input: x}",
                           {{"x", {2}}}, {{"", {2}}});
   REQUIRE(data->columns().size() == 3);
@@ -68,7 +71,7 @@ TEST_CASE_FIXTURE(Run, "weights apply even if all targets are inputs") {
   CHECK(read_all(*predict("a,b\n1,3\n"), 0) == Values{1, 3});
 }
 
-TEST_CASE_FIXTURE(Run, "a target is text if any value of its column is text") {
+TEST_CASE_FIXTURE(Run, "a target is a column of texts if any of its values is a text") {
   const auto classes = [&](const std::string& labels, const TensorSpec& target = kLabel) {
     std::string text = "a,y\n";
     for (const char c : labels) text += c == ' ' ? "\n" : std::string(text.ends_with('\n') ? "1," : "") + c;
@@ -82,7 +85,7 @@ TEST_CASE_FIXTURE(Run, "a target is text if any value of its column is text") {
   CHECK(classes("1 2 0") == std::pair{Names(), Values{1, 2, 0}});
   CHECK(classes("none mild none", kNumber) == std::pair{Names{"mild", "none"}, Values{1, 0, 1}});
   CHECK(classes("1.5 2 0", kNumber) == std::pair{Names(), Values{1.5, 2, 0}});
-  // A target with fractional values is numeric, so texts in it are errors.
+  // If a target has fractional values, it is numeric, and a text in it is an error.
   for (const std::string labels : {"unknown 1.5 2", "1.5 unknown 2", "none 1.5 unknown"})
     CHECK(
         contains(error_of([&] { classes(labels, kNumber); }), "expected a finite number in the column 'y'"));
@@ -95,7 +98,7 @@ TEST_CASE_FIXTURE(Run, "a target is text if any value of its column is text") {
   CHECK(read_all(*validate("a,y\n1,2\n", "header: true, target: y"), 1) == Values{1});
 }
 
-TEST_CASE_FIXTURE(Run, "a text late in a large file makes the target text") {
+TEST_CASE_FIXTURE(Run, "a text near the end of a large file makes the target a column of texts") {
   std::string text = "a,y\n";
   for (int i = 0; i < 300000; ++i) text += "1.25," + std::to_string(i % 3) + "\n";
   const auto data = train(text + "1,x\n", "header: true, target: y", {{"x", {1}}});
@@ -118,13 +121,13 @@ TEST_CASE_FIXTURE(Run, "predict finds reordered columns of a headerless file by 
   CHECK(read_all(*predict("3,300,0\n"), 0) == Values{300, 3});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300, 3});
   CHECK(contains(error_of([&] { predict("3\n"); }), "expected 2 values per line (only inputs) or 3"));
-  // A file without its target contains only the training file's input columns.
+  // If a file has no targets, it contains only the input columns of the training file.
   train("9,1,100,0\n", "inputs: {x: [2], z: [1, 2]}, target: -1", {{"x", {1}}, {"z", {2}}});
   CHECK(read_all(*predict("3,300\n"), 0) == Values{300});
   CHECK(read_all(*predict("3,300\n"), 1) == Values{3, 300});
 }
 
-TEST_CASE_FIXTURE(Run, "gaps of integers are filled with exact integers") {
+TEST_CASE_FIXTURE(Run, "missing integers are filled with exact integers") {
   const TensorSpec index{"i", {1}, DType::int32}, rest{"r", {1}};
   const std::string text = "i,r,y\n,1,0\n3,,1\n", names = "header: true, target: y, inputs: {i: i}, fill: ";
   const auto data = train(text, names + "16777217", {index, rest});
@@ -135,7 +138,7 @@ TEST_CASE_FIXTURE(Run, "gaps of integers are filled with exact integers") {
                    "train.csv:2:1: expected an integer (int32) in the column 'i', found ''; the input 'i' is "
                    "int32, so 'fill' must be a whole number, not " +
                        fill));
-    // If the integer input has no gaps, gaps in other inputs are filled.
+    // If no value is missing in the integer input, missing values in other inputs are filled.
     const auto filled = train("i,r,y\n2,1,0\n3,,1\n", names + fill, {index, rest});
     CHECK(read_all(*filled, 0) == Values{2, 3});
     CHECK(read_all(*filled, 1) == Values{1, fill == "mean" ? 1 : static_cast<float>(std::stod(fill))});
@@ -151,7 +154,7 @@ TEST_CASE_FIXTURE(Run, "predict reads an integer array after training with `fill
                  "fill: each sample must have 2 elements, as in the training split, but found 3"));
 }
 
-TEST_CASE_FIXTURE(Run, "a gap that 'fill' does not cover is an error that names the value") {
+TEST_CASE_FIXTURE(Run, "a missing value that 'fill' does not apply to is an error that names the value") {
   const std::vector<TensorSpec> x{{"x", {1}}};
   const std::string target = "; a target must have a value in every row";
   for (const std::string fill : {"", ", fill: median"}) {
@@ -167,7 +170,7 @@ TEST_CASE_FIXTURE(Run, "a gap that 'fill' does not cover is an error that names 
                  "found ''; set 'unknown: other' to accept missing values"));
 }
 
-TEST_CASE_FIXTURE(Run, "gaps in predict are filled only with values from training") {
+TEST_CASE_FIXTURE(Run, "predict fills missing values only with values from training") {
   train("a,y\n1,0\n2,1\n", "header: true, target: y", {{"x", {1}}});
   const auto with_fill = [&](const std::string& fill) {
     DatasetSpec other =
@@ -184,35 +187,38 @@ TEST_CASE_FIXTURE(Run, "gaps in predict are filled only with values from trainin
   CHECK(error_of([&] {
           predict("a\n\"\"\n", kHeader);
         }).ends_with("; set 'fill' to a number to replace missing values"));
-  // The error about text does not suggest options for training.
+  // The error about a text does not suggest options that are only for training.
   CHECK(error_of([&] {
           predict("a\nu\n", kHeader);
         }).ends_with("expected a finite number in the column 'a', found 'u'"));
 }
 
-TEST_CASE_FIXTURE(Run, "resumed training with other options fits its values again") {
+TEST_CASE_FIXTURE(Run, "if training is resumed with other options, transforms are fitted again") {
   const std::string text = "a,y\n1,0\n2,0\n,1\n9,1\n", reader = "header: true, target: y, fill: ";
   const std::string standardize = "\ntransforms: [standardize]";
   train(text, reader + "mean", {{"x", {1}}});
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 2, 4, 9});
   CHECK(read_all(*resume(reader + "median"), 0) == Values{1, 2, 2, 9});
-  // The run uses the values of its training split, even if the file has changed.
+  // A resumed run uses the values that were fitted to the original training split, even if the training file
+  // has changed since then.
   write_file(folder / "train.csv", "a,y\n1,0\n,1\n");
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 4});
   CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was trained with another 'fill'"));
-  // The configuration has another transform before a fitted transform.
+  // If the new configuration has another transform before a fitted transform, the values of the fitted
+  // transform are computed again.
   const std::string numbers = "a,y\n1,0\n3,1\n", plain = "header: true, target: y";
   train(numbers, plain, {{"x", {1}}}, {kLabel}, standardize);
   CHECK(read_all(*resume(plain, standardize), 0) == Values{-1, 1});
   const auto scaled = resume(plain, "\ntransforms: [{rescale: {scale: 10}}, standardize]");
   CHECK(read_all(*scaled, 0) == Values{-1, 1});
-  // Older checkpoints do not record the data to which their values were fitted.
+  // Older checkpoints do not record the transforms that came before a fitted transform. Therefore its values
+  // are not computed again.
   for (auto& [column, steps] : spec.facts.fitted)
     for (FittedStep& step : steps) step.chain.clear();
   CHECK(read_all(*resume(plain, "\ntransforms: [{rescale: {scale: 10}}, standardize]"), 0) == Values{8, 28});
 }
 
-TEST_CASE("a text longer than its column is not written") {
+TEST_CASE("a text that is longer than the column's width is not written") {
   std::vector<std::byte> memory(8, std::byte{1});
   const CsvDestination to{.kind = CsvDestination::Kind::text, .base = memory.data(), .stride = 4, .width = 4};
   CHECK(to.store("abcd", 0));
@@ -220,7 +226,7 @@ TEST_CASE("a text longer than its column is not written") {
   CHECK(memory[4] == std::byte{1});
 }
 
-TEST_CASE("'of: [target]' is ambiguous if an input has that name") {
+TEST_CASE("'of: [target]' is ambiguous if an input has the name 'target'") {
   TempDir folder;
   const DatasetSpec spec = parse(folder,
                                  "train: {npy: {input: x, target: y}}\n"

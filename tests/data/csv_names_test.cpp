@@ -12,7 +12,7 @@ const TensorSpec kInput{"x", {3}}, kLabel{"y", {}, DType::int32};
 
 struct Fixture {
   Fixture() { write_file(folder / "train.csv", "a,b,c,label\n1,2,3,0\n4,5,6,1\n"); }
-  /// Opens the validation split of a run that trains on train.csv.
+  /// Trains with train.csv, and opens `text` as the file of the validation split.
   std::shared_ptr<const Dataset> open(const std::string& text, const std::string& target = "-1",
                                       const std::string& more = "") {
     write_file(folder / "other.csv", text);
@@ -91,7 +91,8 @@ TEST_CASE_FIXTURE(Fixture, "predict reads inputs with the options of the run's r
   CHECK(predict(semicolon, "c;a;id;b\n6;4;x;5\n", {}, fields) == Values{4, 5, 6});
   CHECK(predict(semicolon, "4,5,6\n", {false, ','}) == Values{4, 5, 6});
   CHECK(contains(error(named, "a,b\n4,5\n", {}, fields), "expected a column named 'c'"));
-  // In a run without text columns, names indicate a header; gaps and numbers do not.
+  // If a run has no text columns, a first line with names is a header. A first line with missing values or
+  // numbers is not a header.
   CHECK(predict(other, "a,b,c\n4,5,6\n") == Values{4, 5, 6});
   CHECK(predict(other, "4,5,6\n") == Values{4, 5, 6});
   for (const std::string first : {"1,nan,3", "1,,3", "1,NA,3", "nan,nan,nan", ",,", "1,two,3"})

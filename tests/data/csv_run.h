@@ -1,4 +1,4 @@
-// A training table, and other tables that are read with its facts.
+// A training table, and other tables that are read with the facts about the training table.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace dtrain::test {
 
 inline const TensorSpec kLabel{"", {}, DType::int32}, kNumber{"", {1}};
 
-/// A training split, train.csv, whose facts are used to read other files.
+/// A run with the training file train.csv. The facts about this file are used to read other files.
 struct Run {
   TempDir folder;
   DatasetSpec spec;

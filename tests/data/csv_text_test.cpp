@@ -1,4 +1,4 @@
-// Columns of text in tables, which become the ids of their tokens.
+// Text columns of tables. Each text is converted to the ids of its tokens.
 #include <doctest/doctest.h>
 
 #include "data/csv_run.h"
@@ -22,10 +22,11 @@ const std::string kWords =
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Run, "text: the only input reads the only column of text") {
+TEST_CASE_FIXTURE(Run, "text: if there is one input and one text column, the input reads this column") {
   const auto data = train(kReviews, kWords, {kReview});
   const LearnedTokens learned = data->facts().source.tokens.at("review");
-  CHECK(learned.words == Words{"good", "not", "bad"});  // "good" occurs 3 times, the others 2 times
+  // "good" occurs three times, the other words occur twice.
+  CHECK(learned.words == Words{"good", "not", "bad"});
   CHECK(read_all(*data, 0) == Values{2, 1, 2, 4, 0, 0, 3, 4, 3});
   CHECK(read_all(*data, 1) == Values{1, 0, 1});
   CHECK(data->facts().source.class_names.at("target") == Words{"no", "yes"});
@@ -57,7 +58,7 @@ TEST_CASE_FIXTURE(Run, "text: bytes and bpe, with and without a header") {
   CHECK(read_all(*predict("xab\n"), 0) == Values{'x', 256, 0});
 }
 
-TEST_CASE_FIXTURE(Run, "text: beside other inputs") {
+TEST_CASE_FIXTURE(Run, "text: a text column and other inputs") {
   const std::vector<TensorSpec> both{{"numbers", {2}}, {"review", {2}, DType::int32}};
   const auto data =
       train("a,review,b,y\n1,hi,2,0\n3,ho,4,1\n", "header: true, target: y, text: {review: {}}", both);
@@ -76,14 +77,14 @@ TEST_CASE_FIXTURE(Run, "text: beside other inputs") {
   CHECK(read_all(*predict("b,a\nq,rs\n"), 1) == Values{'r', 's'});
 }
 
-TEST_CASE_FIXTURE(Run, "text: the ids that an input may have") {
+TEST_CASE_FIXTURE(Run, "text: token_ids() returns the number of token ids for an input of tokens") {
   train(kReviews, kWords, {kReview});
   CHECK(spec.train->reader->token_ids({kReview}) == std::vector<std::optional<int64_t>>{5});
   CHECK(spec.train->reader->token_ids({{"numbers", {2}}, kReview}) ==
         std::vector<std::optional<int64_t>>{std::nullopt, 5});
 }
 
-TEST_CASE_FIXTURE(Run, "text: mistakes have a place") {
+TEST_CASE_FIXTURE(Run, "text: mistakes are reported with their locations") {
   const std::string text = "header: true, target: label, text: ";
   CHECK(contains(error("review,label\nfine,0\nd\xe9j\xe0,1\n",
                        text + "{review: {tokens: words, vocabulary: 9}}", {kReview}),

@@ -7,7 +7,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("facts of data are written to JSON and read back unchanged") {
+TEST_CASE("facts about data are written to JSON and read back unchanged") {
   DataFacts facts;
   CHECK(facts.empty());
   CHECK(DataFacts::from_json(Json::parse(facts.to_json().dump())) == facts);

@@ -10,7 +10,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("numbers are read to the nearest double") {
+TEST_CASE("a decimal number is read as the nearest double") {
   const Philox random = Philox::of(5, 1);
   int fast = 0;
   for (uint64_t i = 0; i < 200000; ++i) {

@@ -70,7 +70,7 @@ TEST_CASE("split: a separate seed makes the split independent of the run's seed"
                  "must have the same seed, but the seeds 1 and 2 are given"));
 }
 
-TEST_CASE("split: a part of another split is the same for every reader and cache") {
+TEST_CASE("split: a split that is drawn from another split is the same for every reader and cache") {
   TempDir folder;
   std::string labels, values, table = "x,y\n";
   for (int i = 0; i < 40; ++i) {
@@ -95,7 +95,7 @@ TEST_CASE("split: a part of another split is the same for every reader and cache
       const auto train = open_split(spec, *spec.train, {{"x", {1}}}, {kLabel});
       spec.facts = train->facts();
       CHECK(spec.facts.split_seed == 3);
-      spec.seed = 4;  // has no effect: facts.split_seed determines the splits
+      spec.seed = 4;  // has no effect: the drawn splits depend on facts.split_seed
       std::set<double> all;
       for (const char* name : {"train", "validation", "test"}) {
         const auto data = open_split(spec, *spec.find(name), {{"x", {1}}}, {kLabel});

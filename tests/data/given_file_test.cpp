@@ -1,4 +1,4 @@
-// Files named on the command line: JSON lines, and several files as one data set.
+// Files that are named on the command line: files of JSON lines, and several files that form one data set.
 #include <doctest/doctest.h>
 
 #include "data/files/json_lines.h"
@@ -23,7 +23,8 @@ TEST_CASE("JSON lines are read as a table") {
   const TableText arrays = table_of_json_lines("[1, 2]\n[3, null]", "in.jsonl");
   CHECK_FALSE(arrays.has_header);
   CHECK(arrays.text == "1,2\n3,\n");
-  // If the only column has no value, the row is written as "": readers skip a blank line at the end.
+  // A row with a single missing value is written as "", because readers ignore blank lines at the end of a
+  // file.
   CHECK(table_of_json_lines("{\"a\": 1}\n{\"a\": null}\n{}\n", "in.jsonl").text == "\"a\"\n1\n\"\"\n\"\"\n");
   CHECK(table_of_json_lines("[1]\n[null]\n", "in.jsonl").text == "1\n\"\"\n");
   const auto refusal = [](const std::string& text) {
@@ -93,7 +94,7 @@ TEST_CASE("inputs are found by name in JSON lines with arrays") {
   CHECK(contains(error_of([&] { open("[[1, 2, 3]]\n", {kPair}); }), "in.jsonl"));
 }
 
-TEST_CASE("several files form one data set in their order") {
+TEST_CASE("several files form one data set, in the order in which they are named") {
   const TempDir folder;
   write_file(folder / "a-1.csv", "1,2\n3,4\n");
   write_file(folder / "a-2.csv", "5,6\n");

@@ -1,4 +1,5 @@
-// Encoded images in HDF5: variable-length, in rows of bytes, and as opaque elements.
+// Encoded images in HDF5 files, in three forms: as variable-length values, as rows of bytes, and as opaque
+// elements.
 #include <filesystem>
 #include <fstream>
 
@@ -37,7 +38,7 @@ class File {
     H5Dclose(set);
     H5Sclose(space);
   }
-  /// Writes the images as h5py writes rows of the type vlen_dtype(numpy.uint8).
+  /// Writes the images as a dataset of the type that h5py calls vlen_dtype(numpy.uint8).
   void add_variable(const char* name, std::vector<Bytes> pictures, hid_t element = H5T_NATIVE_UINT8,
                     hid_t properties = H5P_DEFAULT) {
     std::vector<hvl_t> rows;
@@ -64,7 +65,7 @@ std::vector<double> firsts(const Dataset& data) {
   return all;
 }
 
-/// Writes the same images as variable-length, in rows, and as opaque elements.
+/// Writes the same images in all three forms: variable-length, rows, and opaque elements.
 void write_all(const std::string& path) {
   const std::vector<int64_t> labels{2, 0, 1};
   const std::vector<Bytes> pictures{picture(10), picture(200), picture(30)};
@@ -130,7 +131,7 @@ TEST_CASE("a value that is not an encoded image is an error with its location") 
       "give one of 'directory'"));
 }
 
-TEST_CASE("a file of images that is written to during use is an error") {
+TEST_CASE("a file with images that is changed during use is an error") {
   const TempDir folder;
   write_all(folder / "a.h5");
   const auto data = open(folder, "variable");
@@ -171,14 +172,15 @@ TEST_CASE("references are read from any storage, with any address size and after
     REQUIRE(H5Dget_chunk_info(set, space, 0, &place, nullptr, &address, &size) >= 0);
     bytes.replace(static_cast<size_t>(address), static_cast<size_t>(size), std::string(size, '\1'));
   }
-  write_file(folder / "a.h5", bytes);  // a chunk of two references that cannot be decompressed
+  write_file(folder / "a.h5", bytes);  // a chunk with two references cannot be decompressed
   CHECK(contains(error_of([&] { open(folder, "packed"); }), "a.h5:packed: expected rows 0 to 0"));
   CHECK(firsts(*open(folder, "packed", ", on_error: skip")) == std::vector<double>{30});
 }
 
 namespace {
 
-/// A file with one global heap collection of three images. The heap entry of the second image is damaged.
+/// A file with three images in one collection of the global heap. The tests damage the heap entry of the
+/// second image.
 struct Damaged {
   TempDir folder;
   std::string bytes;
@@ -197,7 +199,8 @@ struct Damaged {
     REQUIRE(bytes.substr(second, 2) == std::string("\2\0", 2));
   }
 
-  /// Writes the file with this little-endian number at this offset.
+  /// Writes a copy of the file in which `value` replaces the little-endian number of `count` bytes at offset
+  /// `at`.
   void put(size_t at, uint64_t value, size_t count) const {
     std::string damaged = bytes;
     for (size_t i = 0; i < count; ++i, value >>= 8) damaged[at + i] = static_cast<char>(value);
@@ -211,12 +214,12 @@ struct Damaged {
 
 }  // namespace
 
-TEST_CASE("a damaged global heap is an error, or the images after the damage are skipped") {
+TEST_CASE("if a global heap is damaged, reading is an error, or the images after the damage are skipped") {
   const Damaged file;
   const size_t size = file.second + 8;
   CHECK(firsts(*open(file.folder, "p")) == std::vector<double>{10, 200, 30});
 
-  file.put(file.second, 0, 16);  // free space of size 0, on which libhdf5 loops forever
+  file.put(file.second, 0, 16);  // the entry becomes free space of size 0, on which libhdf5 loops forever
   CHECK(contains(file.error(),
                  "a.h5:p[1]: expected an object or free space of a valid size in the global heap collection "
                  "of 4096 bytes"));
@@ -224,7 +227,7 @@ TEST_CASE("a damaged global heap is an error, or the images after the damage are
   CHECK(contains(file.error(), "set 'on_error: skip'"));
   CHECK(file.left() == std::vector<double>{10});
 
-  file.put(file.second, 0, 2);  // free space whose size points into the middle of an object
+  file.put(file.second, 0, 2);  // the entry becomes free space whose end is in the middle of another entry
   CHECK(file.left() == std::vector<double>{10});
 
   for (const uint64_t wrong : {uint64_t{4096}, ~uint64_t{0}, ~uint64_t{15}, ~uint64_t{0} >> 1}) {

@@ -36,7 +36,7 @@ std::shared_ptr<const Dataset> open(const TempDir& folder, const std::string& op
 
 }  // namespace
 
-TEST_CASE("hdf5: inputs for predict have the names of training, or there is only one dataset") {
+TEST_CASE("hdf5: predict finds inputs by the names in training, or uses the only dataset") {
   const TempDir folder;
   const std::vector<float> images{1, 2, 3, 4}, labels{5, 6};
   const hid_t both = create(folder / "both.h5");
@@ -145,8 +145,8 @@ TEST_CASE("hdf5: missing filters, truncated, locked and damaged files are errors
   write_file(folder / "a.h5", good.substr(0, good.size() / 2));
   CHECK(contains(error(), "found a truncated one"));
 
-  // Damages the deflated data of the last chunk. A thread that has not called the library before reads this
-  // chunk.
+  // Damages the compressed data of the last chunk. The thread that reads this chunk has not called libhdf5
+  // before.
   std::string damaged = good;
   const size_t at = damaged.rfind("\x78\x9c");
   REQUIRE(at != std::string::npos);
@@ -182,13 +182,14 @@ TEST_CASE("hdf5: a chunk of the wrong size is an error") {
     H5Pclose(properties);
     CHECK(read_all(*open(folder, "input: x", input), 0).size() == 2000);
 
-    // The file stores the chunk's extent, followed by the element size. Damages the extent.
+    // The extent of the chunk is stored in the file before the size of an element. The test damages the
+    // extent.
     std::string damaged = read_file(folder / "a.h5");
     const size_t at = damaged.find(std::string("\x23\x01\0\0\x04\0\0\0", 8));
     REQUIRE(at != std::string::npos);
     damaged[at + 1] = '\x05';
     write_file(folder / "a.h5", damaged);
-    // libhdf5 1.14 detects the damage when it reads.
+    // Only from version 1.14 on, libhdf5 detects the damage when it reads the file.
     const std::string message = error_of([&] { read_all(*open(folder, "input: x", input), 0); });
     if (contains(message, "cannot be read, because the data is truncated or damaged")) continue;
     const int added = checksum == 1 ? 4 : 0;
@@ -198,7 +199,7 @@ TEST_CASE("hdf5: a chunk of the wrong size is an error") {
   }
 }
 
-TEST_CASE("hdf5: a flipped bit in the chunk index never gives zeros") {
+TEST_CASE("hdf5: a chunk is never read as zeros because of a flipped bit in the chunk index") {
   const TempDir folder;
   const TensorSpec input{"x", {}};
   const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
@@ -212,8 +213,9 @@ TEST_CASE("hdf5: a flipped bit in the chunk index never gives zeros") {
   H5Fclose(file);
   const std::string good = read_file(folder / "a.h5");
   const Values expected(values.begin(), values.end());
-  // A node of the index: signature, type (1), level, number of entries, two siblings; then, for each chunk, a
-  // key (size, filters, offset along each axis and within an element) and an address.
+  // A node of the chunk index has a signature, the type (1), a level, the number of entries, and the
+  // addresses of two siblings. Then follow, for each chunk, a key and an address. A key has the size, the
+  // filters, and the offset along each axis and within an element.
   const size_t node = good.find(std::string("TREE\1", 5));
   REQUIRE(node != std::string::npos);
   int reported = 0;
@@ -233,7 +235,7 @@ TEST_CASE("hdf5: a flipped bit in the chunk index never gives zeros") {
   }
   CHECK(reported > 100);
 
-  // Unwritten chunks are reported, unless there is a fill value.
+  // Reading chunks that were never written is an error, unless the dataset has a fill value.
   const auto unwritten = [&](hid_t more) -> std::string {
     file = create(folder / "a.h5");
     add(file, "x", H5T_NATIVE_FLOAT, {800}, nullptr, more);
@@ -263,7 +265,7 @@ TEST_CASE("hdf5: a file of another format is an error") {
   CHECK(contains(error_of([&] { open(folder, "input: huge", input); }), "fits in memory"));
 }
 
-TEST_CASE("inputs for predict may have any format, which their content determines") {
+TEST_CASE("predict reads inputs of any format, and recognizes the format by the content") {
   const TempDir folder;
   const TensorSpec pair{"x", {2}}, other{"z", {}};
   const Values expected{1, 2, 3, 4};
@@ -291,7 +293,7 @@ TEST_CASE("inputs for predict may have any format, which their content determine
   const DatasetSpec spec =
       parse(folder, "train: {synthetic: {samples: 1}}\ntransforms: [rescale: {scale: 2}, one_hot: 5]");
   CHECK(read_all(*open_inputs(given(folder / "a.csv"), spec, {pair}, {}), 0) == Values{2, 4, 6, 8});
-  // The HDF5 data may follow a user block with any content; the user block of this file is zeros.
+  // An HDF5 file may begin with a user block of any content. The user block of this file has only zeros.
   const hid_t blocked = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_userblock(blocked, 1024);
   const hid_t behind = H5Fcreate((folder / "block.h5").c_str(), H5F_ACC_TRUNC, blocked, H5P_DEFAULT);

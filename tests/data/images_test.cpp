@@ -1,4 +1,5 @@
-// The images reader: selection, classes and order of images, independent of the number of threads.
+// The images reader: which images it reads, their classes and their order. The results do not depend on the
+// number of threads.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -80,7 +81,7 @@ std::string batches_of(std::shared_ptr<const Dataset> dataset, int threads) {
 
 }  // namespace
 
-TEST_CASE("folders are classes in sorted order, and paths are the samples' names") {
+TEST_CASE("folders are classes in sorted order, and samples are named by their paths") {
   const TempDir folder;
   write_classes(folder / "all");
   write_file(folder / "all/.DS_Store", "hidden");
@@ -94,7 +95,8 @@ TEST_CASE("folders are classes in sorted order, and paths are the samples' names
   CHECK(data->sample_id(6) == folder / "all/dog/1.jpg");
   CHECK_FALSE(data->in_memory());
 
-  // The first image already has the requested size; its pixels are equal except for the loss of JPEG.
+  // The first image has the requested size, so it is not resized. Its pixels differ only because JPEG
+  // compression is lossy.
   const Pixels first = gradient(12, 10, 3, 0);
   const std::vector<double> found = read_rows(*data, {0}, 0);
   for (size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - first.bytes[i]) <= 8);
@@ -116,7 +118,7 @@ TEST_CASE("batches have the same bits with any number of threads and any cache")
   CHECK(one != batches_of(open(folder, yaml), 2));  // evaluation data are not augmented
 }
 
-TEST_CASE("mix_up blends images and targets equally for any number of readers") {
+TEST_CASE("mix_up blends images and targets in the same way for any number of reading threads") {
   const TempDir folder;
   write_classes(folder / "all");
   const std::vector<TensorSpec> classes{{"", {3}, DType::float32}};
@@ -132,8 +134,8 @@ TEST_CASE("mix_up blends images and targets equally for any number of readers") 
   const std::vector<double> targets = read_all(*plain, 1), soft = read_all(*mixed, 1);
   int softened = 0;
   for (int64_t i = 0; i < 12; ++i) {
-    // Computes the partner and the weight of a sample from its draws: first the partner's number, then the
-    // weight.
+    // Computes the partner of a sample and its weight. From the random numbers of the sample, the partner is
+    // drawn first, and then the weight.
     const SampleKey key{0, 0, i};
     Draws draws(key, 0x41554701);
     const int64_t partner = draws.below(12);
@@ -182,7 +184,7 @@ TEST_CASE("class_names determine the order of classes") {
         "class_names: expected different names"));
 }
 
-TEST_CASE("broken images are errors with their path, or skipped and counted") {
+TEST_CASE("a broken image is an error with its path, or is skipped and counted") {
   const TempDir folder;
   write_classes(folder / "all");
   const Bytes whole = jpeg_of(gradient(50, 50, 3));
@@ -220,7 +222,7 @@ TEST_CASE("the error for broken images gives their number, the first path and th
     CHECK(contains(error(),
                    "all/cat/a.gif: expected a JPEG, PNG or BMP, found a GIF; 2 more cannot be read; set "
                    "'on_error: skip' to leave out images that cannot be read"));
-  // The message does not suggest the option if the reader does not have it, or if no images would be left.
+  // The message suggests on_error: skip only if the reader has this option, and if some images would remain.
   const DatasetSpec spec = parse(folder, "train: {images: {directory: all}}");
   const std::string predicted = error_of([&] { open_inputs(given(folder / "all"), spec, kInput, {}); });
   CHECK(contains(predicted, "found a GIF; 2 more cannot be read"));
@@ -232,7 +234,7 @@ TEST_CASE("the error for broken images gives their number, the first path and th
   CHECK_FALSE(contains(none, "on_error"));
 }
 
-TEST_CASE("class folders that are named like splits are a warning") {
+TEST_CASE("class folders with the names of splits cause a warning") {
   const TempDir folder;
   for (const char* name : {"Train/cat", "Train/dog", "val/cat", "odd/train", "odd/bus"})
     write_picture(folder / (std::string("all/") + name + "/a.png"), png_of(gradient(5, 5, 3)));
@@ -244,8 +246,9 @@ TEST_CASE("class folders that are named like splits are a warning") {
   CHECK(contains(warnings("directory: all")[0],
                  "all: the folders 'Train' and 'val' are used as classes, but have the names of splits; if "
                  "they are splits, train on the folder "));
-  CHECK(warnings("directory: odd").empty());        // a class has this name
-  CHECK(warnings("directory: all/Train").empty());  // this is the intended folder
+  CHECK(warnings("directory: odd").empty());  // no warning, because only one class has the name of a split
+  // No warning, because this is the folder that the warning recommends.
+  CHECK(warnings("directory: all/Train").empty());
   CHECK(warnings("directory: all, class_names: [val, Train]").empty());
 }
 
@@ -275,7 +278,7 @@ TEST_CASE("names that are not UTF-8 are kept") {
   CHECK(data->sample_id(0) == folder / "all/caf\xe9/\xe9t\xe9.png");
 }
 
-TEST_CASE("an image that is written to while it is in use is an error") {
+TEST_CASE("an image that is changed while it is in use is an error") {
   const TempDir folder;
   write_classes(folder / "all");
   const auto data = open(folder, "train: {images: {directory: all}}");
@@ -300,7 +303,8 @@ TEST_CASE("predict reads images from a folder or from one file") {
     CHECK(contains(error_of([&] { open_inputs(given(folder / "other.picture"), spec, kInput, {}); }),
                    "other.picture: expected a JPEG, PNG or BMP, found " + name));
   }
-  // Files that are not images are ignored next to class folders, but are an error next to images.
+  // Other files next to the class folders are ignored. Other files next to the images of a class are an
+  // error.
   write_file(folder / "all/README.txt", "beside the folders");
   CHECK(open_inputs(given(folder / "all"), spec, kInput, {})->size() == 12);
   write_file(folder / "all/cat/README.txt", "among pictures");
@@ -330,7 +334,7 @@ TEST_CASE("the identity of a folder changes with its files") {
   write_picture(folder / "all/cat/0.jpg", jpeg_of(gradient(90, 90, 3)));
   CHECK(contains(describe_change(before, identity()), "all has"));
   CHECK(first != fingerprint());
-  // An option that is not set counts like an option that an earlier version did not have.
+  // An option that is not set is equal to an option that did not exist in an earlier version.
   DataIdentity earlier = identity(), later = earlier;
   earlier.reader = "images:\n  directory: file 0\n  size: null\n";
   later.reader = "images:\n  directory: file 0\n  csv: null\n  size: null\n  class_names: []\n";

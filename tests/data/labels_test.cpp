@@ -1,4 +1,4 @@
-// Samples with several labels: targets of 0 and 1 for each label.
+// Samples with several labels. The targets have one column of 0 and 1 for each label.
 #include <doctest/doctest.h>
 
 #include "data/csv_run.h"
@@ -22,7 +22,7 @@ TEST_CASE("labels of a text are split at the separator, and sorted") {
   CHECK(read_all(*data, 0) == Values{1, 2, 3, 4});
   CHECK(read_all(*data, 1) == Values{1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0});
   CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"red", "round", "tall"});
-  // Other files are read with the labels of the training file.
+  // Other files are read with the labels that the training file has.
   CHECK(read_all(*run.validate("tags,x\ntall,7\n", kTags), 1) == Values{0, 0, 1});
   const std::string error = error_of([&] { run.validate("x,tags\n7,red\n8,tall;big\n", kTags); });
   CHECK(contains(error, "other.csv:3:3: "));
@@ -30,7 +30,7 @@ TEST_CASE("labels of a text are split at the separator, and sorted") {
   CHECK(read_all(*run.predict("x,tags\n5,\n"), 0) == Values{5});
 }
 
-TEST_CASE("another separator, and a file without any label") {
+TEST_CASE("labels may have another separator, and a file may have no labels") {
   Run run;
   const std::string bars = "header: true, labels: {column: tags, separator: '|'}";
   const auto data = run.train("x,tags\n1,a;b|c\n2,c\n", bars, {kNumbers}, kTwo);
@@ -40,11 +40,11 @@ TEST_CASE("another separator, and a file without any label") {
                  "expected labels separated by ';', found none"));
 }
 
-TEST_CASE("columns of 0 and 1 are labels with the columns' names") {
+TEST_CASE("columns of 0 and 1 are labels, named after the columns") {
   Run run;
   const auto data =
       run.train("x,red,round\n1,0,1\n2,1,1\n", "header: true, labels: [red, round]", {kNumbers}, kTwo);
-  CHECK(read_all(*data, 0) == Values{1, 2});  // the labels are no inputs
+  CHECK(read_all(*data, 0) == Values{1, 2});  // the label columns are not part of the input
   CHECK(read_all(*data, 1) == Values{0, 1, 1, 1});
   CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"red", "round"});
   CHECK(read_all(*run.validate("round,red,x\n1,0,3\n", "header: true, labels: [red, round]"), 1) ==

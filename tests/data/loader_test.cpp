@@ -16,7 +16,7 @@ namespace dtrain::test {
 
 namespace {
 
-/// A data set whose sample i is the number i; reading sample `bad` fails.
+/// A data set in which sample i has the value i. Reading the sample `bad` fails.
 class Numbers final : public Dataset {
  public:
   Numbers(int64_t size, bool in_memory, int64_t bad = -1) : size_(size), in_memory_(in_memory), bad_(bad) {}
@@ -84,8 +84,8 @@ TEST_CASE("an epoch contains each sample once, and the last batch the remaining 
   }
 }
 
-TEST_CASE("only the rows of this process are read ahead") {
-  const auto data = std::make_shared<Numbers>(23, false, 9);  // another process reads the damaged sample
+TEST_CASE("only the rows of this process are prefetched") {
+  const auto data = std::make_shared<Numbers>(23, false, 9);  // only another process reads the damaged sample
   Loader loader(data, {.batch_size = 10, .prefetch = 2, .threads = 2, .rows = [](int64_t size) {
                          using Rows = std::vector<std::pair<int64_t, int64_t>>;
                          return size < 10 ? Rows{{0, 1}} : Rows{{0, 2}, {4, 8}};
@@ -148,7 +148,7 @@ TEST_CASE("permutations are uniformly distributed") {
   for (const int count : counts) CHECK(std::abs(count - 1000) < 150);  // five standard deviations
 }
 
-TEST_CASE("parts of a batch are read, also of the previous batch") {
+TEST_CASE("parts of a batch and of the previous batch can be read") {
   for (const auto& [in_memory, prefetch, threads] : kWays) {
     Loader loader(std::make_shared<Numbers>(100, in_memory),
                   {.batch_size = 10, .prefetch = prefetch, .threads = threads});
@@ -163,7 +163,8 @@ TEST_CASE("parts of a batch are read, also of the previous batch") {
   }
 }
 
-TEST_CASE("next() throws an error of read-ahead after the earlier batches, in every call") {
+TEST_CASE(
+    "after an error of read-ahead, next() first returns the earlier batches, then throws in every call") {
   for (const auto& [prefetch, threads] : {std::pair{1, 1}, {4, 1}, {4, 3}}) {
     Loader loader(std::make_shared<Numbers>(50, false, 25),
                   {.batch_size = 10, .prefetch = prefetch, .threads = threads});
@@ -195,7 +196,8 @@ TEST_CASE("read_seconds() counts only the time of the read-ahead threads") {
     rest_of_epoch(loader);
     const bool ahead = !way.in_memory && way.prefetch > 0;
     CHECK((loader.read_seconds().rest > 0) == ahead);
-    CHECK(loader.read_seconds().total() == loader.read_seconds().rest);  // no time for files and images
+    // No time is counted as reading files or decoding images.
+    CHECK(loader.read_seconds().total() == loader.read_seconds().rest);
   }
 }
 

@@ -1,4 +1,5 @@
-// mix_up and cut_mix in a training split: inputs, targets and rejected configurations.
+// mix_up and cut_mix in a training split: how they change inputs and targets, and configurations that are
+// rejected.
 #include <cmath>
 #include <numeric>
 
@@ -14,8 +15,8 @@ using Values = std::vector<double>;
 constexpr int kSamples = 6;
 const TensorSpec kClasses{"", {kSamples}};
 
-/// Files of samples: sample i has an image filled with i, a larger image filled with 10 i, a vector of i, and
-/// the class i.
+/// A folder with files of samples. Sample i has an image whose values are i, a larger image whose values are
+/// 10 i, a vector whose values are i, and the class i.
 struct Blended {
   Blended() {
     std::string pictures, larger, labels;
@@ -59,7 +60,7 @@ Values sums(const Dataset& data, size_t column) {
   return sums;
 }
 
-/// Returns each sample's expected class number under its class probabilities.
+/// Returns the mean class number of each sample, weighted with its class probabilities.
 Values expected_numbers(const Dataset& data, size_t target) {
   const Values all = read_all(data, target);
   Values numbers(kSamples, 0.0);
@@ -67,7 +68,7 @@ Values expected_numbers(const Dataset& data, size_t target) {
   return numbers;
 }
 
-/// Checks that each row's mean is `factor` times the value expected from the target.
+/// Checks that the mean of each row equals `factor` times the mean class number of the row's target.
 void check_means(const Dataset& data, size_t column, size_t target, double factor = 1) {
   const Values found = sums(data, column), expected = expected_numbers(data, target);
   const auto elements = static_cast<double>(data.columns()[column].shape.elements());
@@ -77,13 +78,13 @@ void check_means(const Dataset& data, size_t column, size_t target, double facto
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Blended, "cut_mix: the partner's share of the image equals its share of the target") {
+TEST_CASE_FIXTURE(Blended, "cut_mix: the partner has the same share of the image as of the target") {
   const auto data = open("input: x.npy, target: y.npy", "one_hot: 6", "cut_mix", {{"x", {8, 8, 1}}});
   check_means(*data, 0, 1);
   const Values pixels = read_all(*data, 0);
   bool some = false;
   for (size_t i = 0; i < pixels.size(); ++i) {
-    CHECK(pixels[i] == std::floor(pixels[i]));  // pixels are not interpolated
+    CHECK(pixels[i] == std::floor(pixels[i]));  // the pixels are copied, not interpolated
     const size_t picture = i / 64;
     some = some || pixels[i] != static_cast<double>(picture);
   }
@@ -132,7 +133,7 @@ TEST_CASE_FIXTURE(Blended, "several inputs are blended as one sample") {
       "transform one_hot"));
 }
 
-TEST_CASE_FIXTURE(Blended, "an input as target is blended like the input") {
+TEST_CASE_FIXTURE(Blended, "if a target is an input, it is blended like the input") {
   for (const std::string augment : {"cut_mix", "mix_up: {alpha: 1}"}) {
     CAPTURE(augment);
     const TensorSpec picture{"x", {8, 8, 1}};
@@ -150,14 +151,15 @@ TEST_CASE_FIXTURE(Blended, "an input as target is blended like the input") {
                  "the input, but has the shape 64"));
 }
 
-TEST_CASE_FIXTURE(Blended, "an input as target is fitted to samples without augmentation") {
+TEST_CASE_FIXTURE(
+    Blended, "if a target is an input, transforms of the target are fitted to samples without augmentation") {
   const TensorSpec picture{"x", {8, 8, 1}}, target{"", {8, 8, 1}};
   const auto fitted = [&](const std::string& augment) {
     const auto data = open("input: x.npy, target: {input: x}", "{standardize: {of: [target]}}", augment,
                            {picture}, {target});
     return data->facts().to_json().dump();
   };
-  CHECK(contains(fitted(""), "2.5"));  // the mean of the images
+  CHECK(contains(fitted(""), "2.5"));  // the mean of the images without augmentation
   CHECK(fitted("{random_brightness: {factor: [0.1, 0.1]}}") == fitted(""));
 }
 

@@ -42,14 +42,15 @@ struct Shop {
   }
 };
 
-/// Returns the first byte of each image.
+/// Returns the first byte of each image in the data set.
 std::vector<double> firsts(const Dataset& data) {
   std::vector<double> all;
   for (int64_t i = 0; i < data.size(); ++i) all.push_back(read_rows(data, {i}, 0)[0]);
   return all;
 }
 
-/// Returns the options of an images reader: the image folder, and a table with these options.
+/// Returns the options of an images reader that reads the images named in a table. `options`: the options of
+/// the table.
 std::string table(const std::string& options, const std::string& file = "labels.csv") {
   return "directory: pictures, csv: {file: " + file + ", " + options + "}";
 }
@@ -84,12 +85,12 @@ TEST_CASE("numbers in a table are class numbers, or targets of a regression") {
                  "labels.csv:1:9: expected an integer (int32), found '0.5'"));
   CHECK(contains(shop.error(table(kUsual + ", delimiter: ;")),
                  "expected a column named 'file', found the columns '3.png'"));
-  // Class names may be in another order and look like numbers.
+  // Class names may look like numbers, and their order may differ from the order of the numbers.
   CHECK(read_all(*shop.open(table(by_index + "target: 1") + ", class_names: ['2', '0']"), 1) ==
         std::vector<double>{0, 1});
 }
 
-TEST_CASE("class_names name a table's class numbers") {
+TEST_CASE("class_names gives names to the class numbers in a table") {
   const Shop shop;
   shop.table("file,kind\n3.png,2\n0.png,0\n1.png,1\n");
   const std::string names = kOptions + ", class_names: [fox, ant, bee]";
@@ -110,7 +111,7 @@ TEST_CASE("class_names name a table's class numbers") {
   CHECK(contains(shop.error(names), "('0', '1', '2'), found 'ant'"));
 }
 
-TEST_CASE("missing images of a table are counted") {
+TEST_CASE("missing images of a table are counted in the error") {
   const Shop shop;
   shop.table("file,kind\n1.png,a\n8.png,b\n9.png,b\n");
   CHECK(contains(shop.error(kOptions),
@@ -204,7 +205,7 @@ TEST_CASE("unreadable images are skipped with their targets, weights and names")
   CHECK(contains(data->warnings()[0], "text.png: expected a JPEG"));
 }
 
-TEST_CASE("other tables use the training table's classes") {
+TEST_CASE("other tables use the classes of the training table") {
   const Shop shop;
   shop.table("file,kind\n1.png,b\n2.png,a\n3.png,c\n");
   shop.table("kind,file\nc,4.png\nb,0.png\n", "other.csv");
@@ -218,12 +219,13 @@ TEST_CASE("other tables use the training table's classes") {
   CHECK(contains(error_of([&] { open_split(spec, *spec.test, kInput, kClass); }),
                  "new.csv:2:1: expected one of the training file's values in the column 'kind' ('a', 'b', "
                  "'c'), found 'd'"));
-  // Data for prediction have no targets, and may list an image twice.
+  // Data for predictions have no targets. They may name an image more than once.
   const auto data = open_inputs(given(shop.folder / "unknown.csv"), spec, kInput, {});
   CHECK(firsts(*data) == std::vector<double>{50, 50});
   CHECK(data->sample_id(0) == "5.png");
   CHECK(open_inputs(given(shop.folder / "pictures"), spec, kInput, {})->size() == 6);
-  // In a table of paths alone, a blank line between rows is a missing path.
+  // If the table has only the column of paths, a blank line between rows is a row without a path, and thus an
+  // error.
   shop.table("file\n\n5.png\n6.png\n", "paths.csv");
   CHECK(contains(error_of([&] { open_inputs(given(shop.folder / "paths.csv"), spec, kInput, {}); }),
                  "paths.csv:2:1: expected the path of an image, found nothing"));

@@ -74,7 +74,7 @@ TEST_CASE("idx: a file that is not IDX is an error") {
   CHECK(contains(error("PK\x03\x04 something else"), "expected an IDX file"));
   CHECK(contains(error(""), "found an empty file"));
   CHECK(contains(error(good.substr(0, 6)), "IDX extent"));
-  // Headers that claim terabytes are rejected before allocation.
+  // Headers that claim terabytes of data are rejected before memory is allocated.
   CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "fits in memory"));
   CHECK(contains(error(idx_bytes({0xfffffff, 256}, "abcd"), true), "too small"));
   CHECK(contains(error(idx_bytes({0, 4}, "")), "expected samples"));
@@ -103,8 +103,8 @@ TEST_CASE("gzip: several members are read, and damage is an error") {
   REQUIRE(packed.size() < text.size());
   CHECK(unpacked(packed) == text);
   CHECK(unpacked(packed + gzip_of("") + gzip_of("the end")) == text + "the end");
-  CHECK(unpacked(packed + std::string(512, '\0')) == text);  // some tapes and tools add such padding
-  // A gzip member that starts near the border of a read buffer.
+  CHECK(unpacked(packed + std::string(512, '\0')) == text);  // some tapes and tools append zeros as padding
+  // A second gzip member starts near the end of a read buffer.
   std::string noise;
   for (uint32_t i = 0, x = 1; i < (1u << 18); ++i)
     noise += static_cast<char>((x = x * 1664525 + 1013904223) >> 24);
@@ -116,8 +116,8 @@ TEST_CASE("gzip: several members are read, and damage is an error") {
     all.resize(stream.read(all.data(), all.size()));
     CHECK(all == first + "the end");
   }
-  // Truncation and changes are detected by the last read at the latest; a few bits of the compressed data are
-  // meaningless.
+  // If data are truncated or changed, reading fails, at the latest at the end of the file. A few bits of the
+  // compressed data have no effect. If one of them is changed, the result is correct.
   const auto unpacked_or_refused = [&](const std::string& damaged) {
     try {
       return unpacked(damaged);
@@ -127,7 +127,7 @@ TEST_CASE("gzip: several members are read, and damage is an error") {
   };
   for (size_t size = 2; size < packed.size(); ++size)
     CHECK_THROWS_AS(unpacked(packed.substr(0, size)), UserError);
-  constexpr size_t kHeader = 10;  // bytes of the header, which may contain any time and name
+  constexpr size_t kHeader = 10;  // the header of 10 bytes may have any time and file name
   for (size_t bit = 8 * kHeader; bit < 8 * packed.size(); ++bit) {
     std::string damaged = packed;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
@@ -135,7 +135,7 @@ TEST_CASE("gzip: several members are read, and damage is an error") {
   }
 }
 
-TEST_CASE("npy: every type and byte order is read, and damage is an error") {
+TEST_CASE("npy: every element type and byte order is read, and damage is an error") {
   const TempDir folder;
   const auto values = [&](const std::string& bytes, const TensorSpec& input) {
     write_file(folder / "x.npy", bytes);
@@ -168,7 +168,7 @@ TEST_CASE("csv: headers, targets and delimiters are recognized") {
   const auto last = open_train(folder, "train: {csv: {file: b.csv.gz, target: -1, delimiter: ';'}}", pair);
   CHECK(read_all(*last, 0) == Values{1, 2, 3, 4});
   CHECK(read_all(*last, 1) == Values{9, 8});
-  // Even if no targets are read, their column is not an input.
+  // The target column is not an input, even if no targets are read.
   CHECK(read_all(*open_train(folder, "train: {csv: {file: b.csv.gz, target: 0, delimiter: ';'}}", pair, {}),
                  0) == Values{2, 9, 4, 8});
 }
@@ -213,7 +213,7 @@ TEST_CASE("cifar10: planes are read as channels") {
                  "a file of whole records of 3073 bytes, found 3074 bytes"));
 }
 
-TEST_CASE("synthetic: each value depends only on seed, row and element") {
+TEST_CASE("synthetic: each value depends only on the seed, the row and the position in the row") {
   const TempDir folder;
   const TensorSpec input{"x", {100}}, tokens{"t", {9}, DType::int32}, truth{"y", {1}};
   const auto uniform =

@@ -11,8 +11,9 @@ namespace dtrain::test {
 
 namespace {
 
-/// In sample r, the first r % 4 of three positions are valid: the tokens are padded with 0, the vectors of
-/// two numbers with -1. The sample has a weight, r % 7, and so does each position: 1, 2 and 3.
+/// Each sample has three positions. In sample r, the first r % 4 positions are valid. At the other positions,
+/// the tokens are 0 and both numbers of the vectors are -1. Sample r has the weight r % 7, and its positions
+/// have the weights 1, 2 and 3.
 class Weighted final : public Dataset {
  public:
   static constexpr int64_t kSamples = 50000, kSteps = 3;
@@ -64,7 +65,7 @@ std::vector<double> weights_of_row(int64_t row) {
 
 }  // namespace
 
-TEST_CASE("the row weights of a sample are its weights at positions that are not masked") {
+TEST_CASE("the row weights of a sample are its weights at the positions that are not masked") {
   const Weighted data(true);
   const SampleWeights weights = weigh_samples(data, kOutputs);
   REQUIRE(weights.outputs == kOutputs.size());

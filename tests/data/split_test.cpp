@@ -74,7 +74,8 @@ TEST_CASE_FIXTURE(Fixture, "transforms give the same values in memory and from t
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by default to those of its kind") {
+TEST_CASE_FIXTURE(
+    Fixture, "a transform applies to the columns named in `of`, or by default to all columns of its kind") {
   const TensorSpec image{"image", {2, 2}}, ids{"ids", {2, 2}, DType::int32}, mask{"mask", {2, 2}};
   const auto open_all = [&](const std::string& transforms) {
     const DatasetSpec spec =
@@ -90,7 +91,8 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
   CHECK(open_all("rescale: {scale: 2}") == std::vector<Values>{doubled, raw, raw});
   CHECK(open_all("rescale: {scale: 2, of: [mask]}") == std::vector<Values>{raw, raw, doubled});
   CHECK(open_all("rescale: {scale: 2, of: [mask, image]}") == std::vector<Values>{doubled, raw, doubled});
-  // The cast makes the result an integer, so any numeric transform may precede it.
+  // The column `ids` must have integers at the end. Because `cast` converts the numbers to integers, numeric
+  // transforms may come before it.
   CHECK(open_all("rescale: {scale: 2, of: [ids]}, cast: {dtype: int32, of: [ids]}") ==
         std::vector<Values>{raw, doubled, raw});
   CHECK(open_all("reshape: [4], reshape: {shape: [2, 2], of: [image, ids]}") ==
@@ -126,7 +128,7 @@ TEST_CASE_FIXTURE(Fixture, "a transform applies to the columns in `of`, by defau
   CHECK(contains(dataset_json_schema().dump(), "names of the inputs and targets to transform"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a mismatch is an error with both sides and the location") {
+TEST_CASE_FIXTURE(Fixture, "a mismatch of shapes is an error with both shapes and the location") {
   const TensorSpec image{"x", {2, 2}};
   CHECK(contains(
       error("transforms: [reshape: [5]]", image),
@@ -170,7 +172,8 @@ TEST_CASE_FIXTURE(Fixture, "a cache file is rebuilt if the data, the options or 
   std::string bytes = read_file(kept);
   REQUIRE(bytes.size() == 3 * 4096 - 4096 + 4096);  // header and two arrays
 
-  // A changed label in the cache shows that the cache is read, and the source is not.
+  // The test changes a label in the cache file. If this label is read, the data come from the cache and not
+  // from the original file.
   bytes[8192] = 9;
   write_file(kept, bytes);
   CHECK(labels() == Values{9, 1, 2, 3});
@@ -180,9 +183,10 @@ TEST_CASE_FIXTURE(Fixture, "a cache file is rebuilt if the data, the options or 
   std::filesystem::last_write_time(folder / "y",
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   CHECK(labels() == Values{5, 6, 7, 8});
-  // The file now has other labels, but the same size and modification time.
+  // The file has new labels, but the same size and the same modification time as before.
   const auto time = std::filesystem::last_write_time(folder / "y");
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the file system's clock is coarse
+  // The clock of the file system may be coarse, so the test waits until the time has changed.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   write_file(folder / "y", idx_bytes({4}, "\x05\x06\x08\x07"));
   std::filesystem::last_write_time(folder / "y", time);
   CHECK(labels() == Values{5, 6, 8, 7});
@@ -194,7 +198,8 @@ TEST_CASE_FIXTURE(Fixture, "a cache file is rebuilt if the data, the options or 
     write_file(kept, good.substr(0, length));
     CHECK(labels() == Values{5, 6, 7, 8});
   }
-  for (size_t at = 8; at < 600; at += 7) {  // damage after the first bytes costs at most a rebuild
+  // If these bytes are damaged, the cache file is still correct or is written again.
+  for (size_t at = 8; at < 600; at += 7) {
     std::string damaged = good;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x11);
     write_file(kept, damaged);
@@ -202,7 +207,7 @@ TEST_CASE_FIXTURE(Fixture, "a cache file is rebuilt if the data, the options or 
   }
   const auto entries =
       std::distance(std::filesystem::directory_iterator(std::filesystem::path(kept).parent_path()), {});
-  CHECK(entries == 3);  // x, y, kept.train: no temporary file stays
+  CHECK(entries == 3);  // x, y and kept.train; no temporary file is left
 }
 
 TEST_CASE_FIXTURE(Fixture, "a file that is not dtrain's cache is never overwritten") {
@@ -249,7 +254,7 @@ TEST_CASE_FIXTURE(Fixture, "the resolved configuration opens the same data from 
   CHECK(std::filesystem::exists(folder / "kept.train"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "images are augmented next to other inputs") {
+TEST_CASE_FIXTURE(Fixture, "images are augmented if the model also has other inputs") {
   const std::string train = "train: {idx: {inputs: {v: y, image: x}, target: y}}\n";
   const std::string augment = "augment: [{random_brightness: {factor: [0.1, 0.1]}}]";
   const std::vector<TensorSpec> inputs{{"v", {1}}, {"image", {2, 2}}}, vectors{{"v", {1}}, {"image", {4}}};
@@ -260,14 +265,15 @@ TEST_CASE_FIXTURE(Fixture, "images are augmented next to other inputs") {
   const auto data = open(train + augment, inputs);
   CHECK(read_all(*data, 0) == Values{0, 1, 2, 3});
   CHECK(close(read_rows(*data, {0, 3}, 1), {25.5, 26.5, 27.5, 28.5, 37.5, 38.5, 39.5, 40.5}));
-  // A column of vectors is never treated as images.
+  // Augmentations of vectors are an error, because a column of vectors is never used as images.
   write_file(folder / "x", idx_bytes({4, 4}, std::string(16, 'x')));
   CHECK(contains(error_of([&] { open(train + augment, vectors); }),
                  "dataset.yaml:2:12: error: augment: expected images of shape [height, width, channels], but "
                  "found the shape 1 for the input 'v', 4 for the input 'image'"));
 }
 
-/// Calls `visit` with the "properties" of every mapping in a JSON schema.
+/// Calls `visit` with the "properties" of each JSON schema of a mapping in `schema`, including nested
+/// schemas.
 void for_each_mapping(const Json& schema, const std::function<void(const Json& fields)>& visit) {
   if (schema.is_array())
     for (const Json& item : schema.items()) for_each_mapping(item, visit);
@@ -278,7 +284,7 @@ void for_each_mapping(const Json& schema, const std::function<void(const Json& f
   }
 }
 
-TEST_CASE("validation on training data is a warning") {
+TEST_CASE("validation on training data causes a warning") {
   const auto warnings = [](const std::string& validation, const std::string& train = "") {
     Diagnostics diagnostics;
     parse_dataset(parse_yaml("train: {npy: {input: a.npy}" + train + "}\nvalidation: " + validation, "d.yaml",

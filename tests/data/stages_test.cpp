@@ -1,4 +1,4 @@
-// Tests column stages that are random, slow or failing.
+// Column stages that are random, slow or failing.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -45,7 +45,8 @@ class Noise final : public ColumnStage {
   static constexpr uint32_t kStream = 7;
 };
 
-/// Rows of `floats` copies of the sample's index, made by a function that may be slow or throw.
+/// A stage whose rows contain `floats` copies of the sample's index. The function `make` may be slow or throw
+/// an exception.
 class Made final : public ColumnStage {
  public:
   using Make = std::function<void(const SampleKey&)>;
@@ -64,7 +65,8 @@ class Made final : public ColumnStage {
   Make make_;
 };
 
-/// A column of the numbers 0, 1, 2, ... without a contiguous view, like a column that is read from a file.
+/// A column with the numbers 0, 1, 2, ... It offers no contiguous view of its rows, like a column that is
+/// read from a file.
 class ByRow final : public Column {
  public:
   explicit ByRow(int64_t size) : size_(size) {}
@@ -89,7 +91,7 @@ std::shared_ptr<const Column> numbers(int64_t size, bool by_row) {
   return std::make_shared<MemoryColumn>(TensorSpec{"numbers", {}, DType::float32}, size, data);
 }
 
-/// Applies the plan to rows [from, from + size) of the numbers.
+/// Returns a data set of rows [from, from + size) of the column of numbers, to which the plan is applied.
 std::shared_ptr<const SplitDataset> dataset(const ColumnPlan& plan, int64_t from, int64_t size, bool by_row,
                                             bool on_device = false) {
   auto held = std::make_shared<CachedColumns>();
@@ -100,7 +102,7 @@ std::shared_ptr<const SplitDataset> dataset(const ColumnPlan& plan, int64_t from
                                         DataSource{"", {}, {}, from, from + size});
 }
 
-/// Returns a plan for 2 * (number + noise), with noise between affine maps.
+/// Returns a plan that computes 2 * (number + noise). The noise is between two affine maps.
 ColumnPlan noisy_plan() {
   ColumnPlan plan({"numbers", {}, DType::float32});
   plan.affine({1}, {100});
@@ -115,7 +117,7 @@ ColumnPlan made_plan(int64_t floats, Made::Make make) {
   return plan;
 }
 
-/// Returns the rows of a batch, read in parts, as `replicas` replicas read them.
+/// Reads a batch in `replicas` parts, as the replicas of a run do, and returns its rows.
 std::vector<Row> rows_of(const Batch& batch, int replicas) {
   std::vector<Row> rows(static_cast<size_t>(batch.size()));
   std::vector<std::thread> threads;
@@ -129,7 +131,7 @@ std::vector<Row> rows_of(const Batch& batch, int replicas) {
   return rows;
 }
 
-/// Returns the rest of an epoch from sample `first` on.
+/// Reads an epoch from sample `first` to the end, and returns its rows.
 std::vector<Row> rest_of_epoch(const std::shared_ptr<const Dataset>& data, const LoaderOptions& options,
                                int64_t epoch, int64_t first, int replicas) {
   Loader loader(data, options);
@@ -149,7 +151,7 @@ std::vector<float> firsts_of(const Batch& batch, int64_t floats) {
   return firsts;
 }
 
-/// One of several ways to read an epoch from sample `first` on.
+/// A way to read an epoch from sample `first` to the end.
 struct Way {
   int64_t batch_size, first;
   int replicas;
@@ -186,7 +188,7 @@ TEST_CASE("the randomness of a sample depends only on seed, epoch and index") {
           }
         }
       }
-      // Shuffling does not change the content of any sample.
+      // Every sample has the same content, with and without shuffling.
       std::vector<Row> shuffled =
           rest_of_epoch(data, {.batch_size = 7, .shuffle = true, .seed = seed, .threads = 3}, epoch, 0, 2);
       CHECK(shuffled != all);
@@ -203,7 +205,7 @@ TEST_CASE("the randomness of a sample depends only on seed, epoch and index") {
   CHECK(different.size() == 8);
 }
 
-TEST_CASE("affine maps are fused with gathering until another stage follows") {
+TEST_CASE("affine maps before any other stage are fused with the gathering of rows") {
   ColumnPlan plan({"x", {2, 2}, DType::uint8});
   plan.affine({0.5}, {1});
   plan.affine({2, 4}, {0, 1});
@@ -216,7 +218,8 @@ TEST_CASE("affine maps are fused with gathering until another stage follows") {
   CHECK_FALSE(plan.is_costly());
   CHECK(plan.working_bytes() == 0);
   CHECK_FALSE(noisy_plan().map());
-  CHECK(noisy_plan().working_bytes() == 16);  // one float before the noise, three floats after it
+  // 4 bytes for one float before the noise, and 12 bytes for three floats after it.
+  CHECK(noisy_plan().working_bytes() == 16);
 }
 
 TEST_CASE("a cast from float64 to integers saturates, and NaN becomes 0") {
@@ -231,7 +234,7 @@ TEST_CASE("a cast from float64 to integers saturates, and NaN becomes 0") {
   CHECK(bytes == std::array<uint8_t, 4>{0, 255, 0, 3});
 }
 
-TEST_CASE("expensive stages run before use, and random results are not cached") {
+TEST_CASE("expensive stages are computed before they are needed, and random results are not cached") {
   ColumnPlan affine({"numbers", {}, DType::float32});
   affine.affine({2}, {0});
   for (const bool random : {false, true}) {
@@ -250,7 +253,8 @@ TEST_CASE("several threads prepare one batch") {
   std::mutex mutex;
   std::condition_variable changed;
   std::set<int64_t> begun;
-  // Sample 0 finishes only after sample 2, the third block of its batch, has started.
+  // The calculation of sample 0 ends only after the calculation of sample 2 has started. Sample 2 is in the
+  // third block of the same batch.
   const auto make = [&](const SampleKey& key) {
     std::unique_lock lock(mutex);
     begun.insert(key.index);
@@ -266,7 +270,7 @@ TEST_CASE("several threads prepare one batch") {
 
 TEST_CASE(
     "batches are given in their order, however long each sample takes, and no more than asked for are made") {
-  std::atomic<int64_t> made = 0;  // samples of epoch 1
+  std::atomic<int64_t> made = 0;  // number of samples that were computed in epoch 1
   const auto make = [&](const SampleKey& key) {
     std::this_thread::sleep_for(std::chrono::microseconds(key.index * 7919 % 13 * 300));
     made += key.epoch;
@@ -277,7 +281,7 @@ TEST_CASE(
                   {.batch_size = 4, .prefetch = 2, .threads = threads});
     loader.begin(0, 0);
     loader.next();
-    loader.begin(1, 0);  // begins while reading is in progress
+    loader.begin(1, 0);  // a new epoch begins while samples of the previous epoch are still being read
     for (int64_t step = 0; step < 6; ++step) {
       const auto batch = loader.next();
       CHECK(made <= 4 * (step + 1 + 2));
@@ -294,7 +298,7 @@ TEST_CASE("a batch throws the error of its first bad sample with any number of t
   const auto make = [](const SampleKey& key) {
     const int64_t index = key.index;
     if (index == 12)
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));  // fails later than sample 13
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so sample 12 fails later than sample 13
     if (index == 12 || index == 13 || index == 30) throw UserError("sample " + std::to_string(index));
   };
   for (const int threads : {1, 2, 7}) {
@@ -315,12 +319,14 @@ TEST_CASE("read_ahead_memory() counts the memory of read-ahead") {
   const auto data = dataset(noisy_plan(), 0, 100, true);
   const LoaderOptions options{.batch_size = 10, .prefetch = 3, .threads = 2};
   const ReadAheadMemory memory = read_ahead_memory(*data, options, false);
-  CHECK(memory.for_each_sample == 5 * sizeof(Row));  // three waiting batches and two in use
-  // Each thread has a batch with the stored number and the 16 bytes between the stages of each sample.
+  CHECK(memory.for_each_sample == 5 * sizeof(Row));  // for three prefetched batches and two batches in use
+  // Each thread has memory for the samples of a batch: the stored number, and the 16 bytes between the
+  // stages.
   CHECK(memory.for_threads == 2 * 10 * (16 + sizeof(float)));
   CHECK(memory.bytes(10) == 600 + 400);
   CHECK(Loader(data, options).read_ahead_memory().bytes(10) == 1000);
-  CHECK(read_ahead_memory(*data, options, true).bytes(10) == 1000);  // because the stage is expensive
+  // The result is the same for data in memory, because the stage is expensive.
+  CHECK(read_ahead_memory(*data, options, true).bytes(10) == 1000);
   CHECK(read_ahead_memory(*data, {.batch_size = 10, .prefetch = 0}, false).bytes(10) == 0);
 }
 

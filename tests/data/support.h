@@ -30,8 +30,8 @@ std::string raw(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// Parses the YAML of a `dataset:` section as the folder's file dataset.yaml. Throws UserError with all
-/// mistakes.
+/// Parses the text of a `dataset:` section as if it were the file dataset.yaml in the folder. Throws
+/// UserError with all mistakes.
 DatasetSpec parse(const TempDir& folder, const std::string& yaml);
 
 /// Reads rows of one column as doubles.
@@ -39,7 +39,7 @@ std::vector<double> read_rows(const Dataset& dataset, const std::vector<int64_t>
 /// Reads all rows of one column.
 std::vector<double> read_all(const Dataset& dataset, size_t column);
 
-/// Returns one file as given on the command line.
+/// Returns the file as GivenFiles, as if it were named on the command line.
 inline GivenFiles given(const std::string& path) {
   return open_given_files({path});
 }

@@ -1,4 +1,4 @@
-// Typical tables: names, gaps, categories, ids; and values fitted on the training split.
+// Typical tables: column names, missing values, categories, ids, and transforms fitted on the training split.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -26,7 +26,8 @@ struct Tables {
   TempDir folder;
   DatasetSpec spec;
 
-  /// Opens a.csv as the training split for these inputs; keeps its facts for other files.
+  /// Opens a.csv as the training split of a model with these inputs. Keeps the facts about a.csv for other
+  /// files.
   std::shared_ptr<const Dataset> train(const std::string& text, const std::string& options,
                                        const std::vector<TensorSpec>& inputs,
                                        const std::vector<TensorSpec>& targets = {kLabel},
@@ -67,7 +68,7 @@ TEST_CASE_FIXTURE(Tables, "class names, categories, ids and dropped columns are 
   CHECK(data->facts().source.categories == SourceFacts::Names{{"colour", {"blue", "red"}}});
   CHECK(data->id_title() == "id");
   CHECK(data->sample_name(3) == "f,4");
-  // Other tables may have extra columns, another order, and no target.
+  // Other tables may have additional columns, another order of columns, and no target.
   const auto other = predict("colour,more,size,id\nblue,0,7,z\n", {{"x", {3}}});
   CHECK(read_all(*other, 0) == Values{7, 1, 0});
   CHECK(other->sample_id(0) == "z");
@@ -85,7 +86,7 @@ TEST_CASE_FIXTURE(Tables, "class names, categories, ids and dropped columns are 
                  "a column named 'size'"));
 }
 
-TEST_CASE_FIXTURE(Tables, "every cache keeps names, weights and facts") {
+TEST_CASE_FIXTURE(Tables, "names, weights and facts are the same with every cache") {
   for (const std::string cache : {"none", "memory", "{file: kept}", "{file: kept}"}) {
     CAPTURE(cache);
     const auto data = train("n,w,x,c\na,2,1,u\nb,0.5,3,v\n", "target: c, id: n, weight: w", {{"x", {1}}},
@@ -95,14 +96,14 @@ TEST_CASE_FIXTURE(Tables, "every cache keeps names, weights and facts") {
     CHECK(read_all(*data, 2) == Values{2, 0.5});
     CHECK(data->sample_id(1) == "b");
     CHECK(data->facts().source.class_names.at("target") == Names{"u", "v"});
-    // Reading the same file again with its own facts gives the same columns.
+    // If the training file is opened again with the facts about it, it has the same columns.
     CHECK(read_all(*open_split(spec, *spec.train, {{"x", {1}}}, {kLabel}), 1) == Values{0, 1});
   }
   CHECK(contains(error("w,x,c\n-1,1,0\n", "target: c, weight: w", {{"x", {1}}}),
                  "a.csv:2:1: expected a weight of at least 0 in the column 'w', found '-1'"));
 }
 
-TEST_CASE_FIXTURE(Tables, "categories become indices, unknown ones an error or `other`") {
+TEST_CASE_FIXTURE(Tables, "categories are converted to indices, and unknown values are errors or `other`") {
   const std::vector<TensorSpec> inputs{{"colour", {}, DType::int32}, {"rest", {2}}};
   const std::string text = "a,colour,b,y\n1,red,2,0.5\n3,blue,4,1.5\n";
   const TensorSpec number{"", {1}};
@@ -117,14 +118,15 @@ TEST_CASE_FIXTURE(Tables, "categories become indices, unknown ones an error or `
   CHECK(read_all(*data, 0) == Values{2, 1});
   CHECK(read_all(*data, 1) == Values{2, 1, 4, 3});
   CHECK(read_all(*predict("b,a,colour\n2,1,green\n", inputs), 0) == Values{0});
-  // As a feature, an unknown value matches no category.
+  // If a category is an input feature, an unknown value gives 0 for all categories.
   train(text, "target: y, categories: [colour], unknown: other", {{"x", {4}}}, {number});
   CHECK(read_all(*predict("b,a,colour\n2,1,green\n", {{"x", {4}}}), 0) == Values{1, 0, 0, 2});
   CHECK(contains(error(text, "target: y, inputs: {hue: colour}, categories: colour", inputs, {number}),
                  "'hue'"));
 }
 
-TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split or with a number") {
+TEST_CASE_FIXTURE(Tables,
+                  "missing values are filled with a value from the training split or with a given number") {
   const std::string text = "a,b,y\n1,2,0\n,4,1\nNA,100,0\n4,?,1\n";
   CHECK(contains(error(text, "target: y", {{"x", {2}}}),
                  "a.csv:3:1: expected a finite number in the column 'a', found ''; set 'fill' to mean, "
@@ -140,7 +142,7 @@ TEST_CASE_FIXTURE(Tables, "gaps are filled from the training split or with a num
   CHECK(contains(error("a,y\n1,0\n2,\n", "target: y, fill: 0", {{"x", {1}}}), "a.csv:3:3"));
   CHECK(contains(error("a,b,y\n,1,0\n,2,1\n", "target: y, fill: mean", {{"x", {2}}}),
                  "has no value in the whole training split, so its mean cannot be computed"));
-  // Only the rows of the split count.
+  // The mean is computed only over the rows of the split.
   write_file(folder / "a.csv", text);
   spec = parse(folder, "train: {csv: {file: a.csv, header: true, target: y, fill: mean}, rows: [0, 3]}");
   CHECK(read_all(*open_split(spec, *spec.train, {{"x", {2}}}, {kLabel}), 0) == Values{1, 2, 1, 4, 1, 100});
@@ -221,8 +223,8 @@ TEST_CASE("blocks of rows may begin at quotes, line ends and blank lines") {
 TEST_CASE("a text longer than a block may contain lines that look like rows") {
   TempDir folder;
   std::string text = "x,note,y\n", lines;
-  // A thread that starts to read inside the quoted value takes each line for a row, and the closing quote for
-  // an opening quote.
+  // The quoted text contains many lines that look like rows. A thread that starts to read inside the text
+  // therefore takes each line for a row, and the closing quotation mark for an opening one.
   while (lines.size() < (size_t{1} << 19)) lines += "1,\"\"2\"\",3\n";
   Values expected;
   for (const int copies : {1, 7, 0, 2, 3}) {
@@ -283,15 +285,16 @@ TEST_CASE_FIXTURE(Tables, "standardize uses the training split for inputs and ta
   CHECK(contains(error_of([&] { predict("b,a\n7,5\n", inputs); }), "needs statistics of the training split"));
 }
 
-TEST_CASE_FIXTURE(Tables, "a number too small for a double is 0, a number too large is an error") {
+TEST_CASE_FIXTURE(
+    Tables, "a number that is too small for a double is 0, and a number that is too large is an error") {
   const std::vector<TensorSpec> inputs{{"x", {2}}};
   CHECK(read_all(*train("a,b,y\n1e-400,-1e-400,1\n", "target: y", inputs), 0) == Values{0, 0});
   CHECK(contains(error("a,b,y\n1,1e400,1\n", "target: y", inputs), "a.csv:2:3: expected a finite number"));
 }
 
 TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
-  // Seconds since 1970 and Julian days need double, as does filling their gaps. Small numbers are stored as
-  // float32.
+  // Seconds since 1970 and Julian days have more digits than float32. They are stored as double, and their
+  // missing values are also filled in double. Small numbers are stored as float32.
   std::string text = "t,day,small,y\n";
   for (int i = 0; i < 100; ++i)
     text += fmt::format("{},{:.3f},{},{}\n", i == 0 || i == 99 ? "" : std::to_string(1700000000 + i),
@@ -302,10 +305,12 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
                "transforms: [{rescale: {scale: 0.001}}, standardize, {standardize: {of: [target]}}]");
   const std::vector<TensorSpec> inputs{{"x", {3}}}, targets{{"", {1}}};
   const auto data = open_split(spec, *spec.train, inputs, targets);
-  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);  // deviation of 100 consecutive numbers
+  // Standard deviation of 100 consecutive numbers.
+  const double deviation = std::sqrt((100.0 * 100 - 1) / 12);
   const double last = 48.5 / deviation;
   const std::vector<double> x = read_all(*data, 0), y = read_all(*data, 1);
-  CHECK(x[0] == doctest::Approx(0));  // a gap becomes the mean
+  // A missing value is filled with the mean, which is 0 after standardization.
+  CHECK(x[0] == doctest::Approx(0));
   for (size_t i = 0; i < 100; ++i) {
     const double expected = (static_cast<double>(i) - 49.5) / deviation;
     if (i > 0 && i < 99) CHECK(x[3 * i] / x[3 * 98] == doctest::Approx(expected / last).epsilon(1e-6));
@@ -313,8 +318,8 @@ TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
     CHECK(y[i] == doctest::Approx(expected).epsilon(1e-6));
   }
   CHECK_FALSE(data->stored_form(0));
-  // Columns that do not need double are stored as float32. A cache file keeps the values of the other
-  // columns.
+  // The columns of b.csv do not need double, so they are stored as float32. The columns of a.csv need double,
+  // and a cache file keeps their exact values.
   write_file(folder / "b.csv", "a,y\n0.1,1\n0.2,2\n16777216,3\n");
   const DatasetSpec small = parse(folder, "train: {csv: {file: b.csv, header: true, target: y}}");
   REQUIRE(open_split(small, *small.train, {{"x", {1}}}, targets)->stored_form(0));
@@ -341,7 +346,7 @@ TEST_CASE("a float32 column with a large offset is centered in double precision"
   CHECK(result == std::vector<float>{1.5, -0.75, 2.5, -1.25});
 }
 
-TEST_CASE("an input as target has its values after the transforms") {
+TEST_CASE("a target that is an input has the input's values after the transforms") {
   TempDir folder;
   write_file(folder / "x", idx_bytes({2, 4}, std::string("\x00\x02\x04\x06\x08\x0a\x0c\x0e", 8)));
   write_file(folder / "y", idx_bytes({2}, std::string("\x03\x04", 2)));
@@ -353,7 +358,8 @@ TEST_CASE("an input as target has its values after the transforms") {
   CHECK(read_all(*data, 0) == read_all(*data, 1));
   const std::string written = spec.resolved.to_yaml();
   CHECK(parse(folder, written).resolved.to_yaml() == written);
-  // A target that is the input can be combined with other targets, and can have its own transform.
+  // The input may be the target of one output while another output has a different target. A transform of
+  // this target does not change the input.
   spec =
       parse(folder, "train: {idx: {input: x, targets: {same: {input: image}, digit: y}}}" +
                         transforms.substr(0, transforms.size() - 1) + ", {rescale: {scale: 2, of: [same]}}]");

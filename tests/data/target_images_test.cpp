@@ -1,4 +1,5 @@
-// Targets that are images: pairing, classes of masks, sizes, augmentation of image and target together.
+// Targets that are images: which target belongs to which image, the classes of masks, sizes, and
+// augmentations that change the image and its target together.
 #include "data/readers/images/target_images.h"
 
 #include <algorithm>
@@ -28,8 +29,8 @@ void write_bytes(const std::string& path, const Bytes& bytes) {
   write_file(path, {bytes.begin(), bytes.end()});
 }
 
-/// Returns a mask of class 0 with a rectangle of class 1 and a disc of class 2 at places that `number`
-/// chooses.
+/// Returns a mask in which a rectangle has class 1, a disc has class 2, and all other pixels have class 0.
+/// `number` determines the positions of the shapes.
 Pixels shapes(int number, int64_t height = kHeight, int64_t width = kWidth) {
   Pixels mask{height, width, 1, Bytes(static_cast<size_t>(height * width))};
   for (int64_t y = 0; y < height; ++y)
@@ -47,7 +48,8 @@ Pixels times(Pixels pixels, int factor) {
   return pixels;
 }
 
-/// Eight pairs: images whose gray levels are 100 times the classes of their masks.
+/// Eight images and their masks. The gray level of each pixel of an image is 100 times the class of this
+/// pixel in the mask.
 struct Shapes {
   TempDir folder;
   Shapes() {
@@ -72,8 +74,8 @@ struct Shapes {
 const std::string kPairs = "directory: images, target_images: {directory: masks, classes: numbers}";
 const std::string kPairsOfImages = "directory: images, target_images: masks";
 
-/// Returns the number of pixels whose value in the first column, divided by 100, differs from the second
-/// column.
+/// Returns the number of pixels at which the image (the first column) is not 100 times the mask (the second
+/// column).
 int64_t mismatches(const Dataset& data) {
   const std::vector<double> image = read_all(data, 0), mask = read_all(data, 1);
   REQUIRE(image.size() == mask.size());
@@ -91,11 +93,11 @@ TEST_CASE_FIXTURE(Shapes, "masks in a parallel folder are matched by name") {
   CHECK(read_rows(*data, {3}, 1)[1 * kWidth + 2] == 1);
   CHECK(data->sample_id(3) == folder / "images/3.png");
   CHECK_FALSE(data->in_memory());
-  // A target without a channel axis fits an output with a channel axis.
+  // If the output has a channel axis, the target may still have none.
   CHECK(read_all(*open(kPairs, kPixels, "", false), 1) == read_all(*data, 1));
-  // As images, the same files have values from 0 to 255.
+  // The same files, read as images instead of masks, have the gray levels as values (0 to 255).
   CHECK(read_all(*open(kPairsOfImages, kPixels, "", false), 1) == read_all(*data, 1));
-  // Without targets, as for predictions, only the images are read.
+  // If there are no targets, as for predictions, only the images are read.
   CHECK(open(kPairs, {}, "", false)->columns().size() == 1);
   const auto cached = open(kPairs, kMask, "cache: {file: kept}", false);
   CHECK(read_all(*cached, 1) == read_all(*data, 1));
@@ -127,7 +129,7 @@ TEST_CASE_FIXTURE(Shapes, "another folder's parallel folders are found by the na
             "run's data set, but the folder 'labels' does not exist");
 }
 
-TEST_CASE_FIXTURE(Shapes, "files without a partner are named, up to ten of them") {
+TEST_CASE_FIXTURE(Shapes, "up to ten files without a partner are named") {
   write_bytes(folder / "images/lonely.jpg", jpeg_of(gradient(12, 10, 3)));
   CHECK(contains(error(kPairs), "expected a target of the same name in "));
   CHECK(contains(error(kPairs), "found none for 'lonely.jpg'"));
@@ -196,14 +198,16 @@ TEST_CASE_FIXTURE(Shapes, "classes are numbers, palette indices, gray levels or 
   CHECK(contains(failure("bitmaps", "numbers"), "expected a PNG with one value per pixel"));
 }
 
-TEST_CASE_FIXTURE(Shapes, "the list of classes determines their number, else the masks do") {
+TEST_CASE_FIXTURE(
+    Shapes, "the number of classes is that of the list of classes, or of the masks if there is no list") {
   const auto count = [&](const std::string& classes) {
     const DatasetSpec spec =
         parse(folder, "train: {images: {directory: images, size: [12, 10], channels: 1, " +
                           ("target_images: {directory: masks, classes: " + classes + "}}}"));
     return training_forms(spec, {{"image", std::nullopt}}, {{"", std::nullopt, DType::int32}}, {}).classes;
   };
-  CHECK(count("[0, 1, 2, 3]") == std::vector<int64_t>{4});  // no mask has the last class
+  // No mask contains class 3, but it is in the list of classes.
+  CHECK(count("[0, 1, 2, 3]") == std::vector<int64_t>{4});
   CHECK(count("numbers") == std::vector<int64_t>{3});
 }
 
@@ -218,7 +222,8 @@ TEST_CASE_FIXTURE(Shapes, "a mask must have the size of its image and keep its v
   CHECK(contains(error(kPairs), "masks/2.png: expected a mask as a PNG file, but found a JPEG file"));
 }
 
-TEST_CASE_FIXTURE(Shapes, "with on_error: skip, a pair is left out if either file is damaged") {
+TEST_CASE_FIXTURE(Shapes,
+                  "with on_error: skip, an image and its mask are left out if one of the files is damaged") {
   write_file(folder / "images/1.png", "no image");
   write_file(folder / "masks/6.png", "no image");
   const auto data = open(kPairs + ", on_error: skip", kMask, "", false);
@@ -250,8 +255,8 @@ TEST_CASE_FIXTURE(Shapes, "masks are resized by nearest neighbor, whatever the a
 TEST_CASE_FIXTURE(Shapes, "a target image may be larger than the input") {
   const std::vector<TensorSpec> half{{"image", {6, 5, 1}, DType::float32}};
   CHECK(open(kPairsOfImages, kPixels, "", false, half)->columns()[1].shape == Shape{12, 10, 1});
-  // Images have 12 x 10 pixels, and targets have 24 x 20: a crop of 6 x 5 of an image belongs to a crop of
-  // 12 x 10 of its target.
+  // The images have 12 x 10 pixels and their targets 24 x 20. If an image is cropped to 6 x 5 pixels, its
+  // target is cropped to 12 x 10.
   for (int i = 0; i < 8; ++i) {
     const Pixels small = shapes(i);
     Pixels large{24, 20, 1, {}};
@@ -267,7 +272,8 @@ TEST_CASE_FIXTURE(Shapes, "a target image may be larger than the input") {
                  "target_images: give `size: [height, width]`"));
 }
 
-TEST_CASE_FIXTURE(Shapes, "every augmentation that moves pixels moves image and mask alike") {
+TEST_CASE_FIXTURE(Shapes,
+                  "every augmentation that moves pixels moves the image and its mask in the same way") {
   const std::string fill = "interpolation: nearest, fill_mode: constant, fill_value: 200, fill_class: 2";
   for (const std::string one :
        {"{random_flip: {}}", "{random_flip: {mode: vertical}}",
@@ -294,13 +300,13 @@ TEST_CASE_FIXTURE(Shapes, "every augmentation that moves pixels moves image and 
                           "{random_flip: {}}, {random_zoom: {height_factor: 0.3, " +
                           fill + "}}]";
   CHECK(mismatches(*open(kPairs, kMask, all)) == 0);
-  // Evaluation takes the center of the image and of the target.
+  // In evaluation, the image and the target are cropped to their centers.
   CHECK(mismatches(*open(kPairs + ", size: [12, 10]", {{"", {8, 6}, DType::int32}},
                          "augment: [{random_crop: {height: 8, width: 6}}]", false,
                          {{"image", {8, 6, 1}, DType::float32}})) == 0);
 }
 
-TEST_CASE_FIXTURE(Shapes, "a crop fills masks with its own class") {
+TEST_CASE_FIXTURE(Shapes, "a crop fills masks with the class of its option fill_class") {
   const auto data = open(kPairs, kMask,
                          "augment: [{random_rotation: {factor: 0.1}}, "
                          "{random_crop: {height: 12, width: 10, padding: 12, fill_class: 7}}]");
@@ -309,7 +315,9 @@ TEST_CASE_FIXTURE(Shapes, "a crop fills masks with its own class") {
   CHECK(std::all_of(mask.begin(), mask.end(), [](double v) { return v == 0 || v == 1 || v == 2 || v == 7; }));
 }
 
-TEST_CASE_FIXTURE(Shapes, "augmentations of colors leave targets unchanged, rand_augment only moves them") {
+TEST_CASE_FIXTURE(
+    Shapes,
+    "augmentations of colors do not change targets, and rand_augment only moves the pixels of targets") {
   const std::vector<double> plain = read_all(*open(kPairs), 1);
   for (const std::string one : {"{random_brightness: {factor: 0.5}}", "{random_contrast: {factor: 0.5}}",
                                 "{random_erasing: {factor: 1.0}}"}) {
@@ -335,7 +343,7 @@ TEST_CASE_FIXTURE(Shapes, "cut_mix replaces the same rectangle in image and mask
                  "mix_up: only float32 targets can be blended"));
 }
 
-TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported at their place") {
+TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported with their locations") {
   const auto at = [&](const std::string& reader) { return error(reader); };
   CHECK(contains(at("directory: images, target_images: {classes: numbers}"),
                  "dataset.yaml:1:52: error: target_images: give 'directory'"));

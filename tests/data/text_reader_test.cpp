@@ -1,4 +1,4 @@
-// The text reader: windows for language models, and one folder of texts per class.
+// The text reader: windows of text for language models, and folders of texts, one folder per class.
 #include <numeric>
 
 #include <doctest/doctest.h>
@@ -40,13 +40,14 @@ Values bytes(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("text: windows and their next tokens") {
+TEST_CASE("text: windows of tokens and the next tokens as targets") {
   const TempDir folder;
   folder.write("a.txt", letters(14));
   for (const std::string cache : {"none", "memory", "{file: kept}"}) {
     CAPTURE(cache);
     const auto data = open(folder, "train: {text: {file: a.txt, sequence_length: 4}}\ncache: " + cache);
-    // 13 tokens have a next token. The last of them does not fill a window and is left out.
+    // Of 14 tokens, 13 are followed by another token. The thirteenth does not fill a window of four tokens,
+    // and is left out.
     CHECK(data->size() == 3);
     CHECK(read_all(*data, 0) == bytes("abcdefghijkl"));
     CHECK(read_all(*data, 1) == bytes("bcdefghijklm"));
@@ -78,7 +79,7 @@ TEST_CASE("text: windows do not cross files") {
   CHECK(contains(data->warnings()[0], "3.txt with 4 tokens"));
   const auto some = open(folder, "train: {text: {files: [b/sub/5.txt, \"b/[12].txt\"], sequence_length: 4}}");
   CHECK(read_all(*some, 0) == bytes("hijklmnoabcdshor"));
-  // An empty file is left out, too, however it is named.
+  // An empty file is left out as well, even if the list names it explicitly.
   const auto listed = open(folder, "train: {text: {files: [b/sub/4.txt, b/2.txt], sequence_length: 4}}");
   CHECK(read_all(*listed, 0) == bytes("shor"));
   REQUIRE(listed->warnings().size() == 1);
@@ -90,7 +91,7 @@ TEST_CASE("text: windows do not cross files") {
                  "4.txt: expected at least 5 tokens"));
 }
 
-TEST_CASE("text: large files stay on the disk") {
+TEST_CASE("text: large files are read from the disk") {
   const TempDir folder;
   folder.write("a.txt", letters(2 << 20));
   const auto data = open(folder, "train: {text: {file: a.txt, sequence_length: 4}}");
@@ -112,7 +113,7 @@ TEST_CASE("text: words and bpe are learned from the training split") {
   const auto validation = open(folder, yaml, "validation", kNext, train->facts());
   CHECK(read_all(*validation, 0) == Values{3, 1, 4, 1});
   CHECK(validation->facts() == train->facts());
-  // A run keeps its vocabulary, even if its file has changed.
+  // A run keeps its vocabulary even if the training file changes.
   folder.write("train.txt", "new words only, and more of them");
   CHECK(read_all(*open(folder, yaml, "train", kNext, train->facts()), 0) == Values{1, 1, 1, 1});
   const std::string message = error_of([&] {
@@ -138,7 +139,7 @@ TEST_CASE("text: the vocabulary determines the classes of the next token") {
   CHECK(classes(", tokens: bpe, vocabulary: 300") == std::vector<int64_t>{300});
 }
 
-TEST_CASE("text: the end of a text is held out") {
+TEST_CASE("text: the end of a text is used for the validation and test splits") {
   const TempDir folder;
   folder.write("a.txt", letters(81));
   const std::string drawn =
@@ -153,7 +154,7 @@ TEST_CASE("text: the end of a text is held out") {
   CHECK(contains(open(folder, plain)->identity().drawn,
                  "left of 'train' by position: validation 0.2, test 0.1"));
 
-  // Even if windows overlap, no target is in two splits.
+  // Even if windows overlap, each target is in only one split.
   const std::string dense = "train: {text: {file: a.txt, sequence_length: 4, stride: 1}}\n" + drawn;
   CHECK(open(folder, dense)->size() == 77 - 8 - 15 - 3 - 3);
   CHECK(open(folder, dense, "validation")->rows_in_files().front() == 77 - 8 - 3 - 15);
@@ -168,7 +169,7 @@ TEST_CASE("text: the end of a text is held out") {
                    "parts of one text"));
 }
 
-TEST_CASE("text: words at the end that are held out are not learned") {
+TEST_CASE("text: the vocabulary is learned only from the training part of a text") {
   const TempDir folder;
   folder.write("a.txt", "a b a b a b a b a b a b a b a b z z z z z z ");
   const auto words = [&](const std::string& more) {
@@ -182,7 +183,7 @@ TEST_CASE("text: words at the end that are held out are not learned") {
   CHECK(words("\nvalidation: {split: {of: train, fraction: 0.4}}") == std::vector<std::string>{"a", "b"});
 }
 
-TEST_CASE("text: a folder per class") {
+TEST_CASE("text: a folder of texts for each class") {
   const TempDir folder;
   folder.write("t/good/1.txt", "yes");
   folder.write("t/good/2.txt", "yes indeed");
@@ -203,7 +204,7 @@ TEST_CASE("text: a folder per class") {
   CHECK(read_all(*named, 1) == Values{1, 0, 0});
   CHECK(read_all(*named, 0) == Values{3, 0, 0, 0, 2, 0, 0, 0, 2, 4, 0, 0});
 
-  // Texts for predictions come from the lines of a file, or from the files of a folder.
+  // The texts for predictions are the lines of a file or the files of a folder.
   DatasetSpec spec = parse(folder, yaml);
   spec.facts = data->facts();
   const auto input = folder.write("new.txt", "maybe\r\n\nno");
@@ -217,7 +218,7 @@ TEST_CASE("text: a folder per class") {
   CHECK(contains(error_of([&] { open_inputs(given(input), spec, {kTokens}, {true, {}}); }), "plain text"));
 }
 
-TEST_CASE("text: mistakes have a place") {
+TEST_CASE("text: mistakes are reported with their locations") {
   const TempDir folder;
   folder.write("a.txt", "abcd");
   folder.write("latin.txt", "caf\xc3\xa9\nd\xe9j\xe0 vu, encore une fois");

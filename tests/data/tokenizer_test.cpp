@@ -1,4 +1,4 @@
-// Tokenizers: ids, learning of vocabularies, round trips and decoding.
+// Tokenizers: the ids of tokens, learning of vocabularies, encoding, and decoding.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -50,7 +50,7 @@ std::string random_bytes(std::mt19937& random, size_t size) {
   return text;
 }
 
-/// Returns text of characters from all planes of Unicode, with spaces between.
+/// Returns text with characters from all planes of Unicode, separated by spaces.
 std::string random_utf8(std::mt19937& random, size_t characters) {
   std::string text;
   for (size_t i = 0; i < characters; ++i) {
@@ -63,7 +63,7 @@ std::string random_utf8(std::mt19937& random, size_t characters) {
 
 }  // namespace
 
-TEST_CASE("bytes: ids are the bytes") {
+TEST_CASE("bytes: the ids of tokens are the bytes of the text") {
   const auto bytes = make_tokenizer({});
   CHECK(bytes->size() == 256);
   CHECK(bytes->encode("a\xff") == Ids{97, 255});
@@ -85,8 +85,8 @@ TEST_CASE("words: standardized as in Keras") {
 
 TEST_CASE("words: the most frequent have the smallest ids") {
   const auto words = learn(options(TokenKind::words, 6), {"b a c a", "C d b a e"});
-  // The counts are 3 for a, 2 for b and c, and 1 for d and e. Of words with equal counts, the later one in
-  // the alphabet comes first, as in Keras.
+  // The word a occurs 3 times, b and c occur 2 times, and d and e once. As in Keras, words with equal counts
+  // are sorted in descending alphabetical order.
   CHECK(words->learned().words == Texts{"a", "c", "b", "e"});
   CHECK(words->size() == 6);
   CHECK(words->encode("a! b d c") == Ids{2, 4, 1, 3});
@@ -94,7 +94,7 @@ TEST_CASE("words: the most frequent have the smallest ids") {
   CHECK(contains(error_of([] { learn(options(TokenKind::words, 9), {" ", "..."}); }), "expected words"));
 }
 
-TEST_CASE("bpe: pieces are whole and never cut characters") {
+TEST_CASE("bpe: the pieces together are the text, and no piece splits a character") {
   CHECK(pieces_of("Hello, it is  2026!\n\n  ok ") ==
         Texts{"Hello", ",", " it", " is", " ", " 2026", "!", "\n\n ", " ok", " "});
   std::mt19937 random(1);
@@ -111,23 +111,25 @@ TEST_CASE("bpe: pieces are whole and never cut characters") {
   CHECK(pieces_of(std::string(130, '\x80')).size() == 3);  // the bytes are not UTF-8
 }
 
-TEST_CASE("bpe: merges of a small table") {
+TEST_CASE("bpe: merges of a small example") {
   const TextCounts counts{{"hug", 10}, {"pug", 5}, {"pun", 12}, {"bun", 4}, {"hugs", 5}};
   const std::vector<TokenMerge> merges = learn_merges(counts, 4);
-  // Counts of pairs: u g: 20; u n: 16; h ug: 15; p un: 12
+  // Counts of the pairs of characters: "ug" occurs 20 times, "un" 16 times, "h" with "ug" 15 times, and "p"
+  // with "un" 12 times.
   CHECK(merges == std::vector<TokenMerge>{{'u', 'g'}, {'u', 'n'}, {'h', 256}, {'p', 257}});
   const auto bpe = make_tokenizer({TokenKind::bpe, TextStandardization::none, {}, merges});
   CHECK(bpe->encode("hugs") == Ids{258, 's'});
   CHECK(bpe->encode("pun hug") == Ids{259, ' ', 258});
   CHECK(bpe->piece(258) == "hug");
-  CHECK(learn_merges({{"aaaa", 1}}, 9) == std::vector<TokenMerge>{{'a', 'a'}});  // aa aa occurs once
+  // No second merge, because the pair (aa, aa) occurs only once.
+  CHECK(learn_merges({{"aaaa", 1}}, 9) == std::vector<TokenMerge>{{'a', 'a'}});
   CHECK(learn_merges({{"ab", 1}}, 9).empty());
-  // Of pairs that occur equally often, the one with the smallest ids is merged first.
+  // If several pairs are equally frequent, the pair with the smallest ids is merged first.
   CHECK(learn_merges({{"cd", 2}, {"ab", 2}, {"ac", 2}}, 2) ==
         std::vector<TokenMerge>{{'a', 'b'}, {'a', 'c'}});
 }
 
-TEST_CASE("bpe: incremental counts give the merges of counting again") {
+TEST_CASE("bpe: updating the counts of pairs gives the same merges as counting all pairs again") {
   std::mt19937 random(2);
   TextCounts counts;
   for (int i = 0; i < 200; ++i) {
@@ -143,7 +145,7 @@ TEST_CASE("bpe: incremental counts give the merges of counting again") {
     for (const auto& [tokens, times] : pieces)
       for (size_t i = 0; i + 1 < tokens.size(); ++i) pairs[{tokens[i], tokens[i + 1]}] += times;
     const auto best = std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
-      return a.second < b.second;  // on ties, finds the pair with the smallest ids
+      return a.second < b.second;  // for equal counts, max_element() returns the pair with the smallest ids
     });
     if (best == pairs.end() || best->second < 2) break;
     const auto [first, second] = best->first;
@@ -163,7 +165,7 @@ TEST_CASE("bpe: incremental counts give the merges of counting again") {
   CHECK(learn_merges(counts, 60) == expected);
 }
 
-TEST_CASE("bpe: any text comes back exactly, and the order of texts does not matter") {
+TEST_CASE("bpe: any text is decoded exactly, and the order of texts does not matter") {
   std::mt19937 random(3);
   Texts texts;
   for (int i = 0; i < 20; ++i) texts.push_back(random_utf8(random, 300));
@@ -188,7 +190,7 @@ TEST_CASE("bpe: any text comes back exactly, and the order of texts does not mat
   CHECK(bpe->encode(texts[0]).size() < 2 * texts[0].size() / 3);
 }
 
-TEST_CASE("a stream of tokens gives whole characters") {
+TEST_CASE("decoding a stream of tokens gives whole characters") {
   const auto bytes = make_tokenizer({});
   const auto stream_of = [&](std::string_view text) {
     TokenStream stream(bytes);
@@ -220,7 +222,7 @@ TEST_CASE("a stream of tokens gives whole characters") {
   CHECK(words.add(3) == " b");
 }
 
-TEST_CASE("rows of tokens are cut and padded") {
+TEST_CASE("rows of tokens are truncated and padded") {
   Ids row(4, 9);
   put_tokens(*make_tokenizer({}), "abcdef", row);
   CHECK(row == Ids{97, 98, 99, 100});

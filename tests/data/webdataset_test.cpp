@@ -1,4 +1,4 @@
-// Samples in tar archives: discovery, order, and the byte offsets of errors.
+// Samples in tar archives: which files form a sample, the order of samples, and errors with byte offsets.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 const std::vector<TensorSpec> kInput{{"image", {4, 5, 3}, DType::float32}};
 const std::vector<TensorSpec> kClass{{"", {}, DType::int32}}, kNumber{{"", {1}, DType::float32}};
 
-/// Returns a file's header and content in POSIX format, padded to whole blocks.
+/// Returns a file in an archive in POSIX format: the header and the content, padded to whole blocks.
 std::string member(const std::string& name, const std::string& content, char type = '0',
                    const std::string& prefix = "", const std::string& size = "") {
   std::string header(512, '\0');
@@ -96,7 +96,7 @@ TEST_CASE("samples of several archives are numbered in order and read in any ord
   CHECK(data->identity().files.size() == 2);
   CHECK(firsts(*open(folder, "files: '*-0[01].tar'")) == std::vector<double>{10, 20, 30});
   CHECK(firsts(*open(folder, "files: 'a-{01,00}.tar'")) == std::vector<double>{30, 10, 20});
-  // Prediction reads one archive, regardless of its classes.
+  // Predictions can be made for a single archive. It need not contain all classes.
   const DatasetSpec spec = parse(folder, "train: {webdataset: 'a-*.tar'}");
   CHECK(open_inputs(given(folder / "a-00.tar"), spec, kInput, {})->size() == 2);
 }
@@ -143,7 +143,7 @@ TEST_CASE("targets are numbers, or names that are numbered in sorted order") {
                  "numbers.tar:1.png: expected an integer (int32) as its target, found '0.5'"));
 }
 
-TEST_CASE("class_names name an archive's class numbers") {
+TEST_CASE("class_names gives names to the class numbers in an archive") {
   const TempDir folder;
   write_file(folder / "a.tar", sample("1", 1, "2") + sample("2", 2, "0\n") + kEnd);
   write_file(folder / "b.tar", sample("1", 1, "1") + kEnd);
@@ -160,7 +160,7 @@ TEST_CASE("class_names name an archive's class numbers") {
   };
   CHECK(contains(error("[fox, ant]"),
                  "a.tar:1.png: expected one of the classes '0', '1' as its target, found '2'"));
-  // Class names may be numbers.
+  // Class names may look like numbers.
   CHECK(read_all(*open(folder, "files: a.tar, class_names: ['2', '0']"), 1) == std::vector<double>{0, 1});
   write_file(folder / "a.tar", sample("1", 1, "1") + sample("2", 2, "fox") + kEnd);
   CHECK(contains(error("[fox, ant]"), "a.tar:2.png: expected one of the classes '0', '1'"));
@@ -200,14 +200,14 @@ TEST_CASE("an archive that changes before it is read is an error") {
   CHECK_THROWS_WITH_AS(firsts(*data), doctest::Contains("a.tar: the file was changed"), Error);
 }
 
-TEST_CASE("names of every length and format are read") {
+TEST_CASE("file names of every length and format are read") {
   const std::string longest(300, 'n');
   CHECK(names_in(member("b.png", "1", '0', "dir/a") + kEnd) == std::vector<std::string>{"dir/a/b.png"});
   CHECK(names_in(member("././@LongLink", longest + '\0', 'L') + member("short", "1") + member("next", "") +
                  kEnd) == std::vector<std::string>{longest, "next"});
   CHECK(names_in(member("pax", "20 path=caf\xc3\xa9/1.png\n", 'x') + member("short", "1") + kEnd) ==
         std::vector<std::string>{"caf\xc3\xa9/1.png"});
-  // The size in a pax header takes precedence.
+  // If a pax header has a size, this size replaces the size in the normal header.
   CHECK(names_in(member("pax", "10 size=3\n", 'x') + member("a", "123", '0', "", "00000000000") +
                  member("b", "") + kEnd) == std::vector<std::string>{"a", "b"});
   CHECK(names_in(member("pax", "20 comment=anything\n", 'g') + member("a", "") + kEnd).size() == 1);
@@ -215,7 +215,7 @@ TEST_CASE("names of every length and format are read") {
   CHECK(
       names_in(member("a", "123", '0', "", std::string("\x80\0\0\0\0\0\0\0\0\0\0\x03", 12)) + kEnd).size() ==
       1);
-  // A hard link has no content, whatever its size field.
+  // A hard link has no content, even if its header has a size.
   CHECK(names_in(member("a", "", '1', "", "00000001000") + member("b", "") + kEnd) ==
         std::vector<std::string>{"a", "b"});
 }

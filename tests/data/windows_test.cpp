@@ -1,4 +1,4 @@
-// Windows of time series: the rows of each sample, splits by time, forecasts.
+// Windows of time series: the rows of each sample, splits by time, and forecasts.
 #include "data/windows/windows.h"
 
 #include <algorithm>
@@ -18,13 +18,13 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Windows of three rows with two features, and targets in the next two rows.
+/// A window has three rows of two features as its input, and two values in the following rows as its target.
 const TensorSpec kInput{"x", {3, 2}}, kTarget{"", {2}};
 
-/// Seven rows in the order of time: load 0 to 6, heat 10 to 16.
+/// A table with seven rows in temporal order: `load` has the values 0 to 6, and `heat` the values 10 to 16.
 const std::string kOne = "load,heat\n0,10\n1,11\n2,12\n3,13\n4,14\n5,15\n6,16\n";
 
-/// A table of the series b and a; their rows are mixed and not in the order of time.
+/// A table with two series, b and a. The rows of the series are mixed and not in temporal order.
 const std::string kTwo =
     "site,day,load\nb,2026-01-02,21\na,2026-01-03,12\na,2026-01-01,10\nb,2026-01-01,20\na,2026-01-02,11\n"
     "b,2026-01-03,22\na,2026-01-04,13\n";
@@ -52,7 +52,7 @@ struct Table {
 
 }  // namespace
 
-TEST_CASE("windows are consecutive rows, and targets the rows after them") {
+TEST_CASE("windows are consecutive rows, and targets are from the rows after them") {
   const Table table(kOne);
   const auto data = table.open("", "length: 3, horizon: 2");
   REQUIRE(data->size() == 3);
@@ -82,7 +82,7 @@ TEST_CASE("a target may have several columns") {
   const auto data = open_split(spec, *spec.train, {kInput}, {{"", {2, 2}}}, true);
   CHECK(data->facts().fitted.at("target")[0].numbers.at("mean") == Values{13, 3});
   CHECK(data->facts().source.fields.targets == std::vector<std::string>{"heat", "load"});
-  const Values rows = read_rows(*data, {1}, 1);  // load 4 and 5, heat 14 and 15
+  const Values rows = read_rows(*data, {1}, 1);  // rows 4 and 5: `load` is 4 and 5, `heat` is 14 and 15
   for (size_t i = 0; i < 4; ++i) CHECK(rows[i] == doctest::Approx((i < 2 ? 1 : 2) / 2.0));
 
   const DatasetSpec plain = parse(
@@ -92,20 +92,20 @@ TEST_CASE("a target may have several columns") {
                  "expected a column or a list of columns"));
 }
 
-TEST_CASE("`by` divides rows into series, `time` sorts them") {
+TEST_CASE("`by` divides the rows into series, and `time` sorts the rows of a series") {
   const Table table(kTwo);
   const TensorSpec input{"x", {2, 1}}, target{"", {1}};
   const auto data = table.open("", "length: 2, by: site, time: day", input, target);
-  REQUIRE(data->size() == 3);  // b is the series of the first row
+  REQUIRE(data->size() == 3);  // the series of the first row is b
   CHECK(read_all(*data, 0) == Values{20, 21, 10, 11, 11, 12});
   CHECK(read_all(*data, 1) == Values{22, 12, 13});
   CHECK(data->rows_in_files() == std::vector<int64_t>{0, 4, 1});
 
-  // Without `time`, rows are in the order of the file, and `day` is a feature.
+  // Without the option `time`, the rows stay in the order of the file, and the column `day` is a feature.
   const auto unsorted = table.open(", drop: [day]", "length: 2, by: site", input, target);
   CHECK(read_all(*unsorted, 0) == Values{21, 20, 12, 10, 10, 11});
 
-  // Features of dates and categories may come from the columns of times and series.
+  // The columns of the times and of the series may also give features: parts of dates and categories.
   const auto dated = table.open(", dates: {day: [day]}, categories: [site]", "length: 2, by: site, time: day",
                                 {"x", {2, 4}}, target);
   CHECK(read_rows(*dated, {0}, 0) == Values{0, 1, 1, 20, 0, 1, 2, 21});
@@ -121,7 +121,7 @@ TEST_CASE("transforms of windows are fitted on each training row once") {
                                       "\ntransforms: [standardize, standardize: {of: [target]}]");
   const TensorSpec target{"", {1}};
   const auto train = open_split(spec, *spec.train, {kInput}, {target}, true);
-  // Statistics of rows 0 to 4; the last two rows are for validation.
+  // The mean and the deviation are computed over rows 0 to 4, because the last two rows are for validation.
   const auto& fitted = train->facts().fitted;
   CHECK(fitted.at("x")[0].numbers.at("mean") == Values{2, 12});
   CHECK(fitted.at("target")[0].numbers.at("mean") == Values{2});
@@ -135,7 +135,7 @@ TEST_CASE("transforms of windows are fitted on each training row once") {
   CHECK(form->scale[4] == form->scale[0]);
 }
 
-TEST_CASE("caches keep rows, not windows") {
+TEST_CASE("caches store rows, not windows") {
   const Table table(kTwo);
   for (const std::string cache : {"none", "memory", "device", "{file: kept}"}) {
     CAPTURE(cache);
@@ -151,7 +151,7 @@ TEST_CASE("caches keep rows, not windows") {
   }
 }
 
-TEST_CASE("splits by time do not leak") {
+TEST_CASE("in splits by time, no target is in two splits") {
   std::mt19937 draw(1);
   for (int round = 0; round < 40; ++round) {
     CAPTURE(round);
@@ -168,7 +168,7 @@ TEST_CASE("splits by time do not leak") {
     const DatasetSpec spec = table.spec(
         "", fmt::format("length: {}, horizon: {}, stride: {}, by: site, time: t", length, horizon, stride),
         "\nvalidation: {split: {of: train, fraction: 0.2}}\ntest: {split: {of: train, fraction: 0.1}}");
-    // The first and the last target, indexed by split and series.
+    // The first and the last target of each series, by split and series.
     std::map<std::string, std::map<int, std::pair<double, double>>> targets;
     for (const char* name : kSplitNames) {
       const auto data = open_split(spec, *spec.find(name), {{"x", {length, 1}}}, {{"", {horizon}}});
@@ -195,7 +195,7 @@ TEST_CASE("splits by time do not leak") {
   }
 }
 
-TEST_CASE("a part of a series is rounded to whole rows, and the rest remains") {
+TEST_CASE("a fraction of a series is rounded to whole rows, and the training split has the remaining rows") {
   TimeParts parts{{0, 0.2, 0.1}, 0, 0};
   CHECK(parts.part_of(100) == std::pair<int64_t, int64_t>{0, 70});
   parts.wanted = 1;
@@ -235,7 +235,7 @@ TEST_CASE("predictions continue the last window of each series") {
   CHECK(labelled->forecast_steps() == 0);
 }
 
-TEST_CASE("arrays become windows") {
+TEST_CASE("windows are made of arrays") {
   const TempDir folder;
   write_file(folder / "x.npy", npy_bytes("<f4", "(6, 1)", raw(std::vector<float>{5, 0, 4, 1, 3, 2})));
   write_file(folder / "t.npy", npy_bytes("<i4", "(6,)", raw(std::vector<int32_t>{50, 0, 40, 10, 30, 20})));
@@ -273,7 +273,7 @@ TEST_CASE("arrays become windows") {
                  "must contain the name of a series in each row, but row 3 (counted from 0) has none"));
 }
 
-TEST_CASE("shapes of windows are known before the model") {
+TEST_CASE("the shapes of windows are known without the model") {
   const Table table(kOne);
   const DatasetSpec spec = table.spec("", "length: 3, horizon: 2");
   const SampleForms forms =
@@ -282,7 +282,7 @@ TEST_CASE("shapes of windows are known before the model") {
   CHECK(forms.targets == std::vector<Shape>{{2}});
 }
 
-TEST_CASE("mistakes in windows are reported with their places") {
+TEST_CASE("mistakes in the options of windows are reported with their locations") {
   const Table one(kOne), two(kTwo);
   const TensorSpec input{"x", {2, 1}}, target{"", {1}};
   CHECK(contains(one.error("", "length: 6, horizon: 2", {"x", {6, 2}}),
@@ -335,14 +335,15 @@ TEST_CASE("mistakes in windows are reported with their places") {
                  "augment: windows of rows cannot be augmented"));
 }
 
-TEST_CASE("too small a part of a split is an error, or a warning for some of the series") {
+TEST_CASE(
+    "a split that is too small for a window is an error, or a warning if only some series are too short") {
   const Table table(kOne);
   const DatasetSpec spec =
       table.spec("", "length: 3, horizon: 2", "\nvalidation: {split: {of: train, fraction: 0.1}}");
   CHECK(contains(error_of([&] { open_split(spec, *spec.validation, {kInput}, {kTarget}); }),
                  "no series has enough rows for a window in this split: the split has 1 row of the file, but "
                  "at least 2 are needed for length 3 and horizon 2"));
-  // Too few rows come before this split for the inputs of a window.
+  // There are too few rows before the validation split for the input of a window.
   const DatasetSpec early = table.spec("", "length: 4, horizon: 2",
                                        "\nvalidation: {split: {of: train, fraction: 0.4}}"
                                        "\ntest: {split: {of: train, fraction: 0.4}}");
