@@ -61,7 +61,7 @@ TEST_CASE("copies to and from a device keep the data") {
   CHECK(std::equal(std::begin(src), std::end(src), std::begin(dst)));
 }
 
-TEST_CASE("the compiler's code and oneDNN share one OpenMP runtime") {
+TEST_CASE("dtrain's code and oneDNN use the same OpenMP runtime") {
   std::set<std::string> runtimes;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -72,7 +72,7 @@ TEST_CASE("the compiler's code and oneDNN share one OpenMP runtime") {
   CHECK(runtimes.size() == 1);
 }
 
-TEST_CASE("a context binds its thread to its core and releases it") {
+TEST_CASE("a context binds its thread to a core and later removes the binding") {
   const auto all = available_cores();
   REQUIRE_FALSE(all.empty());
   std::thread([&] {
@@ -83,7 +83,8 @@ TEST_CASE("a context binds its thread to its core and releases it") {
       CHECK(context->threads() == 1);
       CHECK(cpu::thread_cores() == std::vector<int>{all.back()});
       CHECK(available_cores() == all);
-      // A thread that starts now inherits the core binding; the thread's own context removes the binding.
+      // A new thread inherits the core binding of the thread that starts it. The context of the new thread
+      // removes the binding.
       std::thread([&] {
         CHECK(cpu::thread_cores() == std::vector<int>{all.back()});
         const auto loose = make_cpu_context({}, {all.front()}, false);
@@ -98,7 +99,7 @@ TEST_CASE("a context binds its thread to its core and releases it") {
   }).join();
 }
 
-TEST_CASE("an attached thread treats denormal numbers as zero") {
+TEST_CASE("a thread that is attached to a context treats denormal numbers as zero") {
   volatile float small = 1e-30f;
   std::thread([&] {
     const auto context = make_cpu_context({}, {available_cores().front()}, false);
@@ -112,11 +113,11 @@ TEST_CASE("an attached thread treats denormal numbers as zero") {
   }).join();
 }
 
-TEST_CASE("a context has a core") {
+TEST_CASE("a context needs at least one core") {
   CHECK_THROWS_AS(make_cpu_context({}, {}, false), Error);
 }
 
-TEST_CASE("the CPU describes itself") {
+TEST_CASE("cpu_info() describes the CPU") {
   const CpuInfo info = cpu_info();
   CHECK_FALSE(info.name.empty());
   CHECK(info.cores >= 1);

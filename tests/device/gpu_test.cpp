@@ -1,4 +1,4 @@
-// GPU contexts fulfill the contract of Context.
+// GPU contexts, which must behave as the interface Context requires.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -38,7 +38,7 @@ bool device_holds(Context& context, const Buffer& device, float value) {
 
 }  // namespace
 
-TEST_CASE("gpu_presence() gives the number of GPUs or the reason for none") {
+TEST_CASE("gpu_presence() returns the number of GPUs, or the reason why there are none") {
   const GpuReport report = gpu_report();
   CHECK(report.presence.count == static_cast<int>(report.gpus.size()));
   CHECK((report.presence.count > 0) == report.presence.reason.empty());
@@ -47,7 +47,7 @@ TEST_CASE("gpu_presence() gives the number of GPUs or the reason for none") {
 }
 
 TEST_SUITE("gpu") {
-  TEST_CASE("a GPU describes itself") {
+  TEST_CASE("gpu_report() describes each GPU") {
     const GpuReport report = gpu_report();
     REQUIRE_FALSE(report.gpus.empty());
     CHECK_FALSE(report.cuda_driver.empty());
@@ -68,12 +68,13 @@ TEST_SUITE("gpu") {
     for (size_t i = 0; i < speeds.size(); ++i) {
       CHECK(speeds[i].to_device > 1e8);
       CHECK(speeds[i].to_host > 1e8);
-      // On an emulated device, all copies are host copies of the same speed.
+      // A real GPU copies faster within its own memory than from the host. On an emulated device, all copies
+      // have the same speed, because they are copies in host memory.
       CHECK(speeds[i].within > (gpus[i].name == "Emulated GPU" ? 1e8 : speeds[i].to_device));
     }
   }
 
-  TEST_CASE("memory is zeroed and keeps copied data") {
+  TEST_CASE("device memory is zeroed when it is allocated, and keeps copied data") {
     const auto context = make_context();
     const Buffer device = context->allocate(kBytes), host = context->allocate_host(kBytes);
     CHECK(device_holds(*context, device, 0));
@@ -88,7 +89,7 @@ TEST_SUITE("gpu") {
     CHECK(context->allocate(0).data() == nullptr);
   }
 
-  TEST_CASE("memory may outlive its context") {
+  TEST_CASE("device memory may outlive its context") {
     Buffer device;
     {
       const auto context = make_context();
@@ -109,7 +110,8 @@ TEST_SUITE("gpu") {
     }
     CHECK(message.find("out of memory") != std::string::npos);
     CHECK(message.find("1073741824.0 MiB were requested") != std::string::npos);
-    CHECK(device_holds(*context, context->allocate(kBytes), 0));  // the failure has no lasting effect
+    // After the failed allocation, a smaller one succeeds.
+    CHECK(device_holds(*context, context->allocate(kBytes), 0));
   }
 
   TEST_CASE("uploads and operations alternate in order") {
@@ -134,7 +136,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("captured work is replayed without calling the function again") {
+  TEST_CASE("captured work is replayed without another call of the captured function") {
     const auto context = make_context();
     const Buffer src = context->allocate_host(kBytes), dst = context->allocate(kBytes);
     int calls = 0;
@@ -142,7 +144,7 @@ TEST_SUITE("gpu") {
       ++calls;
       context->enqueue_copy(dst.data(), src.data(), kBytes);
     });
-    if (!replay) return;  // captures return null with DTRAIN_CUDA_GRAPHS=0
+    if (!replay) return;  // with DTRAIN_CUDA_GRAPHS=0, capture() returns null
     for (int step = 1; step <= 3; ++step) {
       fill(src, static_cast<float>(step));
       replay->run();

@@ -1,4 +1,4 @@
-// The memory limit that applies, read from directory trees that imitate /proc and /sys.
+// The memory limit of this process. The tests read it from directory trees that imitate /proc and /sys.
 #include <map>
 #include <string>
 
@@ -15,7 +15,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 using Files = std::map<std::string, std::string>;  // file contents by path
 
-/// A temporary directory with these files.
+/// A temporary directory that contains the given files.
 class Tree {
  public:
   explicit Tree(const Files& files) {
@@ -79,20 +79,21 @@ TEST_CASE("the smallest limit of nested control groups applies") {
   CHECK(memory.whose == "the limit in /sys/fs/cgroup/a.slice/b.scope/memory.max");
   CHECK(memory.available == 2 * kGiB - (uint64_t{1} << 20));
   CHECK(memory.total == 16 * kGiB);
-  // Page cache is reclaimable: 3 of 4 GiB are used, one of them by page cache.
+  // The system can free the page cache at any time. Of the limit of 4 GiB, 3 GiB are used, but 1 GiB of it is
+  // page cache, so 2 GiB are available.
   auto outer = nested;
   outer.erase("/sys/fs/cgroup/a.slice/b.scope/memory.max");
   CHECK(Tree(outer).memory().limit == 4 * kGiB);
   CHECK(Tree(outer).memory().available == 2 * kGiB);
 }
 
-TEST_CASE("swap counts as far as the control group allows it") {
+TEST_CASE("swap is part of the limit as far as the control group allows it") {
   std::map<std::string, std::string> files = {
       {"/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 12582912 kB\nSwapTotal: 4194304 kB\n"},
       {"/proc/self/cgroup", "0::/job\n"},
       {"/proc/self/mountinfo", kSecond},
       {"/sys/fs/cgroup/job/memory.max", "1073741824\n"}};
-  CHECK(Tree(files).memory().limit == 5 * kGiB);  // 1 GiB plus all swap of the machine
+  CHECK(Tree(files).memory().limit == 5 * kGiB);  // 1 GiB of the group and the 4 GiB of swap of the machine
   files["/sys/fs/cgroup/job/memory.swap.max"] = "0\n";
   CHECK(Tree(files).memory().limit == kGiB);
   files["/sys/fs/cgroup/job/memory.swap.max"] = "max\n";
@@ -113,30 +114,32 @@ TEST_CASE("control groups of version 1 are read") {
   CHECK(memory.limit == kGiB);
   CHECK(memory.whose == "the limit in /sys/fs/cgroup/memory/jobs/memory.limit_in_bytes");
   CHECK(memory.available == kGiB - kGiB / 4);
-  files["/sys/fs/cgroup/memory/jobs/memory.use_hierarchy"] = "0\n";  // memory of child groups is not counted
+  // The group's limit does not apply to its child groups.
+  files["/sys/fs/cgroup/memory/jobs/memory.use_hierarchy"] = "0\n";
   CHECK(Tree(files).memory().limit == 16 * kGiB);
 }
 
-TEST_CASE("a container finds its own control group for any path") {
-  // Without a cgroup namespace, the group's path and the mounted root are those of the host.
+TEST_CASE("a container finds its own control group, however the group is mounted") {
+  // If the process has no cgroup namespace, the path of its control group and the path of the mounted
+  // directory are paths on the host.
   std::map<std::string, std::string> files = {
       {"/proc/self/cgroup", "4:memory:/docker/abc\n"},
       {"/proc/self/mountinfo", "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"},
       {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n"}};
   CHECK(Tree(files).memory().limit == kGiB);
-  // With a cgroup namespace, the group is the root of the mount.
+  // If the process has a cgroup namespace, its control group is the root of the mount.
   files = {{"/proc/self/cgroup", "0::/\n"},
            {"/proc/self/mountinfo", kSecond},
            {"/sys/fs/cgroup/memory.max", "1073741824\n"}};
   CHECK(Tree(files).memory().limit == kGiB);
-  // The group is mounted from outside the namespace, at a folder with a blank in its name.
+  // The control group is mounted from outside the namespace, and the path of the mount contains a space.
   files = {{"/proc/self/cgroup", "0::/../../other\n"},
            {"/proc/self/mountinfo", "30 24 0:26 / /sys/my\\040groups rw - cgroup2 cgroup2 rw\n"},
            {"/sys/my groups/memory.max", "1073741824\n"}};
   CHECK(Tree(files).memory().limit == kGiB);
 }
 
-TEST_CASE("malformed files set no limit") {
+TEST_CASE("malformed files do not set a limit") {
   const HostMemory memory =
       Tree(Files{{"/proc/self/cgroup", "::\n:\nmemory\n4:memory\n0::/a\n"},
                  {"/proc/self/mountinfo", "1 2\n\n30 24 0:26 / /sys/fs/cgroup rw - cgroup2\n" + kSecond},

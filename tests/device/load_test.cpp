@@ -14,7 +14,7 @@
 
 using namespace dtrain;
 
-TEST_CASE("CpuWatch gives each core's load since the last call") {
+TEST_CASE("CpuWatch returns the load of each core since the last call") {
   const test::TempDir root;
   const auto set_times = [&](const std::string& first, const std::string& second) {
     root.write("proc/stat", "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 " + first + " 0 0\ncpu3 " + second +
@@ -23,7 +23,8 @@ TEST_CASE("CpuWatch gives each core's load since the last call") {
   root.write("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 400 kB\n");
   set_times("10 0 0 90 0 0 0 0", "0 0 0 100 0 0 0 0");
   CpuWatch watch(root.path());
-  // First core: user +30, idle +50, iowait +20. Second core: all busy, including steal.
+  // Since the last call, the first core has spent 30 ticks in user mode, 50 idle, and 20 waiting for I/O. The
+  // second core was always busy, partly because of time that was stolen by another virtual machine.
   set_times("40 0 0 140 20 0 0 0", "10 10 10 100 0 10 10 10");
   CpuLoad load = watch.look();
   REQUIRE(load.cores.size() == 2);
@@ -31,11 +32,11 @@ TEST_CASE("CpuWatch gives each core's load since the last call") {
   CHECK(load.cores.at(3) == doctest::Approx(1.0));
   CHECK(load.memory_total == 1000 * 1024);
   CHECK(load.memory_used == 600 * 1024);
-  // No time has passed.
+  // If no time has passed since the last call, the load is 0.
   CHECK(watch.look().cores.at(0) == 0.0);
 }
 
-TEST_CASE("a machine without GPU gives a reason, not an error") {
+TEST_CASE("on a machine without GPUs, GpuWatch has a reason, and there is no error") {
   const GpuWatch watch;
   if (watch.reason().empty()) {
     CHECK(!watch.look().empty());
@@ -44,7 +45,7 @@ TEST_CASE("a machine without GPU gives a reason, not an error") {
   }
 }
 
-TEST_CASE("cores_near() gives the available cores of a device's NUMA node") {
+TEST_CASE("cores_near() returns the available cores of a device's NUMA node") {
   CHECK(cpu::parse_core_list("0-2,8,10-11") == std::vector<int>{0, 1, 2, 8, 10, 11});
   CHECK(cpu::parse_core_list("5") == std::vector<int>{5});
   for (const char* wrong : {"", "-1", "3-1", "1;2", "x", "1-"}) CHECK(cpu::parse_core_list(wrong).empty());
@@ -58,11 +59,12 @@ TEST_CASE("cores_near() gives the available cores of a device's NUMA node") {
   CHECK(near(std::to_string(all.back())) == std::vector<int>{all.back()});
   CHECK(near("0-4000") == all);
   CHECK(near("") == all);
-  CHECK(near("8000") == all);  // the node's cores are not available to this process
+  CHECK(near("8000") == all);  // none of the cores of this node is available to this process
   CHECK(cores_near("0000:42:00.0", root.path()) == all);
 }
 
-TEST_CASE("visible_gpus() lists what CUDA_VISIBLE_DEVICES names, and show_only_gpus() shortens it") {
+TEST_CASE(
+    "visible_gpus() returns the entries of CUDA_VISIBLE_DEVICES, and show_only_gpus() keeps some of them") {
   const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::string kept = before ? before : "";
   const auto visible = [](const char* devices) {
@@ -80,7 +82,7 @@ TEST_CASE("visible_gpus() lists what CUDA_VISIBLE_DEVICES names, and show_only_g
   if (before) setenv("CUDA_VISIBLE_DEVICES", kept.c_str(), 1);
 }
 
-TEST_CASE("gpu_is_expected() recognizes an intended GPU") {
+TEST_CASE("gpu_is_expected() is true if the environment or the driver suggests a GPU") {
   const test::TempDir root;
   std::filesystem::create_directories(root / "dev");
   const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -93,7 +95,7 @@ TEST_CASE("gpu_is_expected() recognizes an intended GPU") {
   CHECK_FALSE(visible(""));
   CHECK_FALSE(visible("-1"));
   root.write("dev/nvidiactl", "\n");
-  CHECK_FALSE(visible(""));  // the value hides all GPUs
+  CHECK_FALSE(visible(""));  // the empty value hides all GPUs
   unsetenv("CUDA_VISIBLE_DEVICES");
   CHECK(gpu_is_expected(root.path()));
   if (before) setenv("CUDA_VISIBLE_DEVICES", kept.c_str(), 1);
