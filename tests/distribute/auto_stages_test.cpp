@@ -1,4 +1,4 @@
-// `stages: auto` for realistic models.
+// The option `stages: auto` for models of realistic size.
 #include "distribute/auto_stages.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ std::vector<PipelineDevice> devices(size_t stages, const std::vector<double>& se
   return std::vector<PipelineDevice>(stages, {{}, {}, seconds});
 }
 
-/// Returns the time of the slowest stage in the best of all cuts into stages with at least one layer each.
+/// Tries all cuts in which each stage has at least one layer. Returns the time of the slowest stage in the
+/// cut for which this time is shortest.
 double best_of_all(const StageProblem& problem) {
   std::vector<size_t> begins;  // possible starts of stages
   for (size_t i = 0; i < problem.nodes.size(); ++i)
@@ -45,7 +46,7 @@ double best_of_all(const StageProblem& problem) {
   return best;
 }
 
-/// Returns the number of stages if each stage is filled with up to `seconds`.
+/// Returns the number of stages if each stage gets as many layers as it can compute in `seconds`.
 size_t stages_within(const StageProblem& problem, double seconds) {
   size_t stages = 1;
   double filled = 0;
@@ -59,8 +60,8 @@ size_t stages_within(const StageProblem& problem, double seconds) {
   return stages;
 }
 
-/// Compares auto_stages() with the best of all cuts. `seconds`: the time of each node; empty: times are
-/// estimated.
+/// Checks that auto_stages() finds a cut that is as fast as the best of all cuts. `seconds`: the time of each
+/// node. If it is empty, the times are estimated.
 void check_all_cuts(const Graph& graph, const std::vector<size_t>& counts,
                     const std::vector<double>& seconds = {}) {
   const PipelineWork work{.samples = 8, .microbatches = 8, .seconds_per_byte = 1e-10};
@@ -91,7 +92,7 @@ TEST_CASE("no other cut of ResNet-50 into two or three stages is faster by measu
   check_all_cuts(graph, {2, 3}, measure_layer_seconds(graph, 1, device->ops(), 0.5));
 }
 
-TEST_CASE("ResNet-50 cannot be cut into as many shorter stages") {
+TEST_CASE("ResNet-50 cannot be cut into the same number of faster stages") {
   const Graph graph = graph_of_config("configs/resnet50-synthetic.yaml");
   for (const size_t stages : {4, 8, 16}) {
     CAPTURE(stages);
@@ -114,7 +115,7 @@ TEST_CASE("no other cut of the wide MLP is faster") {
   CHECK(auto_stages(graph, devices(6), {}).outcome == StageCut::Outcome::too_few_layers);
 }
 
-TEST_CASE("a stage's memory is that of parameters, gradients, slots and kept activations") {
+TEST_CASE("a stage needs memory for parameters, gradients, slots and kept activations") {
   Graph graph = graph_from(R"(
 inputs: {x: [10]}
 layers:
@@ -139,15 +140,17 @@ layers:
   CHECK(node("again").parameters_of == static_cast<int>(node_named(graph, "frozen")));
   CHECK(problem.devices[0].in_flight == 2);
   CHECK(problem.devices[1].in_flight == 1);
-  // With 16-bit types, weights have a copy and activations half the size. With one microbatch, gradients are
-  // stored once.
+  // With 16-bit types, each weight also has a 16-bit copy, and activations need half the memory. Gradients
+  // are stored as float32.
   const StageProblem mixed =
       stage_problem(graph, devices(2), {.samples = 6, .slot_bytes = 8, .element_bytes = 2});
   CHECK(mixed.nodes[node_named(graph, "first")].parameter_bytes == (10 * 20 + 20) * (4 + 2 + 4 + 8));
   CHECK(mixed.nodes[node_named(graph, "first")].activation_bytes == 6 * 20 * 2);
 }
 
-TEST_CASE("a recomputed segment keeps its outputs, and the rest only during its backward pass") {
+TEST_CASE(
+    "a recomputed segment always keeps its outputs, and keeps its other activations only during its backward "
+    "pass") {
   Graph graph = graph_from(R"(
 inputs: {x: [10]}
 layers:
@@ -171,14 +174,15 @@ layers:
   CHECK(node("e").activation_bytes == 7 * kUnit);
   const auto loads = stage_loads(problem, std::vector<int>{0, 0, 0, 0, 0, 1});
   const auto parameters = [&](const std::string& name) { return node(name).parameter_bytes; };
-  // Two microbatches are kept; one segment at a time is recomputed.
+  // Two microbatches are in flight, so the kept activations (30 and 50 units) are stored twice. Only one
+  // segment is recomputed at a time, so its 40 units are stored once.
   CHECK(loads[0].bytes == parameters("a") + parameters("b") + parameters("c") + parameters("d") +
                               2 * (30 + 50) * kUnit + 40 * kUnit);
   CHECK(choose_stages(problem).loads[0].bytes ==
         stage_loads(problem, choose_stages(problem).stages)[0].bytes);
 }
 
-TEST_CASE("a slower device gets fewer layers, a smaller one only layers that fit") {
+TEST_CASE("a slower device gets fewer layers, and a device with less memory gets only layers that fit") {
   const Graph graph = graph_from(R"(
 inputs: {x: [256]}
 layers: [{dense: {units: 256}}, {dense: {units: 256}}, {dense: {units: 256}}, {dense: {units: 256}}]
@@ -190,7 +194,8 @@ layers: [{dense: {units: 256}}, {dense: {units: 256}}, {dense: {units: 256}}, {d
   two[1].device.kind = DeviceId::Kind::gpu;
   CHECK(stages() == std::vector<int>{0, 0, 1, 1, 1});
   const int64_t layer = (256 * 256 + 256) * 8 + 64 * 256 * 4;
-  two[1].bytes = 2 * layer + 64 * 256 * 4;  // the second stage also stores its input from the first stage
+  // The second stage also keeps its input, which it receives from the first stage.
+  two[1].bytes = 2 * layer + 64 * 256 * 4;
   CHECK(stages() == std::vector<int>{0, 0, 0, 1, 1});
   two[0].bytes = two[1].bytes = layer;
   CHECK(auto_stages(graph, two, work).outcome == StageCut::Outcome::too_little_memory);

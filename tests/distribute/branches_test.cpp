@@ -1,4 +1,4 @@
-// Placement of a model's branches on separate devices, for given times.
+// Placement of the branches of a model on different devices. The time of each layer is given.
 #include "distribute/branches.h"
 
 #include <doctest/doctest.h>
@@ -7,8 +7,8 @@ using namespace dtrain;
 
 namespace {
 
-/// Returns a problem in which node 0 is the model's input, and each other node reads the nodes in `inputs`
-/// and takes 3 seconds. Each value has one byte.
+/// Returns a problem in which node 0 is the input of the model. Each other node reads the nodes in its
+/// element of `inputs`, and takes 3 seconds. The output of each node has one byte.
 StageProblem problem_of(const std::vector<std::vector<int>>& inputs, int devices, double seconds_per_byte) {
   StageProblem problem;
   problem.seconds_per_byte = seconds_per_byte;
@@ -24,20 +24,24 @@ StageProblem problem_of(const std::vector<std::vector<int>>& inputs, int devices
   return problem;
 }
 
-/// Two branches with two layers each, joined by the last layer.
+/// A model with two branches of two layers each. The last layer joins the branches.
 const std::vector<std::vector<int>> kTwoBranches{{}, {0}, {1}, {0}, {3}, {2, 4}};
 
 }  // namespace
 
-TEST_CASE("a chain stays on one device, branches are separated if copies pay off") {
+TEST_CASE(
+    "a chain stays on one device, and branches are on different devices if this is faster despite the "
+    "copies") {
   CHECK(place_branches(problem_of({{}, {0}, {1}, {2}}, 4, 0.1)) == std::vector<int>{0, 0, 0, 0});
-  // The input is copied to the second device, whose branch ends later, so the last layer goes there.
+  // The second branch is on the second device, to which the input is copied. Because of this copy, the second
+  // branch ends later. Therefore the last layer is on its device: the result of the first branch can be
+  // copied in the meantime.
   CHECK(place_branches(problem_of(kTwoBranches, 2, 0.1)) == std::vector<int>{0, 0, 0, 1, 1, 1});
   CHECK(place_branches(problem_of(kTwoBranches, 4, 0.1)) == std::vector<int>{0, 0, 0, 1, 1, 1});
   CHECK(place_branches(problem_of(kTwoBranches, 1, 0.1)) == std::vector<int>(6, 0));
 
-  // A shared trunk with two branches. In the second case, the copy to another device takes longer than
-  // computing both branches on one device.
+  // A shared layer, followed by two branches. If copies take long (the second case), computing both branches
+  // on one device is faster than copying to another device.
   const std::vector<std::vector<int>> fork{{}, {0}, {1}, {1}, {2, 3}};
   CHECK(place_branches(problem_of(fork, 2, 0.1)) == std::vector<int>{0, 0, 0, 1, 1});
   CHECK(place_branches(problem_of(fork, 2, 5)) == std::vector<int>(5, 0));
@@ -50,19 +54,22 @@ TEST_CASE("fixed layers stay in place, and shared parameters cost a copy") {
   problem = problem_of(kTwoBranches, 2, 0.1);
   problem.nodes[3].parameters_of = 1;
   problem.nodes[3].parameter_bytes = 10;
-  CHECK(place_branches(problem)[3] == 1);  // starts after 1 second instead of 2
+  // On the second device, it starts after 1 second; on the first, after 2.
+  CHECK(place_branches(problem)[3] == 1);
   problem.nodes[3].parameter_bytes = 100;
   CHECK(place_branches(problem)[3] == 0);
 }
 
-TEST_CASE("a step's time counts layers forward and backward, and copies in both directions") {
+TEST_CASE("the time of a step includes layers and copies, both forward and backward") {
   const StageProblem problem = problem_of(kTwoBranches, 2, 0.5);
   CHECK(branches_seconds(problem, std::vector<int>(6, 0)) == doctest::Approx(15));
-  // Forward: a copy of the input, two parallel layers, a copy, the last layer; backward: the last layer, a
-  // copy, two layers.
+  // Forward: 0.5 seconds for a copy of the input, 2 for two layers (both branches run in parallel), 0.5 for a
+  // copy, and 1 for the last layer. Backward: 2 seconds for the last layer, 0.5 for a copy, and 4 for two
+  // layers.
   CHECK(branches_seconds(problem, std::vector<int>{0, 0, 0, 1, 1, 0}) ==
         doctest::Approx(0.5 + 2 + 0.5 + 1 + 2 + 0.5 + 4));
-  // Every edge of a chain is copied, and only one device computes at a time.
+  // In a chain, the layers run one after the other even if they are on different devices. Two edges connect
+  // different devices, and each of them takes a copy forward and a copy backward.
   CHECK(branches_seconds(problem_of({{}, {0}, {1}, {2}}, 2, 0.5), std::vector<int>{0, 0, 1, 0}) ==
         doctest::Approx(9 + 2));
 }

@@ -1,4 +1,4 @@
-// Training time of layers, estimated and measured.
+// The training time of layers: estimated and measured.
 #include "distribute/layer_times.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ layers:
 
 }  // namespace
 
-TEST_CASE("flow_of() gives fused activations, gradients and readers") {
+TEST_CASE("flow_of() returns fused activations, required gradients and numbers of readers") {
   const Graph graph = graph_from(kEverySort);
   const auto flow = flow_of(graph);
   const auto of = [&](const std::string& name) { return flow[node_named(graph, name)]; };
@@ -63,7 +63,8 @@ TEST_CASE("flow_of() gives fused activations, gradients and readers") {
   CHECK(of("relu").fused_into == static_cast<int>(node_named(graph, "normal")));
   CHECK(of("normal").activation.kind == Activation::relu);
   CHECK(after("conv").fused_into == static_cast<int>(node_named(graph, "conv")));
-  CHECK(of("conv").readers == 2);  // readers of its activation's output
+  // The activation is fused into `conv`, so the readers of the activation count.
+  CHECK(of("conv").readers == 2);
   CHECK(of("gelu").fused_into == -1);
   CHECK(of("out").fused_into == -1);
   CHECK(!of("image").needs_gradient);
@@ -71,7 +72,7 @@ TEST_CASE("flow_of() gives fused activations, gradients and readers") {
   CHECK(of("frozen").needs_gradient);
 }
 
-DEVICE_TEST_CASE("every layer that computes takes time") {
+DEVICE_TEST_CASE("every layer that computes something takes time") {
   const Graph graph = graph_from(kEverySort);
   const auto flow = flow_of(graph);
   const Seconds estimated = estimate(graph, 4);
@@ -99,11 +100,11 @@ layers:
   const Seconds seconds = measure(graph, 32, 0.1);
   const auto of = [&](const std::string& name) { return seconds[node_named(graph, name)]; };
   CHECK(of("second") == of("third"));
-  CHECK(of("first") != of("second"));  // the input of `first` needs no gradient
+  CHECK(of("first") != of("second"));  // `first` does not compute the gradient of its input
   CHECK(of("other") != of("second"));
 }
 
-TEST_CASE("more multiply-adds take longer") {
+TEST_CASE("layers with more multiply-adds take longer") {
   const Graph graph = graph_from(R"(
 inputs: {image: [32, 32, 8]}
 layers:
@@ -119,7 +120,7 @@ outputs: [small, more_filters, larger_kernel]
   }
 }
 
-TEST_CASE("an estimate depends on multiply-adds, bytes and calls") {
+TEST_CASE("an estimate depends on the numbers of multiply-adds, bytes and calls") {
   const Graph graph = graph_from(R"(
 inputs: {image: [10, 10, 4], word: {shape: [3], dtype: int32}, volume: [5, 6, 7, 2]}
 layers:
@@ -133,8 +134,8 @@ outputs: [up, words, solid]
     return estimate_layer_seconds(graph, 7, speed)[node_named(graph, name)];
   };
   constexpr double kNever = 1e300;
-  // Each layer computes its output and its kernel gradient; the second layer also computes its input
-  // gradient.
+  // Each layer computes its output and the gradient of its kernel. Only the second layer also computes the
+  // gradient of its input.
   const DeviceSpeed multiply_adds{1, kNever, 0};
   CHECK(by(multiply_adds, "conv") == doctest::Approx(2 * 7 * (4 * 4 * 8) * (3 * 3 * 4)));
   CHECK(by(multiply_adds, "up") == doctest::Approx(3 * 7 * (4 * 4 * 8) * (2 * 2 * 5)));

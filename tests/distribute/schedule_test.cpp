@@ -1,4 +1,4 @@
-// Pipeline schedules: task order, cost in time and memory, and diagrams.
+// Pipeline schedules: the order of tasks, the time and memory that they take, and diagrams.
 #include "distribute/schedule.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 constexpr PipelineSchedule kSchedules[] = {PipelineSchedule::sequential, PipelineSchedule::gpipe,
                                            PipelineSchedule::one_f_one_b};
 
-/// Calls `check(schedule, stages, microbatches)` for many combinations.
+/// Calls check(schedule, stages, microbatches) for many combinations of schedules, stages and microbatches.
 template <class Check>
 void for_pipelines(const Check& check) {
   for (const PipelineSchedule schedule : kSchedules)
@@ -45,7 +45,7 @@ std::string text_of(const std::vector<StageTask>& tasks) {
 
 }  // namespace
 
-TEST_CASE("the schedules of three stages and four microbatches are the papers'") {
+TEST_CASE("the schedules of three stages and four microbatches are those in the papers") {
   CHECK(text_of(stage_tasks(PipelineSchedule::sequential, 1, 3, 2)) == "F0 B0 F1 B1");
   for (int stage = 0; stage < 3; ++stage)
     CHECK(text_of(stage_tasks(PipelineSchedule::gpipe, stage, 3, 4)) == "F0 F1 F2 F3 B0 B1 B2 B3");
@@ -55,7 +55,7 @@ TEST_CASE("the schedules of three stages and four microbatches are the papers'")
   CHECK(text_of(stage_tasks(PipelineSchedule::one_f_one_b, 0, 8, 2)) == "F0 F1 B0 B1");
 }
 
-TEST_CASE("each microbatch goes once forward and once backward through each stage") {
+TEST_CASE("each stage computes each microbatch once forward and once backward") {
   for_pipelines([](PipelineSchedule schedule, int stages, int microbatches) {
     for (int stage = 0; stage < stages; ++stage) {
       std::set<std::pair<Kind, int>> done;
@@ -64,7 +64,7 @@ TEST_CASE("each microbatch goes once forward and once backward through each stag
         CHECK(done.emplace(task.kind, task.microbatch).second);
         if (task.kind == Kind::forward) continue;
         CHECK(done.contains({Kind::forward, task.microbatch}));
-        CHECK(task.microbatch == backwards++);  // the order in which one device would sum the gradients
+        CHECK(task.microbatch == backwards++);  // a single device would sum the gradients in the same order
       }
       CHECK(done.size() == 2 * static_cast<size_t>(microbatches));
       CHECK(done.lower_bound({Kind::forward, 0})->second == 0);
@@ -72,7 +72,8 @@ TEST_CASE("each microbatch goes once forward and once backward through each stag
   });
 }
 
-TEST_CASE("a stage holds the planned number of microbatches, with 1F1B at most one per remaining stage") {
+TEST_CASE(
+    "a stage keeps the planned number of microbatches, which in 1F1B is at most one per remaining stage") {
   for_pipelines([](PipelineSchedule schedule, int stages, int microbatches) {
     for (int stage = 0; stage < stages; ++stage) {
       int held = 0, most = 0;
@@ -86,7 +87,7 @@ TEST_CASE("a stage holds the planned number of microbatches, with 1F1B at most o
   });
 }
 
-TEST_CASE("equal stages are idle for (stages - 1) of (microbatches + stages - 1) parts") {
+TEST_CASE("stages of equal times are idle for (stages - 1) / (microbatches + stages - 1) of the time") {
   for_pipelines([](PipelineSchedule schedule, int stages, int microbatches) {
     for (const auto& [forward, backward] : {std::pair(1.0, 1.0), std::pair(1.0, 2.0), std::pair(3.0, 0.5)}) {
       const PipelineTimeline timeline =
@@ -123,15 +124,15 @@ TEST_CASE("a task begins only when its stage is free and its input is ready") {
         free_at = ended;
       }
     }
-    // The second stage's time is a lower bound for the batch.
+    // The whole batch takes at least as long as the second stage computes.
     CHECK(timeline.busy(1) == doctest::Approx(kMicrobatches * 5.0));
     CHECK(timeline.makespan() > timeline.busy(1));
   }
 }
 
 TEST_CASE("stages that wait for each other are an error") {
-  // Deadlock: the second stage waits for the second microbatch first, which the first stage computes only
-  // after a backward.
+  // This is a deadlock. The second stage waits for microbatch 1 before it computes microbatch 0. But the
+  // first stage computes microbatch 1 only after the backward pass of microbatch 0.
   const std::vector<std::vector<StageTask>> tasks = {
       {{Kind::forward, 0}, {Kind::backward, 0}, {Kind::forward, 1}, {Kind::backward, 1}},
       {{Kind::forward, 1}, {Kind::forward, 0}, {Kind::backward, 0}, {Kind::backward, 1}}};
@@ -155,7 +156,8 @@ TEST_CASE("a schedule is drawn as text") {
   CHECK(picture(PipelineSchedule::one_f_one_b, 0.002, 80) ==
         "F0 F1 ..... B0--- F2 B1--- .. B2---\n"
         ".. F0 B0--- F1 B1--- F2 B2--- .....\n");
-  // To fit the given width, the diagram omits first the spaces, then the numbers.
+  // If the diagram is too wide, it is drawn without spaces. If this is still too wide, it is drawn without
+  // numbers.
   CHECK(picture(PipelineSchedule::gpipe, 0.001, 16) ==
         "F0F1F2... B0B1B2\n"
         ". F0F1F2B0B1B2.\n");
@@ -165,7 +167,7 @@ TEST_CASE("a schedule is drawn as text") {
   CHECK(picture(PipelineSchedule::one_f_one_b, 0.001, 4) ==
         "FB*B\n"
         "F**B\n");
-  // Stages that take no time can be drawn too.
+  // A stage whose tasks take no time is drawn, too.
   CHECK(drawn(simulate(PipelineSchedule::gpipe, 2, {{{0, 0}, {1, 1}}, {}}), 8) ==
         "........\n"
         "FFFFBBBB\n");
@@ -179,7 +181,7 @@ TEST_CASE("a schedule is drawn as text") {
   });
 }
 
-TEST_CASE("a schedule's table gives each stage's work, idle time and the reason") {
+TEST_CASE("the table of a schedule shows how busy each stage is, and explains the idle time") {
   const std::vector<std::string> devices = {"gpu:0", "gpu:1", "gpu:2"};
   CHECK(schedule_table(PipelineSchedule::one_f_one_b, 3, equal_times(3, 0.001, 0.001), devices, 80) ==
         "stage     busy  held  F forward, B backward, . waits\n"

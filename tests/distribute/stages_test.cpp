@@ -1,4 +1,4 @@
-// Cuts of graphs into stages, compared to all possible cuts.
+// Cuts of graphs into stages. The chosen cut is compared with all possible cuts.
 #include "distribute/stages.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ StageProblem chain(const std::vector<double>& seconds, size_t stages) {
   return problem;
 }
 
-/// Calls `use` with every cut in which each stage has a layer and pinned nodes stay in their stage.
+/// Calls `use` with every allowed cut: each stage has at least one layer, and nodes that must be on the stage
+/// of the previous node are on this stage.
 void for_cuts(const StageProblem& problem, const std::function<void(const std::vector<int>&)>& use) {
   const size_t n = problem.nodes.size();
   const int stages = static_cast<int>(problem.devices.size());
@@ -58,7 +59,7 @@ double squares(const std::vector<StageLoad>& loads) {
   return sum;
 }
 
-/// Returns the largest memory shortage of any stage.
+/// Returns how many bytes are missing on the stage that lacks the most memory.
 int64_t lack(const StageProblem& problem, const std::vector<StageLoad>& loads) {
   int64_t most = 0;
   for (size_t stage = 0; stage < loads.size(); ++stage)
@@ -111,19 +112,20 @@ class Draw {
 
 }  // namespace
 
-TEST_CASE("a chain is cut so that its slowest stage is as fast as possible") {
+TEST_CASE("a chain is cut so that the slowest stage is as fast as possible") {
   using Stages = std::vector<int>;
   CHECK(choose_stages(chain({1, 1, 1, 1}, 2)).stages == Stages{0, 0, 1, 1});
   CHECK(choose_stages(chain({5, 1, 1, 1}, 2)).stages == Stages{0, 1, 1, 1});
   CHECK(choose_stages(chain({1, 2, 3, 4, 5}, 3)).stages == Stages{0, 0, 0, 1, 2});
-  // The first stage determines the time; the other stages are balanced nevertheless.
+  // The first stage takes most of the time. The remaining layers are still divided evenly among the other
+  // stages.
   CHECK(choose_stages(chain({100, 1, 1, 1, 1, 1, 1}, 3)).stages == Stages{0, 1, 1, 1, 2, 2, 2});
   const StageCut cut = choose_stages(chain({1, 2, 3, 4, 5}, 1));
   CHECK(cut.stages == Stages{0, 0, 0, 0, 0});
   CHECK(cut.loads.at(0).seconds == 15);
 }
 
-TEST_CASE("limited memory moves a cut, and more microbatches in flight need more memory") {
+TEST_CASE("limited memory changes the cut, and more microbatches in flight need more memory") {
   StageProblem problem = chain({1, 1, 1, 1}, 2);
   for (StageNode& node : problem.nodes) node.activation_bytes = 10;
   for (StageDevice& device : problem.devices) device.bytes = 30;
@@ -134,7 +136,7 @@ TEST_CASE("limited memory moves a cut, and more microbatches in flight need more
   CHECK(cut.loads.at(1).bytes == 30);
 }
 
-TEST_CASE("a copy counts once per reading stage, and parameters count once per stage") {
+TEST_CASE("a value is copied once to each stage that reads it, and a stage stores shared parameters once") {
   StageProblem problem = chain({1, 1, 1, 1}, 2);
   problem.values[0] = {0, 5, {1, 2, 3}};
   problem.seconds_per_byte = 0.1;
@@ -148,7 +150,7 @@ TEST_CASE("a copy counts once per reading stage, and parameters count once per s
   CHECK(loads[1].seconds == doctest::Approx(2 + 2 * 5 * 0.1));
 }
 
-TEST_CASE("an impossible cut has an outcome that says why") {
+TEST_CASE("if no cut is possible, the outcome says why") {
   StageProblem problem = chain({1, 1, 1}, 3);
   problem.nodes[1].stays = true;
   StageCut cut = choose_stages(problem);
@@ -200,7 +202,8 @@ TEST_CASE("no other cut of a random graph is faster") {
       continue;
     }
     CHECK(cut.outcome == Outcome::found);
-    CHECK(slowest(loads) == least_slowest);  // exact, since all times are multiples of a quarter
+    // These are equal, because all times are multiples of 0.25 and are added without rounding.
+    CHECK(slowest(loads) == least_slowest);
     CHECK(squares(loads) == least_squares);
     ++found;
   }
