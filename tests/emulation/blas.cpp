@@ -1,5 +1,5 @@
-// Emulates the part of cuBLASLt that dtrain uses: products of column-major matrices, in double precision,
-// with the checks that the documentation of cublasLtMatmul requires.
+// Emulates the part of cuBLASLt that dtrain uses: products of column-major matrices. Computes in double
+// precision, and makes the checks that the documentation of cublasLtMatmul requires.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Preference {
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
 
-/// The properties of a selected algorithm, stored in the opaque words of cublasLtMatmulAlgo_t.
+/// The properties of a selected algorithm. They are stored in the opaque words of cublasLtMatmulAlgo_t.
 struct Algorithm {
   uint64_t mark;
   uint64_t workspace;
@@ -141,8 +141,8 @@ double rounded_to(Number type, double value) {
   return read_number(place, type, 0);
 }
 
-/// Computes d = alpha * a * b + beta * c and the epilogue. If `parts` is set, each element is the sum of two
-/// halves that are rounded to this type, as with a split reduction.
+/// Computes d = alpha * a * b + beta * c and the epilogue. If `parts` is set, each element is computed as
+/// with a split reduction: as the sum of two halves, each of which is rounded to the type `parts`.
 void multiply(const Product& p, std::optional<Number> parts, float alpha, const void* a, const void* b,
               float beta, const void* c, void* d) {
   const bool tf32 = p.desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
@@ -317,8 +317,9 @@ uint64_t reduction_of(const Preference& preference) {
   return CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
-/// Returns an algorithm for every product except some with epilogues, to test the path without epilogues.
-/// Uses both of cuBLASLt's ways to report that there is no algorithm.
+/// Finds an algorithm for every product, except for some products with epilogues. Therefore the tests also
+/// run the code for products without a fused epilogue. If there is no algorithm, the function reports this in
+/// both of the ways in which cuBLASLt may report it.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

@@ -6,8 +6,8 @@ namespace dtrain::emulation {
 
 namespace {
 
-/// Sets `source` to the position of the source that the kernel's element `k` reads for the destination's
-/// element `at`. Returns false if the position lies in the padding.
+/// Computes the position in the source that element `k` of the kernel is multiplied with, for position `at`
+/// in the destination, and stores it in `source`. Returns false if this position lies in the padding.
 bool meets(const Operation& o, const std::array<int64_t, 3>& at, const std::array<int64_t, 3>& k,
            std::array<int64_t, 3>& source) {
   const auto& c = o.convolution;
@@ -26,7 +26,8 @@ void each_place(const Tensor& tensor, Use&& use) {
       for (int64_t x = 0; x < tensor.dimensions[4]; ++x) use(std::array{z, y, x});
 }
 
-/// Calls use(x, w, y) with the indices of the three numbers of every multiplication.
+/// Calls use(x, w, y) for every multiplication of a convolution, with the indices of the elements of x, w and
+/// y that belong together: the product of two of these elements is added to the third.
 template <class Use>
 void each_product(const Operation& o, Use&& use) {
   const int64_t filters = o.w.dimensions[0], channels = o.w.dimensions[1];

@@ -30,15 +30,16 @@ struct Convolution {
 
 enum class Direction { forward, data, filter };
 
-/// The direction determines which of the three tensors is written; the other two have the same type.
+/// A convolution or one of its gradients. The direction determines which of the three tensors is computed.
+/// The other two tensors have the same type.
 struct Operation {
   Direction direction = Direction::forward;
   Convolution convolution;
   Tensor x, w, y;
 };
 
-/// Computes the tensor that the direction determines. `arrays`: the arrays of x, w and y. Sums are in double
-/// precision. Every result is multiplied by 1 + error.
+/// Computes the tensor that the direction determines, in double precision. `arrays`: the arrays of x, w and
+/// y. Every result is multiplied by 1 + error.
 void convolve(const Operation& operation, double error, const std::array<void*, 3>& arrays);
 
 }  // namespace dtrain::emulation

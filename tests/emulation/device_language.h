@@ -1,5 +1,5 @@
-// CUDA C++ features for kernels compiled by the host compiler; included before every .cu file. Keywords that
-// the toolkit's headers define as empty for the host are omitted.
+// The features of CUDA C++ that kernels use, for the host compiler. The build includes this file before every
+// .cu file. It does not define keywords that the headers of the CUDA toolkit define as empty for the host.
 #pragma once
 
 #include <bit>
@@ -16,14 +16,15 @@
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
 
 #define __launch_bounds__(...)
-/// These variables have the values of the running block: grid.cpp saves and restores them when blocks switch.
-/// Before a block starts, it fills them with 0xff, because shared memory is uninitialized on a device.
+/// Variables in shared memory are thread-local variables, which have the values of the running block. When a
+/// thread switches to another block, grid.cpp saves them and restores the values of the other block. Before a
+/// block starts, grid.cpp fills them with 0xff, because shared memory is uninitialized on a device.
 #undef __shared__
 #define __shared__ static thread_local
 #undef __constant__
 #define __constant__ static
 
-// Indices of the running thread; grid.cpp sets them at every switch.
+// The indices of the running thread. grid.cpp sets them whenever it switches to another thread.
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;
@@ -58,7 +59,7 @@ inline unsigned __activemask() {
 
 namespace dtrain::emulation {
 
-/// Returns the value that lane `from` passes.
+/// Returns the `value` with which lane `from` calls this function.
 template <class T>
 T shuffle(unsigned mask, T value, int from) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(uint64_t));
@@ -71,8 +72,9 @@ T shuffle(unsigned mask, T value, int from) {
 
 }  // namespace dtrain::emulation
 
-// These functions divide the warp into groups of `width` lanes. If the lane to read from is outside the
-// caller's group, __shfl_sync wraps around, and the other functions return the caller's value.
+// These functions divide the warp into groups of `width` lanes. If the source lane is outside the group of
+// the calling lane, __shfl_sync wraps around within the group, and the other functions return the value of
+// the calling lane.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
   const int lane = dtrain::emulation::lane(), group = lane & ~(width - 1);
@@ -97,7 +99,7 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
   return dtrain::emulation::shuffle(mask, value, from < group ? lane : from);
 }
 
-/// Returns the lanes of `mask` that pass the same value.
+/// Returns a mask of the lanes in `mask` that call this function with the same value.
 template <class T>
 unsigned __match_any_sync(unsigned mask, T value) {
   unsigned same = 0;
@@ -113,7 +115,7 @@ inline void __threadfence_system() {}
   __builtin_trap();
 }
 
-// Threads are only interrupted where they wait, so a plain update is atomic.
+// A thread is only interrupted at calls that wait for other threads. Therefore a plain update is atomic.
 template <class T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
   const T old = *address;
@@ -156,7 +158,7 @@ T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T
   if (old == expected) *address = value;
   return old;
 }
-/// Counts from 0 to `last`, then wraps around.
+/// Counts from 0 to `last`, then starts again at 0.
 inline unsigned atomicInc(unsigned* address, unsigned last) {
   const unsigned old = *address;
   *address = old >= last ? 0 : old + 1;

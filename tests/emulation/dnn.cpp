@@ -1,5 +1,5 @@
-// Emulates the part of cuDNN's graph API that dtrain uses, for convolutions and attention: its functions, and
-// the execution of plans.
+// Emulates the part of cuDNN's graph API that dtrain uses for convolutions and attention: the functions of
+// the API, and the execution of plans.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -91,7 +91,7 @@ void finish(Descriptor& d) {
   d.finished = true;
 }
 
-/// Finds the arrays of a call by the names of their tensors.
+/// The arrays that the caller of a plan has passed, found by the names of their tensors.
 class GivenArrays {
  public:
   explicit GivenArrays(const Descriptor& pack)
@@ -128,7 +128,7 @@ std::function<void()> work_of(const Descriptor& plan, const GivenArrays& given) 
   }
   GraphArrays arrays;
   for (const GraphTensor& t : arrays_of(plan.nodes)) {
-    if (t.is_by_value) {  // the value is read now
+    if (t.is_by_value) {  // numbers are read when the plan is called
       arrays.values[t.name] = read_number(given.find(t.name), t.type, 0);
     } else {
       arrays.memory[t.name] = given.find(t.name, t.extent_in_memory(), t.type);

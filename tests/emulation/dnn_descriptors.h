@@ -1,5 +1,5 @@
-// Descriptors of cuDNN's graph API: the attributes that a caller sets, and the data that is derived from
-// them.
+// Descriptors of cuDNN's graph API. A descriptor has attributes, which a caller sets, and data that is
+// derived from the attributes.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct cudnnContext {
 
 namespace dtrain::emulation::dnn {
 
-/// A way to compute an operation, as the heuristics propose it.
+/// An implementation of an operation, which the heuristics propose.
 struct Engine {
   int64_t index = 0;
   int64_t workspace = 0;
@@ -37,8 +37,8 @@ struct Attribute {
   std::vector<std::byte> bytes;
 };
 
-/// The attributes as set and, after finalization, the derived data. Derived data does not point to other
-/// descriptors, which may be destroyed.
+/// A descriptor with its attributes and, after its finalization, with the derived data. Derived data do not
+/// point to other descriptors, because these may be destroyed earlier.
 struct Descriptor {
   cudnnBackendDescriptorType_t type;
   bool finished = false;
@@ -59,12 +59,12 @@ inline Descriptor& of(cudnnBackendDescriptor_t descriptor) {
   return *static_cast<Descriptor*>(descriptor);
 }
 
-/// Reason for rejecting a descriptor.
+/// The exception for a descriptor that is rejected.
 struct Refused {
   cudnnStatus_t status;
 };
 
-/// Throws Refused unless `holds`.
+/// Throws Refused with the status `otherwise` unless `holds` is true.
 inline void require(bool holds, cudnnStatus_t otherwise = CUDNN_STATUS_BAD_PARAM) {
   if (!holds) throw Refused{otherwise};
 }
@@ -89,7 +89,8 @@ T value(const Descriptor& d, cudnnBackendAttributeName_t name, cudnnBackendAttri
   return all[0];
 }
 
-/// Returns the finalized descriptor of this type that an attribute refers to.
+/// Returns the descriptor to which an attribute refers. The descriptor must have this type and must be
+/// finalized.
 inline const Descriptor& part(const Descriptor& d, cudnnBackendAttributeName_t name,
                               cudnnBackendDescriptorType_t type) {
   const Descriptor& found = of(value<cudnnBackendDescriptor_t>(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR));
@@ -98,8 +99,8 @@ inline const Descriptor& part(const Descriptor& d, cudnnBackendAttributeName_t n
   return found;
 }
 
-// Finalization. The functions derive the data of a descriptor from its attributes. They throw Refused if
-// cuDNN or this emulation does not support the attributes.
+// Finalization. These functions derive the data of a descriptor from its attributes. If cuDNN or this
+// emulation does not support the attributes, they throw Refused.
 
 /// Finalizes a tensor.
 void finish_tensor(Descriptor& d);

@@ -1,5 +1,5 @@
-// Engines that cuDNN's heuristics propose for convolutions and attention. Some of them do not work, and some
-// are not deterministic.
+// The engines that cuDNN's heuristics propose for convolutions and attention. As in cuDNN, some of the
+// proposed engines do not work, and some are not deterministic.
 #include <algorithm>
 
 #include "emulation/dnn_descriptors.h"
@@ -10,9 +10,10 @@ namespace dtrain::emulation::dnn {
 
 namespace {
 
-/// Finds engines for attention. Only 16-bit types with aligned rows have engines; backward passes only with
-/// up to 128 columns, as on GPUs before compute capability 9.0. The engines of backward passes are not
-/// deterministic, although they lack CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, as in cuDNN.
+/// Finds engines for attention. There are engines only for 16-bit types and aligned rows. As on GPUs before
+/// compute capability 9.0, backward passes have engines only for up to 128 columns. As in cuDNN, the engines
+/// of backward passes are not deterministic, although they lack the note
+/// CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC.
 void find_attention_engines(Descriptor& d) {
   bool backward = false;
   for (const GraphNode& node : d.nodes) backward = backward || node.kind == GraphNode::Kind::transposition;
@@ -32,10 +33,10 @@ void find_attention_engines(Descriptor& d) {
 
 }  // namespace
 
-/// Finds engines for an operation. As in cuDNN, weight gradients with different dilations along the axes have
-/// no engines; float32 weight gradients of 16-bit images have engines only for square filters; and there is
-/// no engine for more images than the maximum number of blocks in a grid. Above the emulated machine's limit
-/// of elements, only engine 0 is left.
+/// Finds engines for an operation. As in cuDNN, there are no engines for weight gradients whose dilations
+/// differ between the axes. Float32 weight gradients of 16-bit images have engines only for square filters.
+/// There is no engine if there are more images than the maximum number of blocks in a grid. If a tensor has
+/// more elements than the limit of the emulated machine, only engine 0 remains.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

@@ -23,8 +23,9 @@ Integers index_of(int64_t i, const Integers& extents) {
   return index;
 }
 
-/// Returns the element of a tensor with `extents` that is broadcast to `index` of a tensor with the extents
-/// `whole`. An axis with fewer elements than in `whole` has one element for each group of neighbors.
+/// A tensor with the extents `extents` is broadcast to the extents `whole`. Returns the number of the element
+/// that is at `index` after the broadcast. If an axis of the tensor has fewer elements than in `whole`, each
+/// element is repeated for a group of neighboring indices.
 size_t element_of(const Integers& index, const Integers& whole, const Integers& extents) {
   int64_t i = 0;
   for (size_t axis = 0; axis < extents.size(); ++axis)
@@ -124,7 +125,7 @@ Values reduce(const GraphNode& node, const Values& x) {
   return result;
 }
 
-/// Values of the tensors that were computed or read, by name.
+/// The values of all tensors that have been computed or read, by name.
 class Computation {
  public:
   explicit Computation(const GraphArrays& arrays) : arrays_(arrays) {}

@@ -15,8 +15,8 @@ namespace dtrain::emulation {
 struct GraphTensor {
   int64_t name = 0;
   Number type = Number::float32;
-  bool is_integer = false;   // for indices and truth values, which are virtual
-  bool is_virtual = false;   // exists only between the operations of a graph
+  bool is_integer = false;   // true for indices and truth values, which are never in memory
+  bool is_virtual = false;   // whether the tensor is only passed between operations of a graph
   bool is_by_value = false;  // one number in host memory
   std::vector<int64_t> extents, strides;
 
@@ -25,13 +25,17 @@ struct GraphTensor {
   int64_t extent_in_memory() const;
 };
 
-/// An operation. Axes of an input with one element are broadcast.
+/// An operation. If an axis of an input has one element, the input is broadcast along this axis.
 struct GraphNode {
   enum class Kind {
-    product,  // product over the last two axes; several heads of the first input may share one of the second
+    // Matrix product over the last two axes; a matrix of the second input may belong to several matrices
+    // (heads) of the first.
+    product,
     elementwise,  // a function of one to three inputs
-    reduction,    // reduction of groups of elements: the first input's extents are multiples of the output's
-    transposition,  // exchange of the last two axes, if that gives the output's extents
+    // Reduction of groups of elements; the extents of the input are multiples of the extents of the output.
+    reduction,
+    // Exchange of the last two axes; if the output's extents do not match, the operation is invalid.
+    transposition,
   };
   Kind kind = Kind::product;
   cudnnPointwiseMode_t mode = CUDNN_POINTWISE_IDENTITY;
@@ -44,16 +48,19 @@ struct GraphNode {
 /// Returns true if compute() knows the operation, and the extents fit.
 bool is_valid(const GraphNode& node);
 
-/// Returns the tensors of a graph that are not virtual, each once.
+/// Returns the tensors of a graph that are not virtual. Each tensor is returned once, even if several
+/// operations use it.
 std::vector<GraphTensor> arrays_of(const std::vector<GraphNode>& nodes);
 
-/// Arrays in device memory and numbers, by the names of tensors.
+/// The data of a call, by the names of tensors: arrays in device memory, and numbers that are passed by
+/// value.
 struct GraphArrays {
   std::map<int64_t, void*> memory;
   std::map<int64_t, double> values;
 };
 
-/// Computes in double precision. Results are rounded to their type, also if they are virtual.
+/// Computes a graph in double precision. Each result is rounded to the type of its tensor, even if the tensor
+/// is virtual.
 void compute(const std::vector<GraphNode>& nodes, const GraphArrays& arrays);
 
 }  // namespace dtrain::emulation

@@ -1,4 +1,4 @@
-// Tensors, operations and graphs of cuDNN's graph API, from the attributes of their descriptors.
+// Finalization of the tensors, operations and graphs of cuDNN's graph API.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -11,7 +11,8 @@ namespace {
 
 using Integers = std::vector<int64_t>;
 
-/// Returns N numbers. If there are only N - 1, `depth` is inserted before the height and the width.
+/// Returns the N numbers of a list. If the list has only N - 1 numbers, because the data are images, `depth`
+/// is inserted before the height and the width.
 template <size_t N>
 std::array<int64_t, N> integers(Integers all, int64_t depth) {
   if (all.size() == N - 1) all.insert(all.end() - 2, depth);
@@ -64,7 +65,8 @@ void finish_tensor(Descriptor& d) {
 
 namespace {
 
-/// Returns a tensor as an operand of a convolution. The tensor must have channels last and be densely packed.
+/// Returns a tensor in the form that convolutions need. The tensor must have the layout channels-last,
+/// without gaps.
 Tensor image_of(const GraphTensor& any) {
   require(!any.is_virtual && !any.is_by_value && !any.is_integer, CUDNN_STATUS_NOT_SUPPORTED);
   Tensor t;
@@ -162,8 +164,8 @@ const GraphTensor& tensor(const Descriptor& d, cudnnBackendAttributeName_t name)
   return part(d, name, CUDNN_BACKEND_TENSOR_DESCRIPTOR).tensor;
 }
 
-/// Requires that the attribute `name`, the type in which an operation computes, is float32, or int32 or
-/// boolean if the result is an integer.
+/// Requires that an operation computes in float32, or in int32 or boolean if its result is an integer.
+/// `name`: the attribute with the type in which the operation computes.
 void require_type(const Descriptor& d, cudnnBackendAttributeName_t name, const GraphTensor& result) {
   const auto type = value<cudnnDataType_t>(d, name, CUDNN_TYPE_DATA_TYPE);
   require(result.is_integer ? type == CUDNN_DATA_INT32 || type == CUDNN_DATA_BOOLEAN

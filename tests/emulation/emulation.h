@@ -21,10 +21,11 @@
 
 namespace dtrain::emulation {
 
-/// The deviations of one device from the others. Statuses are CUDA error codes; 0 is success.
+/// Properties in which one device differs from the other devices. A status is a CUDA error code, and 0 is
+/// success.
 struct Oddity {
-  int capability = 0;  // 75 is 7.5; 0: the default of the machine
-  /// Status of cudaSetDevice and of every other call that would create the device's context.
+  int capability = 0;  // 75 means 7.5; 0: the default of the machine
+  /// The status that cudaSetDevice and all other calls return if they would create the context of the device.
   int set_device = 0;
   int memory_info = 0;  // status of cudaMemGetInfo
 };
@@ -35,7 +36,7 @@ enum class PeerAccess {
   absent,
   one_way,     // a device can access only devices with higher indices
   refused,     // cudaDeviceCanAccessPeer reports access, but cudaDeviceEnablePeerAccess fails
-  corrupting,  // copies between devices arrive damaged while peer access is enabled
+  corrupting,  // while peer access is enabled, copies between devices arrive damaged
 };
 
 struct Machine {
@@ -46,7 +47,7 @@ struct Machine {
   int64_t dnn_elements = INT32_MAX;  // maximum tensor size of cuDNN's engines except engine 0
   uint64_t seed = 1;
   bool computes = true;  // if false, work is counted and ordered but not executed
-  /// Work runs when a thread waits for it and, with this probability, after each call.
+  /// Queued work runs when a thread waits for it. It also runs after a call, with this probability.
   double eagerness = 0.1;
   std::map<int, Oddity> oddities = {};  // deviations from other devices, by device index
   int driver = 0;                       // CUDA version of the driver; 0: the program's version
@@ -55,13 +56,14 @@ struct Machine {
   size_t pinned_bytes = ~size_t{0};  // maximum host memory that a call may pin
 };
 
-/// Restarts with this machine; nothing of the old one may still be in use. Returns the leaks of the old
-/// machine: memory, streams, events and graphs that were not freed ("" if none). The initial machine has
-/// DTRAIN_EMULATED_GPUS devices and the seed DTRAIN_EMULATED_SEED, if set in the environment.
+/// Replaces the emulated machine by this machine. Nothing of the old machine may still be in use. Returns the
+/// leaks of the old machine ("" if there are none): memory, streams, events and graphs that were not freed.
+/// The first machine has DTRAIN_EMULATED_GPUS devices and the seed DTRAIN_EMULATED_SEED if these environment
+/// variables are set.
 std::string restart(const Machine& machine);
 
-/// Returns the failure of the devices since the last call ("" if none). The calls that failed returned
-/// cudaErrorLaunchFailure, and so do all later calls until this function is called.
+/// Returns the error that the devices have detected since the last call ("" if there is none). The call that
+/// caused the error returned cudaErrorLaunchFailure, and so do all later calls until this function is called.
 std::string take_failure();
 
 /// Statistics of the work enqueued on devices.
@@ -76,22 +78,22 @@ struct Counts {
 /// Returns the counts since the last call.
 Counts take_counts();
 
-/// Makes the next operation on this device fail like a kernel that traps. From then on the device's calls
-/// return cudaErrorLaunchFailure, its pending work never completes (so waiting for it on another device never
-/// ends), and its graphs are destroyed without releasing their resources. take_failure() does not report this
-/// failure.
+/// Makes the next operation on this device fail like a kernel that traps. From then on, all calls on this
+/// device return cudaErrorLaunchFailure. Its pending work never completes, so another device that waits for
+/// it waits forever. Its graphs are destroyed without releasing their resources. take_failure() does not
+/// report this failure.
 void break_device(int device);
 /// Repairs all devices; pending work of broken devices is dropped.
 void repair_devices();
 
-/// Makes NCCL's group calls that abort communicators block forever, or return again.
+/// If `blocked`, calls that abort NCCL communicators never return. If not, they return again.
 void block_nccl_aborts(bool blocked);
 
 /// Makes cuDNN take this many seconds to create an execution plan.
 void slow_down_plans(double seconds);
 
 /// Makes graph launches on this device block until an NCCL communicator is aborted, like a driver that waits
-/// for another device; -1: none.
+/// for another device; -1: no device.
 void block_graph_launches(int device);
 
 /// Makes graph captures on this device fail at the call after the first `after` calls, as under a profiler or
@@ -101,16 +103,17 @@ void reject_capture(int device, size_t after = 0);
 /// Sets the version that ncclGetVersion returns (22105 is 2.21.5); 0: the header's version.
 void set_nccl_version(int version);
 
-/// Makes NCCL's calls on this device never complete, and ncclCommGetAsyncError report an error, as if the
-/// link was lost; -1: none.
+/// Makes the NCCL calls on this device never complete, as if the link was lost. ncclCommGetAsyncError then
+/// reports an error; -1: no device.
 void lose_nccl_link(int device);
 
-/// Makes the next launch of every kernel a first launch again, which may wait for all devices.
+/// Unloads all kernels. The next launch of each kernel loads it again, and loading may wait for all devices.
 void unload_kernels();
 
 /// Returns the devices with a context of this process.
 std::set<int> contexts();
-/// Returns the devices whose waiting threads sleep (cudaDeviceScheduleBlockingSync).
+/// Returns the devices on which waiting threads sleep instead of busy-waiting
+/// (cudaDeviceScheduleBlockingSync).
 std::set<int> sleepers();
 
 /// Returns the allocated device memory of all devices, in bytes.

@@ -22,7 +22,7 @@ constexpr size_t kStack = 256 * 1024;
 constexpr size_t kStack = 64 * 1024;
 #endif
 
-Fiber* starting = nullptr;  // protected by the machine's lock, like every fiber
+Fiber* starting = nullptr;  // protected by the lock of the machine, like all fibers
 
 }  // namespace
 
@@ -57,7 +57,7 @@ namespace {
 
 void* first_frame(std::byte* stack, void (*entry)()) {
   void** top = reinterpret_cast<void**>(stack + kStack);
-  *--top = nullptr;  // no return address; aligns the stack as after a call
+  *--top = nullptr;  // there is no return address; this value also aligns the stack as a call does
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   return top;

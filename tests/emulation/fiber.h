@@ -5,8 +5,9 @@
 
 namespace dtrain::emulation {
 
-/// Each resume runs main(argument) up to its next pause(); main must never return. A fiber stays on the
-/// thread that first resumes it. It must not be destroyed while paused in code that owns resources.
+/// A fiber runs main(argument). Each call of resume() runs it until its next call of pause(). main must never
+/// return. A fiber stays on the thread that first resumes it. It must not be destroyed if it is paused in
+/// code that owns resources.
 class Fiber {
  public:
   Fiber(void (*main)(void*), void* argument);
@@ -15,7 +16,7 @@ class Fiber {
   ~Fiber();
 
   void resume();
-  /// Switches from the running fiber, which must be this one, back to the code that resumed it.
+  /// Called by the code of this fiber: switches back to the code that has resumed the fiber.
   void pause();
 
  private:
@@ -23,10 +24,11 @@ class Fiber {
 
   void (*main_)(void*);
   void* argument_;
-  std::byte* memory_;    // a guard page, then the stack
-  void* own_ = nullptr;  // where each side continues: stack pointers, or ucontext_t
+  std::byte* memory_;  // a guard page, then the stack
+  // The states of the fiber and of its resumer while they are paused: stack pointers, or ucontext_t.
+  void* own_ = nullptr;
   void* resumer_ = nullptr;
-  // AddressSanitizer's fake stacks, used only in its builds.
+  // The fake stacks of AddressSanitizer, which are used only in builds with AddressSanitizer.
   [[maybe_unused]] void* own_fake_ = nullptr;
   [[maybe_unused]] void* resumer_fake_ = nullptr;
   [[maybe_unused]] const void* resumer_stack_ = nullptr;

@@ -26,8 +26,8 @@ struct Thread {
   bool may_go_on() const { return (*word & mask) != value; }
 };
 
-/// Values of Lane::from: with kAllValues, the lane reads a word that has one bit from each lane's value; with
-/// kNothing, it reads nothing.
+/// Special values of Lane::from. With kAllValues, the lane reads a word with one bit from the value of each
+/// lane. With kNothing, the lane reads nothing.
 constexpr int kAllValues = -1, kNothing = -2;
 /// A lane in a warp operation. It contributes `value`, and reads the value of lane `from`.
 struct Lane {
@@ -40,8 +40,8 @@ struct Warp {
   uint32_t living = 0;
   uint32_t arrived = 0;
   std::array<Lane, 32> lanes;  // state of each lane at its arrival
-  // Result of each participating lane. Computed when the last lane arrives, because a lane that continues may
-  // enter the next operation before another has read its result.
+  // The result of each participating lane. It is computed when the last lane arrives. It must be stored,
+  // because a lane that continues may enter the next operation before another lane has read its result.
   std::array<uint64_t, 32> taken;
 };
 
@@ -86,7 +86,7 @@ class Block {
   Grid grid_{};
   uint3 index_{};
   uint64_t seed_ = 0;
-  std::vector<std::byte> shared_;  // saved shared memory, while another block runs
+  std::vector<std::byte> shared_;  // the shared memory of the block while another block runs
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
   std::vector<Thread> waiting_;
@@ -105,11 +105,11 @@ constexpr size_t kMostBlocks = 3;
 std::array<Block, kMostBlocks> blocks_under_way;
 Block* block = nullptr;
 
-/// Fills shared memory with NaNs, since it is uninitialized.
+/// Fills shared memory with NaNs, because shared memory is uninitialized on a device.
 void poison_shared_memory() {
   for (const std::span<std::byte> piece : shared_memory()) std::memset(piece.data(), 0xff, piece.size());
 }
-/// Copies shared memory to `all`, whose allocation is reused, since blocks switch often.
+/// Copies shared memory to `all`. The vector is reused, because switches between blocks are frequent.
 void save_shared_memory(std::vector<std::byte>& all) {
   size_t at = 0;
   for (const std::span<std::byte> piece : shared_memory()) {
@@ -128,7 +128,8 @@ void restore_shared_memory(const std::vector<std::byte>& all) {
 
 void Block::fiber_main(void* self) {
   Block& b = *static_cast<Block*>(self);
-  // A fiber runs as many threads as possible to their ends: threads that never wait need no separate fiber.
+  // A fiber runs one thread after the other. Only if a thread has to wait, the remaining threads need another
+  // fiber.
   for (;;) {
     while (b.started_ < b.threads_) {
       const unsigned next = b.started_++;
@@ -286,7 +287,7 @@ void Block::step() {
   run_some_threads();
 }
 
-/// Abandons threads that still wait: their stacks are freed. Kernels own no resources.
+/// Frees the stacks of threads that still wait. This is allowed, because kernels own no resources.
 void Block::give_up() {
   waiting_.clear();
   idle_.clear();

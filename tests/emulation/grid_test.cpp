@@ -93,7 +93,7 @@ TEST_CASE("emulated kernels: __match_any_sync finds the lanes with the same valu
   CHECK(dst.read(stream) == expected);
 }
 
-TEST_CASE("emulated kernels: votes and counts") {
+TEST_CASE("emulated kernels: vote functions and __syncthreads_count work") {
   const Fresh fresh;
   const Stream stream;
   const Array<int> counter(std::vector<int>{0});

@@ -16,18 +16,19 @@ void draw_numbers(int* counter, int* before, int* after, int blocks, cudaStream_
 void reverse_blocks(int* data, int blocks, cudaStream_t stream);
 /// Like reverse_blocks(), but some threads skip the barrier.
 void reverse_without_barrier(int* data, int blocks, cudaStream_t stream);
-/// dst[warp] = the sum over all lanes of the warp; dst[warps + warp] = the sum over its even lanes.
+/// Computes two sums for each warp: dst[warp] over all lanes, and dst[warps + warp] over the even lanes.
 void sum_warps(const int* src, int* dst, int warps, cudaStream_t stream);
-/// Calls __match_any_sync() on src[lane] in one warp and writes the results to dst[lane]; then calls it in
-/// the even lanes only and writes their results to dst[32 + lane].
+/// A single warp calls __match_any_sync() on src[lane] twice. The first call is in all lanes and writes to
+/// dst[lane]. The second call is only in the even lanes and writes to dst[32 + lane].
 void match_lanes(const int* src, unsigned* dst, cudaStream_t stream);
 /// Threads with an index of at least `n` end before the barrier.
 void end_early(int* dst, int n, cudaStream_t stream);
-/// Half of the threads wait for the other half of their warp, which waits for the whole block: a deadlock.
+/// In each warp, half of the threads wait for the other half, and the other half waits for the whole block.
+/// This is a deadlock.
 void wait_forever(cudaStream_t stream);
-/// Half of a warp's lanes call a vote function while the others call __syncwarp().
+/// Half of the lanes of a warp call a vote function, and the other half calls __syncwarp(). This is an error.
 void disagree(cudaStream_t stream);
-/// *counter += the number of threads that have an odd index.
+/// Adds the number of threads with an odd index to *counter.
 void count_odd(int* counter, int blocks, cudaStream_t stream);
 /// data[i] = scale * data[i] + offset.
 void scale_add(float* data, float scale, float offset, int n, cudaStream_t stream);

@@ -1,4 +1,4 @@
-// Reports device failures after each test case, and leaks after all test cases.
+// After each test case, reports failures of the devices. After all test cases, reports leaks.
 #include <cstdio>
 #include <cstdlib>
 
@@ -26,8 +26,8 @@ struct Listener final : doctest::IReporter {
   void test_run_start() override {}
   void test_case_start(const doctest::TestCaseData&) override { unload_kernels(); }
   void test_case_reenter(const doctest::TestCaseData&) override {}
-  /// Remembers a crash: the signal may have interrupted a kernel, and then the device's lock is never
-  /// released.
+  /// Records whether a test case has crashed. In this case, the signal may have interrupted a kernel, and the
+  /// lock of the device is never released.
   void test_case_exception(const doctest::TestCaseException& what) override { crashed_ |= what.is_crash; }
   void subcase_start(const doctest::SubcaseSignature&) override {}
   void subcase_end() override {}

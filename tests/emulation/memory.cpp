@@ -27,7 +27,7 @@ namespace {
 constexpr size_t kAlignment = 256;  // guaranteed by cudaMalloc
 constexpr size_t kGuard = 256;      // minimum size after each allocation
 constexpr int kGuardByte = 0xa5;
-constexpr int kFreshByte = 0xff;  // makes NaNs of every floating-point type
+constexpr int kFreshByte = 0xff;  // a number with these bytes is NaN in every floating-point type
 constexpr size_t kHugePage = size_t{2} << 20;
 
 struct Region {
@@ -48,7 +48,7 @@ size_t room_for(size_t bytes) {
   return (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Prints a message if the fault is in device memory. The test still ends with a segmentation fault.
+/// If the fault is in device memory, prints a message. The test still ends with a segmentation fault.
 void explain_fault(int, siginfo_t* info, void*) {
   for (const Region& region : regions) {
     if (!region.holds(info->si_addr)) continue;
@@ -77,8 +77,8 @@ bool guard_is_whole(const std::byte* data, size_t bytes) {
   return whole;
 }
 
-/// Returns the huge pages that lie completely within freed memory to the system, so that they need not be
-/// unlocked any more.
+/// Returns to the system all huge pages that lie completely within freed memory. Changing the protection of
+/// device memory is then faster.
 void give_back_pages(std::byte* data, size_t bytes) {
   const auto begin = (reinterpret_cast<uintptr_t>(data) + kHugePage - 1) / kHugePage * kHugePage;
   const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kHugePage * kHugePage;
@@ -110,8 +110,8 @@ void start_memory(int devices, size_t bytes_each) {
     void* data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
     madvise(data, bytes, MADV_HUGEPAGE);
-    // The protection of every page changes several times per launch. Without huge pages, this takes longer
-    // than most kernels.
+    // The protection of all pages changes several times per kernel launch. Without huge pages, these changes
+    // would take longer than most kernels.
     madvise(data, bytes, MADV_HUGEPAGE);
     ASAN_POISON_MEMORY_REGION(data, bytes);
     regions.push_back({static_cast<std::byte*>(data), bytes, 0, 0, {}, {}});

@@ -1,5 +1,5 @@
-// Device memory: mapped so that the host can access it only while device work runs, tracked, and with guards
-// around every allocation.
+// Device memory. The host can access it only while device work runs. All allocations are recorded, and guard
+// bytes after each allocation detect writes past its end.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace dtrain::emulation {
 
-/// Creates empty memory of this size for each device. All functions here require the machine's lock.
+/// Creates empty memory of this size for each device. Callers of all functions in this file must hold the
+/// lock of the machine.
 void start_memory(int devices, size_t bytes_each);
 /// Returns a description of leaked memory.
 std::string stop_memory();
@@ -21,7 +22,8 @@ size_t free_bytes(int device);
 bool take_unasked(int device, size_t bytes);
 void give_back_unasked(int device, size_t bytes);
 size_t unasked_bytes(int device);
-/// Takes memory for a library's kernels when the first of them is called.
+/// When the first kernel of a library is called, reserves memory for the library's kernels. Returns false if
+/// the device does not have enough free memory.
 bool load_kernels(int device, const char* library);
 /// Returns the device that owns this memory, or -1.
 int device_of(const void* data);

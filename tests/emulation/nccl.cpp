@@ -1,5 +1,5 @@
-// Emulates the part of NCCL that dtrain uses, among threads of one process: a member's call completes once
-// the streams of all members have reached it.
+// Emulates the part of NCCL that dtrain uses. All members are in one process. The calls of the members
+// complete when the streams of all members have reached them.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -36,15 +36,16 @@ struct Call {
   size_t bytes() const { return count * (type == ncclDouble ? sizeof(double) : sizeof(float)); }
 };
 
-/// The members of a group that were connected with one id.
+/// The members of a group, which were connected with the same id.
 struct Clique {
   int size = 0;
   int joined = 0, leaving = 0;
   bool aborted = false;
-  std::vector<int> devices;              // devices of the members, by rank
-  std::vector<int64_t> calls;            // indexed by rank: number of queued calls
-  std::vector<int> replayed;             // indexed by rank: number of pending captured calls
-  std::vector<std::optional<Call>> met;  // indexed by rank: call that the stream has reached
+  std::vector<int> devices;    // devices of the members, by rank
+  std::vector<int64_t> calls;  // indexed by rank: number of queued calls
+  // Number of captured calls that were launched and have not run yet, indexed by rank.
+  std::vector<int> replayed;
+  std::vector<std::optional<Call>> met;  // the call that the member's stream has reached, indexed by rank
   std::vector<bool> done;
 };
 
@@ -56,11 +57,11 @@ int version_told = 0;  // version that ncclGetVersion returns; 0: the version of
 int lost_device = -1;  // device whose link is lost
 
 thread_local int groups = 0;
-// Communicators that this thread begins and ends in the open group.
+// The communicators that this thread has begun to create or to end in the open group.
 thread_local std::vector<ncclComm_t> begun, ended;
 
-/// Returns the rank with which a sum begins. The library chooses the algorithm, and thus the order of the
-/// sum, freely unless NCCL_ALGO is set.
+/// Returns the first rank in the order of a sum. Unless NCCL_ALGO is set, NCCL may choose any algorithm, and
+/// therefore any order.
 size_t first_rank(size_t ranks) {
   const char* algorithm = std::getenv("NCCL_ALGO");
   return algorithm && std::strcmp(algorithm, "Ring") == 0 ? 0 : random_number() % ranks;
@@ -86,7 +87,7 @@ void broadcast(std::vector<std::optional<Call>>& calls) {
   for (const auto& call : calls) std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(call->dst));
 }
 
-/// Completes the collective when the last member's call arrives.
+/// Computes the collective call after the last member's stream has reached it.
 void meet(Clique& clique) {
   const Call& first = *clique.met[0];
   for (const auto& call : clique.met) {
@@ -129,7 +130,7 @@ void lose_nccl_link(int device) {
 }
 
 void wait_for_all_devices(const char* call) {
-  if (any_broken()) return;  // late members may not have noticed the failure yet
+  if (any_broken()) return;  // some members may not have noticed the failure yet
   for (const auto& [id, clique] : cliques) {
     const auto& [devices, calls] = std::tie(clique->devices, clique->calls);
     if (clique->aborted || std::find(devices.begin(), devices.end(), current_device()) == devices.end())
@@ -149,8 +150,8 @@ struct ncclComm {
   std::shared_ptr<Clique> clique;
   int rank;
   int device;
-  /// `uses`: references held by all work that uses the communicator. `graph_uses`: references held only by
-  /// captured work.
+  /// `uses`: references that are held by all work that uses the communicator. `graph_uses`: references that
+  /// are held only by captured work.
   std::shared_ptr<int> uses = std::make_shared<int>(), graph_uses = std::make_shared<int>();
 };
 
@@ -167,7 +168,8 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
     return ncclInvalidArgument;
   if (device_of(what.src) != comm->device || current_device() != comm->device) return ncclInvalidUsage;
   const auto rank = static_cast<size_t>(comm->rank);
-  // According to the documentation of NCCL_GRAPH_MIXING_SUPPORT, the mechanism that allows mixing can hang.
+  // According to the documentation of NCCL_GRAPH_MIXING_SUPPORT, calls outside of graphs may hang if they run
+  // at the same time as calls in a graph.
   if (!what.captured && clique.replayed[rank] > 0)
     fail_device(
         "an NCCL call outside of a graph, while a graph's call of the same communicator is under way");
@@ -205,8 +207,8 @@ void connect(std::unique_lock<std::mutex>& lock) {
 }
 
 /// Waits until all members end the communicators that this thread ends. According to the documentation,
-/// ending is collective over the ranks of a machine, and the library waits forever for a missing member.
-/// Aborted communicators are freed only when no graph holds them any more.
+/// ending a communicator is a collective call among the ranks on a machine. If a member does not make this
+/// call, the library waits forever. Aborted communicators are freed only after no graph uses them any more.
 void end_communicators(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::seconds kPatience{2};
   for (const ncclComm_t comm : ended) ++comm->clique->leaving;
@@ -305,7 +307,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-/// Does not report failures of the device itself.
+/// As in NCCL, this function does not report failures of the device itself.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* status) {
   const auto lock = lock_machine();
   *status = comm->device == lost_device ? ncclRemoteError : ncclSuccess;

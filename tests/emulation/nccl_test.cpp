@@ -182,7 +182,9 @@ TEST_CASE("emulated NCCL: the order of sums varies unless it is specified") {
   unsetenv("NCCL_ALGO");
 }
 
-TEST_CASE("emulated NCCL: an abort ends once no graph uses the communicator, so never if a GPU has failed") {
+TEST_CASE(
+    "emulated NCCL: an abort waits until no graph uses the communicator, and waits forever if a GPU has "
+    "failed") {
   for (const bool breaks : {false, true}) {
     CAPTURE(breaks);
     const Fresh fresh;

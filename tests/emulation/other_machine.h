@@ -9,8 +9,8 @@
 
 namespace dtrain::emulation {
 
-/// Replaces the machine for the duration of a test case, then restores the default one. No device is
-/// initialized yet.
+/// Replaces the emulated machine for the duration of a test case, and then restores the default machine. At
+/// the beginning, no device of the new machine is initialized.
 class OtherMachine {
  public:
   explicit OtherMachine(const Machine& machine) { CHECK(restart(machine) == ""); }

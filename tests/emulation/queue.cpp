@@ -20,7 +20,7 @@ struct State {
   std::condition_variable changed;
   Machine machine;
   uint64_t random = 1;
-  std::vector<WorkPtr> runnable;  // work whose dependencies are done
+  std::vector<WorkPtr> runnable;  // work that waits for no other work any more
   std::string failure;
   std::set<int> breaking, broken;  // devices
   Counts counts;
@@ -46,7 +46,7 @@ void finish(const WorkPtr& work) {
   }
 }
 
-/// Runs one random piece of ready work; returns false if there is none.
+/// Runs one randomly chosen piece of work that is ready. Returns false if no work is ready.
 bool run_one() {
   State& s = state();
   const size_t n = s.runnable.size();
@@ -128,7 +128,8 @@ cudaError_t run_until_done(const WorkPtr& work, int device, std::unique_lock<std
     }
     state().changed.notify_all();
     if (work->done) break;
-    // Also polls, since work may become ready through events outside the queue.
+    // The timeout makes the loop check again regularly, because work may also become ready through events
+    // outside the queue.
     state().changed.wait_for(lock, 10ms);
     if (!any_broken() && std::chrono::steady_clock::now() > deadline) {
       fail_device("a thread waits, but no queued work can begin");

@@ -14,7 +14,8 @@
 
 namespace dtrain::emulation {
 
-/// A piece of work that starts once its dependencies are done and `ready` (if set) holds.
+/// A piece of work. It may start when all work that it depends on is done, and when ready() returns true (if
+/// `ready` is set).
 struct Work {
   int device = 0;
   std::function<void()> run;
@@ -25,7 +26,7 @@ struct Work {
 };
 using WorkPtr = std::shared_ptr<Work>;
 
-/// A piece of work in a captured graph; depends only on earlier nodes.
+/// A piece of work in a captured graph. It depends only on earlier nodes of the graph.
 struct CapturedNode {
   int priority = 0;  // smaller is more urgent
   std::function<void()> run;
@@ -48,13 +49,15 @@ const Machine& machine();
 /// Returns a random number for decisions that must not affect results.
 uint64_t random_number();
 
-/// Queues work; calls `queued` immediately.
+/// Adds work to the queue, and calls `queued` immediately.
 WorkPtr queue_work(int device, std::function<void()> run, const std::vector<WorkPtr>& after,
                    std::function<bool()> ready = {}, const std::function<void()>& queued = {});
-/// Runs ready work in random order until `work` is done (null: already done). Waits, without the lock, while
-/// nothing is ready but other threads may enqueue more. Returns the device's status.
+/// Runs ready work in random order until `work` is done (null means that it is already done). While no work
+/// is ready, releases the lock and waits, because other threads may add work. Returns the status of the
+/// device.
 cudaError_t run_until_done(const WorkPtr& work, int device, std::unique_lock<std::mutex>& lock);
-/// Runs some ready work, with the probability Machine::eagerness.
+/// Runs one or more pieces of ready work, or none. Machine::eagerness is the probability that another piece
+/// runs.
 void run_some();
 /// Runs all ready work.
 void run_all();
@@ -63,32 +66,35 @@ void notify_change();
 
 int current_device();
 
-/// Marks all devices as failed because the caller broke a rule: every later call reports it.
+/// Marks all devices as failed because the caller has broken a rule of the API. Every later call returns an
+/// error.
 void fail_device(const std::string& what);
-/// Returns cudaErrorLaunchFailure if all devices have failed or this device is broken (break_device).
+/// Returns cudaErrorLaunchFailure if all devices have failed, or if this device is broken (by
+/// break_device()).
 cudaError_t device_status(int device = current_device());
 bool any_broken();
 
-/// Stores the status for cudaGetLastError, and returns it.
+/// Stores the status, which cudaGetLastError returns later. Returns the status.
 cudaError_t answer(cudaError_t status);
 
-/// Enqueues work on a stream, or adds it to the stream's capture. `queued` is called when the work joins the
-/// device's queue: immediately, or when the captured graph is launched.
+/// Adds work to a stream, or to its capture if the stream is being captured. `queued` is called when the work
+/// is added to the queue of the device. This is immediately, or whenever the captured graph is launched.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {},
                     std::function<void()> queued = {});
 bool is_captured(cudaStream_t stream);
-/// Called by functions that some capture modes forbid (cudaStreamCaptureMode). Invalidates the captures that
-/// forbid the call, and returns the error; success if there are none.
+/// Must be called by functions that some capture modes forbid (cudaStreamCaptureMode). If a capture forbids
+/// the call, invalidates this capture and returns an error. Otherwise returns success.
 cudaError_t forbid_capture();
-/// Called by functions that may wait for the work of all devices, such as allocation. Fails the device if
-/// that work may wait for NCCL calls that some member of this device's communicators has not queued yet.
-/// `call` names the function in the failure message.
+/// Must be called by functions that may wait for the work of all devices, such as allocations. The work may
+/// include NCCL calls for which some member of the device's communicators has not queued its part yet. In
+/// this case, waiting could be a deadlock, and all devices are marked as failed. `call`: the name of the
+/// function in the message.
 void wait_for_all_devices(const char* call = "a call that may wait for all devices");
 /// Returns the number of NCCL communicators aborted so far.
 int64_t nccl_aborts();
 Counts& counts();
 
-// The following functions are in runtime_devices.cpp and require the lock.
+// The following functions are defined in runtime_devices.cpp. Callers must hold the lock.
 
 /// Returns the device's oddity; a default one if the machine defines none.
 const Oddity& oddity_of(int device);

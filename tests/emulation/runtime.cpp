@@ -86,7 +86,7 @@ cudaError_t cudaMalloc(void** made, size_t bytes) {
   return answer(*made ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
-/// Frees memory. Like the runtime, waits for all work of the device first.
+/// Frees memory. Like the CUDA runtime, first waits for all work of the device.
 cudaError_t cudaFree(void* data) {
   if (!data) return cudaSuccess;
   {
@@ -171,7 +171,7 @@ cudaError_t cudaMemset(void* dst, int value, size_t bytes) {
   return cudaMemsetAsync(dst, value, bytes, nullptr);
 }
 
-/// Kernels are launched by ops/cuda/launch.h in this folder.
+/// This function is not used: the emulation's ops/cuda/launch.h launches kernels.
 cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t) {
   return answer(cudaErrorNotSupported);
 }

@@ -13,8 +13,8 @@ namespace {
 Handles<CUgraph_st> graphs;
 Handles<CUgraphExec_st> executables;
 int blocked_device = -1;         // device whose graph launches block
-int64_t aborts_before = 0;       // number of aborts when the device was blocked
-std::vector<CapturedNode> lost;  // nodes of graphs that a broken device does not release
+int64_t aborts_before = 0;       // number of aborted communicators when the device was blocked
+std::vector<CapturedNode> lost;  // nodes of destroyed graphs whose resources a broken device does not release
 }  // namespace
 
 void block_graph_launches(int device) {

@@ -1,4 +1,4 @@
-// Interface between the runtime's streams and graphs.
+// The interface between the files that emulate streams and graphs.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace dtrain::emulation {
 
-/// The objects of the runtime's handles of one type.
+/// All objects of one type that have handles.
 template <class T>
 using Handles = std::set<std::unique_ptr<T>, std::less<>>;
 
@@ -38,7 +38,9 @@ std::string stop_all(All& all, const char* what) {
 
 /// Returns the stream of a handle; null if the handle is invalid.
 CUstream_st* stream_of(cudaStream_t handle);
-/// Returns the dependencies of new work on this stream: the null stream and blocking streams do not overlap.
+/// Returns the work on which new work of this stream depends. This is the last work of the stream. The null
+/// stream and the blocking streams wait for each other, so the work also depends on the last work of these
+/// streams.
 std::vector<WorkPtr> tails(CUstream_st* stream);
 /// Invalidates a capture; returns `status`.
 cudaError_t spoil(const std::shared_ptr<Capture>& capture, cudaError_t status);

@@ -37,7 +37,8 @@ bool implicitly_waits_for_capture(const CUstream_st* stream) {
          });
 }
 
-/// Returns an error if the wait is not allowed: for a captured stream, or during a capture.
+/// Returns an error if a thread may not wait for this stream: because the stream is captured, or because
+/// another capture forbids the wait.
 cudaError_t may_wait(CUstream_st* stream) {
   if (stream->capture) return spoil(stream->capture, cudaErrorStreamCaptureUnsupported);
   if (implicitly_waits_for_capture(stream)) return cudaErrorStreamCaptureImplicit;
@@ -197,7 +198,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (!stream) return answer(cudaErrorInvalidResourceHandle);
   if (const cudaError_t status = may_wait(stream); status != cudaSuccess) return answer(status);
   for (const WorkPtr& work : tails(stream)) {
-    // Waiting for a blocking stream waits for the null stream only if the stream's own work does.
+    // A thread that waits for a blocking stream waits only for the work of this stream. It waits for the null
+    // stream only if this work does.
     if (!stream->legacy && work != stream->tail) continue;
     const cudaError_t status = run_until_done(work, stream->device, lock);
     if (status != cudaSuccess) return answer(status);
@@ -326,7 +328,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
     return cudaSuccess;
   }
   if (stream->capture) {
-    // External events are rejected even if they were never recorded or completed long ago.
+    // During a capture, a wait for an event from outside the capture is rejected, even if the event was never
+    // recorded or completed long ago.
     return answer(spoil(stream->capture, cudaErrorStreamCaptureIsolation));
   }
   if (event->capture) return answer(cudaErrorCapturedEvent);

@@ -37,7 +37,7 @@ TEST_CASE("emulated streams: a stream's work runs in order, and not before a thr
   CHECK(cudaStreamQuery(stream) == cudaSuccess);
 }
 
-TEST_CASE("emulated streams: two streams run in any order without an event") {
+TEST_CASE("emulated streams: without an event, two streams run in any order") {
   bool first = false, second = false;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Fresh fresh({.seed = seed});
@@ -82,7 +82,7 @@ TEST_CASE("emulated streams: the null stream and blocking streams wait for each 
   }
 }
 
-TEST_CASE("emulated capture: captured work runs only when the graph is launched, and then each time") {
+TEST_CASE("emulated capture: captured work runs only when the graph is launched, at every launch") {
   const Fresh fresh;
   const Stream stream;
   const Array<float> data(zeros());
@@ -165,7 +165,7 @@ TEST_CASE("emulated capture: calls that cannot be captured are errors") {
   CHECK(data.read(a) == all(0));
 }
 
-TEST_CASE("emulated memory: too large allocations, overruns and leaks are errors") {
+TEST_CASE("emulated memory: allocations that are too large, overruns and leaks are errors") {
   const Fresh fresh({.devices = 1, .memory_bytes = 1 << 20});
   void *memory = nullptr, *more = nullptr;
   CHECK(cudaMalloc(&memory, 700 << 10) == cudaSuccess);

@@ -9,12 +9,13 @@
 
 namespace dtrain::emulation {
 
-/// The addresses of all other variables in shared memory are computed from this variable's address.
+/// The address of this variable is known. The addresses of all other variables in shared memory are computed
+/// from it.
 thread_local std::byte shared_memory_anchor{};
 
 namespace {
 
-/// A thread-local variable, with its offset from the start of the TLS block.
+/// A thread-local variable, and its offset from the start of the thread-local memory.
 struct Symbol {
   ptrdiff_t offset;
   size_t bytes;
@@ -25,7 +26,7 @@ struct Symbols {
   std::vector<Symbol> shared;
 };
 
-/// Returns whether this is the mangled name of a local variable of a function in the kernels' namespaces.
+/// Returns whether this mangled name is the name of a local variable in a kernel.
 bool is_shared(std::string_view name) {
   return name.starts_with("_ZZN6dtrain4cuda") || name.starts_with("_ZZN6dtrain9emulation");
 }
@@ -61,8 +62,8 @@ Symbols read_symbols() {
   return found;
 }
 
-/// The pieces of the calling thread. This variable must not be local to shared_memory(): it would be mistaken
-/// for a variable of a kernel.
+/// The shared memory of the calling thread. This variable must not be a local variable of shared_memory(),
+/// because it would then be mistaken for a variable of a kernel.
 thread_local std::vector<std::span<std::byte>> pieces;
 
 }  // namespace

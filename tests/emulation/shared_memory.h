@@ -1,5 +1,5 @@
-// Kernels' __shared__ variables: in the emulation they are thread-local variables, located through the
-// program's symbols.
+// The __shared__ variables of kernels. In the emulation, they are thread-local variables. Their addresses are
+// computed with the help of the program's symbols.
 #pragma once
 
 #include <cstddef>

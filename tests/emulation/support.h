@@ -1,4 +1,4 @@
-// Shared code of tests on the emulated machine.
+// Shared code of the tests that use the emulated machine.
 #pragma once
 
 #include <cstring>
@@ -11,7 +11,8 @@
 
 namespace dtrain::emulation {
 
-/// A new machine; its destructor checks that nothing leaked or failed.
+/// A new emulated machine for a test case. The destructor checks that nothing was leaked and that no device
+/// has failed.
 class Fresh {
  public:
   explicit Fresh(const Machine& machine = {}) {
@@ -72,7 +73,7 @@ struct Array {
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
 
-  /// Reads the data after all earlier work of the stream.
+  /// Reads the array after all earlier work of the stream has run.
   std::vector<T> read(cudaStream_t stream) const {
     std::vector<T> values(size);
     CHECK(cudaMemcpyAsync(values.data(), data, size * sizeof(T), cudaMemcpyDeviceToHost, stream) ==

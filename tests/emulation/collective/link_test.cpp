@@ -1,5 +1,5 @@
-// Links between GPUs whose peer access is unreliable. Each pair of GPUs is tested once per process, so this
-// test uses its own pair.
+// Links between GPUs whose peer access is unreliable. A process tests each pair of GPUs only once, so this
+// test uses a pair that no other test uses.
 #include "collective/link.h"
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace dtrain {
 
 TEST_SUITE("gpu") {
-  TEST_CASE("a link copies correctly even if peer access damages copies") {
+  TEST_CASE("a link copies arrays correctly even if peer access corrupts copies") {
     const emulation::OtherMachine machine(
         {.devices = 20, .memory_bytes = size_t{16} << 20, .peers = emulation::PeerAccess::corrupting});
     const auto from = make_gpu_context({DeviceId::Kind::gpu, 14}, false);

@@ -25,7 +25,7 @@ void check_refused(int version, const char* text) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("an NCCL that is too old is an error with its version and path") {
+  TEST_CASE("if NCCL is too old, the error has its version and its path") {
     check_refused(22105, "NCCL 2.21.5 (/emulated/libnccl.so.2) is too old");
     check_refused(2804, "NCCL 2.8.4 (/emulated/libnccl.so.2) is too old");
     // This version aborts correctly, but is older than the version with which the program was built.

@@ -11,7 +11,7 @@ using namespace dtrain;
 using namespace dtrain::test;
 
 TEST_SUITE("gpu") {
-  TEST_CASE("NCCL sums over the GPUs of all processes") {
+  TEST_CASE("NCCL sums arrays over the GPUs of all processes") {
     constexpr size_t kFloats = 1000;
     Processes processes(2);
     std::vector<std::vector<float>> sums(2);
@@ -37,7 +37,7 @@ TEST_SUITE("gpu") {
       for (size_t i = 0; i < kFloats; ++i) REQUIRE(sum[i] == 2.0f * static_cast<float>(i) + 1000.0f);
   }
 
-  TEST_CASE("a GPU of another process may be the root") {
+  TEST_CASE("the root of a collective call may be a GPU of another process") {
     constexpr size_t kFloats = 100;
     Processes processes(2);
     std::vector<std::vector<float>> results(2);

@@ -54,7 +54,9 @@ std::vector<float> receive_all(Channel& channel, Context& context) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("arrays pass between the devices of two processes, each with its contents when it was sent") {
+  TEST_CASE(
+      "arrays are sent between the devices of two processes, with the contents that they had when they were "
+      "sent") {
     constexpr auto kCpu = DeviceId::Kind::cpu, kGpu = DeviceId::Kind::gpu;
     using Keeping = Link::Keeping;
     for (const auto& [from, to] : {std::tuple{kGpu, kGpu}, {kGpu, kCpu}, {kCpu, kGpu}})
@@ -85,7 +87,7 @@ TEST_SUITE("gpu") {
         }
   }
 
-  TEST_CASE("two channels of a part deliver the arrays that were sent in turn") {
+  TEST_CASE("two channels between the same slots deliver arrays that are sent alternately") {
     std::vector<float> first, second;
     Processes processes(2);
     processes.run([&](World& world) {

@@ -22,7 +22,7 @@ std::string refusal_of(int gpu) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("kernels run on GPUs of compatible architectures only") {
+  TEST_CASE("kernels run only on GPUs of compatible architectures") {
     const auto runs = [](const char* architectures, int capability, int driver = 13020) {
       return cuda::kernel_obstacle(architectures, capability, driver, 13020).empty();
     };
@@ -30,7 +30,8 @@ TEST_SUITE("gpu") {
     for (const int capability : {80, 86, 89, 90, 100, 103, 120, 121}) CHECK(runs(kUsual, capability, 13000));
     for (const int capability : {60, 75, 110}) CHECK_FALSE(runs(kUsual, capability));
     CHECK(runs(kUsual, 130));
-    CHECK_FALSE(runs(kUsual, 130, 13000));  // PTX needs a driver that is at least as new
+    // A driver can only compile PTX of its own CUDA version or of an older one.
+    CHECK_FALSE(runs(kUsual, 130, 13000));
     CHECK(runs("90-virtual", 90));
     CHECK_FALSE(runs("90-virtual", 90, 12080));
     CHECK_FALSE(runs("90-virtual", 89));
@@ -39,13 +40,13 @@ TEST_SUITE("gpu") {
     CHECK(runs("86", 90));
     CHECK(runs("90a-real", 90));
     CHECK_FALSE(runs("100a-real", 103));
-    CHECK(runs("native", 75));  // the list of architectures is not numeric
+    CHECK(runs("native", 75));  // "native" contains no number of an architecture
     CHECK(cuda::kernel_obstacle(kUsual, 75, 13020, 13020) ==
           "its compute capability is 7.5, and this program was compiled for 8.0 to 8.9, 9.0 to 9.9, 10.0 to "
           "10.9, 12.0 to 12.9, 12.0 and newer");
   }
 
-  TEST_CASE("creating a context on a GPU without kernels is an error") {
+  TEST_CASE("creating a context on a GPU for which there are no kernels is an error") {
     const OtherMachine machine({.oddities = {{1, {.capability = 75}}}});
     CHECK(refusal_of(0) == "");
     const std::string why = refusal_of(1);

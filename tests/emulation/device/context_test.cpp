@@ -12,7 +12,7 @@ namespace dtrain {
 using emulation::OtherMachine;
 
 TEST_SUITE("gpu") {
-  TEST_CASE("copies work if the system cannot pin the memory") {
+  TEST_CASE("copies work even if the system cannot pin the memory") {
     const OtherMachine machine({.pinned_bytes = 4096});
     const auto context = make_gpu_context({DeviceId::Kind::gpu, 0}, false);
     context->attach();

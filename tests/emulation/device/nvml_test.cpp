@@ -34,7 +34,7 @@ constexpr uint64_t kMiB = 1 << 20;
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("addresses of the PCI bus are parsed") {
+  TEST_CASE("PCI addresses are parsed") {
     CHECK(pci_id(0, 0xc1, 0) == "0000:c1:00.0");
     CHECK(normalized_pci_id("00000000:C1:1f.0") == "0000:c1:1f.0");
     CHECK(normalized_pci_id("0000:0A:00.0") == "0000:0a:00.0");
@@ -69,7 +69,7 @@ TEST_SUITE("gpu") {
     CHECK(gpus[1].memory_total == 1024 * kMiB);
   }
 
-  TEST_CASE("watched GPUs have CUDA's indices, and other GPUs have none") {
+  TEST_CASE("GPUs that CUDA sees have CUDA's indices, and other GPUs have none") {
     const FakeNvml nvml;
     const emulation::OtherMachine machine({});
     const std::vector<GpuLoad> loads = GpuWatch().look();

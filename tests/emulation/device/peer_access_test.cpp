@@ -1,5 +1,5 @@
-// Peer access that is missing, fails or corrupts copies. Each pair of GPUs is tested once per process, so
-// every case uses its own pair.
+// Peer access that is missing, fails, or corrupts copies. A process tests each pair of GPUs only once, so
+// every test case uses a pair that no other test case uses.
 #include "device/peer_access.h"
 
 #include <algorithm>
@@ -49,18 +49,18 @@ TEST_SUITE("gpu") {
     CHECK(is_enabled(2));
   }
 
-  TEST_CASE("GPUs without peer access are connected through the host without a note") {
+  TEST_CASE("GPUs without peer access are connected through the host, without a note") {
     const OtherMachine machine(machine_with(PeerAccess::absent));
     CHECK(note_of(4) == "");
   }
 
-  TEST_CASE("peer access in only one direction is used") {
+  TEST_CASE("peer access is used even if it exists in only one direction") {
     const OtherMachine machine(machine_with(PeerAccess::one_way));
     CHECK(note_of(6) == "");
     CHECK(is_enabled(6));
   }
 
-  TEST_CASE("peer access that cannot be enabled is a note") {
+  TEST_CASE("if peer access cannot be enabled, there is a note") {
     const OtherMachine machine(machine_with(PeerAccess::refused));
     const std::string note = note_of(8);
     CHECK(note.starts_with(" cannot access each other's memory because of CUDA error 711, "));
@@ -69,13 +69,13 @@ TEST_SUITE("gpu") {
     CHECK(std::count(all.begin(), all.end(), "gpu:8 and gpu:9" + note) == 1);
   }
 
-  TEST_CASE("peer access that damages copies is disabled") {
+  TEST_CASE("peer access is disabled if it corrupts copies") {
     const OtherMachine machine(machine_with(PeerAccess::corrupting));
     CHECK(note_of(10).starts_with(": data copied by peer access arrive damaged"));
     CHECK_FALSE(is_enabled(10));
   }
 
-  TEST_CASE("DTRAIN_P2P=0 does not enable peer access") {
+  TEST_CASE("with DTRAIN_P2P=0, peer access is not enabled") {
     const OtherMachine machine(machine_with(PeerAccess::corrupting));
     setenv("DTRAIN_P2P", "0", 1);
     CHECK(note_of(12) == "");

@@ -1,4 +1,4 @@
-// A fake NVIDIA library whose version is defined by the build; used for cuDNN, cuBLASLt and NVRTC.
+// A fake NVIDIA library. The build defines its version. It replaces cuDNN, cuBLASLt and NVRTC.
 #include <cstddef>
 #include <cuda_runtime_api.h>
 #include <cudnn_version.h>

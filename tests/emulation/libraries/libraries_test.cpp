@@ -1,5 +1,6 @@
-// Selection of NVIDIA's libraries, and messages about mismatched libraries, with fake libraries that report
-// given versions (fake_library.cpp). Each case opens the libraries in its own process.
+// The selection of NVIDIA's libraries, and messages about libraries that do not match. The tests use fake
+// libraries, which report given versions (fake_library.cpp). Each test case opens the libraries in a separate
+// process.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -52,7 +53,7 @@ std::string fake(const std::string& folder, const char* name) {
   return (fs::path(DTRAIN_FAKE_LIBRARIES) / folder / name).string();
 }
 
-/// Opens cuDNN. Returns its version, and the libraries that are open, with their folders:
+/// Opens cuDNN. Returns its version and the names, versions and folders of the open libraries, such as
 /// "91900: cuBLASLt 13.1.0 good cuDNN 9.19.0 good".
 std::string open_cudnn() {
   std::string text = fmt::format("{}:", cudnnGetVersion());
@@ -62,15 +63,15 @@ std::string open_cudnn() {
   return text;
 }
 
-/// Opens cuDNN. dlopen() finds the fake library in `found`, and the build of the program found the fake
-/// library in `known`. "": there is no such library.
+/// Opens cuDNN. dlopen() finds the fake library in the folder `found`. The fake library in the folder `known`
+/// is the one that was found when the program was built. If a folder is "", there is no such library.
 std::string open_cudnn_with(const std::string& found, const std::string& known) {
   const fs::path place = fs::path(DTRAIN_FAKE_LIBRARIES) / "known/libcudnn-fake.so.9";
   fs::remove(place);
   fs::create_directories(place.parent_path());
   if (!known.empty()) fs::create_symlink(fake(known, "libcudnn-fake.so.9"), place);
   return in_child([&] {
-    // dlopen() prefers a library that is already loaded under this name.
+    // If a library of this name is already loaded, dlopen() uses it.
     if (!found.empty() && !dlopen(fake(found, "libcudnn-fake.so.9").c_str(), RTLD_NOW | RTLD_LOCAL))
       return std::string(dlerror());
     return open_cudnn();
@@ -87,17 +88,19 @@ const std::string kGood = fmt::format("{}: cuBLASLt 13.1.0 good NVRTC {} good cu
 
 }  // namespace
 
-TEST_CASE("cuDNN is opened after the libraries that it needs, and all are listed with versions and paths") {
+TEST_CASE(
+    "cuDNN is opened after the libraries that it needs, and all libraries are listed with versions and "
+    "paths") {
   CHECK(open_cudnn_with("good", "") == kGood);
   CHECK(open_cudnn_with("", "good") == kGood);
 }
 
-TEST_CASE("a cuDNN for another CUDA version is skipped in favor of the one found by the build") {
+TEST_CASE("if cuDNN is for another CUDA version, the cuDNN that was found by the build is used instead") {
   CHECK(open_cudnn_with("other_cuda", "good") == kGood);
   CHECK(open_cudnn_with("old", "good") == kGood);
 }
 
-TEST_CASE("a cuDNN for another CUDA version is an error that names both") {
+TEST_CASE("if cuDNN is for another CUDA version, the error names both versions") {
   const std::string why = open_cudnn_with("other_cuda", "");
   CHECK(has(why, fmt::format("error: computing on a GPU needs NVIDIA's cuDNN, which could not be loaded "
                              "(cuDNN {} ({}) is for CUDA {}, but "

@@ -1,4 +1,5 @@
-// Batches that are too large for cuDNN. The emulation can be configured to reject even small batches.
+// Batches that are too large for cuDNN. The emulated machine has a limit that is so low that small batches
+// exceed it.
 #include "ops/cuda/convolution/convolution_pieces.h"
 
 #include <cstdlib>
@@ -12,7 +13,7 @@
 namespace dtrain::test {
 namespace {
 
-/// A separate emulated machine for the lifetime of the object.
+/// For the lifetime of an object of this class, another emulated machine is used.
 struct OtherMachine {
   explicit OtherMachine(const emulation::Machine& machine) { restart(machine); }
   ~OtherMachine() { restart({}); }
@@ -36,9 +37,11 @@ std::unique_ptr<Convolution> in_pieces(Device& device, const ConvolutionSpec& sp
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("pieces of a batch are even, within the limits, and begin at addresses that cuDNN can read") {
+  TEST_CASE(
+      "pieces of a batch have nearly equal sizes within the limits, and begin at addresses that cuDNN can "
+      "read") {
     using enum DType;
-    ConvolutionSpec spec = spec_of(8, 4, 6, 3, 1, 1, {});  // 8x10x4 and 6x8x6 elements
+    ConvolutionSpec spec = spec_of(8, 4, 6, 3, 1, 1, {});  // 8x10x4 = 320 and 6x8x6 = 288 elements
     CHECK(cuda::images_per_piece(spec, float32) == 3);
     spec.batch = 65535;
     CHECK(cuda::images_per_piece(spec, float32) == 65535);
@@ -49,8 +52,8 @@ TEST_SUITE("gpu") {
     CHECK(cuda::images_per_piece(spec, float32, {.elements = 320 * 6}) == 4);
     CHECK(cuda::images_per_piece(spec, float32, {.elements = 320}) == 1);
     CHECK_THROWS_AS(cuda::images_per_piece(spec, float32, {.elements = 319}), Unsupported);
-    // An image of 35 elements has 70 bytes: 8 images are the smallest piece that ends at a multiple of 16
-    // bytes.
+    // An image has 35 elements, which take 70 bytes. A piece must end at a multiple of 16 bytes, so the
+    // smallest piece has 8 images.
     spec = spec_of(5, 1, 1, 1, 1, 1, {});
     spec.batch = 100;
     CHECK(cuda::images_per_piece(spec, bfloat16, {.images = 31}) == 24);
@@ -60,7 +63,7 @@ TEST_SUITE("gpu") {
                          "cuDNN supports arrays of at most 245 elements, but even the smallest possible part "
                          "of this batch has more elements: 8 images of up to 35 elements each",
                          Unsupported);
-    // More than 2^31 elements; no test allocates such arrays.
+    // The arrays would have more than 2^31 elements, but this test does not allocate them.
     spec = spec_of(222, 64, 64, 3, 1, 1, {1, 1, 1, 1});
     spec.batch = 700;
     CHECK(cuda::images_per_piece(spec, bfloat16) == 350);
@@ -68,9 +71,9 @@ TEST_SUITE("gpu") {
     CHECK_THROWS_AS(cuda::images_per_piece(spec, float32), Unsupported);
   }
 
-  TEST_CASE("convolutions in pieces give the results of the whole batch") {
-    setenv("DTRAIN_FILTER_GRADIENT", "float32",
-           1);  // with 16-bit gradients, each piece's gradient would be rounded before the addition
+  TEST_CASE("convolutions in pieces give the same results as for the whole batch") {
+    // With 16-bit gradients, the gradient of each piece would be rounded before it is added to the sum.
+    setenv("DTRAIN_FILTER_GRADIENT", "float32", 1);
     ConvolutionSpec strided = spec_of(8, 5, 7, 3, 2, 1, {0, 1, 0, 1}),
                     fused = spec_of(7, 16, 32, 3, 1, 1, {1, 1, 1, 1});
     fused.bias = true;

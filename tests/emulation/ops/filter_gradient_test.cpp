@@ -1,4 +1,5 @@
-// Operations for which cuDNN may have no engine on a GPU, so they are tested only in the emulation.
+// Operations for which a real GPU's cuDNN may have no engine. Therefore they are tested only in the
+// emulation.
 #include <cmath>
 #include <cstdlib>
 
@@ -8,7 +9,8 @@
 namespace dtrain::test {
 namespace {
 
-/// Computes the gradient of a filter with one channel, for constant images and gradients.
+/// Computes the gradient of a filter with one channel. All elements of the images have the value `src`, and
+/// all elements of the gradients have the value `diff_dst`.
 Floats filter_gradient(const Device& device, const ConvolutionSpec& spec, float src, float diff_dst) {
   const int64_t weights = spec.kernel_height * spec.kernel_width * spec.channels * spec.filters;
   const auto convolution = device.ops().convolution(spec);
@@ -49,7 +51,8 @@ TEST_SUITE("gpu") {
       bool exact;
     };
     const ConvolutionSpec spec = spec_of_one_channel();
-    // The number exceeds float16's range, and has more digits than either type.
+    // The sum is larger than the largest float16. It also has too many digits for both 16-bit types, so it
+    // shows the type of the gradients.
     const double products = static_cast<double>(spec.batch * spec.out_height() * spec.out_width());
     const auto sum = static_cast<float>(products * 32 * 33);
     for (const Row& row : {Row{DType::bfloat16, nullptr, false}, Row{DType::bfloat16, "compute", false},
@@ -67,9 +70,9 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("filter gradients use the other type if cuDNN has no engine for the first") {
+  TEST_CASE("if cuDNN has no engine for the preferred type of filter gradients, the other type is used") {
     ConvolutionSpec spec = spec_of_one_channel();
-    spec.kernel_height = 1;  // the emulated float32 engines support only square kernels
+    spec.kernel_height = 1;  // in the emulation, engines for float32 gradients support only square kernels
     const auto device = gpu_device({.type = DType::float16});
     CHECK(filter_gradient(*device, spec, 1, 1)[0] == static_cast<float>(spec.batch * 9 * 9));
   }

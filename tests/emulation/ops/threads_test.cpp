@@ -1,4 +1,4 @@
-// Number of GPU threads per operation: too few would leave most of the GPU idle.
+// The number of GPU threads per operation. With too few threads, most of the GPU would be idle.
 #include "emulation/emulation.h"
 #include "ops/losses.h"
 
@@ -15,7 +15,7 @@ int64_t threads_of(const Run& run) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("at least a warp computes a long row of a loss or of counts") {
+  TEST_CASE("at least one warp computes each long row of a loss or of counts") {
     const auto device = gpu_device({.deterministic = true});
     const Extent extent{256, 1000};
     const TypedArray x = device->typed(distributions(extent, 1));
@@ -38,7 +38,7 @@ TEST_SUITE("gpu") {
           extent.rows * 32);
   }
 
-  TEST_CASE("a block computes the pixels of a global pooling's image") {
+  TEST_CASE("at least one block computes each image of a global pooling") {
     const auto device = gpu_device({});
     const auto src = device->typed(random_floats(2 * 16 * 16 * 32, 1)), dst = device->typed(2 * 32);
     for (const auto kind : {PoolingSpec::Kind::max, PoolingSpec::Kind::average}) {
@@ -50,7 +50,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("many threads count even in deterministic mode") {
+  TEST_CASE("counts are computed by many threads even in deterministic mode") {
     const auto device = gpu_device({.deterministic = true});
     const Extent extent{10000, 8};
     const TypedArray x = device->typed(random_floats(extent.rows * extent.columns, 1));

@@ -20,7 +20,8 @@ struct Run {
   emulation::Counts counts;
 };
 
-/// Trains a few epochs. The last batches of training and validation have different sizes.
+/// Trains a few epochs on two GPUs. In training and in validation, the last batch is smaller than the other
+/// batches.
 Run run_on_two_gpus(const std::string& set) {
   emulation::take_counts();
   const TempDir directory;
@@ -36,7 +37,7 @@ Run run_on_two_gpus(const std::string& set) {
   return run;
 }
 
-/// Makes GPU 1 reject capturing after `after` calls of a step.
+/// For the lifetime of the object, GPU 1 rejects captures after `after` calls of a step.
 struct Refusing {
   explicit Refusing(size_t after) { emulation::reject_capture(1, after); }
   ~Refusing() { emulation::reject_capture(-1); }
@@ -61,7 +62,8 @@ TEST_SUITE("gpu") {
       const Run captured = run_on_two_gpus(set);
       CHECK(captured.counts.launches > 0);
       CHECK(captured.refusals.empty());
-      for (const size_t after : {0, 20}) {  // rejects before the first reduction, or between reductions
+      // The first rejection is before the first reduction, the second is between two reductions.
+      for (const size_t after : {0, 20}) {
         CAPTURE(after);
         const Refusing refusing(after);
         const Run refused = run_on_two_gpus(set);
@@ -84,7 +86,7 @@ TEST_SUITE("gpu") {
     CHECK(plain.refusals.empty());
   }
 
-  TEST_CASE("predictions of one batch size allocate once, also in 16 bits") {
+  TEST_CASE("predictions of the same batch size allocate memory only once, in 16 bits too") {
     if (gpu_presence().count < 2) return;
     for (const std::string strategy :
          {"strategy={single: {device: 'gpu:0'}}",
@@ -102,7 +104,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("replayed evaluations read the requested data set") {
+  TEST_CASE("replayed evaluation steps read the requested data set") {
     const RunConfig config = config_from(
         kDenseRun, {"strategy={single: {device: 'gpu:0'}}", "dataset.cache=device",
                     "dataset.train.synthetic.samples=8", "dataset.validation.synthetic.samples=8"});

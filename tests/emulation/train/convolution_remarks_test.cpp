@@ -32,7 +32,8 @@ struct Said {
   std::vector<std::string> warnings, notes;
 };
 
-/// Returns the messages of a run on a machine whose cuDNN supports tensors of `dnn_elements` elements.
+/// Returns the messages of a run on a machine whose cuDNN supports only tensors of up to `dnn_elements`
+/// elements.
 Said run_with(int64_t dnn_elements) {
   REQUIRE(emulation::restart({.dnn_elements = dnn_elements}) == "");
   cudaSetDevice(0);

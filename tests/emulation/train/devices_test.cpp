@@ -1,4 +1,4 @@
-// `auto` with GPUs that cannot be used.
+// Devices that are chosen by `auto` if some GPUs cannot be used.
 #include <fmt/format.h>
 
 #include "emulation/other_machine.h"
@@ -65,7 +65,8 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("stages are on the devices of all processes, and those of a process must exist there") {
+  TEST_CASE(
+      "stages are on the devices of all processes, and each process must have the devices of its stages") {
     const auto plan_in = [](int count, const std::string& strategy) {
       const RunConfig config =
           config_from(kDenseRun, {fmt::format("strategy={{pipeline: {{{}, across: processes}}}}", strategy),
@@ -82,7 +83,8 @@ TEST_SUITE("gpu") {
           for (const DeviceId& device : replica) its.push_back(device.str());
         }
         resolved[rank] = plan.config.strategy.resolved.to_yaml();
-        // The recorded choices give the same placement when the run is planned again.
+        // The plan's configuration contains the devices that were chosen. If the run is planned again with
+        // this configuration, the placement is the same.
         CHECK(plan_run(plan.config, world).placement.replicas == plan.placement.replicas);
       });
       for (size_t rank = 1; rank < replicas.size(); ++rank) {
@@ -107,7 +109,7 @@ TEST_SUITE("gpu") {
     CHECK(plan_in(3, "devices: auto") == Replicas{{"cpu:0", "cpu:0", "cpu:0"}});
   }
 
-  TEST_CASE("a process may lack the GPUs of other processes") {
+  TEST_CASE("a process need not have the GPUs of other processes") {
     const auto plan_on = [](int gpus, int process) {
       const emulation::OtherMachine machine({.devices = gpus});
       const RunConfig config =

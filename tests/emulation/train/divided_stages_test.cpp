@@ -1,4 +1,5 @@
-// Stages of pipelines on the GPUs of several processes, which are threads here: sums by NCCL, and failures.
+// Pipelines whose stages are on the GPUs of several processes: sums by NCCL, and failures. The processes are
+// threads here.
 #include <functional>
 #include <string>
 #include <utility>
@@ -79,7 +80,7 @@ TEST_SUITE("gpu") {
     emulation::repair_devices();
   }
 
-  TEST_CASE("if a process fails, those whose GPUs wait for it end with its message") {
+  TEST_CASE("if a process fails, the processes whose GPUs wait for it end with its message") {
     check_end([] { throw Error("the disk failed"); }, "another process: the disk failed", "the disk failed");
   }
 }

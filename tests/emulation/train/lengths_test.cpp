@@ -1,5 +1,5 @@
-// Batches that are cut to their longest sample, on emulated GPUs: uploaded, gathered from the device's
-// memory, and replayed with CUDA graphs.
+// Batches that are cut to the length of their longest sample, on emulated GPUs. The batches are uploaded from
+// the host, or gathered from device memory, or their steps are replayed with CUDA graphs.
 #include <cmath>
 
 #include "emulation/emulation.h"
@@ -9,7 +9,7 @@ using namespace dtrain;
 using namespace dtrain::test;
 
 TEST_SUITE("gpu") {
-  TEST_CASE("batches that are cut have the losses of whole batches on a CPU") {
+  TEST_CASE("batches that are cut give the same losses as whole batches on a CPU") {
     if (gpu_presence().count < 2) return;
     const TempDir directory;
     const std::string yaml = run_of(directory, rows_of({4, 7, 0, 3, 12, 9, 5, 16, 1, 20, 8, 16, 2, 3}), 20);

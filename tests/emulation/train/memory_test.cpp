@@ -1,4 +1,4 @@
-// GPU memory that a run uses beyond its allocations.
+// GPU memory that a run uses in addition to its own allocations.
 #include <charconv>
 #include <cuda_runtime.h>
 #include <string>

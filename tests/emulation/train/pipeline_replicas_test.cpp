@@ -1,4 +1,5 @@
-// Pipelines with several replicas on GPUs, in one process or in two, load kernels while no reduction runs.
+// Pipelines with several replicas on GPUs, in one process or in two processes. They must not load kernels
+// while a reduction runs.
 #include <cuda_runtime.h>
 
 #include "emulation/emulation.h"
@@ -26,7 +27,7 @@ struct FourGpus {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("replicated pipelines load the kernels of the update while no reduction runs") {
+  TEST_CASE("replicated pipelines load the kernels of the update when no reduction runs") {
     const std::vector<double> alone = losses_of(kDenseRun, {"strategy=single", "train.epochs=3"});
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       const FourGpus gpus(seed);
@@ -39,7 +40,7 @@ TEST_SUITE("gpu") {
     }
   }
 
-  TEST_CASE("two processes with a pipeline of two GPUs each give one device's losses") {
+  TEST_CASE("two processes with a pipeline on two GPUs each give the same losses as one device") {
     const std::vector<std::vector<std::string>> options{
         {}, {"train.clip_norm=0.1"}, {"train.class_weight={0: 0.3, 2: 4}"}};
     for (std::vector<std::string> sets : options) {

@@ -1,4 +1,5 @@
-// Amount of work enqueued per step: the overhead besides the arithmetic.
+// The amount of work that is enqueued per step. This determines the time that a step takes in addition to its
+// arithmetic.
 #include <cuda_runtime.h>
 
 #include "config/load/load.h"
@@ -17,7 +18,7 @@ class Counter final : public Recorder {
  public:
   void on_step(const Progress& progress) override {
     Recorder::on_step(progress);
-    // Nothing is launched while waiting for the last steps.
+    // When the run waits for the last steps, nothing is launched.
     if (const Counts counts = emulation::take_counts(); counts.launches > 0) last = counts;
   }
   Counts last;
@@ -35,7 +36,7 @@ Counts counts_of(const RunConfig& config) {
   return counter.last;
 }
 
-/// Runs a configuration of configs/ on a GPU that only counts.
+/// Runs a configuration from configs/ on a GPU that counts the work but does not execute it.
 Counts counts_of(const std::string& name, std::vector<std::string> sets) {
   REQUIRE(emulation::restart({.computes = false}) == "");
   cudaSetDevice(0);
@@ -55,16 +56,17 @@ Counts counts_of(const std::string& name, std::vector<std::string> sets) {
 }  // namespace
 
 TEST_SUITE("gpu") {
-  TEST_CASE("a step runs few kernels") {
+  TEST_CASE("a training step runs only few kernels") {
     const Counts mlp = counts_of(
         "mnist-mlp", {"dataset={train: {synthetic: {samples: 640, target: {classes: 10}}}, cache: device}"});
-    CHECK(mlp.nodes <= 21);  // two are relu: cuBLASLt's fused relu maps NaN to 0
+    // Two of them are separate relu kernels, because the fused relu of cuBLASLt converts NaN to 0.
+    CHECK(mlp.nodes <= 21);
     CHECK(mlp.calls == 0);
     const Counts small = counts_of(
         "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",
                      "train.batch_size=4"});
     CHECK(small.nodes <= 213);
-    // LAMB needs the norms of all parameters: a few launches cover all of them.
+    // LAMB needs the norms of all parameters. They are computed by a few kernels, each for many parameters.
     const Counts lamb = counts_of(
         "resnet20", {"dataset={train: {synthetic: {samples: 24, target: {classes: 10}}}, cache: device}",
                      "train.batch_size=4", "train.optimizer={lamb: {learning_rate: 0.001}}"});

@@ -1,5 +1,5 @@
-// Runs end with a message if their GPUs fail or stall. If threads of the run never return, the process exits;
-// such cases run in a child process.
+// If the GPUs of a run fail or stall, the run ends with a message. If a thread of the run does not return,
+// the process exits. Therefore these test cases run in a child process.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -42,7 +42,8 @@ void break_second() {
   emulation::break_device(1);
 }
 
-/// Trains and then ends the process in the same way as dtrain. Used by cases that run in a child process.
+/// Trains, and then ends the process in the same way as the program dtrain. For test cases that run in a
+/// child process.
 [[noreturn]] void train_here(const Sets& sets, void (*happens)()) {
   try {
     const TempDir directory;
@@ -63,7 +64,8 @@ struct End {
   double seconds = 0;
 };
 
-/// Runs the skipped test case of this name in a child process, which has two seconds to clean up.
+/// Runs the test case of this name, which is normally skipped, in a child process. The process has two
+/// seconds to clean up.
 End end_of_case(const std::string& name) {
   std::array<int, 2> pipe_ends{};
   REQUIRE(pipe(pipe_ends.data()) == 0);
@@ -104,7 +106,8 @@ TEST_SUITE("gpu") {
     train_here({kMirrored}, break_second);
   }
   TEST_CASE("own process: a GPU of a pipeline fails" * doctest::skip()) {
-    emulation::restart({.eagerness = 0});  // the second GPU's first operation starts when all threads wait
+    // The first operation of the second GPU starts only when all threads wait.
+    emulation::restart({.eagerness = 0});
     train_here({kPipeline}, break_second);
   }
   TEST_CASE("own process: a single GPU stalls" * doctest::skip()) {
@@ -135,7 +138,7 @@ TEST_SUITE("gpu") {
     CHECK(end.seconds < 20);
   }
 
-  TEST_CASE("a single GPU that stalls ends the process") {
+  TEST_CASE("if a single GPU stalls, the process ends") {
     if (gpu_presence().count < 1) return;
     const End end = end_of_case("own process: a single GPU stalls");
     CAPTURE(end.said);
@@ -144,7 +147,7 @@ TEST_SUITE("gpu") {
     CHECK(end.seconds < 20);
   }
 
-  TEST_CASE("a single GPU that fails ends the run with an error that names it and gives advice") {
+  TEST_CASE("if a single GPU fails, the run ends with an error that names the GPU and gives advice") {
     if (gpu_presence().count < 1) return;
     const TempDir directory;
     Accident recorder([] { emulation::break_device(0); });
@@ -161,7 +164,7 @@ TEST_SUITE("gpu") {
     emulation::repair_devices();
   }
 
-  TEST_CASE("a stalled step ends the run with an error that says where, and what to do") {
+  TEST_CASE("a stalled step ends the run with an error that has the location and advice") {
     if (gpu_presence().count < 2) return;
     const TempDir directory;
     Accident recorder([] { emulation::block_graph_launches(1); });
@@ -177,7 +180,7 @@ TEST_SUITE("gpu") {
     CHECK(recorder.losses.size() <= 14);
   }
 
-  TEST_CASE("an error that only NCCL reports ends the run with a message") {
+  TEST_CASE("if only NCCL reports an error, the run ends with a message") {
     if (gpu_presence().count < 2) return;
     const TempDir directory;
     Accident recorder([] { emulation::lose_nccl_link(1); });
@@ -192,7 +195,7 @@ TEST_SUITE("gpu") {
     CHECK(recorder.losses.size() <= 14);
   }
 
-  TEST_CASE("making a plan may take longer than train.step_timeout") {
+  TEST_CASE("creating a plan may take longer than train.step_timeout") {
     if (gpu_presence().count < 1) return;
     constexpr auto kImages = R"(
 model:
@@ -210,7 +213,7 @@ train:
   optimizer: sgd
 )";
     const TempDir directory;
-    // The plan for validation is created after step 2.
+    // The plan for validation is created after step 2. Creating it takes longer than the step timeout.
     Accident recorder([] { emulation::slow_down_plans(1.5); }, 2);
     Trainer trainer(plan_from(kImages), RunDirectory(directory / "run"), recorder, recorder.requests);
     trainer.start();

@@ -1,5 +1,5 @@
-// Replaces lib/ops/cuda/launch.h, because it comes first in the include path. It includes everything but
-// launch() from that file. Kernels are plain functions here.
+// Replaces lib/ops/cuda/launch.h: the include path of the emulation contains this folder before lib. It
+// includes everything in that file except launch(). In the emulation, kernels are plain functions.
 #pragma once
 
 #define launch launch_on_a_device
