@@ -1,4 +1,4 @@
-// Memory plans, which depend only on numbers.
+// Memory plans and their sums. The tests use plans with given numbers.
 #include "engine/memory_plan.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ MemoryPlan plan_on(DeviceId device, size_t parameters, size_t activations) {
 
 }  // namespace
 
-TEST_CASE("plans are added up by memory: all CPUs share the host's, each GPU has its own") {
+TEST_CASE("plans are summed per memory: all CPUs share the host's memory, and each GPU has its own memory") {
   const std::vector<MemoryPlan> plans{plan_on(cpu(0), 4, 3), plan_on(cpu(1), 0, 2), plan_on(gpu(0), 4, 5),
                                       plan_on(gpu(1), 4, 1), plan_on(gpu(1), 0, 1)};
   const HostNeeds needs{.metrics = kMega, .data = 2 * kMega, .read_ahead = 3 * kMega, .copies = 4 * kMega};
@@ -49,7 +49,7 @@ TEST_CASE("plans are added up by memory: all CPUs share the host's, each GPU has
         "free memory)");
 }
 
-TEST_CASE("the host holds what GPUs exchange with other processes") {
+TEST_CASE("values that GPUs send to other processes need host memory") {
   MemoryPlan plan = plan_on(gpu(0), 4, 5);
   plan.transfers = 3 * kMega;
   const std::vector<MemoryPlan> plans{plan, plan};
@@ -60,7 +60,7 @@ TEST_CASE("the host holds what GPUs exchange with other processes") {
   CHECK(demands[1].total() == 18 * kMega);
 }
 
-TEST_CASE("each part of a demand is named, and parts without bytes are left out") {
+TEST_CASE("each part of a demand is named, and parts of 0 bytes are left out") {
   MemoryPlan plan = plan_on(cpu(0), 1, 2);
   plan.optimizer_slots = 3 * kMega;
   plan.gradients = 4 * kMega;
@@ -78,7 +78,7 @@ TEST_CASE("each part of a demand is named, and parts without bytes are left out"
   CHECK(sum_demands({}, {.copies = kMega}, {}, {})[0].parts() == "1.0 MB of copies on the host");
 }
 
-TEST_CASE("a plan that fits only by displacing others' memory is a warning") {
+TEST_CASE("a plan that needs more than the free memory, but less than the limit, causes a warning") {
   const MemoryPlan plan = plan_on(cpu(0), 10, 10);
   const auto demand_with = [&](size_t left) {
     return sum_demands({&plan, 1}, {}, {left * kMega, "the machine"}, {})[0];
@@ -89,7 +89,8 @@ TEST_CASE("a plan that fits only by displacing others' memory is a warning") {
       host_advice(demand_with(30), 15 * kMega) ==
       "cpu: the run needs 20.0 MB (10.0 MB of parameters, 10.0 MB of activations), but only 15.0 MB are free "
       "now. The run may be slow, or the operating system may end it");
-  CHECK(host_advice(demand_with(18), 15 * kMega) == "");  // an error, not a warning
+  // 20 MB exceed the limit of 18 MB, which is an error and not a warning.
+  CHECK(host_advice(demand_with(18), 15 * kMega) == "");
 }
 
 }  // namespace dtrain

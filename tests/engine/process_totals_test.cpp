@@ -1,4 +1,4 @@
-// Totals of a step, summed over slots, replicas and processes, which are threads here.
+// Totals of a step, summed over slots, replicas and processes. The processes are threads here.
 #include "engine/update/process_totals.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kReplicas = 5, kSlots = 3, kTotals = 7, kSteps = 4;
 
-/// Returns a number. Sums of several such numbers depend on the order of addition.
+/// Returns a summand of a total. The sum of these numbers over slots and replicas depends on the order of
+/// addition.
 double total_of(int step, int replica, int slot, int i) {
   return std::sin(step + 10 * replica + 100 * slot + 1000 * i) * std::pow(10.0, (replica + slot) % 4);
 }
@@ -26,7 +27,8 @@ std::vector<double> totals_of(int step, int replica, int slot) {
   return totals;
 }
 
-/// Returns the sums of all replicas, added in the order in which Engine adds them if one process evaluates.
+/// Returns the sums over all replicas, added in the order in which Engine adds them in a run with a single
+/// process.
 std::vector<double> sums_of(int step) {
   std::vector<std::vector<double>> replicas;
   std::vector<const double*> parts;
@@ -46,7 +48,7 @@ std::vector<double> sums_of(int step) {
 
 }  // namespace
 
-TEST_CASE("totals of all slots and replicas have the same bits for every division among processes") {
+TEST_CASE("totals have the same bits, no matter how the replicas are divided among processes") {
   for (const std::vector<int>& counts : divisions(kReplicas)) {
     CAPTURE(counts.size());
     Processes processes(static_cast<int>(counts.size()));
@@ -76,7 +78,7 @@ TEST_CASE("totals of all slots and replicas have the same bits for every divisio
   }
 }
 
-TEST_CASE("memory of totals counts the sums over slots and the arrays of other processes") {
+TEST_CASE("the memory of totals includes the sums over slots and the arrays of other processes") {
   Processes processes(2);
   processes.run([&](World& world) {
     const ReplicaRanks ranks = world.replica_ranks(1);

@@ -25,7 +25,7 @@ bool operator==(Range a, Range b) {
 
 }  // namespace
 
-TEST_CASE("a slot of the weights' shapes has the parameters' offsets") {
+TEST_CASE("a slot with the shapes of the weights has the same offsets as the parameters") {
   const ParameterLayout layout(graph());
   const SlotLayout slot(layout, {"momentum"});
   CHECK(slot.is_like_weights());
@@ -35,8 +35,9 @@ TEST_CASE("a slot of the weights' shapes has the parameters' offsets") {
   CHECK((slot.of(kernel) == Range{kernel.offset, kernel.offset + 60}));
 }
 
-TEST_CASE("means of rows and columns, and squares of vectors, follow the order of the trained parameters") {
-  // [b/bias 40 | b/kernel 3 x 40 | a/bias 3 | a/kernel 20 x 3], each aligned to 16 floats
+TEST_CASE("slots for rows, columns and vectors have the same order as the trained parameters") {
+  // The layout of the parameters in memory, in which each parameter is aligned to 16 floats: [b/bias 40 |
+  // b/kernel 3 x 40 | a/bias 3 | a/kernel 20 x 3].
   const ParameterLayout layout(graph());
   const ParameterSlice &a_kernel = layout.slice(1, 0), &a_bias = layout.slice(1, 1);
   const ParameterSlice &b_kernel = layout.slice(3, 0), &b_bias = layout.slice(3, 1);
@@ -53,7 +54,8 @@ TEST_CASE("means of rows and columns, and squares of vectors, follow the order o
   CHECK(vectors.size() == 48 + 16);
   CHECK((vectors.of(b_bias) == Range{0, 40}));
   CHECK((vectors.of(a_bias) == Range{48, 51}));
-  // Shares consist of whole parameters. These are the slot's elements for some shares.
+  // A replica's share of the parameters consists of whole parameters. For some shares, these checks compute
+  // the elements of the slot that belong to the share.
   CHECK((rows.of(Range{0, a_bias.offset}) == Range{0, 16}));
   CHECK((rows.of(Range{a_bias.offset, layout.trained()}) == Range{16, 48}));
   CHECK((vectors.of(Range{b_kernel.offset, layout.trained()}) == Range{48, 64}));

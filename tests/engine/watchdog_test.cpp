@@ -1,4 +1,4 @@
-// Detection of failed GPUs and of step timeouts.
+// Detection of GPUs that fail, and of steps that take too long.
 #include "engine/watchdog.h"
 
 #include <csignal>
@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A watchdog. Tests can wait until the watchdog ends the run.
+/// A watchdog. Tests can wait until the watchdog has ended the run.
 class Watched {
  public:
   explicit Watched(Watchdog::Seconds limit)
@@ -67,7 +67,7 @@ TEST_CASE("a run is not ended while no thread waits, or while the host works") {
   watched.watchdog()->check();
 }
 
-TEST_CASE("a process that was suspended continues") {
+TEST_CASE("a run is not ended because its process was suspended") {
   Watched watched(seconds(2));
   const auto waiting = Watchdog::waiting(watched.watchdog());
   stop_for(3);
