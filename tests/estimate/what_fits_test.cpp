@@ -1,4 +1,4 @@
-// Strategies that fit on a machine, and their estimated speed.
+// The strategies that fit on a machine, and their estimated speed.
 #include "estimate/what_fits.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Returns a run of a model with eight identical blocks of two dense layers, and a dense layer.
+/// Returns a run whose model has eight identical blocks of two dense layers, followed by a dense layer.
 RunConfig blocks(const std::vector<std::string>& sets = {}) {
   return config_from(R"(
 model:
@@ -48,7 +48,7 @@ const Candidate& named(const std::vector<Candidate>& candidates, const std::stri
 
 }  // namespace
 
-TEST_CASE("the largest batch that fits is found with few plans") {
+TEST_CASE("the largest batch that fits is found with only a few plans") {
   for (const int64_t fits : {0, 1, 2, 7, 500, 99'999}) {
     CAPTURE(fits);
     int asked = 0;
@@ -59,13 +59,14 @@ TEST_CASE("the largest batch that fits is found with few plans") {
     CHECK(largest_batch(excess_of, 100'000, excess_of(100'000)) == fits);
     CHECK(asked < 10);
   }
-  // Memory may grow in steps with the batch size.
+  // The memory may grow in steps as the batch size grows.
   const auto steps = [](int64_t batch) { return std::ceil(static_cast<double>(batch) / 64) * 64 - 640.5; };
   CHECK(largest_batch(steps, 5000, steps(5000)) == 640);
   CHECK(largest_batch(steps, 1, 3) == 0);
 }
 
-TEST_CASE("a stage's time is the sum of its layers, plus copies to the next stage") {
+TEST_CASE(
+    "the time of a stage is the sum of the times of its layers, and copies to the next stage are added") {
   RunConfig config =
       blocks({"strategy={pipeline: {devices: [cpu:0, cpu:1], stages: [wide_4], "
               "microbatches: 4}}"});
@@ -79,8 +80,8 @@ TEST_CASE("a stage's time is the sum of its layers, plus copies to the next stag
   REQUIRE(devices.size() == 2);
   for (PipelineDevice& device : devices) device.seconds.assign(config.graph.nodes.size(), 3);
   const PipelineTimes times = pipeline_times(config.graph, placement.slots, devices, work);
-  // Each stage has eight dense layers and eight activations. A layer takes three seconds, of which one is in
-  // forward. The second stage also has the last dense layer.
+  // Each stage has eight dense layers and eight activations, and the second stage also has the last dense
+  // layer. Each of these layers takes three seconds: one forward and two backward.
   CHECK(times.stages[0].forward == doctest::Approx(16));
   CHECK(times.stages[0].backward == doctest::Approx(32));
   CHECK(times.stages[1].forward == doctest::Approx(17));
@@ -113,14 +114,17 @@ TEST_CASE("a step's estimated time includes computation, reduction and update") 
   CHECK(seconds("single", kSlow) == single);
   CHECK(seconds(mirrored.c_str(), kFast) < single);
   CHECK(seconds(mirrored.c_str(), kSlow) > single);
-  CHECK(seconds(gradients.c_str(), kFast) < seconds(mirrored.c_str(), kFast));  // each replica updates a part
+  // Each replica updates only a part of the parameters.
+  CHECK(seconds(gradients.c_str(), kFast) < seconds(mirrored.c_str(), kFast));
   CHECK(seconds(parameters.c_str(), kSlow) > 1.3 * seconds(gradients.c_str(), kSlow));
-  // A pipeline drains at the end of each part of a batch.
+  // With train.accumulate, a batch is computed in several parts. The pipeline is drained at the end of each
+  // part, which takes time.
   const std::string few = "{pipeline: {" + four + ", stages: auto, microbatches: 4}}";
   CHECK(seconds(few.c_str(), kFast, {"train.accumulate=4"}) > 1.2 * seconds(pipeline.c_str(), kFast));
   CHECK(seconds(gradients.c_str(), kSlow, {"train.accumulate=4"}) > 2 * seconds(gradients.c_str(), kSlow));
-  // 69,000 parameters are 277 kB, of which the reduction sends 2 (n - 1) / n over a link; the values of the
-  // pipeline are 64 kB in each direction.
+  // The model has 66,820 parameters of 4 bytes (267 kB). A reduction over n replicas sends 2 (n - 1) / n
+  // times this amount over each link. The pipeline sends only 64 kB over a link in each direction, so it is
+  // faster.
   CHECK(seconds(mirrored.c_str(), kSlow) == doctest::Approx(1.5 * 4 * 66'820 / kSlow).epsilon(0.05));
   CHECK(seconds(pipeline.c_str(), kSlow) < seconds(mirrored.c_str(), kSlow));
 }
@@ -162,7 +166,7 @@ TEST_CASE("on the host, the copy of a sharded state for saving must fit, too") {
   CHECK(named(what_fits(config, host), name).batch_size < all.batch_size);
 }
 
-TEST_CASE("a batch that does not fit is reduced, or blocks are recomputed") {
+TEST_CASE("if a batch does not fit, the batch size is reduced, or blocks are recomputed") {
   const RunConfig config = blocks({"train.batch_size=100000"});
   const std::vector<Candidate> some = what_fits(config, gpus(4, 100));
   const Candidate &single = named(some, "single"), &again = named(some, "single, recompute"),
@@ -186,7 +190,7 @@ TEST_CASE("a batch that does not fit is reduced, or blocks are recomputed") {
   CHECK(one[0].samples_per_second() >= one[1].samples_per_second());
 }
 
-TEST_CASE("a separate activation, or a name with a slash, is not a block to recompute") {
+TEST_CASE("a separate activation or a layer name with a slash does not make a block that can be recomputed") {
   const RunConfig config = config_from(R"(
 model:
   inputs: {x: [64]}
@@ -220,7 +224,7 @@ train: {batch_size: 256, loss: {sparse_categorical_crossentropy: {from_logits: t
   CHECK(layers.find("left/first")->text() == "gpu:0");
   CHECK(layers.find("right/first")->text() == "gpu:1");
   CHECK(placed.fits);
-  constexpr int64_t kWorkspace = int64_t{64} << 20;  // additional workspace per GPU
+  constexpr int64_t kWorkspace = int64_t{64} << 20;  // additional workspace of each GPU
   CHECK(placed.bytes - kWorkspace < 0.6 * static_cast<double>(single.bytes - kWorkspace));
   CHECK(placed.step_seconds < 0.65 * single.step_seconds);
   for (const Candidate& candidate : what_fits(blocks(), gpus(3, 1000))) CHECK(candidate.name != "placed");
