@@ -29,11 +29,11 @@ HEADER = 512
 MASK = (1 << 64) - 1
 ODD = 0x9E3779B97F4A7C15
 
-# Text that only a library or a runtime prints.
+# Text that comes from a library or a runtime. dtrain must not print it.
 RAW = re.compile(r"HDF5-DIAG|std::|terminate called|basic_string|vector::|_M_|filesystem error|what\(\)|yaml-cpp|[Aa]ssert|"
                  r"runtime error|Sanitizer|could not create a|stoi|from_chars|variant|optional access")
 
-# Numbers have at most two digits, so that changed numbers do not request much memory or time.
+# The numbers have at most two digits. Therefore changed numbers do not cause runs with much memory or time.
 DATASET = """\
 dataset:
   train:      {synthetic: {samples: 20, target: {classes: 3}, seed: 1}}
@@ -68,7 +68,7 @@ model:
 train: {epochs: 2, batch_size: 8, %s, optimizer: {sgd: {learning_rate: 0.1, momentum: 0.9}}}
 checkpoint: {every: 2 steps, keep: 10}
 """ % (DATASET, LOSS),
-    # This model has 25 layers. HDF5 stores the names of this number of groups in a heap with an index.
+    # The model has 25 layers. For so many groups, HDF5 stores the names in a heap with an index.
     "many": """\
 model: {inputs: {x: [4]}, blocks: {b: {layers: [{dense: {units: 4}}, layer_normalization]}}, layers: [{b: {repeat: 12}}, {dense: {units: 3}}]}
 %s
@@ -134,7 +134,7 @@ def other_value(rng, value):
 
 
 def change_json(rng, value):
-    """Returns a copy with one value changed, removed or duplicated."""
+    """Returns a copy of the JSON document in which one value is changed, removed or duplicated."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(list(value))
         if rng.random() < 0.1:
@@ -273,7 +273,7 @@ class Fuzzer:
             shutil.rmtree(work, ignore_errors=True)
 
     def smallest(self, base, edits, cut, work, found):
-        """Returns the finding with the changes that it needs."""
+        """Returns the finding with only the changes that are needed to cause it."""
         for at in range(len(edits) - 1, -1, -1):
             fewer = edits[:at] + edits[at + 1:]
             still = self.finding(base, fewer, cut, work)

@@ -29,7 +29,7 @@ MEMORY = 6 << 30
 LIBRARIES_WORDS = re.compile(
     r"what\(\)|std::|vector::|basic_string|HDF5-DIAG|dnnl|could not create|terminate called|filesystem error|Assertion")
 PLACED = re.compile(r"^[^\n]*?:\d+:\d+: (error|warning): |^\.\.\. and \d+ more$")
-# Errors that end a valid run: numbers left the range of float32.
+# Errors that may end a valid run, because its numbers exceeded the range of float32.
 RAN_AWAY = re.compile(r"the loss is (nan|infinite)|are not finite")
 
 EVERYTHING = ["""\
@@ -241,7 +241,7 @@ train:
   optimizer: {adam: {learning_rate: 0.01}}
 """]
 
-# The content of base.yaml, which the following configurations name as their base.
+# The content of the file base.yaml. The following configurations use this file as their base.
 BASE = EVERYTHING[2]
 EVERYTHING += ["""\
 base: base.yaml
@@ -320,7 +320,7 @@ class Program:
 
 
 def run_patiently(program, folder, command, text, *arguments):
-    """Does the same as program.run, but returns the exit code None if the program hangs."""
+    """Calls program.run(). If the program hangs, returns the exit code None instead of raising an exception."""
     try:
         return patiently(lambda seconds: program.run(folder, command, text, *arguments, seconds=seconds), program.hang_seconds)
     except subprocess.TimeoutExpired:
@@ -328,7 +328,7 @@ def run_patiently(program, folder, command, text, *arguments):
 
 
 def is_cheap(plan):
-    """Returns whether an epoch takes little time and memory."""
+    """Returns whether training for an epoch takes only little time and memory."""
     memory = sum(replica["memory"]["total"] for replica in plan["replicas"])
     return memory < (256 << 20) and memory * max(plan["steps_per_epoch"], 1) < (2 << 30) and \
         plan["steps_per_epoch"] * plan["epochs"] < 400 and sum(plan["samples"].values()) < 100_000
@@ -354,7 +354,7 @@ def find_fault(program, text):
             return f"a message without a location: {unplaced[0][:300]}" if unplaced else None
         if not is_cheap(json.loads(out)):
             return None
-        # --overwrite, because a run that was killed as hanging may have left checkpoints.
+        # The option --overwrite is needed because a run that hung and was killed may have left checkpoints.
         code, out, err = run_patiently(program, folder, "fit", text, "--output", "r", "--overwrite", "--quiet", "--epochs", "1")
         if code is None:
             return "fit hangs"
@@ -435,7 +435,7 @@ def damage(draw, text, words):
     return text[:at] + text[other:other + draw.randrange(40)] + text[at:]
 
 
-# Configurations from the JSON schema.
+# Configurations that are generated from the JSON schema.
 
 class Maker:
     """Generates values that a schema allows, most of them small, and sometimes invalid ones."""
@@ -519,11 +519,12 @@ REFUSING_MASKS = ["conv1d", "conv1d_transpose", "max_pooling1d", "average_poolin
 VOLUME_LAYERS = ["conv3d", "max_pooling3d", "average_pooling3d", "zero_padding3d", "cropping3d", "upsampling3d", "batch_normalization",
                  "activation", "dropout"]
 ROW_LAYERS = ["dense", "batch_normalization", "layer_normalization", "activation", "prelu", "dropout", *ANY_SHAPE]
-# Layers that make one row of a sequence, an image or a volume, by the number of axes.
+# Layers that reduce a sequence, an image or a volume to one row. The key is the number of axes of the layer's input.
 POOLING_TO_ROWS = {2: ["global_max_pooling1d", "global_average_pooling1d"], 3: ["global_max_pooling2d", "global_average_pooling2d"],
                    4: ["global_max_pooling3d", "global_average_pooling3d"]}
 GENERATED_LAYERS = {*IMAGE_LAYERS, *SEQUENCE_LAYERS, *VOLUME_LAYERS, *ROW_LAYERS, *sum(POOLING_TO_ROWS.values(), []), "flatten"}
-# Layers that generate() does not use, with the reason. Mutated configurations have them (EVERYTHING).
+# Layers that generate() does not use, and the reasons. Only the configurations in EVERYTHING and their mutations
+# contain these layers.
 MERGES = "generated models are chains, and the layer reads several values"
 NOT_GENERATED = {
     "bidirectional": "its option is a layer, which must be recurrent",
@@ -687,7 +688,7 @@ def kind_names(maker, definition):
 
 
 def made_small(program, text, fault):
-    """Removes as many lines of the text as possible while the same kind of fault remains."""
+    """Removes as many lines of the text as possible without changing the kind of fault that the text causes."""
     kind = fault.split(":")[0]
     lines, deadline = text.splitlines(), time.monotonic() + 60
     size = max(len(lines) // 2, 1)

@@ -119,7 +119,8 @@ def bmp(number):
 
 
 def tar(form):
-    """Returns samples in the format of WebDataset, one with a name that is too long for a header."""
+    """Returns an archive with samples in the format of WebDataset. One sample has a name that is too long for the name field
+    of a header."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=form) as archive:
         for number in range(4):
@@ -132,7 +133,8 @@ def tar(form):
 
 
 def with_sums(data):
-    """Corrects the checksums of the archive's headers, so that the code after the check is reached."""
+    """Corrects the checksums in the headers of the archive. Otherwise dtrain would reject the archive before it reads
+    the changed data."""
     data, at = bytearray(data), 0
     while at + 512 <= len(data) and any(data[at:at + 512]):
         data[at + 148:at + 156] = b" " * 8
@@ -217,7 +219,7 @@ def formats(program, folder):
                "images: {hdf5: {file: a.h5, input: p, target: y}, on_error: skip}", **pictures),
         Format("hdf5 of the latest", {"a.h5": unpack(NEW_HDF5)}, "hdf5: {file: a.h5, input: g/x, target: g/x}", **squares),
     ]
-    # Files that dtrain writes: predictions, a cache file.
+    # Files that dtrain itself has written: predictions, and a cache file.
     first = all_[0]
     lay_out(first, folder, first.files[first.target])
     run(program, folder, "fit", "c.yaml", "-o", "run", "-q", "--set", "dataset.cache={file: cache}", must=True)

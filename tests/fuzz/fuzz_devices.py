@@ -22,7 +22,8 @@ from patience import shared
 COUNT, LONG_COUNT = 12, 400
 SECONDS = 60  # limit for a run; the longest takes one second
 TOLERANCE = 2e-4
-# All functions are smooth: at kinks, a difference in the last bit grows in any float32 program.
+# All functions are smooth. At a kink, a difference in the last bit would cause large differences in any float32
+# program.
 ACTIVATIONS = ["tanh", "sigmoid", "silu", "gelu", "elu", "linear", "softmax"]
 OPTIMIZERS = [{"sgd": {"learning_rate": 0.05}},
               {"sgd": {"learning_rate": 0.02, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}},
@@ -39,8 +40,8 @@ class Found(Exception):
     pass
 
 
-# Layers that get the option ignore_mask in models of words with padding, because their inputs may have different masks,
-# or because the layer cannot take a mask.
+# In models of words with padding, these layers get the option ignore_mask: their inputs may have different masks, or
+# the layer does not support masks.
 IGNORING_MASKS = ["add", "multiply", "concatenate", "flatten"]
 
 
@@ -84,7 +85,7 @@ class Model:
         return name
 
     def pick(self):
-        """Returns a random value; later values are more likely."""
+        """Returns a randomly chosen value. Values near the end of the list are more likely to be chosen."""
         return self.values[max(self.draw.randrange(len(self.values)) for _ in range(2))]
 
     def compute(self):
@@ -134,7 +135,7 @@ class Model:
             self.add(kind, [value], value[1], **options[kind])
 
     def heads(self):
-        """Adds outputs that read all unused values, sometimes except one."""
+        """Adds outputs that read the values that no layer reads. Sometimes one of these values is left unread."""
         read = {name for layer in self.layers for options in layer.values()
                 for name in ([options["inputs"]] if isinstance(options["inputs"], str) else options["inputs"])}
         ends = [value for value in self.values if value[0] not in read] or self.values[-1:]
@@ -177,7 +178,7 @@ class Model:
             self.targets["tags"] = {"classes": 3}
 
     def recompute(self):
-        """Makes some layers recompute their outputs in backward, which must not change a bit."""
+        """Makes some layers recompute their outputs in the backward pass. This must not change any bit of the results."""
         for layer in self.layers:
             for options in layer.values():
                 if self.draw.random() < 0.2:
@@ -338,7 +339,7 @@ class Fuzzer:
 
 
 def kept(config):
-    """Returns the configuration without recomputation."""
+    """Returns the configuration in which no layer is recomputed, so that all outputs are kept."""
     plain = copy.deepcopy(config)
     for layer in plain["model"]["layers"]:
         for options in layer.values():
@@ -347,7 +348,7 @@ def kept(config):
 
 
 def drop_layer(config, chosen, number):
-    """Removes a layer; its readers read its input instead."""
+    """Removes a layer. The layers that read its output read its input instead."""
     (options,) = config["model"]["layers"].pop(number).values()
     if options["name"] in ("kind", "size", "tags") or not isinstance(options["inputs"], str):
         raise KeyError

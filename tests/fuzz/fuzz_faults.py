@@ -2,8 +2,8 @@
 """Makes a small run fail, or kills it, at each of its calls that access a file. In every case, the resumed run must end
 with the bits of an undisturbed run.
 
-A fault is a call (the n-th of the run, as counted by faults.c) and an action: the call fails with EIO, ENOSPC or
-EACCES; or this call and all later writing calls fail with ENOSPC; or the process is killed before or after the call.
+A fault is a call (the n-th call of the run, as counted by faults.c) and an action. The call fails with EIO, ENOSPC or
+EACCES, or this call and all later calls that write fail with ENOSPC, or the process is killed before or after the call.
 The run must end within five seconds: with exit code 0, with 1 or 2 and a message, or because it was killed. Then `fit
 --resume` must reach the same arrays and metrics, without half-written files."""
 import argparse
@@ -70,14 +70,15 @@ class Fuzzer:
         (self.dir / "config.yaml").write_text(CONFIG.replace("STRATEGY", STRATEGIES[strategy]))
         self.run("fit", "config.yaml", "--output", "whole")
         self.whole = self.outcome("whole")
-        # The calls of a run without faults.
+        # The list of all calls in a run without faults.
         self.run("fit", "config.yaml", "--output", "run", environment=self.faults({}))
         self.calls = self.log.read_text().splitlines()
         shutil.rmtree(self.dir / "run")
 
     def faults(self, action):
         preloaded = {"LD_PRELOAD": str(self.shim), "FAULT_UNDER": str(self.dir), "FAULT_LOG": str(self.log)}
-        # AddressSanitizer requires that it is loaded first, unless this check is off.
+        # AddressSanitizer requires that it is the first library to be loaded. The option verify_asan_link_order=0 turns
+        # this check off.
         options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
         return {**preloaded, "ASAN_OPTIONS": options, **action}
 
@@ -143,7 +144,7 @@ def main():
 
 
 def try_all(options, strategy, folder):
-    """Returns the number of findings under a strategy."""
+    """Tries faults under one strategy, and returns the number of findings."""
     fuzzer = Fuzzer(os.path.abspath(options.program), folder, strategy)
     numbers = [options.call] if options.call else range(1, len(fuzzer.calls) + 1)
     faults = list(itertools.product(numbers, ACTIONS))

@@ -5,9 +5,9 @@ under its final name is complete.
 
     fuzz_malloc.py --program DTRAIN [--count N] [--seed S] [--long | --every] [--case NAME] [--at n]
 
---count: number of requests to try, over all cases. --long: the first request from each place (call stack) in the
-program. --every: all requests, which takes a day, but less than an hour on two cores with --case fit-small --mode once.
---at: only this request, with its stack.
+--count: number of requests to try, in all cases together. --long: tries the first request from each place (call stack)
+in the program. --every: all requests. This takes a day (with --case fit-small --mode once, less than an hour on two
+cores). --at: only this request, with its stack.
 """
 import argparse
 import collections
@@ -28,7 +28,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 5  # a run that takes longer hangs
 SHORT = 60
 
-# Arrays larger than 1 MiB: requests of this size may fail without ending the process (app/cli/last_resort.h).
+# A model with arrays larger than 1 MiB. If a request of this size fails, the process need not end
+# (app/cli/last_resort.h).
 LARGE = """\
 model:
   inputs: {x: [8, 8, 1]}
@@ -47,7 +48,8 @@ model: {inputs: {x: [8, 8, 1]}, layers: [flatten, {dense: {units: 3}}]}
 dataset: {train: {npy: {input: x.npy, target: y.npy}}}
 train: {batch_size: 30, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
 """
-# Reads a file in every step, so that a thread reads ahead, and saves during the run, so that another thread writes.
+# The run reads a file in every step, so one of its threads reads ahead. It also saves during training, so another
+# thread writes.
 CONFIG = """\
 seed: 3
 model:
@@ -133,7 +135,7 @@ class Fuzzer:
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         unused = None if case.startswith("large") else shutil.ignore_patterns("large")
         shutil.copytree(self.project, folder, dirs_exist_ok=True, ignore=unused)
-        # The command opens a checkpoint by its path, which depends on the folder.
+        # The command names a checkpoint by its path, and the path contains the folder of the run.
         env = {**os.environ, "LD_PRELOAD": str(self.shim), "OMP_WAIT_POLICY": "passive",
                "MALLOC_SHIM_LEAST": str(1 << 20 if case.startswith("large") else 0),
                **{f"MALLOC_SHIM_{key.upper()}": str(value) for key, value in shim.items()}}
@@ -159,7 +161,8 @@ class Fuzzer:
         return range(1, total + 1) if every else firsts
 
     def damaged(self, folder):
-        """Returns a checkpoint under its final name that cannot be read; None if all can be read."""
+        """Returns the name of a checkpoint that has its final name but cannot be read. Returns None if all checkpoints
+        can be read."""
         for path in sorted(folder.glob("*/checkpoints/ckpt-*.h5")):
             before = self.project / path.relative_to(folder)
             if before.exists() and before.read_bytes() == path.read_bytes():

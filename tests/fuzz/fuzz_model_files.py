@@ -52,7 +52,7 @@ def bases(program, folder, files):
 
 
 def mutate_json(draw, value, depth=0):
-    """Returns JSON with one change somewhere."""
+    """Returns the JSON value with one random change."""
     absurd = [None, True, -1, 0, 1, 2 ** 31, 2 ** 40, 1e300, "", "x" * 1000, [], {}, [[]], "Dense", "Lambda", "InputLayer"]
     if depth > 12 or draw.random() < 0.06 or not isinstance(value, (dict, list)) or not value:
         return draw.choice(absurd)

@@ -29,7 +29,7 @@ dataset: {{train: {{images: {{directory: all, resize: {resize}, on_error: skip}}
 strategy: {{single: {{device: cpu:0}}}}
 train: {{epochs: 1, batch_size: 16, loss: mean_squared_error, optimizer: sgd}}
 """
-# This configuration reads the same files as images and as masks.
+# This configuration reads the same files twice: as images and as masks.
 MASKS = """\
 seed: 1
 model: {{inputs: {{x: [16, 12, {channels}]}}, layers: [{{conv2d: {{filters: 256, kernel_size: 1}}}}]}}
@@ -38,7 +38,7 @@ strategy: {{single: {{device: cpu:0}}}}
 train: {{epochs: 1, batch_size: 16, loss: {{sparse_categorical_crossentropy: {{from_logits: true}}}}, optimizer: sgd}}
 """
 
-# Each of these images has 28x20 pixels; EXIF data rotate the first image.
+# Each of these images has 28x20 pixels. The first image is rotated according to its EXIF data.
 BASELINE = (
     "/9j/4AAQSkZJRgABAQAAAQABAAD/4QAiRXhpZgAATU0AKgAAAAgAAQESAAMAAAABAAYAAAAAAAD/2wBDABQODxIPDRQSEBIXFRQYHjIhHhwcHj"
     "0sLiQySUBMS0dARkVQWnNiUFVtVkVGZIhlbXd7gYKBTmCNl4x9lnN+gXz/2wBDARUXFx4aHjshITt8U0ZTfHx8fHx8fHx8fHx8fHx8fHx8fHx8"

@@ -20,7 +20,7 @@ from fuzz_kills import SECONDS, Found, Killer, devices
 COUNT, LONG_COUNT = 16, 400
 STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None]
 
-# oneDNN computes products of this size in its blocked loops, in which signal handlers used to corrupt data.
+# oneDNN computes products of this size in blocked loops. Signal handlers used to corrupt the data of these loops.
 CONFIG = """\
 seed: 3
 model:

@@ -3,6 +3,6 @@ import subprocess
 
 
 def has_sanitizers(program):
-    """Returns whether the program, a dtrain, was built with sanitizers."""
+    """Returns whether the given dtrain program was built with sanitizers."""
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     return "sanitizers" in version
