@@ -76,7 +76,7 @@ class Signals(Saving):
         self.write("other/metrics.jsonl", "{}\n")
         self.assertIn("other: expected a run directory of dtrain", self.dtrain("stop", "other", expect=2).err)
         self.assertFalse((self.dir / "other/stop-request").exists())
-        # A stop request from before a job does not stop this job.
+        # If an old stop request exists when a job starts, the request does not stop the job.
         (self.dir / "run/stop-request").write_text("")
         self.dtrain("resume", "run", "--epochs", len(self.metrics()) + 2)
         self.assertFalse((self.dir / "run/stop-request").exists())

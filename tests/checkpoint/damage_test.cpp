@@ -38,7 +38,8 @@ std::string refusal_of_changed(const std::function<void(hid_t)>& change) {
   write_file(path, read_file(path).substr(kHeaderBytes));
   {
     const Hdf5Session session;
-    // The version of HDF5's format that dtrain writes; a newer version only if a change requires it.
+    // The file keeps the version of HDF5's format that dtrain writes. A newer version is used only if a
+    // change requires it.
     const hid_t format = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(format, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
     const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, format);

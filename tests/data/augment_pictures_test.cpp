@@ -18,7 +18,8 @@ namespace dtrain::test {
 
 namespace {
 
-// Image size in pixels; number of images per strip: the original, then augmented samples.
+// The size of an image in pixels, and the number of images per strip: the original and seven augmented
+// samples.
 constexpr int64_t kSide = 72, kShown = 8;
 
 void fill(Pixels& pixels, const Bytes& colour, const std::function<bool(double x, double y)>& is_inside) {

@@ -85,7 +85,8 @@ TEST_CASE("an epoch contains each sample once, and the last batch the remaining 
 }
 
 TEST_CASE("only the rows of this process are prefetched") {
-  const auto data = std::make_shared<Numbers>(23, false, 9);  // only another process reads the damaged sample
+  // The damaged sample is read only by another process.
+  const auto data = std::make_shared<Numbers>(23, false, 9);
   Loader loader(data, {.batch_size = 10, .prefetch = 2, .threads = 2, .rows = [](int64_t size) {
                          using Rows = std::vector<std::pair<int64_t, int64_t>>;
                          return size < 10 ? Rows{{0, 1}} : Rows{{0, 2}, {4, 8}};

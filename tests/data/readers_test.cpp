@@ -127,7 +127,7 @@ TEST_CASE("gzip: several members are read, and damage is an error") {
   };
   for (size_t size = 2; size < packed.size(); ++size)
     CHECK_THROWS_AS(unpacked(packed.substr(0, size)), UserError);
-  constexpr size_t kHeader = 10;  // the header of 10 bytes may have any time and file name
+  constexpr size_t kHeader = 10;  // bytes of the header, which may contain any time and any file name
   for (size_t bit = 8 * kHeader; bit < 8 * packed.size(); ++bit) {
     std::string damaged = packed;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));

@@ -293,8 +293,8 @@ TEST_CASE_FIXTURE(
 }
 
 TEST_CASE_FIXTURE(Tables, "large numbers keep more digits than float32 has") {
-  // Seconds since 1970 and Julian days have more digits than float32. They are stored as double, and their
-  // missing values are also filled in double. Small numbers are stored as float32.
+  // Seconds since 1970 and Julian days need more digits than float32 has. They are stored as double, and
+  // their missing values are also filled in double. Small numbers are stored as float32.
   std::string text = "t,day,small,y\n";
   for (int i = 0; i < 100; ++i)
     text += fmt::format("{},{:.3f},{},{}\n", i == 0 || i == 99 ? "" : std::to_string(1700000000 + i),

@@ -54,7 +54,8 @@ TEST_CASE("fixed layers stay in place, and shared parameters cost a copy") {
   problem = problem_of(kTwoBranches, 2, 0.1);
   problem.nodes[3].parameters_of = 1;
   problem.nodes[3].parameter_bytes = 10;
-  // On the second device, it starts after 1 second; on the first, after 2.
+  // On the second device, node 3 starts after 1 second, because its parameters are copied. On the first
+  // device, it would start after 2 seconds.
   CHECK(place_branches(problem)[3] == 1);
   problem.nodes[3].parameter_bytes = 100;
   CHECK(place_branches(problem)[3] == 0);

@@ -73,8 +73,8 @@ T shuffle(unsigned mask, T value, int from) {
 }  // namespace dtrain::emulation
 
 // These functions divide the warp into groups of `width` lanes. If the source lane is outside the group of
-// the calling lane, __shfl_sync wraps around within the group, and the other functions return the value of
-// the calling lane.
+// the calling lane, __shfl_sync wraps around within the group. The other functions return the value of the
+// calling lane.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
   const int lane = dtrain::emulation::lane(), group = lane & ~(width - 1);

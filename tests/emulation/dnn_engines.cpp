@@ -1,5 +1,5 @@
-// The engines that cuDNN's heuristics propose for convolutions and attention. As in cuDNN, some of the
-// proposed engines do not work, and some are not deterministic.
+// The engines that cuDNN's heuristics propose for convolutions and attention. Some of the proposed engines do
+// not work, and some are not deterministic.
 #include <algorithm>
 
 #include "emulation/dnn_descriptors.h"
@@ -33,10 +33,10 @@ void find_attention_engines(Descriptor& d) {
 
 }  // namespace
 
-/// Finds engines for an operation. As in cuDNN, there are no engines for weight gradients whose dilations
-/// differ between the axes. Float32 weight gradients of 16-bit images have engines only for square filters.
-/// There is no engine if there are more images than the maximum number of blocks in a grid. If a tensor has
-/// more elements than the limit of the emulated machine, only engine 0 remains.
+/// Finds engines for an operation, with the limits of cuDNN. There are no engines for weight gradients whose
+/// dilations differ between the axes. Float32 weight gradients of 16-bit images have engines only for square
+/// filters. There is no engine if there are more images than the maximum number of blocks in a grid. If a
+/// tensor has more elements than the limit of the emulated machine, only engine 0 remains.
 void find_engines(Descriptor& d) {
   const Descriptor& graph =
       part(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

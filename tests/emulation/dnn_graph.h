@@ -28,13 +28,13 @@ struct GraphTensor {
 /// An operation. If an axis of an input has one element, the input is broadcast along this axis.
 struct GraphNode {
   enum class Kind {
-    // Matrix product over the last two axes; a matrix of the second input may belong to several matrices
-    // (heads) of the first.
+    // Matrix product over the last two axes. One matrix of the second input may be multiplied with several
+    // matrices (heads) of the first input.
     product,
     elementwise,  // a function of one to three inputs
-    // Reduction of groups of elements; the extents of the input are multiples of the extents of the output.
+    // Reduction of groups of elements. The extents of the input are multiples of the extents of the output.
     reduction,
-    // Exchange of the last two axes; if the output's extents do not match, the operation is invalid.
+    // Exchange of the last two axes. The result must have the extents of the output.
     transposition,
   };
   Kind kind = Kind::product;

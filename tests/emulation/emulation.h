@@ -86,7 +86,7 @@ void break_device(int device);
 /// Repairs all devices; pending work of broken devices is dropped.
 void repair_devices();
 
-/// If `blocked`, calls that abort NCCL communicators never return. If not, they return again.
+/// If `blocked`, calls that abort NCCL communicators block forever. If `blocked` is false, they return again.
 void block_nccl_aborts(bool blocked);
 
 /// Makes cuDNN take this many seconds to create an execution plan.

@@ -20,7 +20,7 @@ struct State {
   std::condition_variable changed;
   Machine machine;
   uint64_t random = 1;
-  std::vector<WorkPtr> runnable;  // work that waits for no other work any more
+  std::vector<WorkPtr> runnable;  // work whose dependencies are done
   std::string failure;
   std::set<int> breaking, broken;  // devices
   Counts counts;

@@ -68,7 +68,7 @@ model:
 train: {epochs: 2, batch_size: 8, %s, optimizer: {sgd: {learning_rate: 0.1, momentum: 0.9}}}
 checkpoint: {every: 2 steps, keep: 10}
 """ % (DATASET, LOSS),
-    # The model has 25 layers. For so many groups, HDF5 stores the names in a heap with an index.
+    # The model has 25 layers. HDF5 stores the names of this number of groups in a heap with an index.
     "many": """\
 model: {inputs: {x: [4]}, blocks: {b: {layers: [{dense: {units: 4}}, layer_normalization]}}, layers: [{b: {repeat: 12}}, {dense: {units: 3}}]}
 %s

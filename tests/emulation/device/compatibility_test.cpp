@@ -30,7 +30,7 @@ TEST_SUITE("gpu") {
     for (const int capability : {80, 86, 89, 90, 100, 103, 120, 121}) CHECK(runs(kUsual, capability, 13000));
     for (const int capability : {60, 75, 110}) CHECK_FALSE(runs(kUsual, capability));
     CHECK(runs(kUsual, 130));
-    // A driver can only compile PTX of its own CUDA version or of an older one.
+    // A driver cannot compile PTX of a newer CUDA version than that of the driver.
     CHECK_FALSE(runs(kUsual, 130, 13000));
     CHECK(runs("90-virtual", 90));
     CHECK_FALSE(runs("90-virtual", 90, 12080));

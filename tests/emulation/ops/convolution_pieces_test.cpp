@@ -13,7 +13,7 @@
 namespace dtrain::test {
 namespace {
 
-/// For the lifetime of an object of this class, another emulated machine is used.
+/// Uses a separate emulated machine for the lifetime of the object.
 struct OtherMachine {
   explicit OtherMachine(const emulation::Machine& machine) { restart(machine); }
   ~OtherMachine() { restart({}); }
