@@ -63,9 +63,9 @@ std::vector<StageValue> stage_values(const Graph& graph, const PipelineWork& wor
   return values;
 }
 
-/// Counts the activations that exist only while backward is in their recomputed segment. These are the
-/// activations that are read only within their own segment. Their bytes are subtracted from activation_bytes
-/// of their node and added to recomputed_bytes of the segment's last node.
+/// Finds the activations that are read only within their own recomputed segment. They exist only during the
+/// backward pass of this segment. Their bytes are therefore subtracted from activation_bytes of their node,
+/// and added to recomputed_bytes of the segment's last node.
 void set_recomputed(const Graph& graph, StageProblem& problem) {
   const auto segment_of = [&](int node) { return graph.nodes[static_cast<size_t>(node)].recompute; };
   std::set<int> kept;
@@ -102,7 +102,7 @@ StageProblem stage_problem(const Graph& graph, std::span<const PipelineDevice> d
         device.seconds.empty()
             ? estimate_layer_seconds(graph, work.samples, typical_speed(device.device.kind))
             : device.seconds;
-    // Recomputation adds a second forward pass, a third of the time of both passes.
+    // Recomputation adds a second forward pass, which takes a third of the time of forward and backward.
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       if (graph.nodes[i].recompute >= 0) seconds[i] *= 4.0 / 3;
     problem.devices.push_back({.seconds = std::move(seconds),

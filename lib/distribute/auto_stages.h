@@ -30,7 +30,7 @@ struct PipelineWork {
   int rounds = 1;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int64_t slot_bytes = 0;       // bytes of optimizer state per element of a trained parameter
-  size_t element_bytes = 4;     // bytes per element in the type in which layers compute
+  size_t element_bytes = 4;     // bytes per element of the compute type
   double seconds_per_byte = 0;  // time to copy one byte between two devices, in seconds
 };
 

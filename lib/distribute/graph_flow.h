@@ -15,12 +15,13 @@ struct NodeFlow {
   /// For a layer: the activation that is fused into its first output.
   ActivationSpec activation;
   bool needs_gradient = false;  // whether this node or one that it depends on has trained parameters
-  // Number of readers of the first output, after the fused activation. The model's output counts as a reader.
+  // Number of readers of the first output or, if an activation is fused into it, of the activation's output.
+  // The model's output counts as a reader.
   int readers = 0;
 };
 
-/// Returns the flow of each node according to the rules of the passes in lib/program. The plan of a run may
-/// differ, because a loss may read the value before the last activation.
+/// Returns the NodeFlow of each node, according to the rules of the passes in lib/program. The plan of a run
+/// may differ, because a loss may read the value before the last activation.
 std::vector<NodeFlow> flow_of(const Graph& graph);
 
 }  // namespace dtrain

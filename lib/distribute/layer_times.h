@@ -21,8 +21,8 @@ struct DeviceSpeed {
 /// Returns the float32 speed of a typical GPU, or of one core of a typical CPU.
 DeviceSpeed typical_speed(DeviceId::Kind kind);
 
-/// Estimates the time of forward and backward of each node, in seconds, for a batch of `batch` samples. Model
-/// inputs take 0 seconds, and so do activations that the previous layer computes. The estimate is based on
+/// Estimates the time of forward and backward of each node, in seconds, for a batch of `batch` samples. The
+/// time of model inputs, and of activations that the previous layer computes, is 0. The estimate is based on
 /// multiply-adds and bytes, which follow from the shapes of parameters, inputs and outputs. For computation
 /// without parameters, only the bytes count.
 std::vector<double> estimate_layer_seconds(const Graph& graph, int64_t batch, const DeviceSpeed& speed);
@@ -31,7 +31,7 @@ std::vector<double> estimate_layer_seconds(const Graph& graph, int64_t batch, co
 /// takes the fastest of a few runs. The measurement takes about `most_seconds` in total, but each layer is
 /// run at least twice. Of several equal layers, only one is measured. Layers that only reshape their input
 /// take no time. Allocates memory for one layer at a time. `ops` must belong to the calling thread, and this
-/// thread must be attached to the context of `ops`. Throws Unsupported.
+/// thread must be attached to the context of `ops`. Throws Unsupported if the device cannot compute a layer.
 std::vector<double> measure_layer_seconds(const Graph& graph, int64_t batch, Ops& ops,
                                           double most_seconds = 1.5);
 

@@ -49,7 +49,7 @@ class Simulation {
   /// the task.
   using Ends = std::vector<std::optional<double>>;
   struct Done {
-    Ends forward, backward;  // ends of each microbatch
+    Ends forward, backward;  // end times, by microbatch
     Ends& of(TaskKind kind) { return kind == TaskKind::forward ? forward : backward; }
   };
 
@@ -95,7 +95,8 @@ class Simulation {
     if (done == tasks_[stage].size()) return;
     const StageTask task = tasks_[stage][done];
     throw Error(
-        fmt::format("the stages wait for each other: stage {} cannot begin the {} pass of microbatch {}",
+        fmt::format("the pipeline stages wait for each other (deadlock): stage {} cannot begin the {} pass "
+                    "of microbatch {}",
                     stage, task.kind == TaskKind::forward ? "forward" : "backward", task.microbatch));
   }
 

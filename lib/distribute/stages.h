@@ -20,7 +20,7 @@ struct StageNode {
   // that uses the parameters.
   int64_t parameter_bytes = 0;
   int64_t activation_bytes = 0;  // bytes that each microbatch keeps from forward to backward
-  /// For the last node of a recomputed segment: bytes that the segment needs while backward is in it.
+  /// For the last node of a recomputed segment: bytes that the segment needs during its backward pass.
   /// Segments are recomputed one after the other, so only the largest one counts.
   int64_t recomputed_bytes = 0;
 };
@@ -59,7 +59,8 @@ struct StageCut {
   enum class Outcome {
     found,
     too_few_layers,  // the number of stages is larger than possible_starts
-    // No cut fits into memory. `stages` is the cut in which the largest shortage of a stage is smallest.
+    // No cut fits into memory. `stages` is the cut that minimizes the largest shortage of memory of any
+    // stage.
     too_little_memory,
   };
   Outcome outcome = Outcome::found;
@@ -73,10 +74,10 @@ struct StageCut {
 /// contiguous.
 std::vector<StageLoad> stage_loads(const StageProblem& problem, std::span<const int> stages);
 
-/// Returns the cut whose slowest stage is fastest, among all cuts in which each stage has at least one layer
-/// and fits into the memory of its device. If several cuts are equally good, returns the one with the
-/// smallest sum of the squared times of its stages. The result is the exact optimum. It is found by dynamic
-/// programming over the stages and their last nodes, in a time proportional to stages * nodes^2.
+/// Returns the cut that minimizes the time of the slowest stage, among all cuts in which each stage has at
+/// least one layer and fits into the memory of its device. If several cuts are equally good, returns the one
+/// with the smallest sum of the squared times of its stages. The result is the exact optimum. It is found by
+/// dynamic programming over the stages and their last nodes, in a time proportional to stages * nodes^2.
 StageCut choose_stages(const StageProblem& problem);
 
 }  // namespace dtrain

@@ -63,7 +63,7 @@ struct Workload {
   const Graph& graph;        // empty if the model failed to parse
   int64_t batch_size = 1;    // samples processed at a time, over all replicas
   int64_t slot_bytes = 0;    // bytes of optimizer state per element of a trained parameter
-  size_t element_bytes = 4;  // bytes per element in the type in which layers compute
+  size_t element_bytes = 4;  // bytes per element of the compute type
   /// Measures the layer times and the memory of a device, for microbatches of `samples` samples. `sharing`:
   /// number of threads that use the device's memory, one for each stage (all CPU devices share memory and
   /// cores). If the function is null, typical values are used instead.

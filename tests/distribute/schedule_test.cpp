@@ -136,9 +136,10 @@ TEST_CASE("stages that wait for each other are an error") {
   const std::vector<std::vector<StageTask>> tasks = {
       {{Kind::forward, 0}, {Kind::backward, 0}, {Kind::forward, 1}, {Kind::backward, 1}},
       {{Kind::forward, 1}, {Kind::forward, 0}, {Kind::backward, 0}, {Kind::backward, 1}}};
-  CHECK_THROWS_WITH_AS(
-      simulate(tasks, equal_times(2, 1, 1)),
-      "the stages wait for each other: stage 0 cannot begin the backward pass of microbatch 0", Error);
+  CHECK_THROWS_WITH_AS(simulate(tasks, equal_times(2, 1, 1)),
+                       "the pipeline stages wait for each other (deadlock): stage 0 cannot begin the "
+                       "backward pass of microbatch 0",
+                       Error);
 }
 
 TEST_CASE("a schedule is drawn as text") {

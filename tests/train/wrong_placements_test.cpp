@@ -161,19 +161,18 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1], stages: [@left/stem]"), "", "",
      "stages: 'left/stem' is the first layer of the model, so the first stage would have no layers"},
     {pipeline("devices: [cpu:0, cpu:1, cpu:2], stages: @[head]"), "", "",
-     "stages: expected the 2 layers with which the stages after the first one begin, because 3 devices per "
-     "replica make 3 stages, found 1; `stages: auto` chooses the layers"},
+     "stages: 3 devices per replica make 3 stages, so 'stages' must name 2 layers (the first layer of each "
+     "stage except the first stage), but it names 1; `stages: auto` chooses the layers"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @[merged, head]"), "", "",
-     "stages: expected the one layer with which the stages after the first one begin, because 2 devices per "
-     "replica make 2 stages, found 2; `stages: auto` chooses the layers"},
+     "stages: 2 devices per replica make 2 stages, so 'stages' must name one layer (the first layer of each "
+     "stage except the first stage), but it names 2; `stages: auto` chooses the layers"},
     {pipeline("devices: [cpu:0], stages: @[head]"), "", "",
-     "stages: with one device per replica there is only one stage, so no layer can begin another stage, but "
-     "1 "
-     "is given"},
+     "stages: each replica has one device and therefore only one stage, so 'stages' must not name any layer, "
+     "but it names 1; add the devices"},
     {pipeline("devices: [cpu:0, cpu:1], stages: [@[head]]"), "", "",
-     "pipeline's stages: expected 'auto', or the name"},
+     "pipeline's stages: expected 'auto', or a list of layer names"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @{head: cpu:1}"), "", "",
-     "pipeline's stages: expected 'auto', or the name"},
+     "pipeline's stages: expected 'auto', or a list of layer names"},
     {pipeline("devices: [cpu:0, cpu:1], stages: @2"), "", "", "stages: '2' is not a layer of the model"},
     {pipeline("devices: @[cpu:0, cpu:1, cpu:2, cpu:3, cpu:4, cpu:5, cpu:6, cpu:7, cpu:8, cpu:9, cpu:10]"), "",
      "", "pipeline: the model cannot be divided into 11 stages, because only 10 layers can begin a stage"},

@@ -81,8 +81,9 @@ bool check_present(const WrittenDevice& device, Diagnostics& diagnostics) {
           ? fmt::format("{}: no GPU can be used ({}); the available devices are cpu:0, cpu:1, ...",
                         device.id.str(), gpus.reason)
       : gpus.count == 1
-          ? fmt::format("{}: this machine has gpu:0 only", device.id.str())
-          : fmt::format("{}: this machine has gpu:0 to gpu:{}", device.id.str(), gpus.count - 1));
+          ? fmt::format("{}: this GPU does not exist; this machine has only gpu:0", device.id.str())
+          : fmt::format("{}: this GPU does not exist; this machine has gpu:0 to gpu:{}", device.id.str(),
+                        gpus.count - 1));
   return false;
 }
 

@@ -45,8 +45,8 @@ bool check_present(const WrittenDevice& device, Diagnostics& diagnostics);
 /// check_present() fails for a device.
 std::vector<DeviceId> present_devices(const DeviceList& list, Diagnostics& diagnostics);
 
-/// Reports an error for each `device:` option of a layer, but only once per source location. For strategies
-/// that do not support this option.
+/// Reports an error for each `device:` option of a layer, but only once per source location. Used by
+/// strategies that do not support this option.
 void reject_layers_devices(const Graph& graph, std::string_view strategy, Diagnostics& diagnostics);
 
 /// Returns the nodes of the layers that users see, in graph order, and their names. Inputs, and activations

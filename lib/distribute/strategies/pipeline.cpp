@@ -30,7 +30,8 @@ struct Codec<StageList> {
     for (const ConfigNode& name : out.names)
       if (!name.is_scalar())
         good = report_unexpected(
-            name, where, "'auto', or the name of the first layer of each stage except the first stage",
+            name, where,
+            "'auto', or a list of layer names (the first layer of each stage except the first stage)",
             diagnostics);
     return good;
   }
@@ -217,16 +218,18 @@ class Pipeline final : public Strategy {
     if (stages == 1) {
       diagnostics.error(
           place_in(written_, {"stages"}),
-          fmt::format("stages: with one device per replica there is only one stage, so no layer can begin "
-                      "another stage, but {} given; name the devices of all stages in 'devices'",
-                      names == 1 ? "1 is" : fmt::format("{} are", names)));
+          fmt::format(
+              "stages: each replica has one device and therefore only one stage, so 'stages' must not "
+              "name any layer, but it names {}; add the devices of the other stages to 'devices'",
+              names));
       return;
     }
     diagnostics.error(
         place_in(written_, {"stages"}),
-        fmt::format("stages: expected the {} with which the stages after the first one begin, because {} "
-                    "devices per replica make {} stages, found {}; `stages: auto` chooses the layers",
-                    stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), stages, stages, names));
+        fmt::format(
+            "stages: {} devices per replica make {} stages, so 'stages' must name {} (the first layer of "
+            "each stage except the first stage), but it names {}; `stages: auto` chooses the layers",
+            stages, stages, stages == 2 ? "one layer" : fmt::format("{} layers", stages - 1), names));
   }
 
   /// Returns the bandwidth, in bytes per second, of the slowest link between typical devices of these types.

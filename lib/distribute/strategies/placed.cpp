@@ -89,7 +89,7 @@ class Placed final : public Strategy {
       diagnostics.error(
           where_,
           "placed: no layer has a device; give patterns, such as `placed: {layers: {\"encoder/*\": "
-          "cpu:0}}`, or give layers a `device:`");
+          "cpu:0}}`, or give layers a `device:` option");
     if (diagnostics.count() != before) return {};
     place_others(graph, places);
     return laid_out(places);

@@ -10,7 +10,7 @@
 namespace dtrain {
 
 /// Returns the stage of each node. `names`: scalar nodes with the name of the first layer of each stage
-/// except the first. If a name is that of a use of a block, the stage begins with the first layer of the
+/// except the first. If a name refers to a use of a block, the stage begins with the first layer of the
 /// block. Reports an error and returns an empty vector in three cases: a name is not a layer, the names are
 /// not in the model's order, or a stage would be empty.
 std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>& names,

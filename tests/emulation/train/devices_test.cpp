@@ -99,8 +99,9 @@ TEST_SUITE("gpu") {
       CHECK(plan_in(2, "devices: auto") == Replicas{{"gpu:0", "gpu:1", "gpu:0", "gpu:1"}});
       CHECK(plan_in(2, "devices: auto, replicas: 2") == Replicas{{"gpu:0", "gpu:0"}, {"gpu:1", "gpu:1"}});
       CHECK(plan_in(2, "devices: [gpu:1, gpu:0, cpu:0]") == Replicas{{"gpu:1", "gpu:0", "cpu:0"}});
-      CHECK_THROWS_WITH_AS(plan_in(2, "devices: [gpu:0, gpu:1, gpu:2, gpu:0]"),
-                           doctest::Contains("gpu:2: this machine has gpu:0 to gpu:1"), UserError);
+      CHECK_THROWS_WITH_AS(
+          plan_in(2, "devices: [gpu:0, gpu:1, gpu:2, gpu:0]"),
+          doctest::Contains("gpu:2: this GPU does not exist; this machine has gpu:0 to gpu:1"), UserError);
       CHECK_THROWS_WITH_AS(plan_in(2, "devices: auto, replicas: 3"),
                            doctest::Contains("2 devices cannot be divided evenly among 3 replicas"),
                            UserError);
