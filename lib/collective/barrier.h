@@ -1,4 +1,4 @@
-// An abortable barrier for a few threads that spins before it sleeps.
+// A barrier for a few threads. Waiting threads can spin before they sleep, and the barrier can be aborted.
 #pragma once
 
 #include <atomic>

@@ -17,9 +17,9 @@ class Channel {
   /// an array has been received.
   virtual uint64_t send(const void* src, size_t bytes) = 0;
   /// Called by the receiver to announce that it will call receive() for one more array. If the sender is in
-  /// another process, the channel starts to receive the array early. If several channels lead from the
-  /// sender's slot to the receiver's slot, their calls of expect() must have the order in which the sender
-  /// will send the arrays in one part of the plan (Plan::expect()).
+  /// another process, the channel starts to receive the array early. Several channels may lead from the
+  /// sender's slot to the receiver's slot. In this case, the calls of expect() on these channels must have
+  /// the same order as the sender's calls of send() in one part of the plan (Plan::expect()).
   virtual void expect() {}
   /// Called by the receiver. Operations that are enqueued after this call can read the array at `dst`. Blocks
   /// the host until the array has been sent. If one of the devices is the CPU, the call also waits until the

@@ -45,10 +45,10 @@ class Collective {
   /// the next call, neither the other elements of `data` nor the arrays of the other members may change.
   virtual void reduce_scatter(float* data, Range mine) = 0;
   /// Waits until all members have called this function, and returns the pointers that they passed, by rank.
-  /// The pointers remain valid until this member's next call. Used by replicas that share memory (the host's
-  /// memory or that of one GPU) and read each other's arrays. The device must have finished writing the
-  /// arrays before this call. Members must call barrier() after their last read of the arrays and before the
-  /// next write.
+  /// The pointers remain valid until this member's next call. Used by replicas that share memory (host memory
+  /// or the memory of one GPU) and read each other's arrays. The device must have finished writing the arrays
+  /// before this call. Members must call barrier() after their last read of the arrays and before the next
+  /// write.
   virtual std::span<float* const> share_pointers(float* mine) = 0;
   /// Makes every pending and later call of every member throw Aborted. Safe on any thread.
   virtual void abort() noexcept = 0;
@@ -59,7 +59,8 @@ class Collective {
 /// later. The data are copied through host memory, so the members may use different kinds of devices. Waits
 /// for the GPU, so the call cannot be captured in a graph.
 void all_gather(Collective& member, Context& context, const double* mine, double* all, int64_t n);
-/// Takes part in all_gather() with n zeros. For a member that has no values.
+/// Calls all_gather() with n zeros. Must be called by a member that has no values, because all members must
+/// take part in the collective call.
 void all_gather_zeros(Collective& member, int64_t n);
 
 /// Creates a group of `size` threads of this process. `spin`: whether waiting members busy-wait for about a

@@ -21,8 +21,6 @@ Link::Link(Context& from, Context& to, size_t bytes, Keeping keeping, int most, 
   }
 }
 
-/// Copies are in the memory of the receiver's device, except if a CPU sends to a GPU: then they are in host
-/// memory.
 bool Link::copies_are_with_receiver() const {
   return from_.on_gpu() || !to_.on_gpu();
 }

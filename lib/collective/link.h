@@ -28,8 +28,8 @@ class Link final : public Channel {
   /// Returns whether the link makes copies of sent arrays. It then has one buffer of `bytes` for each array
   /// in flight.
   bool copies() const { return copies_; }
-  /// Returns whether copies are in the memory of the receiver's device. Otherwise the sender is a CPU, and
-  /// the copies are in host memory.
+  /// Returns true if copies of sent arrays are in the memory of the receiver's device. Returns false if a CPU
+  /// sends to a GPU; the copies are then in host memory.
   bool copies_are_with_receiver() const;
 
   uint64_t send(const void* src, size_t bytes) override;

@@ -85,7 +85,7 @@ std::vector<LinkSpeed> measure_links(World& world, const std::vector<std::string
 }
 
 double measure_process_sum(World& world, size_t bytes) {
-  constexpr int kRounds = 6;  // the first round warms up
+  constexpr int kRounds = 6;  // the first round is a warm-up and is not counted
   std::vector<float> values(bytes / sizeof(float));
   const std::array<float*, 1> sums{values.data()};
   const auto sum =

@@ -8,7 +8,7 @@
 namespace dtrain {
 
 double measure_all_reduce(int gpus, size_t bytes, World& world) {
-  constexpr int kRounds = 6, kAtOnce = 5;  // the first round warms up
+  constexpr int kRounds = 6, kAtOnce = 5;  // the first round is a warm-up
   std::vector<std::unique_ptr<Context>> contexts;
   std::vector<Context*> members;
   for (int gpu = 0; gpu < gpus; ++gpu) {

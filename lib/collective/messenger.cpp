@@ -38,7 +38,7 @@ Messenger::~Messenger() {
 void Messenger::start(Exchange& exchange) {
   {
     const std::lock_guard lock(mutex_);
-    // After a failure of the messenger, the exchange of an earlier call may still be running.
+    // If the messenger has failed, the exchange may still be running since an earlier call of start().
     if (exchange.state_ == Exchange::State::running) return;
     exchange.state_ = failure_ ? Exchange::State::failed : Exchange::State::running;
     if (failure_) return;
@@ -153,9 +153,9 @@ bool Messenger::advance(std::vector<Exchange*>& running) {
   return running.size() < before;
 }
 
-/// Makes all exchanges fail because the transport has reported an error. The reason for users is the result
-/// of explain_(), or the error itself if this result is empty. After interrupt(), the transport's errors are
-/// only consequences of the interruption, so they are ignored.
+/// Makes all exchanges fail because the transport has reported an error. The error message for users is the
+/// result of explain_(), or the transport's error if this result is empty. After interrupt(), the transport's
+/// errors are only consequences of the interruption, so they are ignored.
 void Messenger::note_error(const std::string& error) {
   if (!failure().empty()) return;
   const std::string why = explain_();

@@ -235,8 +235,8 @@ class NcclCollective final : public DeviceCollective {
   }
 
   void join() override {
-    // Joins only after a fork. Without a fork, joining would add the collective stream to a capture to which
-    // it does not belong.
+    // Joins the collective stream only if a collective call has forked it. Otherwise, joining would add the
+    // stream to a capture to which it does not belong.
     if (std::exchange(forked_, false)) context_.join_collective();
   }
   void check() override { group_->check(); }
@@ -275,7 +275,8 @@ std::vector<std::unique_ptr<DeviceCollective>> make_nccl_group(std::span<Context
     if (!members.back()) throw Error("NCCL supports only GPUs, not " + context->device().str());
     const int gpu = members.back()->index();
     if (std::count(gpus.begin(), gpus.end(), gpu) > 0)
-      throw Error("NCCL needs a separate GPU for each replica, but several use " + context->device().str());
+      throw Error("NCCL needs a separate GPU for each replica, but several replicas use " +
+                  context->device().str());
     gpus.push_back(gpu);
   }
   check_version();
@@ -301,7 +302,7 @@ void set_nccl_environment(bool deterministic) {
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
   if (!deterministic) return;
   setenv("NCCL_ALGO", "Ring", 0);
-  // Registered graph buffers may use another algorithm, which adds in another order.
+  // For registered graph buffers, NCCL may select another algorithm, which adds the numbers in another order.
   setenv("NCCL_GRAPH_REGISTER", "0", 0);
 }
 

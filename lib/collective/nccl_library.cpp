@@ -1,5 +1,6 @@
-// Forwards the NCCL functions that dtrain uses. To use another function, add a line here (otherwise the
-// linker reports it as undefined).
+// Defines the NCCL functions that dtrain uses. Each function forwards its call to the NCCL library that is
+// opened at run time. To use another function, add a line here (otherwise the linker reports it as
+// undefined).
 #include "collective/nccl_library.h"
 
 #include <nccl.h>

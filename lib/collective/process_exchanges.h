@@ -148,8 +148,8 @@ class SumExchange final : public Exchange {
   /// parts[process].
   SumExchange(const ReplicaRanks& ranks, std::vector<Range> parts, int tag);
 
-  /// Sets the arrays with the sums over this process's nodes of the tree (see BackgroundSum::start()). Must
-  /// be called before Messenger::start().
+  /// Passes the arrays to sum: for each of this process's nodes of the tree, an array with the sum over the
+  /// replicas of the node (see BackgroundSum::start()). Must be called before Messenger::start().
   void set(std::span<T* const> sums) { mine_.assign(sums.begin(), sums.end()); }
   /// Returns the size, in bytes, of the memory for data received from other processes.
   size_t bytes() const { return received_floats() * sizeof(T); }
@@ -177,8 +177,8 @@ class SumExchange final : public Exchange {
   std::vector<std::vector<Range>> nodes_;  // indexed by process
   SumTree tree_;
   std::vector<T*> mine_;
-  /// The data received from other processes: for each of their nodes, the part of the node's array that this
-  /// process adds. Allocated on first use.
+  /// The data received from other processes. For each node of another process, they are the part of the
+  /// node's array for which this process is responsible. Allocated on first use.
   std::vector<T> received_;
   enum class Phase { start, parts, sums } phase_ = Phase::start;
   Transfers transfers_;

@@ -30,10 +30,11 @@ std::vector<Range> subtrees(Range own, int total);
 /// Adds arrays in the order of the tree.
 class SumTree {
  public:
-  /// For arrays of `ranks` adjacent ranks. These ranks must be one node of the tree over all ranks.
+  /// Creates a tree that adds the arrays of `ranks` adjacent ranks. These ranks must be one node of the tree
+  /// over all ranks.
   explicit SumTree(int ranks);
-  /// For arrays that are the sums over these nodes. The nodes must be in order, and together they must be one
-  /// node of the tree.
+  /// Creates a tree that adds arrays, each of which is already the sum over one of `nodes`. The nodes must be
+  /// in order, and together they must be one node of the tree over all ranks.
   explicit SumTree(std::vector<Range> nodes);
 
   /// Writes the sums of elements `range` of the arrays to the same elements of `sums`, which may be one of

@@ -117,7 +117,7 @@ class World {
   /// process starts gets the message of the n-th send that the other process starts. Safe on any thread. The
   /// World must outlive the object.
   virtual std::unique_ptr<ProcessMessage> make_message(int process, int channel) = 0;
-  /// Returns the text of process 0.
+  /// Returns the text that process 0 has passed. The texts of the other processes are ignored.
   std::string broadcast_text(const std::string& text);
   /// Returns the texts of all processes, by rank.
   std::vector<std::string> all_gather_texts(const std::string& mine);
@@ -169,10 +169,10 @@ class World {
   /// the first call has an effect. `is_user_error`: whether the reason is a UserError. If it is, all
   /// processes end with the exit code of a UserError. Safe on any thread; returns at once.
   virtual void abort(const std::string& why, bool is_user_error) noexcept = 0;
-  /// After a failure, waits until the ended calls, sums and messages no longer use memory. Must be called
-  /// before that memory is freed. If this takes more than a second, the function ends the process, because
-  /// calls of MPI may never return after another process has died. Before the call, the caller must have
-  /// saved all data that must not be lost.
+  /// After a failure, waits until calls, sums and messages that the failure has interrupted no longer access
+  /// their memory. Must be called before this memory is freed. If this takes more than a second, the function
+  /// ends the process, because calls of MPI may never return after another process has died. Before the call,
+  /// the caller must have saved all data that must not be lost.
   virtual void release() noexcept {}
   /// Sets the time, in seconds, after which another process counts as failed if it gives no sign of life.
   virtual void set_peer_timeout(double /*seconds*/) {}
