@@ -114,7 +114,8 @@ class Context {
   /// the thread and its workers to their cores. Threads that are started after attach() inherit these cores,
   /// so other threads should be started before attach() or after detach().
   virtual void attach() = 0;
-  /// Undoes attach() for the calling thread. The destructor does the same if it runs on the attached thread.
+  /// Undoes attach() for the calling thread. The destructor also undoes attach() if it runs on the attached
+  /// thread.
   virtual void detach() = 0;
   /// free_bytes() returns the free memory, and workspace_bytes() returns the part of the free memory that the
   /// workspace of the libraries will need (0 on a CPU). Both are in bytes.

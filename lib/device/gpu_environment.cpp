@@ -29,7 +29,7 @@ std::vector<std::string> visible_gpus() {
   std::vector<std::string> gpus;
   if (const char* variable = std::getenv("CUDA_VISIBLE_DEVICES")) {
     std::istringstream list(variable);
-    // If an element is not a GPU, CUDA ignores it and all elements after it.
+    // CUDA ignores the first element of CUDA_VISIBLE_DEVICES that is not a GPU, and all elements after it.
     for (std::string name; std::getline(list, name, ',');) {
       std::erase(name, ' ');
       if (name.empty() || name[0] == '-') break;

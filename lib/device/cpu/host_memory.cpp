@@ -32,7 +32,7 @@ void consider(HostMemory& memory, const Grant& grant) {
   memory.whose = grant.whose;
 }
 
-/// Applies a resource limit (`ulimit`) if one is set.
+/// Takes a resource limit (`ulimit`) into account, if one is set.
 void consider_resource(HostMemory& memory, int resource, uint64_t used, const char* option) {
   rlimit limit{};
   if (::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)

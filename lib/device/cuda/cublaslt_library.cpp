@@ -1,5 +1,6 @@
-// Forwards the cuBLASLt functions that dtrain uses. To use another function, add a line here (otherwise the
-// linker reports it as undefined).
+// Defines the cuBLASLt functions that dtrain uses. Each function forwards its call to the cuBLASLt library
+// that is opened at run time. To use another function, add a line here (otherwise the linker reports it as
+// undefined).
 #include <cublasLt.h>
 
 #include "device/cuda/library.h"

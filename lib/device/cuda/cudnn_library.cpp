@@ -1,5 +1,6 @@
-// Forwards the cuDNN functions that dtrain uses. To use another function, add a line here (otherwise the
-// linker reports it as undefined).
+// Defines the cuDNN functions that dtrain uses. Each function forwards its call to the cuDNN library that is
+// opened at run time. To use another function, add a line here (otherwise the linker reports it as
+// undefined).
 #include <cublasLt.h>
 #include <cudnn.h>
 

@@ -50,9 +50,10 @@ Buffer allocate_pageable(size_t bytes) {
   int device = 0;
   check(cudaGetDevice(&device), "querying the current GPU");
   check(cudaMemGetInfo(&free, &total), "querying the free memory");
-  throw Error(fmt::format("gpu:{}: out of memory: {:.1f} MiB were requested, {:.1f} of {:.1f} MiB are free",
-                          device, static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB,
-                          static_cast<double>(total) / kMiB));
+  throw Error(
+      fmt::format("gpu:{}: out of memory: {:.1f} MiB were requested, but only {:.1f} of {:.1f} MiB are free",
+                  device, static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB,
+                  static_cast<double>(total) / kMiB));
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic, b
   const GpuPresence gpus = gpu_presence();
   if (gpus.count == 0) throw UserError(fmt::format("{}: no GPU ({})", device.str(), gpus.reason));
   if (device.index >= gpus.count)
-    throw UserError(fmt::format("{}: no such GPU; available: {}", device.str(), list_gpus(gpus.count)));
+    throw UserError(
+        fmt::format("{}: this GPU does not exist; available: {}", device.str(), list_gpus(gpus.count)));
   return std::make_unique<cuda::CudaContext>(device, deterministic, spin);
 }
 
