@@ -122,7 +122,7 @@ class Engine {
   /// Runs work(rank, slot) on every slot's thread. Exceptions of the threads are rethrown. If the watchdog
   /// has found a failure, throws this failure instead, except if samples could not be read.
   void run(const SlotWork& work);
-  /// Like run(), for a step; updates intact_.
+  /// Like run(), but for the work of a step. Also updates intact_.
   void run_step(Plan::Purpose purpose, const SlotWork& work);
   const BatchTotals& collect(Plan::Purpose purpose, int64_t samples, int back);
   void watch_devices();

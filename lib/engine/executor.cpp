@@ -162,7 +162,8 @@ void Executor::train(const StepRequest& request, const Microbatches& microbatche
     buffers_.undo();
     throw;
   }
-  // Waits, because the kernels of the update must not be loaded while a reduction is running.
+  // Waits until all slots have finished their reductions, because the kernels of the update must not be
+  // loaded while a reduction is running.
   if (first_time_) {
     worker_.context().synchronize();
     waiting_.barrier();
@@ -208,12 +209,13 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   if (mode == StepMode::eager) {
     compute_gradients();
     if (!last) return;
-    // Waits, because NCCL forbids calls outside a graph while a graph of the previous step is still running
-    // (see CapturedSteps::run()).
+    // Waits until the graph of the previous step has finished, because NCCL forbids calls outside a graph
+    // while a graph is running (see CapturedSteps::run()).
     worker_.context().synchronize();
     synchronize_slots(waiting_);
     state_.run(reduction, worker_);
-    // Waits, because the kernels of the update must not be loaded while a reduction is running.
+    // Waits until the reductions have finished, because the kernels of the update must not be loaded while a
+    // reduction is running.
     worker_.context().synchronize();
     return update_on_device();
   }

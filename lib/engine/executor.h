@@ -77,17 +77,18 @@ class Executor {
   void set_world(const World& world) { world_ = &world; }
 
   const StepSeconds& step_seconds() const { return step_seconds_; }
-  /// See CapturedSteps::take_advice(). May be called on any thread while no other call runs.
+  /// Returns the message about the last rejected capture (CapturedSteps::take_advice()). May be called on any
+  /// thread while no other call runs.
   std::string take_advice() { return captured_.take_advice(); }
 
   /// Returns the bytes of the slot's gradients.
   size_t gradient_bytes() const;
-  /// Returns the bytes of device memory that this slot needs for plans of microbatches of each of these sizes
-  /// and lengths, if a step has `microbatches` microbatches.
+  /// Returns the bytes of device memory that this slot needs for the plans of all these microbatch sizes and
+  /// sequence lengths, if a step has `microbatches` microbatches.
   size_t arena_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes, const std::set<int64_t>& lengths,
                      int microbatches);
-  /// Returns the bytes of host memory for the values that the plans of arena_bytes() send to and receive from
-  /// other processes.
+  /// Returns the bytes of host memory for the values that the same plans send to other processes or receive
+  /// from them.
   size_t transfer_bytes(Plan::Purpose purpose, const std::set<int64_t>& sizes,
                         const std::set<int64_t>& lengths);
   /// Return the bytes that the totals and the scalars of steps take on the device and on the host

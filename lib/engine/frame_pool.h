@@ -33,7 +33,7 @@ class FramePool {
 
   /// Returns the number of places: the maximum number of microbatches that need memory at the same time.
   size_t places(Plan::Purpose purpose, int microbatches) const;
-  /// Returns the memory needed for plans of microbatches of each of these sizes and lengths
+  /// Returns the memory needed for the plans of all these microbatch sizes and sequence lengths
   /// (PlanKey::length).
   ArenaBytes needs(Plan::Purpose purpose, const std::set<int64_t>& sizes, const std::set<int64_t>& lengths);
 
@@ -57,7 +57,7 @@ class FramePool {
 
  private:
   /// Identifies a frame by its plan, by whether it adds its gradients to those of earlier microbatches, and
-  /// by its place (see the class).
+  /// by the number of its place.
   using FrameKey = std::tuple<PlanKey, bool, int>;
   FrameKey key_of(Plan::Purpose purpose, Range samples, int index) const;
   void release(int place);

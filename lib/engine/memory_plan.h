@@ -1,5 +1,5 @@
-// Plans what a run will hold in each memory, before anything is allocated. These functions depend only on
-// their arguments.
+// Plans the use of the host's memory and of each GPU's memory by a run, before anything is allocated. The
+// results of these functions depend only on their arguments.
 #pragma once
 
 #include <cstddef>

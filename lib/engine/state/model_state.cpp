@@ -66,8 +66,8 @@ std::span<float> ModelState::host_view(std::string_view array) const {
   return layout_.slots() == 1 ? store(0).host_view(array) : std::span<float>();
 }
 
-/// Returns one part for consecutive pieces that belong to the same process. The pieces may be in ascending or
-/// descending order. The part includes the padding between the pieces.
+/// Consecutive pieces that belong to the same process are combined to one part of the result. The pieces may
+/// be in ascending or descending order. The part includes the padding between the pieces.
 PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) const {
   std::vector<size_t> processes;  // indexed by slot
   for (int process = 0; process < world_.size(); ++process)

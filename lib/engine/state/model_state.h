@@ -27,10 +27,10 @@ struct HostArrays {
 };
 
 /// Reads, writes and copies the state. The array of the parameters is named kParameters, and the other arrays
-/// have the names of the optimizer's slots. A range of the parameters refers to layout(). A range of an
-/// optimizer slot refers to the slot's SlotLayout for layout(). To be used between steps, by the thread that
-/// owns the engine. If the state is divided among processes (is_spread()), all processes must make the same
-/// calls, except calls of functions that are marked as local.
+/// have the names of the optimizer's slots. A range of the parameters counts elements of layout(). A range of
+/// an optimizer slot counts elements of the SlotLayout that the slot has for layout(). To be used between
+/// steps, by the thread that owns the engine. If the state is divided among processes (is_spread()), all
+/// processes must make the same calls, except calls of functions that are marked as local.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.
@@ -58,11 +58,12 @@ class ModelState {
   void read(std::string_view array, Range range, float* to) const;
   /// Writes the elements that this process stores. Call finish_writing() once after the last call. Local.
   void write(std::string_view array, Range range, const float* from);
-  /// See ParameterStore::finish_writing(). Local.
+  /// Recomputes data that is derived from the parameters (ParameterStore::finish_writing()). Local.
   void finish_writing();
   /// Copies the state of process 0 to all processes. Skips arrays that are divided among the processes.
   void broadcast();
-  /// See SlotState::read_gradient().
+  /// Copies a part of the last step's gradient (SlotState::read_gradient()). Returns false if there is no
+  /// gradient yet.
   bool read_gradient(Range range, float* to) const;
   /// Returns the name of the first weight with a non-finite element; "" if all are finite.
   std::string first_weight_not_finite() const;
@@ -81,9 +82,10 @@ class ModelState {
 
   /// Returns whether a moving average of the weights is kept (train.callbacks: ema).
   bool has_average() const { return update().has_average(); }
-  /// Sets the average, if any, to the current weights.
+  /// Sets the average to the current weights. Does nothing if no average is kept.
   void begin_average();
-  /// Swaps the weights and their average, if any. To be called once before and once after an evaluation.
+  /// Swaps the weights and their average. Does nothing if no average is kept. To be called once before and
+  /// once after an evaluation.
   void swap_average();
 
   /// The current state of float16 loss scaling.

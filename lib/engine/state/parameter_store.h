@@ -21,7 +21,8 @@ inline constexpr std::string_view kGradient = "gradient";
 
 /// Stores the state of one slot for all replicas: as whole copies (ReplicatedStore) or as shards
 /// (ShardedStore). Between steps, arrays of the state are read and written by name and range. A range of the
-/// parameters refers to the layout. A range of an optimizer slot refers to the slot's SlotLayout.
+/// parameters counts elements of the slot's ParameterLayout. A range of an optimizer slot counts elements of
+/// its SlotLayout.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;

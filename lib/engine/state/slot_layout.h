@@ -31,9 +31,9 @@ class SlotLayout {
   /// has elements, or size() if there is no such parameter. If is_like_weights(), `parameter` may be the
   /// offset of any element of a parameter.
   int64_t at(int64_t parameter) const;
-  /// Returns the elements that belong to the parameters in `parameters`.
+  /// Returns the range of the slot's elements that belong to the parameters in `parameters`.
   Range of(Range parameters) const { return {at(parameters.begin), at(parameters.end)}; }
-  /// Returns the elements that belong to a trained parameter.
+  /// Returns the range of the slot's elements that belong to a trained parameter.
   Range of(const ParameterSlice& slice) const;
 
  private:

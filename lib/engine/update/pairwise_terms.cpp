@@ -31,9 +31,9 @@ size_t most_terms(int64_t grains) {
   return 2 * static_cast<size_t>(std::bit_width(static_cast<uint64_t>(grains)));  // two per level
 }
 
-/// Splits the grains, from left to right, into the largest possible terms. The size of a term is a power of
-/// two of grains, and its first grain is a multiple of its size. Only the array's last term may extend beyond
-/// the end of the array.
+/// Splits the grains, from left to right, into the largest possible terms. The number of grains of a term is
+/// a power of two, and the index of the term's first grain is a multiple of this number. Only the array's
+/// last term may extend beyond the end of the array.
 void add_terms(std::vector<PairwiseTerm>& terms, int64_t array, Range values, int64_t first, int64_t grains) {
   const int64_t end = first + grains_of(values.size());
   int64_t begin = values.begin;

@@ -38,7 +38,7 @@ class ProcessShardedReducer final : public ShardedReducer {
     if (gathers() && worker.rank() == 0) gathered_ = worker.context().allocate(staging_bytes_of_one());
   }
 
-  /// Returns the bytes of ShardedReducer. For the first worker, adds the bytes of the sums that all workers
+  /// Returns the bytes of the base class. For the first worker, adds the bytes of the sums that all workers
   /// share. Each bucket has one sum for each subtree (sum_tree.h) of this process and of the other processes.
   size_t gradient_bytes(const Worker& worker) const override {
     const size_t shared = buckets_.size() * (nodes_.size() + nodes_of_others());

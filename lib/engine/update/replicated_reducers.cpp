@@ -28,7 +28,8 @@ class SharedMemoryReducer final : public GradientReducer {
   std::string_view where() const override { return "in one memory"; }
   GradientReduction reduction() const override { return GradientReduction::reduce_scatter; }
   Range share_of(int rank) const override { return shares_[static_cast<size_t>(rank)]; }
-  /// Returns the share in the gradients of rank 0 on a GPU, and in the worker's own gradients on a CPU.
+  /// Returns a pointer to the worker's share of the sum. On a GPU, the sum is in the gradients of rank 0; on
+  /// a CPU, it is in the worker's own gradients.
   float* sum_of(Worker& worker) override {
     return (worker.on_gpu() ? *workers_[0] : worker).gradients() + share_of(worker.rank()).begin;
   }

@@ -179,7 +179,7 @@ std::unique_ptr<GradientReducer> make_sharded_reducer(const ParameterLayout& lay
       std::count_if(workers.begin(), workers.end(), [](const Worker* worker) { return worker->on_gpu(); });
   if (gpus == 0) return std::make_unique<HostShardedReducer>(layout, store, members, level);
   if (gpus != static_cast<std::ptrdiff_t>(workers.size()))
-    throw UserError("sharded: the devices are CPUs and GPUs; use only CPUs, or only GPUs");
+    throw UserError("sharded: the devices include both CPUs and GPUs; use only CPUs, or only GPUs");
   if (!nccl_available())
     throw UserError(
         "sharded: several GPUs need NCCL, which was not found; run `dtrain gpus` to see "
