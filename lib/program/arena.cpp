@@ -25,7 +25,7 @@ class Heights {
 
  private:
   struct Span {
-    // `raised`: minimum height that must still be applied to both halves.
+    // `raised`: minimum height that must still be applied to both halves of the span (lazy propagation).
     size_t least = 0, most = 0, raised = 0;
   };
 

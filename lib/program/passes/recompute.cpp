@@ -42,7 +42,8 @@ class Recomputation {
   }
   bool is_backward(const Instruction& instruction) const { return instruction.phase == Phase::backward; }
 
-  /// Finds the part whose forward instructions write each value. Only the values of a part can be recomputed.
+  /// Finds, for each value, the part whose forward instructions write the value. Only the values of a part
+  /// can be recomputed.
   void find_parts_of_values() {
     Operands operands;
     for (const Instruction& instruction : program_.instructions) {
