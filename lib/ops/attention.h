@@ -64,7 +64,8 @@ class Attention {
   virtual void forward(const ForwardArguments& args) = 0;
 
   struct BackwardArguments {
-    const void *query, *key, *value;  ///< the same as in the forward call; so are key_mask and dropout
+    /// These arrays, key_mask and dropout are the same as in the forward call.
+    const void *query, *key, *value;
     const uint8_t* key_mask = nullptr;
     const void* dst = nullptr;         ///< as the forward call wrote it
     const float* logsumexp = nullptr;  ///< as the forward call wrote it

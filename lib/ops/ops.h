@@ -111,10 +111,10 @@ class BatchNormalization {
   struct TrainingArguments {
     const void* src;
     const float *gamma, *beta;
-    void* dst;               ///< may be the addend
+    void* dst;               ///< may be the same array as the addend
     float *mean, *variance;  ///< [channels], written: the batch's mean and biased variance
     void *saved, *scratch;
-    const void* addend = nullptr;  ///< array of dst's shape, if the spec adds
+    const void* addend = nullptr;  ///< array of the shape of dst; null unless spec.adds
     const uint8_t* mask =
         nullptr;  ///< [rows], if the spec is masked: 0 for rows that are excluded from the statistics
   };
@@ -124,9 +124,9 @@ class BatchNormalization {
     const void* src;
     const float *gamma, *beta;
     const float *mean, *variance;  ///< [channels], read
-    void* dst;                     ///< may be the addend
+    void* dst;                     ///< may be the same array as the addend
     void* scratch;
-    const void* addend = nullptr;  ///< array of dst's shape, if the spec adds
+    const void* addend = nullptr;  ///< array of the shape of dst; null unless spec.adds
   };
   virtual void forward_inference(const InferenceArguments& args) = 0;
 
@@ -134,7 +134,7 @@ class BatchNormalization {
     const void* src;
     const float* gamma;
     const float *mean, *variance;  ///< as forward_training wrote them
-    const void* diff_dst;          ///< gradient of dst or, if the spec adds, of dst before the relu
+    const void* diff_dst;          ///< gradient of dst or, if spec.adds, of dst before the relu
     void* diff_src;                ///< may be diff_dst
     float *diff_gamma, *diff_beta;
     /// Written: this batch's contributions to the moving averages, which are share * mean and share *
@@ -180,7 +180,7 @@ class Reorder {
   virtual void run(const void* src, void* dst) = 0;
 };
 
-/// Arguments of layer normalization. It normalises each of `rows` rows of `columns` elements by the mean and
+/// Arguments of layer normalization. It normalizes each of `rows` rows of `columns` elements by the mean and
 /// the biased variance of this row, multiplies the row by gamma, and adds beta.
 struct LayerNormalizationArguments {
   const void* src;
@@ -201,7 +201,7 @@ struct LayerNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
-/// Arguments of RMS normalisation. It multiplies each of `rows` rows of `columns` elements by the inverse of
+/// Arguments of RMS normalization. It multiplies each of `rows` rows of `columns` elements by the inverse of
 /// the row's norm, and then each column by a scale.
 struct RmsNormalizationArguments {
   const void* src;
@@ -211,7 +211,7 @@ struct RmsNormalizationArguments {
   float* inverse;  ///< [rows], written
   int64_t rows, columns;
 };
-/// Arguments of the backward pass of RMS normalisation.
+/// Arguments of the backward pass of RMS normalization.
 struct RmsNormalizationBackwardArguments {
   const void* src;
   const float* scale;  ///< null: 1
@@ -223,7 +223,7 @@ struct RmsNormalizationBackwardArguments {
   int64_t rows, columns;
 };
 
-/// Arguments of group normalisation. It normalises each group of channels of each sample by the mean and the
+/// Arguments of group normalization. It normalizes each group of channels of each sample by the mean and the
 /// biased variance over all pixels and all channels of the group, multiplies each channel by gamma, and adds
 /// beta. A group has channels / groups consecutive channels.
 struct GroupNormalizationArguments {
@@ -234,7 +234,7 @@ struct GroupNormalizationArguments {
   float *mean, *inverse_deviation;  ///< [samples, groups], written
   int64_t samples, pixels, channels, groups;
 };
-/// Arguments of the backward pass of group normalisation.
+/// Arguments of the backward pass of group normalization.
 struct GroupNormalizationBackwardArguments {
   const void* src;
   const float* gamma;                     ///< null: 1
@@ -270,7 +270,7 @@ struct MaskedAverageSpec {
   int64_t samples = 0, steps = 0, features = 0;
 };
 
-/// Arrays that a loss reads and writes, over [rows, columns] predictions.
+/// Arrays that a loss reads and writes. The predictions are [rows, columns].
 struct LossArguments {
   const void* prediction = nullptr;
   View target;
@@ -285,7 +285,7 @@ struct LossArguments {
   float scale = 1;
   const float* loss_scale = nullptr;  ///< device memory; if null, the loss scale is 1
 };
-/// Arrays that a metric reads and writes, over [rows, columns] predictions.
+/// Arrays that a metric reads and writes. The predictions are [rows, columns].
 struct MetricArguments {
   const void* prediction = nullptr;
   View target;

@@ -237,9 +237,9 @@ struct RowWeights {
 struct MetricSpec {
   enum class Kind : uint8_t { sparse_top_k, categorical_top_k, binary_accuracy, mean_absolute_error };
   Kind kind = Kind::sparse_top_k;
-  /// Option of the top-k kinds. A row is correct if fewer than k scores come before the score of the target.
-  /// A score comes before it if it is greater, or if it is equal and earlier in the row. With k = 1, a row is
-  /// correct if the target is the argmax of the scores.
+  /// Option of the top-k kinds. A row is correct if fewer than k scores come before the score of its target.
+  /// Another score comes before the target's score if it is greater, or if it is equal and earlier in the
+  /// row. With k = 1, a row is correct if the target is the argmax of the scores.
   int k = 1;
   float threshold = 0.5f;  ///< option of binary_accuracy
 };
@@ -304,7 +304,8 @@ struct GatherSpec {
   int64_t src_elements = 0;      ///< number of elements from one source row to the next; 0 means row_elements
   const float* scale = nullptr;  ///< device memory, like offset
   const float* offset = nullptr;
-  /// 1 if all elements share one scale; at least row_elements if each element of a row has its own scale.
+  /// Number of elements of `scale` and of `offset`: 1 if all elements share one scale, and at least
+  /// row_elements if each element of a row has its own scale.
   int64_t scale_elements = 1;
 
   int64_t stride() const { return src_elements > 0 ? src_elements : row_elements; }
@@ -327,8 +328,8 @@ struct StepNumbers {
   double learning_rate = 0;
   /// learning_rate * weight_decay: this fraction of each weight is subtracted before the update.
   float decay = 0;
-  /// If rows have weights: the sum of the row weights of the global batch, if the host knows this sum before
-  /// the step. Otherwise, the number of row weights.
+  /// The sum of the row weights of the global batch, if the host computes this sum before the step.
+  /// Otherwise, the number of row weights.
   double row_weights = 1;
   int64_t first = 0;  ///< number of the batch's first sample in the order of the epoch
 };

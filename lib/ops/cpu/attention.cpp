@@ -85,8 +85,9 @@ class CpuAttention final : public Attention {
             .index = h};
   }
 
-  /// Computes the gradients of the key tiles part, part + key_parts_, part + 2 * key_parts_, and so on. If
-  /// key_parts_ is greater than 1, each part sums the gradients of the queries in a separate array.
+  /// Computes the gradients of the key tiles with the indices part, part + key_parts_, part + 2 * key_parts_,
+  /// and so on. If key_parts_ is greater than 1, each part sums the gradients of the queries in a separate
+  /// array.
   void backward_part(const BackwardArguments& args, int64_t sample, int64_t kv_head, int64_t part,
                      float* sums, float* work) const {
     const int64_t first_head = kv_head * spec_.group();

@@ -117,8 +117,8 @@ class CpuBatchNormalization final : public BatchNormalization {
 
   const Engine& engine_;
   const int64_t channels_;
-  // oneDNN always reads the scale and shift and always writes their gradients. If the layer has no gamma or
-  // beta, these arrays are used instead.
+  // oneDNN always reads the scale and shift and always writes their gradients. stand_ins_ holds arrays that
+  // are passed to oneDNN if the layer has no gamma or beta: ones, zeros, and memory for their gradients.
   Buffer stand_ins_;
   float *ones_, *zeros_, *diff_ones_, *diff_zeros_;
   Call training_, inference_, backward_;

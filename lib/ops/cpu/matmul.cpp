@@ -80,8 +80,8 @@ class CpuMatmul final : public Matmul {
   Call primitive_;  // empty: sgemm
 };
 
-/// A matrix product that computes each row independently. sgemm does not: its sums depend on the number of
-/// rows.
+/// A matrix product that computes each row independently of the other rows. sgemm cannot be used, because its
+/// sums depend on the number of rows.
 class RowMatmul final : public Matmul {
  public:
   RowMatmul(CpuOps& ops, const MatmulSpec& spec) : ops_(ops), spec_(spec) {}

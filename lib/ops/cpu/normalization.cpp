@@ -1,4 +1,4 @@
-// RMS normalisation of rows, and group normalisation.
+// RMS normalization of rows, and group normalization.
 #include "ops/cpu/cpu_ops.h"
 
 namespace dtrain::cpu {

@@ -12,8 +12,8 @@ namespace dtrain::cpu {
 /// about a microsecond, so several threads are not worthwhile for fewer elements.
 constexpr int64_t kWorthSharing = 8192;
 
-/// Divides [0, n) into `shares` shares, and returns the begin of share `index`. Shares consist of whole units
-/// and depend only on the arguments.
+/// Divides [0, n) into `shares` shares, and returns the beginning of share `index`. Shares consist of whole
+/// units and depend only on the arguments.
 inline int64_t share_begin(int64_t n, int64_t unit, int shares, int index) {
   const int64_t units = (n + unit - 1) / unit;
   return std::min(n, units * index / shares * unit);

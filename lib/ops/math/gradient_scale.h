@@ -44,9 +44,10 @@ DTRAIN_HOST_DEVICE inline double mean_factor(const GradientRule& rule, const dou
   return *weights > 0.0 ? state.now.row_weights / *weights : 1.0;
 }
 
-/// Returns the gradient scale from the sum of squares of the gradient and the sum of the row weights. Each of
-/// these pointers may be null if the rule does not need the sum. If `weights` is null and
-/// rule.skips_unweighted is true, state.now.row_weights is used as the sum of the weights.
+/// Returns the gradient scale. `squares` points to the sum of the squares of the gradient, and `weights`
+/// points to the sum of the row weights. Each of the two pointers may be null if the rule does not need its
+/// sum. If `weights` is null and rule.skips_unweighted is true, state.now.row_weights is used as the sum of
+/// the weights.
 DTRAIN_HOST_DEVICE inline GradientScale next_gradient_scale(const GradientRule& rule, const double* squares,
                                                             const double* weights, const StepState& state) {
   if (rule.skips_unweighted && !((weights ? *weights : state.now.row_weights) > 0.0)) {

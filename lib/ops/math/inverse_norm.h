@@ -1,4 +1,4 @@
-// Scaling of rows by the inverse of their norms: RMS normalisation and unit normalisation.
+// Scaling of rows by the inverse of their norms: RMS normalization and unit normalization.
 #pragma once
 
 #include <cmath>

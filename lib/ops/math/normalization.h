@@ -55,7 +55,7 @@ DTRAIN_HOST_DEVICE inline double variance_of(const Moments& moments) {
   return moments.count > 0.0 ? moments.squares / moments.count : 0.0;
 }
 
-/// The numbers that normalise a channel in float32: y = scale * (x - mean) + shift. `residual` is the
+/// The numbers that normalize a channel in float32: y = scale * (x - mean) + shift. `residual` is the
 /// rounding error of `mean`, that is, the exact mean minus its float32 value. The shift includes the
 /// correction for this error.
 struct Normalizer {

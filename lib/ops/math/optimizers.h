@@ -345,7 +345,7 @@ struct Adafactor {
 /// The second phase of a rule with two phases, for one parameter w with direction d: w -= length * d.
 struct DirectionStep {
   DirectionRule rule;
-  const double* squares;  // device memory: the sum of the squares of the whole w, and that of the whole d
+  const double* squares;  // device memory: the sums of the squares of the whole w and of the whole d
   int64_t elements;       // number of elements of the whole w
   static constexpr RuleTraits kTraits{.of_gradient = false};
   struct Step {

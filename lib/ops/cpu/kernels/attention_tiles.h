@@ -22,7 +22,7 @@ struct AttentionHead {
 struct AttentionTiles {
   static constexpr int64_t kQueries = 32, kKeys = 128;
   /// The largest number of floats in a vector register. Rows whose columns are computed by vectors are padded
-  /// to a multiple of it.
+  /// to a multiple of this number.
   static constexpr int64_t kLanes = 16;
 
   DTRAIN_HOST_DEVICE static int64_t padded(int64_t columns) {

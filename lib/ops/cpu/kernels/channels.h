@@ -40,8 +40,8 @@ void each_in_run(int64_t pixels, int64_t inner, Use&& use) {
 struct Terms {
   double first, second;
 };
-/// terms(element, channel) returns two terms. Adds the first term to first[channel] and the second to
-/// second[channel], for all elements of a run.
+/// For every element of a run, adds the two terms that terms(element, channel) returns: the first term to
+/// first[channel], and the second to second[channel].
 template <class Find>
 void add_terms(int64_t pixels, int64_t inner, double* first, double* second, Find&& terms) {
   if (inner == 1) {

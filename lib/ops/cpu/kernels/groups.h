@@ -1,4 +1,4 @@
-// Group normalisation. Part of kernels/all.h.
+// Group normalization. Part of kernels/all.h.
 #pragma once
 
 #include <cmath>

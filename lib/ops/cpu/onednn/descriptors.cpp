@@ -87,7 +87,7 @@ algorithm algorithm_of(const PoolingSpec& spec) {
                                              : algorithm::pooling_avg_exclude_padding;
 }
 
-/// Calls describe() with the arguments for a pooling primitive that follow from the spec.
+/// Calls describe() with the arguments of a pooling primitive, which are derived from the spec.
 template <class Primitive, class Hint, class... First>
 auto describe_pooling(const dnnl::engine& engine, const PoolingSpec& spec, const Hint& forward,
                       const First&... first) {

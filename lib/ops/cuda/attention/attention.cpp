@@ -66,7 +66,8 @@ class AlignedArrays {
 };
 
 /// Attention by cuDNN. For a pass without a cuDNN plan, dtrain's own kernels are used. They define logsumexp
-/// in the same way as cuDNN, so cuDNN may compute one of the passes and these kernels the other.
+/// in the same way as cuDNN, so cuDNN may compute one of the passes while these kernels compute the other
+/// pass.
 class DnnBackedAttention final : public Attention {
  public:
   DnnBackedAttention(CudaOps& ops, const AttentionSpec& spec, std::shared_ptr<const AttentionPlan> plan)

@@ -1,4 +1,4 @@
-// Losses and metrics that are means over single elements.
+// Losses and metrics that are computed for each element separately (elementwise).
 #pragma once
 
 #include "ops/cuda/read_ahead.h"
@@ -8,8 +8,8 @@
 
 namespace dtrain::cuda {
 
-/// The arrays that an elementwise loss reads and writes, rows of `columns` elements. Metrics have no
-/// diff_prediction.
+/// The arrays that an elementwise loss or metric reads and writes. Their rows have `columns` elements.
+/// Metrics have no diff_prediction.
 template <class T>
 struct ElementArrays {
   const T* prediction;

@@ -68,7 +68,7 @@ class Passes {
              kTileThreads, stream(), tiling, x, addend, channels, spec_.relu, y);
     });
   }
-  /// Normalises with the results of find_statistics().
+  /// Normalizes with the results of find_statistics().
   void normalize(const BatchNormalization::TrainingArguments& args, const Kept& kept) const {
     normalize({args.src, args.gamma, kept.shift, args.mean, args.variance, args.dst, nullptr, args.addend},
               kept.scale);

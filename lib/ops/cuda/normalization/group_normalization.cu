@@ -1,4 +1,4 @@
-// Group normalisation. A block normalises one group of a sample. It reads the group again for each of its
+// Group normalization. A block normalizes one group of a sample. It reads the group again for each of its
 // sums, mostly from the cache.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/reductions/column_sum.h"

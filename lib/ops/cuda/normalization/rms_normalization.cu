@@ -1,4 +1,4 @@
-// RMS normalisation of rows. The forward pass reads memory once; the backward pass reads it once for the
+// RMS normalization of rows. The forward pass reads memory once; the backward pass reads it once for the
 // scale's gradient and once for the input's gradient.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/normalization/row_part.h"
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     T* const dx = diff_src + r * columns;
     const float factor = inverse[r];
     float dot = 0.0f;
-    // Computes the gradients of the normalised values: diff_dst times the scale.
+    // Computes the gradients of the normalized values: diff_dst times the scale.
     const auto load_gradients = [&](int64_t c, const Raw<N, T>& diffs, float(&gradients)[N]) {
       load_or(1.0f, scale, c, gradients);
 #pragma unroll

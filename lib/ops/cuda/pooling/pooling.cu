@@ -132,7 +132,7 @@ struct Mean {
 
 /// The largest element of each of N channels of a window, and the index of its first occurrence. NaN is never
 /// the largest element, because the search starts with the lowest float and every comparison with NaN is
-/// false. The CPU does the same.
+/// false. Pooling on the CPU ignores NaN in the same way.
 template <int N>
 struct Greatest {
   float best[N];
