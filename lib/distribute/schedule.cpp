@@ -122,7 +122,8 @@ std::vector<StageTask> stage_tasks(PipelineSchedule schedule, int stage, int sta
 }
 
 int most_in_flight(PipelineSchedule schedule, int stage, int stages, int microbatches) {
-  // After these forward passes, a backward pass frees memory before each further forward pass.
+  // The stage first runs count_ahead() forward passes. Before each further forward pass, it runs a backward
+  // pass, which frees the memory of one microbatch.
   return count_ahead(schedule, stage, stages, microbatches);
 }
 

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-/// Upper limit of replicas, each of which is a thread.
+/// Maximum number of replicas. Each replica has at least one thread.
 inline constexpr int64_t kMostReplicas = 1024;
 
 Check<DeviceList> at_most(int64_t most);

@@ -49,8 +49,8 @@ void add_mirrored(Registry<Strategy>& table) {
               "number of replicas in each process, or a list with one number for each process. The replicas "
               "are assigned to the devices in turn. By default, there is one replica per device")
           .optional("bucket_megabytes", &MirroredOptions::bucket_megabytes,
-                    "size of a bucket of gradients in megabytes. During the backward pass, GPUs sum "
-                    "gradients bucket by bucket, and so do several processes",
+                    "size of a bucket of gradients in megabytes. GPUs, and the processes of a run "
+                    "with several processes, sum the gradients bucket by bucket during the backward pass",
                     between(0.001, 65536.0)));
 }
 

@@ -207,8 +207,9 @@ class Pipeline final : public Strategy {
     const size_t devices = options_.devices.devices.empty() ? present : options_.devices.devices.size();
     if (devices % replicas == 0) return devices / replicas;
     diagnostics.error(place_in(written_, {"replicas"}),
-                      fmt::format("pipeline: {} device{} cannot be divided evenly among {} replicas", devices,
-                                  devices == 1 ? "" : "s", replicas));
+                      fmt::format("pipeline: {} device{} cannot be divided evenly among {} replicas; change "
+                                  "'devices' or 'replicas'",
+                                  devices, devices == 1 ? "" : "s", replicas));
     return 0;
   }
 
@@ -287,9 +288,9 @@ class Pipeline final : public Strategy {
     if (cut.outcome == StageCut::Outcome::too_few_layers)
       diagnostics.error(
           place_in(written_, {"devices"}),
-          fmt::format(
-              "pipeline: the model cannot be divided into {1} stages, because only {0} can begin a stage",
-              format_plural(cut.possible_starts, "layer"), devices.size()));
+          fmt::format("pipeline: the model cannot be divided into {1} stages, because only {0} can begin a "
+                      "stage; use fewer devices per replica",
+                      format_plural(cut.possible_starts, "layer"), devices.size()));
     else
       settle_stages(work.graph, cut.stages);
     return std::move(cut.stages);

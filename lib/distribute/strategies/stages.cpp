@@ -12,7 +12,7 @@ namespace dtrain {
 namespace {
 
 /// Returns the index in `layers` of the layer called `name`. If `name` is a use of a block, returns the index
-/// of the first layer of this use. Returns nullopt if there is neither.
+/// of the first layer of this use. Returns nullopt if neither a layer nor a use of a block has this name.
 std::optional<size_t> place_of(const std::string& name, const std::vector<std::string>& layers) {
   auto found = std::find(layers.begin(), layers.end(), name);
   if (found == layers.end())
