@@ -88,8 +88,8 @@ class Messenger {
   bool advance(std::vector<Exchange*>& running);
   void finish(std::vector<Exchange*>& running, size_t index, Exchange::State state);
   void note_error(const std::string& error);
-  /// Waits until `is_free` returns true; calls it with the mutex locked. Like release(), ends the process if
-  /// the transport does not return within a second after a failure.
+  /// Waits until `is_free` returns true. The mutex is locked while `is_free` is called. Like release(), ends
+  /// the process if the transport does not return within a second after a failure.
   void wait_until(const std::function<bool()>& is_free) noexcept;
 
   Transport& transport_;

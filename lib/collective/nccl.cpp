@@ -176,8 +176,9 @@ class NcclGroup {
   };
 
   void end_where_aborted() noexcept {
-    // After a call, NCCL sets the current device to the device that was current before. Without this line,
-    // that device would be GPU 0, and NCCL would initialize GPU 0 for this thread.
+    // Makes first_gpu_ the current device, because NCCL selects the previous current device again at the end
+    // of each call. Without this line, the previous device would be GPU 0, and NCCL would initialize GPU 0
+    // for this thread.
     cudaSetDevice(first_gpu_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return aborted_ || closing_; });

@@ -177,8 +177,8 @@ class SumExchange final : public Exchange {
   std::vector<std::vector<Range>> nodes_;  // indexed by process
   SumTree tree_;
   std::vector<T*> mine_;
-  /// The data received from other processes. For each node of another process, they are the part of the
-  /// node's array for which this process is responsible. Allocated on first use.
+  /// The data received from other processes: for each node of another process, the part of the node's array
+  /// for which this process is responsible. Allocated on first use.
   std::vector<T> received_;
   enum class Phase { start, parts, sums } phase_ = Phase::start;
   Transfers transfers_;
