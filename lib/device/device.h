@@ -219,7 +219,7 @@ struct GpuPresence {
 };
 GpuPresence gpu_presence();
 
-/// Returns the reason why this program cannot use a GPU that exists, e.g. "its compute capability is 7.5, and
+/// Returns the reason why this program cannot use a GPU that exists, e.g. "its compute capability is 7.5, but
 /// ...". Returns "" if no problem is known. Creates no CUDA context.
 std::string gpu_obstacle(int index);
 

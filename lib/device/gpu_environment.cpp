@@ -29,7 +29,8 @@ std::vector<std::string> visible_gpus() {
   std::vector<std::string> gpus;
   if (const char* variable = std::getenv("CUDA_VISIBLE_DEVICES")) {
     std::istringstream list(variable);
-    // CUDA ignores the first element of CUDA_VISIBLE_DEVICES that is not a GPU, and all elements after it.
+    // Stops at the first element that is not a GPU, because CUDA ignores this element and all elements after
+    // it.
     for (std::string name; std::getline(list, name, ',');) {
       std::erase(name, ' ');
       if (name.empty() || name[0] == '-') break;

@@ -14,7 +14,8 @@ namespace dtrain {
 namespace cpu {
 namespace {
 
-// For machines with more than CPU_SETSIZE cores, the sets of cores must be allocated dynamically.
+// Maximum number of cores in a set. The sets are allocated dynamically, because cpu_set_t has room for only
+// CPU_SETSIZE cores.
 constexpr int kMaxCores = 8192;
 using Set = std::unique_ptr<cpu_set_t, decltype([](cpu_set_t* set) { CPU_FREE(set); })>;
 

@@ -85,12 +85,12 @@ std::string kernel_obstacle(std::string_view architectures, int capability, int 
   const auto any = [&](const auto& runs) { return std::any_of(all.begin(), all.end(), runs); };
   if (all.empty() || any([&](const Architecture& one) { return one.has_code_for(capability); })) return "";
   if (!any([&](const Architecture& one) { return one.has_ptx_for(capability); }))
-    return fmt::format("its compute capability is {}, and this program was compiled for {}",
+    return fmt::format("its compute capability is {}, but this program was compiled only for {}",
                        capability_text(capability), describe(all));
   if (driver / 10 >= toolkit / 10) return "";
   return fmt::format(
       "the driver has to compile this program's kernels for compute capability {}, which needs a driver for "
-      "CUDA {} or newer; the installed one is for CUDA {}",
+      "CUDA {} or newer; the installed driver is for CUDA {}",
       capability_text(capability), version_text(toolkit), version_text(driver));
 }
 

@@ -42,15 +42,15 @@ TEST_SUITE("gpu") {
     CHECK_FALSE(runs("100a-real", 103));
     CHECK(runs("native", 75));  // "native" contains no number of an architecture
     CHECK(cuda::kernel_obstacle(kUsual, 75, 13020, 13020) ==
-          "its compute capability is 7.5, and this program was compiled for 8.0 to 8.9, 9.0 to 9.9, 10.0 to "
-          "10.9, 12.0 to 12.9, 12.0 and newer");
+          "its compute capability is 7.5, but this program was compiled only for 8.0 to 8.9, 9.0 to 9.9, "
+          "10.0 to 10.9, 12.0 to 12.9, 12.0 and newer");
   }
 
   TEST_CASE("creating a context on a GPU for which there are no kernels is an error") {
     const OtherMachine machine({.oddities = {{1, {.capability = 75}}}});
     CHECK(refusal_of(0) == "");
     const std::string why = refusal_of(1);
-    CHECK(contains(why, "gpu:1 (Emulated GPU) cannot run this program: its compute capability is 7.5, and "));
+    CHECK(contains(why, "gpu:1 (Emulated GPU) cannot run this program: its compute capability is 7.5, but "));
     CHECK(gpu_obstacle(0) == "");
     CHECK(contains(gpu_obstacle(1), "7.5"));
   }
