@@ -39,7 +39,8 @@ void CapturedSteps::capture(int index, size_t& turn, const std::function<void()>
 void CapturedSteps::run(int index, size_t turn, const std::function<void()>& work) {
   if (const auto found = graphs_.find({kind_, index}); found != graphs_.end())
     return found->second[turn]->run();
-  // NCCL forbids calls outside a graph while a graph with calls on the same communicator runs.
+  // Waits until the previous graph has finished, because NCCL forbids calls outside a graph while a graph
+  // with calls on the same communicator is running.
   if (!graphs_.empty()) context_.synchronize();
   work();
 }

@@ -81,8 +81,8 @@ class Engine {
   const BatchTotals& finish();
   /// Number of running steps.
   int pending() const { return static_cast<int>(pending_.size()); }
-  /// Returns the maximum number of running steps when launch() is called. The maximum is 1 if a step can be
-  /// prepared while the devices compute the previous step, and 0 otherwise.
+  /// Returns the maximum number of steps that may be running when launch() is called. The maximum is 1 if a
+  /// step can be prepared while the devices compute the previous step, and 0 otherwise.
   int most_pending() const { return slots_[0]->runs_ahead() ? 1 : 0; }
   /// Returns the seconds that the calling thread has spent in the steps of this run, by activity.
   const StepSeconds& step_seconds() const { return replicas_.front()->executors().front()->step_seconds(); }

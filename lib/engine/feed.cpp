@@ -57,7 +57,7 @@ Buffer Feed::on_device(std::span<const float> values) {
 
 void Feed::make_resident(Column& column, const Dataset& dataset, size_t index, const View& view) {
   column.resident = context_.allocate(static_cast<size_t>(dataset.size()) * column.row_bytes(view));
-  // Reads in blocks, so that the host needs no full copy of the column.
+  // Reads the column in blocks, so that the host does not need a copy of the whole column.
   const auto row_bytes = static_cast<int64_t>(column.row_bytes(view));
   const int64_t block = std::max<int64_t>(1, (int64_t{16} << 20) / std::max<int64_t>(1, row_bytes));
   std::vector<std::byte> rows_read(static_cast<size_t>(std::min(block, dataset.size()) * row_bytes));

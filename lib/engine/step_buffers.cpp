@@ -33,7 +33,7 @@ void StepBuffers::send_numbers() {
   if (factors_ == 0) return;
   float* const factors = device_factors_.f32();
   context.enqueue_copy(factors, host_factors_.f32() + turn_ * (factors_ + 1), device_factors_.bytes());
-  // Computes loss_scale * factor. The operation also adds an offset, which is 0.
+  // Multiplies each factor by loss_scale. gather_rows() also adds an offset, which is 0 here.
   worker_.ops().gather_rows({.row_elements = static_cast<int64_t>(factors_),
                              .scale = &worker_.state()->gradient.loss_scale,
                              .offset = factors + factors_},

@@ -21,10 +21,10 @@ struct HeldRanges {
   Range slots;   // range of the trained parameters whose optimizer state is in this memory
 };
 
-/// The parameters of a layout, or of a part of it, in host or GPU memory. For training, it also has the
-/// optimizer state. If the compute type is not float32, it also has a copy of the parameters in the compute
-/// type. Shared by all replicas that use this memory; their threads must not access overlapping ranges
-/// concurrently.
+/// The parameters of a layout, or of a part of it, in host or GPU memory. For training, the memory also
+/// contains the optimizer state. If the compute type is not float32, the memory also contains a copy of the
+/// parameters in the compute type. Shared by all replicas that use this memory; their threads must not access
+/// overlapping ranges concurrently.
 class ParameterMemory {
  public:
   /// Holds the whole layout.

@@ -121,7 +121,8 @@ class ProcessShardedReducer final : public ShardedReducer {
     Turn& turn = turns_[static_cast<size_t>(rank)];
     if (turn.filled - turn.added == buckets_.size()) add_sum(turn, shard);
     Bucket& bucket = buckets_[turn.filled++ % buckets_.size()];
-    // Waits for all replicas. Afterwards, every replica has added the sum that the bucket contained before.
+    // share_pointers() waits for all replicas. When it returns, every replica has added the sum that the
+    // bucket contained before, so the bucket can be overwritten.
     const std::span<float* const> all = replicas.share_pointers(const_cast<float*>(gradient));
     const Range share = part_of(range.size(), rank, static_cast<int>(all.size()), 16);
     for (size_t node = 0; node < nodes_.size(); ++node) {

@@ -16,7 +16,7 @@ namespace dtrain {
 void sum_over_slots(std::span<const double* const> slots, std::span<double> sums);
 
 /// Sums the totals of a step over all slots of the replicas of all processes, while the processes exchange
-/// gradients. For replicas on CPUs. One object serves all replicas of this process.
+/// gradients. Used for replicas on CPUs. One object serves all replicas of this process.
 class ProcessTotals {
  public:
   /// `ranks`: the ranks of the replicas. `slots`: number of slots of each replica. `totals`: number of totals

@@ -86,8 +86,8 @@ class SlotState {
   /// Must be called first in a step, an evaluation or a prediction. Afterwards, the worker's memory contains
   /// the current parameters.
   void begin(Worker& worker, bool trains);
-  /// Enqueues the addition of the penalties of regularizers to *total (device memory). Each replica adds the
-  /// penalties of a different part of the parameters. To be called between begin() and the update.
+  /// Enqueues an operation that adds the penalties of regularizers to *total (device memory). Each replica
+  /// adds the penalties of a different part of the parameters. To be called between begin() and the update.
   void add_penalties(Worker& worker, double* total);
   void run(const std::vector<Instruction>& instructions, const Worker& worker);
 

@@ -95,7 +95,7 @@ class Update {
 
   void add_trained(const std::map<std::string, int64_t>& slots_since);
   void add_statistics();
-  /// Pointers into the rule's slots.
+  /// One pointer into each slot of the optimizer's rule.
   struct Slots {
     std::array<float*, kMostSlots> at = {};
     size_t count = 0;

@@ -22,19 +22,19 @@ class WeightRules {
   /// Returns whether a replica needs whole parameters to compute the penalties and constraints of its share.
   bool need_whole_parameters() const;
 
-  /// Enqueues the addition of the penalties of `range` to *total (device memory). A penalty that needs a
+  /// Enqueues operations that add the penalties of `range` to *total (device memory). A penalty that needs a
   /// whole parameter is added if the parameter begins in `range`. In this case, `memory` must contain the
   /// whole parameter.
   void add_penalties(Ops& ops, const ParameterMemory& memory, Range range, double* total) const;
-  /// Enqueues the addition of the penalties' gradients to the summed gradient of `range`. To be called before
-  /// the gradient is scaled. `row_weights`: the sum of the weights of all rows, in device memory; null if
-  /// rows have no weights.
+  /// Enqueues operations that add the gradients of the penalties to the summed gradient of `range`. To be
+  /// called before the gradient is scaled. `row_weights`: the sum of the weights of all rows, in device
+  /// memory; null if rows have no weights.
   void add_penalty_gradients(Ops& ops, const GradientRule& rule, const double* row_weights,
                              const StepState* state, const ParameterMemory& memory, float* gradient,
                              Range range) const;
-  /// Enqueues the constraints of `range`. Elementwise constraints are applied to the elements in `range`.
-  /// Other constraints are applied to each parameter that begins in `range`, and `memory` must contain the
-  /// whole parameter.
+  /// Enqueues operations that apply the constraints to the parameters in `range`. Elementwise constraints are
+  /// applied to the elements in `range`. Other constraints are applied to each parameter that begins in
+  /// `range`, and `memory` must contain the whole parameter.
   void constrain(Ops& ops, const StepState* state, const ParameterMemory& memory, Range range) const;
 
  private:
