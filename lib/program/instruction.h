@@ -106,9 +106,9 @@ struct ComputeActivityGradient {
   int64_t elements = 0;
 };
 
-/// Applies a mask to row weights. `to` has `elements` numbers: `per_weight` for each number in `weights`, and
-/// `per_mask` for each element of the mask. If there are no `weights`, all rows that are not masked have
-/// weight 1.
+/// Applies a mask to row weights. `to` has `elements` numbers, one per row. Each number in `weights` is the
+/// weight of `per_weight` rows, and each element of the mask applies to `per_mask` rows. If there are no
+/// `weights`, all rows that are not masked have weight 1.
 struct MaskWeights {
   ValueId weights = ValueId::none, mask = ValueId::none, to = ValueId::none;
   int64_t elements = 0, per_weight = 1, per_mask = 1;

@@ -53,8 +53,9 @@ class Recomputation {
     }
   }
 
-  /// Marks the values of parts. A value is wanted if its own part reads it in the backward pass. A value is
-  /// kept if other parts read it in the backward pass, or if other slots read it.
+  /// Finds the values that are wanted and the values that are kept. A value is wanted if its own part reads
+  /// it in the backward pass. A value is kept if other parts read it in the backward pass, or if other slots
+  /// read it.
   void find_kept() {
     Operands operands;
     for (const Instruction& instruction : program_.instructions) {
