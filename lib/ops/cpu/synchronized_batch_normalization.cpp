@@ -135,7 +135,7 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
                                            f32(args.src), f32(args.diff_dst), its_slopes, its_offsets,
                                            f32(args.diff_src), begin, end);
     };
-    // Masked rows get no gradient from the statistics.
+    // Masked rows get no gradient through the statistics, so their slopes and offsets are 0.
     float* const zeros = offsets + channels;
     if (spec_.masked) std::fill_n(zeros, channels, 0.0f);
     share([&](int64_t begin, int64_t end, int) {

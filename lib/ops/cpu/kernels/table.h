@@ -49,9 +49,9 @@ struct RecurrentStep {
   float* state;                        ///< [rows, units], written
   const float* cell_before = nullptr;  ///< lstm: [rows, units]
   float* cell = nullptr;               ///< lstm: [rows, units], written
-  /// Only for a GRU whose reset gate comes before the matrix product. Such a step needs two calls: the first
-  /// (false) computes `inner`, and the second (true) computes the rest of the step, after `inner` has been
-  /// multiplied by the candidate's kernel.
+  /// True for the second call of a step. Only used for a GRU whose reset gate comes before the matrix
+  /// product. Each step of such a GRU needs two calls. The first call computes `inner`. After `inner` has
+  /// been multiplied by the candidate's kernel, the second call computes the rest of the step.
   bool second = false;
   math::StepMask mask = {};  ///< mask of the rows
 
@@ -72,9 +72,10 @@ struct RecurrentBackwardStep {
   float* diff_cell = nullptr;
   const float* diff_dst = nullptr;  ///< gradient of the output, or null
   int64_t diff_dst_stride = 0;      ///< elements from one row of diff_dst to the next
-  /// Only for a GRU whose reset gate comes before the matrix product. Such a step needs two calls: the first
-  /// (false) computes the gradients of the update gate and the candidate, and the second (true) computes the
-  /// gradient of the reset gate from the gradient of `inner`.
+  /// True for the second call of a step. Only used for a GRU whose reset gate comes before the matrix
+  /// product. Each step of such a GRU needs two calls. The first call computes the gradients of the update
+  /// gate and the candidate. The second call computes the gradient of the reset gate from the gradient of
+  /// `inner`.
   bool second = false;
   math::StepMask mask = {};  ///< mask of the rows
 };

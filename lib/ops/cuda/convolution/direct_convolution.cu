@@ -127,7 +127,7 @@ struct BackwardData {
   }
 };
 
-/// Computes the gradient of one weight at a time per block. The threads of the block share the output pixels.
+/// Each block computes the gradient of one weight at a time. Its threads share the output pixels.
 template <class T>
 __global__ void __launch_bounds__(kEachThreads, 4)
     backward_filter_kernel(Geometry g, const T* src, const T* diff_dst, float* diff_kernel) {

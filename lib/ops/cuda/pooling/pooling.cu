@@ -365,8 +365,8 @@ class CudaPooling final : public Pooling {
 
   static constexpr int64_t kMostRows = 65535;  // maximum gridDim.y
 
-  /// Calls start(N, grid, threads) with the launch size for a kernel whose threads compute N channels each of
-  /// an image of [height, width].
+  /// Calls start(N, grid, threads), where `grid` and `threads` are the launch size of a kernel. Each thread
+  /// of the kernel computes N channels of a pixel of an image of [height, width].
   template <class Start>
   void run(int64_t height, int64_t width, bool aligned, const Start& start) const {
     with_width<T>(aligned && spec_.channels % kVector<T> == 0, [&](auto elements) {
