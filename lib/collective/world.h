@@ -189,8 +189,8 @@ class World {
   /// Sets the time, in seconds, after which this process counts as failed if it hangs. A process hangs if it
   /// neither computes, nor reads data, nor waits for other processes. 0, the initial value, means no limit.
   virtual void set_hang_limit(double /*seconds*/) {}
-  /// Returns an error message of this process in its form for users. If there are several processes, the
-  /// message is extended by the process's name, the step and the phase.
+  /// Returns `message`, an error message of this process, in the form that is shown to users. If there are
+  /// several processes, the message is extended by the process's name, the step and the phase.
   virtual std::string complete_error(const std::string& message) const { return message; }
 
   /// The current activity of a process. It is shown in messages about processes that fail or make no
