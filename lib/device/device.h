@@ -184,7 +184,7 @@ std::vector<int> cores_near(const std::string& pci, const std::string& root = ""
 struct HostMemory {
   uint64_t total = 0;      // physical memory of the machine
   uint64_t available = 0;  // memory that can be allocated now without swapping
-  uint64_t limit = 0;      // maximum that this process may use, including swap
+  uint64_t limit = 0;      // maximum memory that this process may use, including swap
   std::string whose;       // source of the limit: "the machine's memory", "the limit in /sys/fs/cgroup/..."
   uint64_t used = 0;       // memory used by this process that counts towards the limit
 
