@@ -1,4 +1,4 @@
-// Strategies: how the configuration distributes a run over devices.
+// Strategies, which determine how a run is distributed over devices.
 #pragma once
 
 #include <cstdint>
