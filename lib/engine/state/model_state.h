@@ -30,7 +30,8 @@ struct HostArrays {
 /// have the names of the optimizer's slots. A range of the parameters counts elements of layout(). A range of
 /// an optimizer slot counts elements of the SlotLayout that the slot has for layout(). To be used between
 /// steps, by the thread that owns the engine. If the state is divided among processes (is_spread()), all
-/// processes must make the same calls, except calls of functions that are marked as local.
+/// processes must make the same calls. Only functions that do not communicate with other processes may also be
+/// called by some of the processes.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.
@@ -49,16 +50,18 @@ class ModelState {
   /// Initializes the parameters by their initializers.
   void initialize(const Graph& graph, uint64_t seed);
 
-  /// Returns whether each process stores only a part of the state. Local.
+  /// Returns whether each process stores only a part of the state. Does not communicate with other processes.
   bool is_spread() const;
   /// Returns whether this process stores all weights. If a moving average of the weights is kept, this
-  /// process must also store the whole average. Local.
+  /// process must also store the whole average. Does not communicate with other processes.
   bool has_all_weights() const;
   /// Reads part of an array.
   void read(std::string_view array, Range range, float* to) const;
-  /// Writes the elements that this process stores. Call finish_writing() once after the last call. Local.
+  /// Writes the elements that this process stores. Does not communicate with other processes. Call
+  /// finish_writing() once after the last call.
   void write(std::string_view array, Range range, const float* from);
-  /// Recomputes data that is derived from the parameters (ParameterStore::finish_writing()). Local.
+  /// Recomputes data that is derived from the parameters (ParameterStore::finish_writing()). Does not
+  /// communicate with other processes.
   void finish_writing();
   /// Copies the state of process 0 to all processes. Skips arrays that are divided among the processes.
   void broadcast();
