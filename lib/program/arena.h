@@ -12,8 +12,8 @@ struct Lifetime {
   int first = -1, last = -1;
 };
 
-/// Plans the memory of buffers. Buffers are numbered from 0, and times are instruction numbers. No other
-/// buffer overlaps a buffer between the first and the last touch of this buffer.
+/// Plans the memory of buffers. Buffers are numbered from 0, and times are instruction numbers. A buffer is
+/// live from its first touch to its last touch. During this time, no other buffer overlaps it.
 class Arena {
  public:
   /// A time after all instructions.

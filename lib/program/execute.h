@@ -15,8 +15,8 @@ void execute(const Instruction& instruction, ParameterUpdate& update);
 /// instructions if another process has failed (SlotArrays::world).
 void run_all(Frame& frame, const StepInfo& info);
 /// Runs the instructions of one slot and part for a frame of this slot. Must be called on the slot's thread.
-/// The threads of the other slots must run their instructions for the same microbatches at the same time, in
-/// an order in which every receive finds its send. Throws as run_all() does.
+/// At the same time, the threads of the other slots must run their instructions for the same microbatches, in
+/// an order in which every receive has a matching send. Throws ProcessFailed in the same cases as run_all().
 void run_part(Frame& frame, int slot, Plan::Part part);
 /// Waits until the other slots have received everything that the frame has sent, so that the frame's memory
 /// may be reused.

@@ -42,7 +42,7 @@ struct GradientPlace {
 struct LayerCall {
   NodeId node = NodeId::none;  // node whose layer is called
   int slot = 0;
-  std::vector<ValueId> inputs, outputs;  // in backward: none for values that the layer does not read
+  std::vector<ValueId> inputs, outputs;  // in backward: ValueId::none for values that are not read
   std::vector<ValueId> masks;            // masks of the inputs; empty if no input has one
   std::vector<ValueId> diff_outputs, diff_inputs;
   ValueId saved = ValueId::none, addend = ValueId::none, scratch = ValueId::none;

@@ -102,10 +102,10 @@ class UpdateLowering {
     if (request_.has_constraints) lower_constraints();
   }
 
-  /// Emits the constraints. A constraint needs whole parameters, but a replica's share may end within a
-  /// parameter. If the replicas update a common copy of the parameters, each replica constrains the
-  /// parameters that begin in its share, after all replicas have updated their shares. If each replica has a
-  /// copy, each replica constrains all parameters.
+  /// Emits the instructions that apply the constraints. A constraint needs whole parameters, but a replica's
+  /// share may end within a parameter. If the replicas update a common copy of the parameters, each replica
+  /// constrains the parameters that begin in its share, after all replicas have updated their shares. If each
+  /// replica has a copy, each replica constrains all parameters.
   void lower_constraints() {
     if (request_.updates_common_copy)
       add(list(), Phase::update, "replicas synchronize", SynchronizeReplicas{});

@@ -34,7 +34,7 @@ PreparedLayers prepare_layers(CompileState& step, std::span<Ops* const> ops);
 
 /// Emits the batch's columns, the layers' forward calls, and the model's outputs.
 void lower_forward(CompileState& step);
-/// Emits losses, metrics and sums of weights.
+/// Emits the instructions that compute losses, metrics and sums of row weights.
 void lower_losses(CompileState& step);
 /// Emits the computation of gradients from the losses to the parameters, in reverse order of the graph.
 void lower_backward(CompileState& step);

@@ -72,8 +72,8 @@ class Bucketing {
   void redirect(ZeroGradient& work) { redirect(work.to); }
   void redirect(auto&) {}
 
-  /// Moves the place of a gradient to its bucket. The bucket is filled with zeros before its first gradient
-  /// is written, because the padding between the parameters is also reduced.
+  /// Changes `place` so that the gradient is written to its bucket. The bucket is filled with zeros before
+  /// its first gradient is written, because the padding between the parameters is also reduced.
   void redirect(GradientPlace& place) {
     if (place.offset < 0) return;
     const auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& one) {
