@@ -30,8 +30,8 @@ struct HostArrays {
 /// have the names of the optimizer's slots. A range of the parameters counts elements of layout(). A range of
 /// an optimizer slot counts elements of the SlotLayout that the slot has for layout(). To be used between
 /// steps, by the thread that owns the engine. If the state is divided among processes (is_spread()), all
-/// processes must make the same calls. Only functions that do not communicate with other processes may also be
-/// called by some of the processes.
+/// processes must make the same calls. Only functions that do not communicate with other processes may
+/// also be called by some of the processes.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.
