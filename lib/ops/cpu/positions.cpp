@@ -8,7 +8,7 @@ namespace dtrain::cpu {
 namespace {
 
 // Computing the sine and cosine of one angle, and the power that the angle needs, is slow: it takes about as
-// long as this number of elements of a simple loop.
+// long as processing this number of elements in a simple loop.
 constexpr int64_t kWorkOfAngle = 64;
 
 }  // namespace

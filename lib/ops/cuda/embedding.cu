@@ -131,9 +131,9 @@ struct Adder {
   int32_t shared_row;
   float shared_sum = 0.0f;
 
-  /// Uses an atomic add, although no other thread adds to this element, because then the thread need not wait
-  /// for the old value. The instruction flushes denormal addends and sums to 0 (docs/architecture.md,
-  /// "Denormal numbers").
+  /// Uses an atomic add, so that the thread need not wait for the old value. (No other thread adds to this
+  /// element.) The instruction flushes denormal addends and sums to 0 (docs/architecture.md, "Denormal
+  /// numbers").
   __device__ void add_to_table(int32_t row, float value) const {
     if (has_column) atomicAdd(diff_table + row * columns, value);
   }

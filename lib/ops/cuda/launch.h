@@ -21,9 +21,9 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
   }(static_cast<Parameters>(arguments)...);
 }
 
-/// Returns the number of blocks of `threads` threads that n items need. The number is limited to as many
-/// blocks as keep the device busy. If the blocks have fewer than n threads in total, the threads must process
-/// several items each.
+/// Returns the number of blocks of `threads` threads that n items need. The number is limited to the number
+/// of blocks that keep the device busy. If the blocks have fewer than n threads in total, the threads must
+/// process several items each.
 inline unsigned blocks_for(int64_t n, int threads, int multiprocessors) {
   const int64_t wanted = (n + threads - 1) / threads;
   return static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, int64_t{multiprocessors} * 8));

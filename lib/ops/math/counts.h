@@ -42,9 +42,9 @@ DTRAIN_HOST_DEVICE inline int64_t bucket_of(const CountSpec& spec, float score) 
   return below + place * (spec.buckets - below) / kSpan;
 }
 
-/// Maps a probability to a number such that greater probabilities have greater numbers: its logit, because
-/// the logits of probabilities near 0 and 1 are far apart. Logits of probabilities in (0, 1) are between -88
-/// and 16.7. Scores that are at most 0 or at least 1 are mapped to numbers outside of this range.
+/// Maps a probability to its logit. Greater probabilities have greater logits, and the logits of
+/// probabilities near 0 and 1 are far apart. Logits of probabilities in (0, 1) are between -88 and 16.7.
+/// Scores that are at most 0 or at least 1 are mapped to numbers outside of this range.
 DTRAIN_HOST_DEVICE inline float order_of_probability(float p) {
   if (p >= 1.0f) return 17.0f * p;
   if (p <= 0.0f) return 128.0f * (p - 1.0f);

@@ -74,8 +74,8 @@ DTRAIN_HOST_DEVICE inline Normalizer normalizer_of(double mean, double variance,
   return n;
 }
 
-/// The numbers from which the gradient of x is computed. It is scale * (the gradient of y before the relu) +
-/// slope * (x - mean) + offset.
+/// The numbers from which the gradient of x is computed. The gradient of x is scale * (the gradient of y
+/// before the relu) + slope * (x - mean) + offset.
 struct GradientLine {
   float slope, offset;
 };

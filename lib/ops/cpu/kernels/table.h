@@ -64,9 +64,9 @@ struct RecurrentBackwardStep {
   float* diff_gates;   ///< gradients of the pre-activations, written
   const float* state_before;
   const float *cell_before = nullptr, *cell = nullptr;  ///< lstm
-  /// The gradient of the state after the step. The kernel first adds the gradient of the output to it. For a
-  /// GRU, and for all layers if there is a mask, the kernel then replaces it by a part of the gradient of the
-  /// state before the step: the part that does not pass through a matrix product.
+  /// The gradient of the state after the step. The kernel first adds the gradient of the output to this
+  /// array. For a GRU, and for all layers if there is a mask, the kernel then overwrites the array with a
+  /// part of the gradient of the state before the step: the part that does not pass through a matrix product.
   float* diff_state;
   /// For an LSTM: gradient of the cell after the step, replaced by the gradient of the cell before it.
   float* diff_cell = nullptr;

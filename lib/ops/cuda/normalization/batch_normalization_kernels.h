@@ -62,8 +62,8 @@ struct Normalization {
   }
 };
 
-/// Computes a channel's statistics from the sums of x - p and of its square, where p is the channel's value
-/// in the first row.
+/// Computes a channel's statistics from the sum of x - p and the sum of (x - p)^2, where p is the channel's
+/// value in the first row.
 template <class T>
 struct FinishStatistics {
   int64_t rows, channels;
