@@ -117,7 +117,8 @@ std::string bubble_text(const PipelineTimeline& timeline, PipelineSchedule sched
   }
   const auto percent = [](double part) { return fmt::format("{:.0f} %", part * 100); };
   std::string text = fmt::format(
-      "bubble: the stages are idle for {} of the total {}; stages of equal duration would be idle for {}",
+      "bubble: the stages are idle for {} of the total time ({}); stages of equal duration would be idle for "
+      "{}",
       percent(timeline.bubble()), duration(timeline.makespan()),
       percent(least_bubble(schedule, static_cast<int>(stages), microbatches)));
   constexpr double kUneven = 1.05;

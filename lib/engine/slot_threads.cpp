@@ -34,7 +34,7 @@ std::unique_ptr<Context> make_context(DeviceId device, const std::vector<int>& c
   if (device.kind == DeviceId::Kind::gpu) return make_gpu_context(device, train.deterministic, pin);
   if (train.precision != Precision::float32)
     throw UserError(
-        fmt::format("{}: precision {} is for GPUs, but the CPU computes in float32; give --set "
+        fmt::format("{}: precision {} is for GPUs, but the CPU computes only in float32; use --set "
                     "train.precision=float32",
                     device.str(), Codec<Precision>::write(train.precision).text()));
   return make_cpu_context(device, cores, pin);

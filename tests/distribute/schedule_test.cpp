@@ -189,11 +189,12 @@ TEST_CASE("the table of a schedule shows how busy each stage is, and explains th
         "0 gpu:0   60 %     3  F0 F1 F2 ..... B0 .. B1 .. B2\n"
         "1 gpu:1   60 %     2  .. F0 F1 .. B0 F2 B1 .. B2 ..\n"
         "2 gpu:2   60 %     1  ..... F0 B0 F1 B1 F2 B2 .....\n"
-        "bubble: the stages are idle for 40 % of the total 10 ms; stages of equal duration would be idle for "
-        "40 %\n");
+        "bubble: the stages are idle for 40 % of the total time (10 ms); stages of equal duration would be "
+        "idle for 40 %\n");
   const std::string uneven =
       schedule_table(PipelineSchedule::gpipe, 4, {{{1, 1}, {2, 2}, {1, 1}}, {}}, devices, 120);
-  CHECK(uneven.find("bubble: the stages are idle for 47 % of the total 20 s; stages of equal duration would "
-                    "be idle for 33 %\n"
-                    "stage 1 computes 1.50 times as long as the average stage\n") != std::string::npos);
+  CHECK(uneven.find(
+            "bubble: the stages are idle for 47 % of the total time (20 s); stages of equal duration would "
+            "be idle for 33 %\n"
+            "stage 1 computes 1.50 times as long as the average stage\n") != std::string::npos);
 }

@@ -53,9 +53,9 @@ class Sharded final : public Strategy {
     for (const auto& [device, mark] : options_.devices.devices) {
       const DeviceId first = options_.devices.devices.front().id;
       if (device.kind != first.kind)
-        diagnostics.error(mark,
-                          fmt::format("sharded: all devices must be of the same kind, but {} and {} are not",
-                                      first.str(), device.str()));
+        diagnostics.error(mark, fmt::format("sharded: all devices must be of the same kind, but {} and {} "
+                                            "are not; use only CPUs or only GPUs",
+                                            first.str(), device.str()));
       else if (device.kind == DeviceId::Kind::gpu && !gpus.insert(device.str()).second)
         diagnostics.error(
             mark,
