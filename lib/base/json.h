@@ -41,7 +41,7 @@ class Json {
   /// Returns nullptr if this is not an object or lacks the key.
   const Json* find(std::string_view key) const;
 
-  /// How parse() treats a key that occurs several times in an object: it keeps the last value, or throws
+  /// Treatment of a key that occurs several times in an object: parse() keeps the last value, or throws
   /// UserError.
   enum class RepeatedKeys { last, error };
   /// Parses a whole JSON document (RFC 8259) with at most 100 levels of nesting. Throws UserError with the

@@ -31,7 +31,8 @@ Location beside(const Location& file, const std::string& name);
 /// Returns the first `count` bytes of a regular file; fewer if it is shorter, none if it cannot be read.
 std::string first_bytes(const Location& file, size_t count);
 
-/// Returns the names in a directory in no particular order, with "." and ".."; empty if it cannot be read.
+/// Returns the names in a directory in no particular order, including "." and "..". Returns an empty list if
+/// the directory cannot be read.
 std::vector<std::string> names_in(const Location& directory);
 
 }  // namespace dtrain

@@ -5,7 +5,7 @@
 namespace dtrain {
 
 std::string list_some(const std::vector<std::string>& names, size_t most) {
-  // "and 1 more" would be as long as the last name.
+  // If only one name is left, it is shown, because "and 1 more" would be about as long.
   const size_t shown = names.size() <= most + 1 ? names.size() : most;
   std::string text;
   for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);

@@ -12,7 +12,7 @@ namespace dtrain {
 struct Philox {
   uint32_t key0 = 0, key1 = 0;
 
-  /// The random words of one counter.
+  /// The four random words that are generated from one counter.
   struct Block {
     uint32_t v[4];
   };

@@ -19,8 +19,8 @@ std::string format_value(double value);
 std::string format_duration(double seconds);
 /// Returns the text as one shell word, quoted if necessary.
 std::string shell_word(const std::string& text);
-/// Returns a shell command that filters `file` by `command` and writes the result to the file `to`. A file
-/// that ends in .gz is unpacked before the filter.
+/// Returns a shell command that passes the content of `file` through the filter `command` and writes the
+/// result to the file `to`. A file that ends in .gz is unpacked before the filter.
 std::string piped(const std::string& command, const std::string& file, const std::string& to);
 /// Formats a count with its noun: "1 epoch", "2 epochs", "1,000 epochs".
 std::string format_plural(int64_t count, const std::string& noun);

@@ -20,7 +20,7 @@ std::thread start_thread(const std::string& purpose, Work&& work) {
     throw Error(purpose + ": the system cannot start another thread for this process (" +
                 error.code().message() +
                 "). The reason may be the limit on processes (ulimit -u), the limit pids.max of the control "
-                "group, or the memory");
+                "group, or a lack of memory");
   }
 }
 

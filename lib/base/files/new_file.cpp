@@ -83,7 +83,7 @@ NewFile::NewFile(Location location, Leftovers leftovers)
   if (leftovers == Leftovers::removed) remove_leftovers(location_);
   const std::lock_guard lock(making());
   std::random_device random;
-  constexpr size_t kMostOfName = 200;  // a file name may have 255 bytes
+  constexpr size_t kMostOfName = 200;  // leaves room for the suffix; a file name may have at most 255 bytes
   const std::string name = fs::path(location_.path).filename().string().substr(0, kMostOfName);
   do {
     temporary_ = beside(location_, fmt::format(".{}{}{}-{:08x}", name, kTemporary, ::getpid(), random()));
@@ -151,8 +151,8 @@ void remove_leftovers(const Location& file) {
   for (const std::string& name : names_in(beside(file, "."))) {
     const pid_t writer = writer_of(name);
     if (writer == 0) continue;
-    // If the id in the name is the id of this process, the file may be a leftover of an earlier process with
-    // the same id. The check of the lock below keeps the files that this process is writing.
+    // An earlier process may have had the same id as this process, so files with this id can be leftovers,
+    // too. The files that this process is still writing are kept, because they are locked.
     const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
     const Location leftover = beside(file, name);
     if (gone && is_unlocked(leftover)) remove(leftover);  // failing to remove a leftover is harmless

@@ -17,9 +17,9 @@ class NoSpace : public Error {
   using Error::Error;
 };
 
-/// Whether the constructor of NewFile removes leftover temporary files with remove_leftovers(). Each call of
-/// that function lists the folder, so a caller that writes many files into one folder should call it once and
-/// pass `kept`.
+/// Tells the constructor of NewFile whether to remove leftover temporary files (see remove_leftovers()). Each
+/// call of remove_leftovers() lists the folder, so a caller that writes many files into one folder should
+/// call it once and pass `kept`.
 enum class Leftovers { removed, kept };
 
 /// Writes a file under a temporary name next to the final one. finish() renames it; an unfinished file is
