@@ -35,10 +35,10 @@ Hdf5Image::Hdf5Image(SparseFile& target) : target_(target) {
   checked(H5Pset_obj_track_times(group_list_, false), "disable timestamps");
   checked(H5Pset_obj_track_times(dataset_list_, false), "disable timestamps");
   checked(H5Pset_layout(dataset_list_, H5D_CONTIGUOUS), "set a layout");
-  checked(H5Pset_fill_time(dataset_list_, H5D_FILL_TIME_NEVER), "set when to fill arrays");
+  checked(H5Pset_fill_time(dataset_list_, H5D_FILL_TIME_NEVER), "set the fill time of datasets");
   // With early allocation, each dataset gets its offset in the file when it is created. The array itself is
   // never passed to libhdf5.
-  checked(H5Pset_alloc_time(dataset_list_, H5D_ALLOC_TIME_EARLY), "set when to allocate");
+  checked(H5Pset_alloc_time(dataset_list_, H5D_ALLOC_TIME_EARLY), "set the allocation time of datasets");
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), "create a property list");
   target.install(access);
   // Since format 1.8, attributes may be larger than 64 KiB. All later versions of the library can read this

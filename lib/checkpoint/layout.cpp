@@ -53,8 +53,8 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
            fmt::format("{} bytes; the file is truncated", header.size()));
   const uint64_t format = field(header, "format", 10);
   if (format < 1 || format > kFormat)
-    refuse(fmt::format("format 1 to {}", kFormat),
-           fmt::format("format {}{}", format,
+    refuse(fmt::format("a format version from 1 to {}", kFormat),
+           fmt::format("version {}{}", format,
                        format > kFormat ? "; the file was written by a later version of dtrain" : ""));
   const auto image = file.subspan(kHeaderBytes);
   if (const uint64_t bytes = field(header, "bytes", 10); bytes != image.size())
@@ -63,7 +63,7 @@ int verify_header(const std::string& path, std::span<const std::byte> file) {
                        image.size() < bytes ? "cut short" : "too long"));
   const uint64_t hash = checksum({&image, 1});
   if (const uint64_t expected = field(header, "checksum", 16); expected != hash)
-    refuse(fmt::format("checksum {:016x}", expected), fmt::format("{:016x}; the file is damaged", hash));
+    refuse(fmt::format("the checksum {:016x}", expected), fmt::format("{:016x}; the file is damaged", hash));
   if (header != header_of(format, image.size(), hash))
     refuse("a header that matches the content of the file", "a damaged header");
   return static_cast<int>(format);

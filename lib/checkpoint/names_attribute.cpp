@@ -62,7 +62,7 @@ void NamesAttribute::append_variable(hid_t attribute, const std::string& name, s
     left -= static_cast<int64_t>(text.size());
     if (left < 0)
       throw UserError(fmt::format(
-          "{}: expected names that are not larger than the file in total, found larger ones", where));
+          "{} contains names that are larger in total than the whole file; the file is damaged", where));
     names.emplace_back(text.c_str());
   }
 }

@@ -80,10 +80,10 @@ struct Entry {
 /// does not match its shape and type.
 Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) {
   const auto refuse = [&](const std::string& expected, const std::string& found) {
-    file.fail(fmt::format("'{}' to have {}", name, expected), found);
+    file.fail(fmt::format("{} for the array '{}'", expected, name), found);
   };
   if (!json.is_object() || !json.find("dtype") || !json.find("shape") || !json.find("data_offsets"))
-    refuse("dtype, shape and data_offsets", "other fields");
+    refuse("the fields dtype, shape and data_offsets", "other fields");
   Entry entry{name, json.at("dtype").as_string(), {}, 0, 0};
   const int64_t bytes = element_bytes(entry.type);
   if (bytes == 0) refuse("a safetensors dtype", fmt::format("'{}'", entry.type));
@@ -107,7 +107,8 @@ Entry entry_of(const std::string& name, const Json& json, const OpenFile& file) 
   const auto most = static_cast<int64_t>(entry.end - entry.begin) / bytes;
   if (entry.shape.exceeds(most) ||
       static_cast<uint64_t>(entry.shape.elements() * bytes) != entry.end - entry.begin)
-    refuse(fmt::format("as many bytes as the shape {} and the dtype {} need", entry.shape.str(), entry.type),
+    refuse(fmt::format("the number of bytes that the shape {} and the dtype {} require", entry.shape.str(),
+                       entry.type),
            fmt::format("{} bytes", entry.end - entry.begin));
   return entry;
 }
@@ -121,12 +122,13 @@ void check_places(std::vector<Entry> entries, uint64_t data_bytes, const OpenFil
   for (const Entry& entry : entries) {
     if (entry.begin != at)
       file.fail("contiguous arrays",
-                fmt::format("'{}' at byte {} after data that end at byte {}", entry.name, entry.begin, at));
+                fmt::format("'{}' at byte {}, although the data before it end at byte {}", entry.name,
+                            entry.begin, at));
     at = entry.end;
   }
   if (at != data_bytes)
-    file.fail(fmt::format("{} bytes of array data, ending at the end of the file", data_bytes),
-              fmt::format("{} bytes", at));
+    file.fail(fmt::format("arrays of {} bytes in total, up to the end of the file", data_bytes),
+              fmt::format("arrays of {} bytes", at));
 }
 
 template <class Bits>

@@ -108,10 +108,10 @@ class Safetensors(Case):
         damaged = {
             "each key once": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
             "contiguous arrays": safetensors({"a": good, "b": good}, bytes(4)),
-            "'b' at byte 8 after data that end at byte 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
-            "8 bytes of array data, ending at the end of the file": safetensors({"a": good}, bytes(8)),
+            "'b' at byte 8, although the data before it end at byte 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
+            "arrays of 8 bytes in total, up to the end of the file": safetensors({"a": good}, bytes(8)),
             "data within the file": safetensors({"a": {**good, "data_offsets": [0, 4000]}}, bytes(4)),
-            "as many bytes as the shape 3 and the dtype F32 need": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),
+            "the number of bytes that the shape 3 and the dtype F32 require": safetensors({"a": {**good, "shape": [3]}}, bytes(4)),
             "a shape whose size fits into 64 bits": safetensors({"a": {**good, "shape": [2**62, 4]}}, bytes(4)),
             "non-negative extents": safetensors({"a": {**good, "shape": [-1]}}, bytes(4)),
             "a safetensors dtype": safetensors({"a": {**good, "dtype": "F31"}}, bytes(4)),

@@ -110,7 +110,7 @@ TEST_CASE("if a file is not a checkpoint, the error says what is wrong with it")
   CHECK(refusal(directory / "b.h5").find("another program") != std::string::npos);
   write_file(directory / "b.h5", "dtrain checkpoint\nformat 3\n" + whole.substr(27));
   CHECK(refusal(directory / "b.h5")
-            .find("expected format 1 to 2, found format 3; the file was written by a later "
+            .find("expected a format version from 1 to 2, found version 3; the file was written by a later "
                   "version") != std::string::npos);
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("storage, types and shapes that dtrain does not write are errors") {
         }).find("another type") != std::string::npos);
   CHECK(refusal_of_changed([](hid_t file) {
           replace_bias(file, {hsize_t{1} << 40}, [](hid_t) {});
-        }).find("a shape that fits into the file") != std::string::npos);
+        }).find("a shape whose data fit into the file") != std::string::npos);
   CHECK(refusal_of_changed([](hid_t file) {
           // The dataset is never written, so the file has no storage for it.
           replace_bias(file, {3}, [](hid_t) {});

@@ -29,11 +29,11 @@ class Tree {
   Tree(Image& image, uint64_t address, RecordKind kind) : image_(image), kind_(kind) {
     Cursor header(image.read_block("BTHD", address, kTreeHeaderBytes), "a B-tree's header");
     header.expect(0, "version");
-    header.expect(static_cast<uint8_t>(kind), "the kind");
+    header.expect(static_cast<uint8_t>(kind), "the record type");
     node_bytes_ = header.number(4);
     if (const uint64_t found = header.number(2); found != record_bytes(kind))
-      refuse("an HDF5 B-tree", fmt::format("records with {} bytes", record_bytes(kind)),
-             fmt::format("{} bytes", found));
+      refuse("an HDF5 B-tree", fmt::format("records of {} bytes", record_bytes(kind)),
+             fmt::format("records of {} bytes", found));
     const size_t levels = header.number(2);
     header.skip(2);  // split and merge percentages
     const uint64_t root = header.address();
@@ -56,7 +56,7 @@ class Tree {
   void settle_widths(size_t levels) {
     const size_t size = record_bytes(kind_);
     const auto reject_size = [&] {
-      refuse("an HDF5 B-tree", "nodes of a valid size", fmt::format("{} bytes", node_bytes_));
+      refuse("an HDF5 B-tree", "nodes of a valid size", fmt::format("nodes of {} bytes", node_bytes_));
     };
     if (levels > kMostLevels)
       refuse("an HDF5 B-tree", fmt::format("at most {} levels", kMostLevels),
@@ -81,10 +81,10 @@ class Tree {
     const Level& of = levels_[level];
     Cursor node(image_.read_block(level > 0 ? "BTIN" : "BTLF", address, node_bytes_), "a B-tree's node");
     node.expect(0, "version");
-    node.expect(static_cast<uint8_t>(kind_), "the kind");
+    node.expect(static_cast<uint8_t>(kind_), "the record type");
     if (count > of.most_records)
       refuse("an HDF5 B-tree", fmt::format("at most {} records in a node", of.most_records),
-             fmt::format("{} records", count));
+             fmt::format("a node with {} records", count));
     for (uint64_t i = 0; i < count; ++i) records.push_back(node.take(record_bytes(kind_)));
     if (level == 0) return;
     for (uint64_t i = 0; i <= count; ++i) {

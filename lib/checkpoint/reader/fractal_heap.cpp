@@ -13,7 +13,7 @@ namespace dtrain {
 namespace {
 constexpr std::string_view kHeap = "an HDF5 heap";
 constexpr size_t kHeapHeaderBytes = 146;
-// signature, version and heap address; the offset of the block follows
+// Bytes of an indirect block before the field that contains its offset: signature, version and heap address.
 constexpr size_t kIndirectPrefix = 13;
 }  // namespace
 
@@ -37,10 +37,12 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
   constexpr uint64_t kMostBytes = uint64_t{1} << 32;
   const auto is_size = [](uint64_t bytes) { return std::has_single_bit(bytes) && bytes <= kMostBytes; };
   if (offset_bits == 0 || offset_bits > 64 || most_managed == 0)
-    refuse(kHeap, "offsets of 1 to 64 bits and objects of at least 1 byte",
-           fmt::format("offsets of {} bits and objects of at most {} bytes", offset_bits, most_managed));
+    refuse(
+        kHeap, "heap offsets of 1 to 64 bits and a maximum object size of at least 1 byte",
+        fmt::format("offsets of {} bits and a maximum object size of {} bytes", offset_bits, most_managed));
   if (!std::has_single_bit(width_) || !is_size(start_) || !is_size(most_direct_))
-    refuse(kHeap, "rows of blocks with a valid size",
+    refuse(kHeap,
+           "a number of blocks per row and block sizes that are powers of 2, with blocks of at most 4 GiB",
            fmt::format("{} blocks per row with sizes from {} to {} bytes", width_, start_, most_direct_));
   offset_bytes_ = (offset_bits + 7) / 8;
   length_bytes_ = std::min(bytes_for(most_direct_), bytes_for(most_managed));
@@ -54,7 +56,7 @@ std::span<const std::byte> FractalHeap::object(std::span<const std::byte> id) {
     return managed(offset, cursor.number(length_bytes_));
   }
   if (kind == 0x10) return huge(cursor.number(std::min<size_t>(cursor.left(), 8)));
-  refuse(kHeap, "a managed or huge object", "another type");
+  refuse(kHeap, "the identifier of a managed or huge object", "the identifier of another type of object");
 }
 
 std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) {
@@ -62,20 +64,22 @@ std::span<const std::byte> FractalHeap::managed(uint64_t offset, uint64_t size) 
   while (rows > 0) {
     const uint64_t row = row_of(offset);
     if (row >= rows)
-      refuse(kHeap, fmt::format("{} rows", rows), fmt::format("an object in row {} (counted from 0)", row));
+      refuse(kHeap, fmt::format("an object within the heap's {} rows", rows),
+             fmt::format("an object in row {} (counted from 0)", row));
     bytes = block_bytes(row);
     offset -= start_of(row);
     const uint64_t entry = row * width_ + offset / bytes;
     offset %= bytes;
-    if (block > image_.size()) refuse(kHeap, "a block within the file", fmt::format("offset {}", block));
+    if (block > image_.size())
+      refuse(kHeap, "a block within the file", fmt::format("a block at offset {}", block));
     block = Cursor(image_.read(block + kIndirectPrefix + offset_bytes_ + 8 * entry, 8), "a heap's block")
                 .address();
     // The size of an indirect block determines its number of rows.
     rows = bytes <= most_direct_ ? 0 : row_of(bytes);
   }
   if (offset > bytes || size > bytes - offset || block > image_.size())
-    refuse(kHeap, fmt::format("an object within its block, which has {} bytes", bytes),
-           fmt::format("{} bytes at offset {}", size, offset));
+    refuse(kHeap, fmt::format("an object that ends within its block of {} bytes", bytes),
+           fmt::format("an object of {} bytes at offset {} of the block", size, offset));
   return image_.read(block + offset, size);
 }
 
@@ -91,7 +95,7 @@ std::span<const std::byte> FractalHeap::huge(uint64_t id) {
       huge_[cursor.number(8)] = {address, size};
     }
   const auto found = huge_.find(id);
-  if (found == huge_.end()) refuse(kHeap, "the huge object of an attribute", "none");
+  if (found == huge_.end()) refuse(kHeap, fmt::format("a huge object with the identifier {}", id), "none");
   return image_.read(found->second.address, found->second.size);
 }
 

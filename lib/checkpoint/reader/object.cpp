@@ -57,7 +57,7 @@ Shape read_shape(ByteSpan dataspace, uint64_t most_elements, const std::string& 
     const uint64_t extent = cursor.number(8);
     // This check also prevents an overflow of the product below.
     if (extent > most_elements / std::max<uint64_t>(elements, 1))
-      refuse(path, "a shape that fits into the file", fmt::format("an extent of {}", extent));
+      refuse(path, "a shape whose data fit into the file", fmt::format("an axis with the extent {}", extent));
     elements *= extent;
     extents.push_back(static_cast<int64_t>(extent));
   }
@@ -91,7 +91,7 @@ DType read_dtype(ByteSpan datatype, const std::string& path) {
   if (is(kFloat, kFloat32)) return DType::float32;
   if (is(kInteger, kInt32)) return DType::int32;
   if (is(kInteger, kUInt8)) return DType::uint8;
-  refuse(path, "little-endian float32, int32 or uint8", "another type");
+  refuse(path, "little-endian values of the type float32, int32 or uint8", "values of another type");
 }
 
 }  // namespace
@@ -101,8 +101,8 @@ uint64_t root_address(Image& image) {
   constexpr size_t kSuperblockBytes = 48;
   Cursor cursor(image.read_block(kSignature, 0, kSuperblockBytes), "the superblock");
   cursor.expect(2, "version");
-  cursor.expect(8, "an address size in bytes of");
-  cursor.expect(8, "a length size in bytes of");
+  cursor.expect(8, "an address size (in bytes) of");
+  cursor.expect(8, "a length size (in bytes) of");
   cursor.skip(1 + 3 * 8);  // flags; base address, extension address and end-of-file address
   return cursor.address();
 }
@@ -136,7 +136,8 @@ void Group::add_link(ByteSpan message) {
 void Group::add_attribute(ByteSpan message) {
   Cursor cursor(message, "an attribute");
   cursor.expect(3, "version");
-  if (cursor.byte() != 0) refuse(path_, "attributes with their own types", "a shared type");
+  if (cursor.byte() != 0)
+    refuse(path_, "an attribute that stores its own datatype", "an attribute with a shared datatype");
   const uint64_t name_bytes = cursor.number(2), type_bytes = cursor.number(2), space_bytes = cursor.number(2);
   cursor.skip(1);  // character encoding of the name
   const std::string_view name = cursor.text(name_bytes);
@@ -155,13 +156,13 @@ std::optional<std::vector<std::string>> Group::strings(std::string_view name) co
   const auto& [type_bytes, space, data] = found->second;
   Cursor type(type_bytes, "a datatype");
   if (class_of(type) != kString)
-    refuse(path_, fmt::format("fixed-length strings in the attribute {}", name), "another type");
+    refuse(path_, fmt::format("fixed-length strings in the attribute {}", name), "values of another type");
   type.skip(3);  // padding and encoding
   const uint64_t width = type.number(4);
   const auto count = static_cast<uint64_t>(read_shape(space, data.size(), path_).elements());
   if (width == 0 || count > data.size() / width)
-    refuse(path_, fmt::format("an attribute {} that fits into the file", name),
-           fmt::format("{} strings with {} bytes each", count, width));
+    refuse(path_, fmt::format("strings that fit into the data of the attribute {}", name),
+           fmt::format("{} strings of {} bytes each", count, width));
   std::vector<std::string> strings;
   Cursor cursor(data, "an attribute");
   for (uint64_t i = 0; i < count; ++i) {
@@ -183,15 +184,17 @@ ContiguousArray read_dataset(Image& image, uint64_t address, const std::string& 
   if (version < 3 || version > 4 || kind != kContiguous)
     refuse(path, "a contiguous dataset", kind == kVirtual ? "a virtual one" : "another layout");
   if (header.find(MessageKind::external_files))
-    refuse(path, "an array whose data are stored in this file", "external storage");
+    refuse(path, "an array whose data are stored in this file", "an array with external storage");
   if (header.find(MessageKind::filters)) refuse(path, "an array without filters", "an array with filters");
   ContiguousArray dataset{read_shape(space->data, image.size(), path), read_dtype(type->data, path), {}};
   const uint64_t bytes = static_cast<uint64_t>(dataset.shape.elements()) * bytes_of(dataset.dtype);
   if (bytes == 0) return dataset;
   const uint64_t offset = cursor.address();
   if (offset % alignment != 0 || offset > image.size() || bytes > image.size() - offset)
-    refuse(path, fmt::format("{} aligned bytes that are within the file", bytes),
-           fmt::format("offset {}", offset));
+    refuse(path,
+           fmt::format("{} bytes of data within the file, at an offset that is a multiple of {}", bytes,
+                       alignment),
+           fmt::format("data at offset {}", offset));
   dataset.data = image.read(offset, bytes);
   return dataset;
 }

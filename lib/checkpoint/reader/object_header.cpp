@@ -30,8 +30,8 @@ ObjectHeader::ObjectHeader(Image& image, uint64_t address) {
     Cursor part(image.read_block(kContinued, where, length), "an object header's continuation");
     if (part.left() < kChecksum)
       refuse("an HDF5 object header",
-             fmt::format("a continuation with a checksum, which has {} bytes", kChecksum),
-             fmt::format("{} bytes", part.left()));
+             fmt::format("a continuation block of at least {} bytes, the size of its checksum", kChecksum),
+             fmt::format("a block of {} bytes", part.left()));
     read_messages(Cursor(part.take(part.left() - kChecksum), "an object header's continuation"));
   }
 }
@@ -45,7 +45,9 @@ void ObjectHeader::read_messages(Cursor part) {
     if (has_creation_order_) part.skip(2);
     const auto data = part.take(size);
     if (kind == MessageKind::nothing) continue;
-    if (flags & kShared) refuse("an HDF5 object header", "messages stored in the header", "a shared message");
+    if (flags & kShared)
+      refuse("an HDF5 object header", "messages that are stored in the header itself",
+             "a shared message, which is stored elsewhere");
     if (kind != MessageKind::continuation) {
       messages_.push_back({kind, data});
       continue;
