@@ -45,9 +45,9 @@ std::string located(const Mark& place, const std::string& message);
 /// Returns true if `word` looks like a misspelling of one of `candidates`.
 bool is_near(std::string_view word, std::span<const std::string> candidates);
 /// Returns advice about an unknown name, to append to a message. If the word is a candidate's name in another
-/// framework (aliases.h) or resembles a candidate, the advice is "; did you mean 'kernel_size'?". If the word
-/// has a known meaning that no candidate has, the advice is a sentence such as "; it is ...". Otherwise
-/// returns "".
+/// framework (aliases.h) or resembles a candidate, the advice is "; did you mean 'kernel_size'?". If
+/// aliases.h contains a sentence about the word, the advice is this sentence, such as "; it is ...".
+/// Otherwise returns "".
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 /// Like suggestion(), but returns "; expected one of a, b, c" if the suggestion is empty.
 std::string suggestion_or_list(std::string_view word, std::span<const std::string> candidates);

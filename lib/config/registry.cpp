@@ -41,7 +41,7 @@ std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string&
     return WrittenKind{node.entries().front().first, node.entries().front().second};
 
   const std::string found =
-      node.is_mapping() ? fmt::format("a mapping of {} keys", node.entries().size()) : node.describe();
+      node.is_mapping() ? fmt::format("a mapping with {} keys", node.entries().size()) : node.describe();
   const std::string form = number_kind.empty() ? "" : "a number, ";
   diagnostics.error(
       last_written(node),
@@ -147,7 +147,8 @@ AnyConfigured RegistryBase::make_any(const std::string& name) const {
   Diagnostics diagnostics;
   AnyConfigured made = parse_any(ConfigNode::scalar(name), ConfigNode(), diagnostics);
   if (diagnostics.has_errors())
-    throw std::logic_error(fmt::format("no default {}: {}", noun_, diagnostics.items().front().message));
+    throw std::logic_error(
+        fmt::format("could not create the default {}: {}", noun_, diagnostics.items().front().message));
   return made;
 }
 

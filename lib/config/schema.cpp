@@ -80,13 +80,15 @@ Json example_json(const std::string& options) {
 }  // namespace
 
 void SchemaBase::set_positional(std::string name) {
-  if (!find(name)) throw std::logic_error("positional: no field '" + name + "'");
+  if (!find(name))
+    throw std::logic_error("Schema::positional() was called with an unknown field '" + name + "'");
   positional_ = std::move(name);
 }
 
 void SchemaBase::set_details(std::vector<std::string> names) {
   for (const std::string& name : names)
-    if (!find(name)) throw std::logic_error("details: no field '" + name + "'");
+    if (!find(name))
+      throw std::logic_error("Schema::details() was called with an unknown field '" + name + "'");
   details_ = std::move(names);
 }
 
@@ -107,8 +109,8 @@ bool SchemaBase::is_detail(std::string_view name) const {
          std::find(details_->begin(), details_->end(), name) != details_->end();
 }
 
-/// Returns true if the unknown key does not change essential properties of the object. Returns false if the
-/// key looks like a misspelling of a field that is not in details().
+/// Returns false if the unknown key looks like a misspelling of a field that is not in details(). Otherwise
+/// returns true: the unknown key is then treated like an error in details().
 bool SchemaBase::is_harmless(const std::string& unknown_key) const {
   const std::string meant = suggestion(unknown_key, field_names());
   return std::none_of(fields_.begin(), fields_.end(), [&](const auto& field) {

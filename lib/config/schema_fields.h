@@ -1,5 +1,5 @@
-// Adds fields to JSON schemas. For fields that are not in the options' own Schema, such as the keys that all
-// layers have in common.
+// Functions that add fields to JSON schemas. They are used for fields that are not in the options' own
+// Schema, such as the keys that all layers have in common.
 #pragma once
 
 #include <functional>

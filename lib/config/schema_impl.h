@@ -18,7 +18,7 @@ class FieldOf : public SchemaField {
     // A value that fails its check is not stored: other code relies on the check.
     if (well_formed && check_.holds && !check_.holds(value))
       return report_unexpected(node, where, check_.expected, diagnostics);
-    field = std::move(value);  // a list keeps its valid items
+    field = std::move(value);  // a list with invalid items keeps its valid items
     return well_formed;
   }
   ConfigNode write(const void* object) const override {

@@ -18,9 +18,9 @@ ConfigNode read_config_file(const std::string& path, const Mark& named_at, Diagn
 /// this path contains the key's value.
 bool may_be_file(std::string_view key);
 
-/// Returns the path of a file that is named at `named_at`. A relative name is relative to the folder of the
-/// configuration file that contains it. If the name does not come from a file (but from a --set), it is
-/// relative to the working directory.
+/// Returns the path of the file that the configuration calls `name` at the location `named_at`. A relative
+/// name is relative to the folder of the configuration file that contains it. If the name does not come from
+/// a file (but from a --set), it is relative to the working directory.
 std::string beside(std::string_view name, const Mark& named_at);
 
 /// Returns the tree of another file if `value` is a path, that is, a string that contains a slash or ends in

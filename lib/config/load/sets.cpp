@@ -36,8 +36,8 @@ std::vector<std::string> keys_of(std::string_view text) {
   return keys;
 }
 
-/// Applies one assignment. Descends to the assigned value, and copies each collection on the path with the
-/// new value inside.
+/// Applies one assignment. Because nodes are immutable, it copies each collection on the path to the assigned
+/// value, and puts the new value into the copies.
 class Assignment {
  public:
   Assignment(const Mark& mark, std::vector<std::string> keys, ConfigNode value, Diagnostics& diagnostics)

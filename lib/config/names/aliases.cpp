@@ -420,7 +420,7 @@ constexpr auto kEntries = std::to_array<Entry>({
 }  // namespace
 
 std::string plain_name(std::string_view name) {
-  // Removes a module prefix such as "nn.". A dot at the end is not a prefix.
+  // Removes a module prefix such as "nn.". A name that ends with a dot is kept.
   if (const size_t dot = name.rfind('.'); dot != std::string_view::npos && dot + 1 < name.size())
     name.remove_prefix(dot + 1);
   std::string plain;

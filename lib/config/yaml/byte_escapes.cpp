@@ -13,9 +13,9 @@ namespace {
 
 constexpr size_t kEscape = 6;  // the length of an escape such as "\udc80"
 
-/// Returns whether the text starts with an escape whose first two hexadecimal digits are `page`. The page
-/// "dc" is that of the escapes for bytes. Other pages are those of the stand-in characters, which temporarily
-/// replace such escapes.
+/// Returns whether the text starts with an escape whose first two hexadecimal digits are `page`. The escapes
+/// for bytes have the page "dc". The stand-in characters, which temporarily replace the escapes for bytes,
+/// have other pages.
 bool is_escape(std::string_view text, std::string_view page = "dc") {
   const auto lower = [&](size_t i) {
     return static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
@@ -76,8 +76,8 @@ std::string ByteEscapes::restore(std::string scalar) const {
   std::string lead;
   append_utf8(lead, stand_ins_ << 8);
   while (!rest.empty()) {
-    // A stand-in that is still written as an escape: the parser did not decode it, because it is outside
-    // double quotes or after a backslash.
+    // This stand-in is still written as an escape. The parser did not decode it, because it is outside double
+    // quotes or after a backslash.
     if (is_escape(rest, page)) {
       out += "\\udc";
       rest.remove_prefix(4);

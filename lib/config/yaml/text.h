@@ -30,7 +30,7 @@ std::string advice_for_colon(const ConfigNode& node);
 
 /// Searches lines of the text upwards, from line number `count`, for keys without a space after the colon.
 /// Stops at the first line with other content; blank lines and comments are skipped. Returns the keys that
-/// were found. They are often the reason of a syntax error, because a parser joins such lines to one scalar.
+/// were found. They are often the cause of a syntax error, because a parser joins such lines into one scalar.
 std::vector<TextMistake> keys_without_blank(std::string_view text, int count);
 /// Returns the position of the opening quotation mark of the scalar at byte `at`, after anchors and tags.
 /// Returns npos if the scalar is not quoted.
