@@ -43,7 +43,7 @@ bool leads_out(std::string_view name) {
 /// Zip64 field.
 std::span<const std::byte> zip64_field(std::span<const std::byte> extra) {
   constexpr uint64_t kZip64 = 1;
-  Cursor fields(extra, "zip entry's extra fields");
+  Cursor fields(extra, "extra fields of a zip entry");
   while (fields.left() >= 4) {
     const uint64_t id = fields.number(2), size = fields.number(2);
     const auto field = fields.take(size);
@@ -75,11 +75,12 @@ ZipFile::Directory ZipFile::find_directory() const {
   if (file_bytes_ < kEndBytes) refuse("a zip archive", fmt::format("{} bytes", file_bytes_));
   const uint64_t tail_bytes = std::min(file_bytes_, kEndBytes + kLongestComment);
   const uint64_t tail_offset = file_bytes_ - tail_bytes;
-  const std::string tail = bytes_at(tail_offset, tail_bytes, "the end record of the archive");
+  const std::string tail = bytes_at(tail_offset, tail_bytes, "the end-of-central-directory record");
   const size_t at = tail.rfind("PK\x05\x06", tail.size() - kEndBytes);
   if (at == std::string::npos)
-    refuse("a complete zip archive", "an archive without an end record; the file may be truncated");
-  Cursor end(bytes_of(tail).subspan(at), "end of the archive");
+    refuse("a complete zip archive",
+           "an archive without an end-of-central-directory record; the file may be truncated");
+  Cursor end(bytes_of(tail).subspan(at), "end-of-central-directory record");
   end.skip(4);
   const uint64_t disk = end.number(2), directory_disk = end.number(2);
   end.skip(2);
@@ -89,13 +90,16 @@ ZipFile::Directory ZipFile::find_directory() const {
   directory.offset = end.number(4);
   const uint64_t end_offset = tail_offset + at;
   if (end_offset >= kLocatorBytes) {
-    const std::string text = bytes_at(end_offset - kLocatorBytes, kLocatorBytes, "a Zip64 locator");
-    Cursor locator(bytes_of(text), "Zip64 locator");
+    const std::string text =
+        bytes_at(end_offset - kLocatorBytes, kLocatorBytes, "the Zip64 end-of-central-directory locator");
+    Cursor locator(bytes_of(text), "Zip64 end-of-central-directory locator");
     if (locator.number(4) == kEnd64Locator) {
       locator.skip(4);
-      const std::string record = bytes_at(locator.number(8), kEnd64Bytes, "a Zip64 end of the archive");
-      Cursor end64(bytes_of(record), "Zip64 end of the archive");
-      if (end64.number(4) != kEnd64) refuse("a Zip64 end of the archive", "something else");
+      const std::string record =
+          bytes_at(locator.number(8), kEnd64Bytes, "the Zip64 end-of-central-directory record");
+      Cursor end64(bytes_of(record), "Zip64 end-of-central-directory record");
+      if (end64.number(4) != kEnd64)
+        refuse("the signature of the Zip64 end-of-central-directory record", "something else");
       end64.skip(8 + 2 + 2 + 4 + 4 + 8);
       directory.entries = end64.number(8);
       directory.bytes = end64.number(8);
@@ -112,7 +116,7 @@ ZipFile::Directory ZipFile::find_directory() const {
 
 ZipEntry ZipFile::read_entry(Cursor& cursor) const {
   constexpr uint64_t kStored = 0, kDeflated = 8, kEncrypted = 1;
-  if (cursor.number(4) != kDirectoryEntry) refuse("an entry of the archive's directory", "something else");
+  if (cursor.number(4) != kDirectoryEntry) refuse("an entry of the central directory", "something else");
   cursor.skip(2 + 2);
   const uint64_t flags = cursor.number(2), method = cursor.number(2);
   cursor.skip(2 + 2);
@@ -150,8 +154,8 @@ ZipFile::ZipFile(const std::string& path) : path_(path), file_(path, std::ios::b
   if (!file_ || size < 0) throw UserError(fmt::format("{}: could not be read", path));
   file_bytes_ = static_cast<uint64_t>(size);
   const Directory directory = find_directory();
-  const std::string text = bytes_at(directory.offset, directory.bytes, "a directory");
-  Cursor cursor(bytes_of(text), "directory of the archive");
+  const std::string text = bytes_at(directory.offset, directory.bytes, "the central directory");
+  Cursor cursor(bytes_of(text), "central directory");
   for (uint64_t i = 0; i < directory.entries; ++i) entries_.push_back(read_entry(cursor));
   check_entries();
 }
@@ -189,10 +193,10 @@ const ZipEntry* ZipFile::find(std::string_view name) const {
 }
 
 uint64_t ZipFile::data_offset(const ZipEntry& entry) const {
-  const std::string text = bytes_at(entry.header, kLocalHeaderBytes, "the header of an entry");
-  Cursor header(bytes_of(text), "header of an entry");
+  const std::string text = bytes_at(entry.header, kLocalHeaderBytes, "the local header of an entry");
+  Cursor header(bytes_of(text), "local header of a zip entry");
   if (header.number(4) != kLocalHeader)
-    refuse(fmt::format("the header of '{}' at offset {}", entry.name, entry.header), "something else");
+    refuse(fmt::format("the local header of '{}' at offset {}", entry.name, entry.header), "something else");
   header.skip(22);
   const uint64_t name_bytes = header.number(2), extra_bytes = header.number(2);
   return entry.header + kLocalHeaderBytes + name_bytes + extra_bytes;
@@ -202,7 +206,7 @@ Bytes ZipFile::read(const ZipEntry& entry) const {
   const uint64_t offset = data_offset(entry);
   const Bytes bytes = allocate_block(static_cast<size_t>(entry.bytes));
   if (entry.is_deflated) {
-    std::string packed = bytes_at(offset, entry.packed_bytes, "an entry");
+    std::string packed = bytes_at(offset, entry.packed_bytes, "the compressed data of an entry");
     constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
     if (entry.bytes > kMost || entry.packed_bytes > kMost)
       refuse("deflated entries of less than 4 GiB", fmt::format("'{}', which is larger", entry.name));
@@ -214,10 +218,10 @@ Bytes ZipFile::read(const ZipEntry& entry) const {
     state.avail_out = static_cast<uint32_t>(bytes.size);
     const int result = isal_inflate_stateless(&state);
     if (result != ISAL_DECOMP_OK || state.total_out != bytes.size)
-      refuse(fmt::format("'{}' to unpack to {} bytes", entry.name, entry.bytes), "damaged data");
+      refuse(fmt::format("data of '{}' that unpack to {} bytes", entry.name, entry.bytes), "damaged data");
   } else {
     if (offset > file_bytes_ || entry.bytes > file_bytes_ - offset)
-      refuse(fmt::format("'{}' within the file, which has {} bytes", entry.name, file_bytes_),
+      refuse(fmt::format("the data of '{}' within the file, which has {} bytes", entry.name, file_bytes_),
              fmt::format("{} bytes at offset {}", entry.bytes, offset));
     file_.clear();
     file_.seekg(static_cast<std::streamoff>(offset));

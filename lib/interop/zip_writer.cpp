@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kVersion = 45;          // first version with Zip64
 constexpr uint64_t kFirstDay = 0x21;       // 1980-01-01
-constexpr uint64_t kInZip64 = 0xffffffff;  // this number is stored in the Zip64 field instead
+constexpr uint64_t kInZip64 = 0xffffffff;  // tells readers that the number is in the Zip64 field
 constexpr uint64_t kZip64 = 1;             // id of the Zip64 extra field
 constexpr uint64_t kUtf8 = 0x800;          // flag for names that are UTF-8
 

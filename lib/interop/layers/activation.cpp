@@ -90,7 +90,7 @@ std::string elementwise_to_onnx(OnnxLayer& layer, const std::string& x, const Ac
     case Activation::mish:
       return layer.add("Mul", {x, layer.add("Tanh", {layer.add("Softplus", {x})})});
   }
-  throw std::logic_error("an activation without an ONNX operator");
+  throw std::logic_error("this activation has no ONNX operator");
 }
 
 void softmax_to_onnx(OnnxLayer& layer) {
@@ -190,7 +190,7 @@ std::string elementwise_to_torch(const std::string& x, const ActivationSpec& spe
     case Activation::mish:
       return fmt::format("F.mish({})", x);
   }
-  throw std::logic_error("an activation that PyTorch does not have");
+  throw std::logic_error("PyTorch has no function for this activation");
 }
 
 void softmax_to_torch(TorchLayer& layer) {

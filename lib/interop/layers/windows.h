@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-// `image` is the shape of a layer's input: [height, width, channels] or [depth, height, width, channels].
+// In the functions below, `image` is the shape of a layer's input: [height, width, channels] or [depth,
+// height, width, channels].
 
 /// Parses a size that Codec<Size2> or Codec<Size3> has written: a single number, [height, width] or [depth,
 /// height, width].

@@ -310,7 +310,9 @@ class Reader {
       size_t value = 0;
       const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), value);
       if (error != std::errc() || end != written.data() + written.size() || value > all.size())
-        fail(fmt::format("the {} of '{}' to be within the file {}", key, tensor.name, name), written);
+        fail(fmt::format("a valid {} for the data of '{}' (at most {}, the size of the file {})", key,
+                         tensor.name, all.size(), name),
+             written);
       return value;
     };
     const size_t offset = number("offset", 0), length = number("length", all.size() - offset);

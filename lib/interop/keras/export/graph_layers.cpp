@@ -57,7 +57,7 @@ Search search(const Graph& graph) {
 /// call is at least as deep as the calls of the same layer that were visited before it.
 std::vector<int> depths_of(const Graph& graph, const std::vector<int>& done) {
   std::vector<int> of_layers(graph.nodes.size(), 0), of_calls(graph.nodes.size(), 0);
-  for (size_t i = done.size(); i-- > 0;) {  // nodes come before their inputs
+  for (size_t i = done.size(); i-- > 0;) {  // in this reverse order, each node comes before its inputs
     const auto call = static_cast<size_t>(done[i]);
     int& depth = of_layers[static_cast<size_t>(graph.owner(done[i]))];
     depth = std::max(depth, of_calls[call]);

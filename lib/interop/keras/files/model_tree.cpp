@@ -246,7 +246,8 @@ class ModelParser {
       const int surplus = std::max(0, largest[static_cast<size_t>(tensor.layer)] - (calls - 1));
       tensor.call -= surplus;
       if (tensor.call < 0 || (layer.calls.empty() && !layer.is_input()))
-        refuse(fmt::format("a call of '{}'", layer.name), "no such call");
+        refuse(fmt::format("a reference to an existing call of '{}'", layer.name),
+               "a reference to a call that the file does not contain");
     });
   }
 

@@ -173,7 +173,7 @@ class MaskFlow {
         ignore(i, given);
         return kNone;
       case KerasMaskRule::passed:
-        // For BatchNormalization, dtrain's layer also reads the mask.
+        // dtrain's batch_normalization reads the mask in addition to passing it on.
         if (given[0] >= 0 && rule_of_(call(i)) == MaskRule::read) use(given[0]);
         is_gone_[i] = is_gone(i, 0);
         return given[0];
@@ -217,8 +217,8 @@ class MaskFlow {
   void add_padding_problem(const KerasLayerCall& reader) {
     padding_problems_.push_back(
         fmt::format("{} ({}): reads the output of attention at padded positions, where Keras and dtrain "
-                    "differ: in Keras, padded positions attend to all positions. GlobalAveragePooling1D "
-                    "would leave padded positions out",
+                    "differ: in Keras, padded positions attend to all positions. To leave padded positions "
+                    "out, use a GlobalAveragePooling1D that receives the mask",
                     reader.path, reader.layer->class_name));
   }
 

@@ -69,7 +69,8 @@ class MetricReader {
     if (kind.empty()) return leave_out(object, "dtrain has no metric of this name");
     if (!target_) return leave_out(object, "the output has no loss");
     if (kind == "accuracy" && writer_.is_alone && output_.loss.name == "binary_crossentropy")
-      // with this loss, Keras 1 to 2.3 computes this metric for any number of columns
+      // With the loss binary_crossentropy, the accuracy of Keras 1 to 2.3 is a binary accuracy, for any
+      // number of columns.
       kind = "binary_accuracy";
     Diagnostics missing;  // errors about required options
     const Configured<Metric> usual = registry<Metric>().parse(ConfigNode::scalar(kind), missing);

@@ -115,7 +115,10 @@ class Importer {
       if (!is_read_[i]) continue;
       if (const auto [first, is_new] = causal_.emplace(call.layer, call.is_causal);
           !is_new && first->second != call.is_causal)
-        problems_.push_back(fmt::format("{}: only some of its calls have use_causal_mask", call.path));
+        problems_.push_back(
+            fmt::format("{}: only some of its calls have use_causal_mask, but in dtrain, this is an option "
+                        "of the layer and applies to all calls",
+                        call.path));
       if (written_.contains(call.layer)) continue;
       written_[call.layer] = {};
       if (call.is_reverse)

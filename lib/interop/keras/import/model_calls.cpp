@@ -73,7 +73,7 @@ class ModelOrder {
         throw UserError(fmt::format("{} has {} inputs, but a call passes {} inputs", model,
                                     model_.inputs.size(), inputs.size()));
       if (!layer(input.layer).is_input())
-        throw UserError(fmt::format("{} has inputs that are not input layers", model));
+        throw UserError(fmt::format("{} lists inputs that are not InputLayers", model));
       values_[static_cast<size_t>(input.layer)][0] = {inputs[i]};
     }
   }
