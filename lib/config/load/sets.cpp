@@ -64,7 +64,7 @@ class Assignment {
     size_t index = 0;
     if (parse_number(keys_[level], index) != std::errc() || index >= items.size()) {
       const std::string what = items.empty()
-                                   ? "an empty list; expected no index"
+                                   ? "an empty list, which has no items; expected no index"
                                    : fmt::format("a list of length {}; expected an index from 0 to {}",
                                                  items.size(), items.size() - 1);
       fail(fmt::format("'{}' is {}, found '{}'", path(level), what, keys_[level]));
