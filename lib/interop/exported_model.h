@@ -11,9 +11,9 @@
 
 namespace dtrain {
 
-/// Position of the channel axis of a value. dtrain's layers have it last. ONNX's and PyTorch's image
-/// operators expect it right after the batch axis. For samples with fewer than two axes, both layouts are the
-/// same.
+/// Position of the channel axis of a value. dtrain's layers have the channels on the last axis. ONNX's and
+/// PyTorch's image operators expect the channel axis right after the batch axis. For samples with fewer than
+/// two axes, both layouts are the same.
 enum class ExportLayout { channels_last, channels_first };
 
 /// The linear transform y = scale * x + offset. Both vectors have either one element or one element for each

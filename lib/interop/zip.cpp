@@ -164,7 +164,7 @@ void ZipFile::check_entries() const {
   constexpr uint64_t kMostTimes = 3, kAlwaysAllowed = uint64_t{64} << 20;
   const uint64_t most = kMostTimes * file_bytes_ + kAlwaysAllowed;
   std::set<std::string_view> names;
-  // offset of each entry's first byte and of the byte after its last
+  // For each entry, the offset of its first byte and the offset of the byte after its last byte.
   std::vector<std::pair<uint64_t, uint64_t>> places;
   uint64_t unpacked = 0;
   for (const ZipEntry& entry : entries_) {

@@ -84,7 +84,7 @@ class ModelWriter {
   }
   const GraphNode& node(int index) const { return graph_.nodes[static_cast<size_t>(index)]; }
 
-  /// Returns [name of the layer, index of its call, index of the output].
+  /// Returns Keras's reference to a value: [name of the layer, index of the call, index of the output].
   Json reference_to(ValueRef value) const {
     const int of = is_keras_layer(graph_, value.node) ? value.node : value.node - 1;
     const auto layer = static_cast<size_t>(graph_.owner(of));

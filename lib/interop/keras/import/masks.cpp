@@ -72,10 +72,12 @@ class MaskFlow {
                                                  : MaskMeanings::of_creator(call(static_cast<size_t>(mask)));
       const MaskMeaning found = meanings.of(given.mask);
       if (found == expected && found.kind != MaskMeaning::Kind::unknown) continue;
-      problems.push_back(fmt::format(
-          "{}: is called with a mask that {}; a layer of dtrain can only read the mask that its input got "
-          "from an Embedding with mask_zero or from a Masking layer",
-          given.path, mask == kNone ? "its input does not have" : "is not the mask of its input"));
+      problems.push_back(
+          fmt::format("{}: is called with {}; a layer of dtrain can only read the mask that its input got "
+                      "from an Embedding with mask_zero or from a Masking layer",
+                      given.path,
+                      mask == kNone ? "a mask that its input does not have"
+                                    : "a mask that is not the mask of its input"));
     }
     return problems;
   }

@@ -23,7 +23,7 @@ struct KerasMasks {
 };
 
 /// Follows the masks from call to call. If no call uses the mask of an embedding, the mask is left out.
-/// `is_needed`: for each call, whether it is needed; all other calls are ignored. `keras_major`: the major
+/// `is_needed`: true for each call that is needed; all other calls are ignored. `keras_major`: the major
 /// version of the Keras that wrote the file. `rule_of`: returns the mask rule of the dtrain layer for a call.
 KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_needed, int keras_major,
                         const std::function<MaskRule(const KerasLayerCall&)>& rule_of);

@@ -122,7 +122,7 @@ class TrainingReader {
       return {};
     }
     KindOptions options(registry<Loss>(), kind, registry<Loss>().make(kind).resolved);
-    // Dice and Tversky have this option; the other losses use the last axis
+    // Only Dice and Tversky have the option `axis`. The other losses always use the last axis.
     const bool has_axis = options.has("axis");
     for (const auto& [key, value] : object.options.entries()) {
       const bool is_axis = key == "axis";

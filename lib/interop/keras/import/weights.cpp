@@ -23,7 +23,7 @@ std::string last_part(std::string_view name) {
   return std::string(slash == std::string_view::npos ? name : name.substr(slash + 1));
 }
 
-/// The arrays of each layer of the file.
+/// Maps each layer of the file to its arrays.
 using Found = std::map<const KerasModelLayer*, std::vector<const KerasWeight*>>;
 
 /// Finds the node of the graph that corresponds to a layer of the file.
