@@ -6,9 +6,10 @@ set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DTRAIN_CUDA_ARCHITECTURES "" CACHE STRING
     "GPU architectures to compile for, like CMAKE_CUDA_ARCHITECTURES; empty: chosen by dtrain_choose_architectures()")
 
-# Sets CMAKE_CUDA_ARCHITECTURES; requires the toolkit's version. Machine code ("real") runs on GPUs of the same major
-# version: 80 is for 8.0 to 8.9. Later GPUs need PTX ("virtual"), which the driver compiles at program start; the driver
-# must be at least as new as the toolkit. CUDA 12.8 is the first version that supports 100 and 120 (Blackwell).
+# Sets CMAKE_CUDA_ARCHITECTURES. The version of the toolkit must be known. Machine code ("real") runs on all GPUs of the
+# same major version: for example, 80 runs on GPUs from 8.0 to 8.9. Newer GPUs need PTX ("virtual"), which the driver
+# compiles when the program starts. For this, the driver must be at least as new as the toolkit. CUDA 12.8 is the first
+# version that supports 100 and 120 (Blackwell).
 macro(dtrain_choose_architectures)
   if(DTRAIN_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES ${DTRAIN_CUDA_ARCHITECTURES})

@@ -25,14 +25,16 @@ add_library(dtrain_libhdf5 INTERFACE)
 target_include_directories(dtrain_libhdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIR})
 target_link_libraries(dtrain_libhdf5 INTERFACE ${HDF5_LIBRARY})
 
-# ISA-L decompresses gzip twice as fast as zlib; decompression dominates the time to the first step with MNIST's files.
+# ISA-L decompresses gzip twice as fast as zlib. With MNIST's files, the time until the first step is mostly the time of
+# decompression.
 find_path(ISAL_INCLUDE_DIR isa-l/igzip_lib.h REQUIRED)
 find_library(ISAL_LIBRARY isal REQUIRED)
 add_library(dtrain_isal INTERFACE)
 target_include_directories(dtrain_isal SYSTEM INTERFACE ${ISAL_INCLUDE_DIR})
 target_link_libraries(dtrain_isal INTERFACE ${ISAL_LIBRARY})
 
-# JPEG: libjpeg-turbo, which is several times as fast as other libraries with the same interface. PNG: libpng.
+# For JPEG, libjpeg-turbo is used, which is several times as fast as other libraries with the same interface. For PNG,
+# libpng is used.
 find_path(JPEG_INCLUDE_DIR jpeglib.h REQUIRED)
 find_library(JPEG_LIBRARY jpeg REQUIRED)
 add_library(dtrain_jpeg INTERFACE)

@@ -1,7 +1,7 @@
-# The target `package`: a .deb file for Debian 12 and newer and for Ubuntu 24.04 and newer, which needs no compiler. The
-# package installs the libraries that dtrain links in /usr/lib/dtrain, because the distributions have different versions
-# of these libraries. It uses the system's C and C++ libraries and OpenMP. NVIDIA's libraries are opened at run time, if
-# they are installed.
+# The target `package` creates a .deb file for Debian (from version 12) and Ubuntu (from version 24.04). To install the
+# package, no compiler is needed. The package contains the libraries that dtrain links, and installs them in
+# /usr/lib/dtrain, because each distribution has other versions of these libraries. Only the C and C++ libraries and
+# OpenMP are those of the system. NVIDIA's libraries are opened at run time if they are installed.
 set_target_properties(dtrain PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/dtrain")
 # Unlike DT_RUNPATH, DT_RPATH also applies to the libraries that other libraries need.
 target_link_options(dtrain PRIVATE -Wl,--disable-new-dtags)

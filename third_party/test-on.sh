@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# test-on.sh [--ccache] [--keep] SYSTEM: runs the README's two commands as root on a fresh SYSTEM (debian:12, debian:13
-# or ubuntu:24.04) that has only apt, as a new user of this working tree would, and reports the time of each command.
-# SYSTEM is installed in a folder below build/test-on. Needs root on Debian or Ubuntu.
+# test-on.sh [--ccache] [--keep] SYSTEM: runs the two commands of the README as root on a fresh SYSTEM (debian:12,
+# debian:13 or ubuntu:24.04), as a new user of this working tree would. The fresh system has only apt. The script
+# reports the time of each command. SYSTEM is installed in a folder below build/test-on. The script needs root on Debian
+# or Ubuntu.
 #   --ccache  reuses compiled objects of earlier runs: for debugging, not for timing
 #   --keep    keeps SYSTEM's folder even if all commands succeed
 set -euo pipefail

@@ -22,14 +22,14 @@ if compgen -G "$build/lib/dtrain/*.so" >/dev/null; then
   done
 fi
 
-# The C library and NVIDIA's libraries are not bundled: the target machine's are used.
+# The C library and NVIDIA's libraries are not bundled, because the target machine has its own.
 of_the_machine='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nsl)|libcuda|libnvidia.*|libcu(dart|blas|blasLt|dnn).*|libnccl)\.so'
 ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while read -r library; do
   [[ ${library##*/} =~ $of_the_machine ]] || strip -o "$bundle/lib/${library##*/}" "$library"
 done
 
-# The bundled compiler libraries are used only if the target machine's are older: new ones may require a newer C
-# library.
+# The bundled compiler libraries are used only if the libraries of the target machine are older. New compiler libraries
+# may require a newer C library.
 mkdir "$bundle/lib/compiler"
 mv "$bundle"/lib/lib{stdc++,gcc_s}.so.* "$bundle/lib/compiler"
 newest() {  # prints the newest version of the symbol set NAME that the files require
@@ -56,7 +56,7 @@ find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
 # Libraries opened at run time (lib/device/cuda/library.h).
 grep -aohE 'lib(cublasLt|nvrtc|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true
 
-# The programs contain the same kernels; a large dictionary lets xz deduplicate them.
+# All programs contain the same kernels. With a large dictionary, xz stores the kernels only once.
 tar -C "$(dirname "$bundle")" -c "$(basename "$bundle")" | xz --lzma2=preset=3,dict=128MiB >"$bundle.tar.xz"
 size=$(stat -c %s "$bundle.tar.xz")
 echo "$bundle.tar.xz: $((size / 1000000)) MB; needs $(newest GLIBC "$bundle"/bin/* "$bundle"/lib/*.so.*)" \
