@@ -23,8 +23,8 @@ from scaling_measure import STEPS_OF_EPOCH
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# batch, number of classes, maximum ratio (None if the ratio is only reported, because the step is shorter than a few
-# exchanges)
+# The values of each workload are: the batch size, the number of classes, and the maximum ratio. If the maximum ratio is
+# None, the ratio is only reported, because a step is shorter than a few exchanges.
 WORKLOADS = {"mnist-mlp": (64, 10, None), "resnet20": (128, 10, 1.10), "wide-mlp": (1024, 2, 1.10)}
 
 

@@ -26,11 +26,12 @@ DTRAIN = HERE.parent / "build" / "release" / "app" / "dtrain"
 PYTHON = os.environ.get("PEER_PYTHON", "/usr/bin/python3")
 KERAS_PYTHON = os.environ.get("KERAS_PYTHON")
 
-# samples in the file, shape of a sample (of a text: its length), classes, batch, steps of a timed run, warm-up steps,
-# minimum ratio; `inputs`: number of inputs of this shape; `same_rules`: disables a rule of the optimizer that differs
-# between frameworks (Keras decays weights separately from the gradient, and adds Adam's epsilon before the bias
-# correction); `is_text`: the samples are parts of a text; `keras`: false if Keras lacks a layer; `compared`: number of
-# first losses that are compared
+# The values of each workload are: the number of samples in the file, the shape of a sample (the length of a text), the
+# number of classes, the batch size, the steps of a timed run, its warm-up steps, and the minimum ratio.
+# Optional values: `inputs` is the number of inputs of this shape. `same_rules` disables a rule of the optimizer that
+# differs between frameworks: Keras decays weights separately from the gradient, and adds Adam's epsilon before the bias
+# correction. `is_text` means that the samples are parts of a text. `keras` is false if Keras lacks a layer of the
+# model. `compared` is the number of losses that are compared before timing.
 WORKLOADS = {
     "mnist-mlp": dict(samples=60000, shape=(784,), classes=10, batch=64, steps=8000, warmup=500, must=2.0),
     "wide-mlp": dict(samples=16384, shape=(8000,), classes=2, batch=8192, steps=8, warmup=1, must=1.0, compared=3),
@@ -223,7 +224,7 @@ def main():
     today = datetime.date.today().isoformat()
     stem = HERE / "results" / f"{today}-cpu"
     data = stem.with_suffix(".json")
-    # Keeps other workloads of the same day in the table.
+    # The table also keeps the results of workloads that were measured earlier on the same day.
     kept = {row["workload"]: row for row in json.loads(data.read_text())} if data.exists() else {}
     for name in arguments.workloads or WORKLOADS:
         kept[name] = measure(name, arguments.rounds, arguments.threads)

@@ -47,13 +47,15 @@ The formula
   The formula leaves out differences between machines, reading of data, other traffic on the network, and contention in its switches.
 """
 
-# seconds: duration of a step on one device; batch: samples in a step on one device; source: origin of the seconds
+# `seconds` is the duration of a step on one device. `batch` is the number of samples in a step on one device. `source`
+# says where the seconds come from.
 Step = namedtuple("Step", "seconds batch source")
-# reached: share of the nominal bandwidth; latency, message: seconds
+# `reached` is the share of the nominal bandwidth that the link reaches. `latency` and `message` are seconds.
 Link = namedtuple("Link", "name gigabits reached latency message")
-# gpus: number of GPUs; 0 for a machine that computes on CPUs
-# rates: operations and bytes per second of a device, by which the seconds of a step are divided among its passes
-# core_share: c in the formula
+# `gpus` is the number of GPUs; it is 0 for a machine that computes on CPUs.
+# `rates` has the operations per second and the bytes per second of a device. They determine which share of a step's
+# seconds each pass takes.
+# `core_share` is c in the formula.
 Machine = namedtuple("Machine", "name gpus rates precision core_share steps speedup")
 Exchange = namedtuple("Exchange", "seconds sent")
 
@@ -61,8 +63,8 @@ LINKS = [Link("100 Gb Ethernet", 100, 0.85, 30e-6, 4e-6), Link("400 Gb InfiniBan
 
 ADDED = 8e9       # bytes per second that one thread adds to another array
 NVLINK = 235e9    # NCCL's limit for A100 (maximum bus bandwidth in its tuning.cc)
-# Latencies in NCCL's tuning.cc: protocol Simple for the ring, LL128 for the tree. A hop between machines adds the
-# link's latency.
+# Latencies from NCCL's tuning.cc: the ring uses the protocol Simple, and the tree uses LL128. For a hop between
+# machines, the latency of the link is added.
 RING = dict(begin=8.4e-6, inside=3.4e-6, between=7.6e-6)
 TREE = dict(begin=4.4e-6, inside=1.2e-6, between=6.5e-6)
 SHORT = 4096      # bytes of an array that CPUs send whole (lib/collective/process_exchanges.h)

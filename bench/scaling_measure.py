@@ -24,7 +24,8 @@ import tempfile
 
 import scaling
 
-# samples per process and step, and the data set; "text.txt" is written to DTRAIN_BENCH
+# The values of each workload are: the samples per process and step, and the data set. The script writes "text.txt" to
+# the folder in DTRAIN_BENCH.
 WORKLOADS = {
     "resnet50": (2, "{synthetic: {samples: %d, target: {classes: 1000}}}"),
     "wide-mlp": (256, "{synthetic: {samples: %d, target: {classes: 2}}}"),
@@ -34,8 +35,8 @@ POSITIONS = 128  # number of positions in a sample of gpt-small
 STEPS_OF_EPOCH = 4
 MOST_SECONDS = 3600  # time limit of a run
 
-# One layer whose input has no gradient. The layer's gradients have 4 * inputs * units bytes, plus those of
-# the bias.
+# A model of a single layer. Its input needs no gradient. The gradient of the kernel has 4 * inputs * units bytes; the
+# gradient of the bias comes in addition.
 LAYER = """\
 seed: 1
 model: {inputs: {x: [%d]}, layers: [{dense: {units: %d}}]}

@@ -56,12 +56,12 @@ class Scaling(unittest.TestCase):
                 self.assertGreaterEqual(steps[0], least * (1 - 1e-12), name)
                 self.assertLessEqual(steps[0], steps[1] * (1 + 1e-12), name)
                 self.assertLessEqual(steps[1], steps[2] * (1 + 1e-12), name)
-                # An exchange that takes all cores does not overlap with backward.
+                # If an exchange takes all cores, it does not overlap with the backward pass.
                 self.assertAlmostEqual(steps[2] / none, 1, places=12, msg=name)
 
     def test_a_step_counted_by_hand(self):
-        # Forward takes 2 s, the gradients of 3 and 1 floats take 4 and 1 s, the update takes 3 s. The buckets have 8
-        # bytes.
+        # The forward pass takes 2 s. The gradient of 3 floats takes 4 s, the gradient of 1 float takes 1 s, and the
+        # update takes 3 s. A bucket has 8 bytes.
         passes = [bounds.Pass("product", 2, 0), bounds.Pass("filter gradient", 1, 0, 1), bounds.Pass("filter gradient", 4, 0, 3),
                   bounds.Pass("update", 3, 0)]
         timeline = scaling.Timeline(passes, (1, 1), 10)
@@ -86,8 +86,8 @@ class Scaling(unittest.TestCase):
                 _, sent = scaling.predict(timeline, machine, machines, scaling.LINKS[0], BUCKET, "ring")
                 ranks = machines * max(machine.gpus, 1)
                 self.assertAlmostEqual(sent / (2 * (ranks - 1) / ranks * 4 * timeline.parameters), 1, places=12, msg=name)
-        # Counts single messages. Each process adds one part: it receives the numbers of this part from all other
-        # processes, and sends them the sum.
+        # Counts the messages one by one. Each process adds up one part of the array: it receives the numbers of this
+        # part from all other processes, and sends the sum to all of them.
         for machines in COUNTS[1:]:
             parts = [scaling.SHORT * (process + 1) for process in range(machines)]
             messages = [part for process in range(machines) for other, part in enumerate(parts) if other != process]

@@ -106,7 +106,7 @@ TABLES = {
 }
 
 
-# scikit-learn on the same rows.
+# Training of scikit-learn's models on the same rows.
 
 def features_of(frame):
     """Converts columns for scikit-learn: dates to year, month, day and weekday."""

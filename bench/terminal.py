@@ -24,7 +24,7 @@ from xml.sax.saxutils import escape
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS = 100
 
-# A configuration with four mistakes, whose messages the session shows.
+# A configuration with four mistakes. The session shows the messages about them.
 OOPS = """\
 model:
   inputs: {image: [8, 8, 1]}

@@ -73,7 +73,8 @@ class SharedLstm(nn.Module):
     def __init__(self):
         super().__init__()
         self.lstm = nn.LSTM(256, 64, batch_first=True)
-        # Keras has one bias. PyTorch's second bias is zero and is not trained.
+        # Keras's LSTM has one bias, but PyTorch's LSTM has two. The second bias is therefore set to zero and is not
+        # trained.
         nn.init.zeros_(self.lstm.bias_hh_l0).requires_grad_(False)
         self.dense = nn.Linear(128, 1)
 

@@ -51,7 +51,7 @@ Buffer Bench::floats(int64_t n, float scale) {
 
 Buffer Bench::numbers(int64_t n, float scale) {
   if (math_.type == DType::float32) return floats(n, scale);
-  // bfloat16 is the upper half of float32.
+  // A bfloat16 number consists of the upper 16 bits of the float32 number.
   std::vector<uint16_t> halves;
   for (const float value : pattern(scale))
     halves.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));

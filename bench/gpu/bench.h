@@ -30,8 +30,8 @@ class Bench {
   /// Returns n zeros of the compute type.
   Buffer room(int64_t n) { return context_.allocate(static_cast<size_t>(n) * bytes_of(math_.type)); }
 
-  /// Returns the seconds that one run of the enqueued work takes: the median of windows of many runs each,
-  /// after some warm-up runs.
+  /// Returns the seconds that one run of the enqueued work takes. After some warm-up runs, the time is
+  /// measured in windows of many runs each; the result is the median of the windows.
   double seconds(const std::function<void()>& work);
 
  private:
@@ -47,8 +47,9 @@ class Bench {
 /// Returns "bf16", "tf32" or "float32".
 std::string name_of(const GpuMath& math);
 
-/// Returns a row of the result. `bytes`: minimum number of bytes that must be moved; `operations`:
-/// multiplications and additions. Values of 0 are omitted.
+/// Returns a row of the result. `bytes` is the minimum number of bytes that the operation must read and
+/// write, and `operations` is its number of multiplications and additions. If one of them is 0, the row omits
+/// it.
 Json row(const std::string& name, double seconds, double bytes, double operations);
 
 // Each function returns an array of rows.

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import report
 
-# `parameters`: number of parameters whose gradients the pass completes
+# `parameters` is the number of parameters whose gradients are ready after this pass.
 Pass = namedtuple("Pass", "name operations bytes parameters", defaults=(0,))
 
 SIZE = {"float32": 4, "tf32": 4, "bf16": 2}  # bytes per element of activations and their gradients
@@ -70,9 +70,9 @@ class Images:
         self.passes += [Pass("convolution", operations, x + y), Pass("filter gradient", operations, x + y, weights + 3 * filters)]
         if not first:
             self.passes.append(Pass("data gradient", operations, y + x))
-        # Forward reads y for the statistics, and again (with the other branch) for the output. Backward reads the
-        # gradient and y for the sums, and again for the gradient of y. It also writes the gradient of relu's input,
-        # which is the gradient of the other branch.
+        # The forward pass reads y once for the statistics and once for the output; the second time, it also reads the
+        # block's other branch. The backward pass reads the gradient and y once for the sums and once for the gradient
+        # of y. It also writes the gradient of relu's input, which is the gradient of the other branch.
         self.passes.append(Pass("normalisation", 0, (3 + 1 if adds else 3) * y))
         self.passes.append(Pass("normalisation's gradients", 0, (5 + 1 if adds else 5) * y))
         self.parameters += weights + 3 * filters

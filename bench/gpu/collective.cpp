@@ -1,5 +1,5 @@
-// Measures the overhead of NCCL for a single replica: the replayed step of wide-mlp, with and without
-// reduction of its gradients.
+// Measures the overhead of NCCL for a single replica. Both measurements replay the training step of the
+// workload wide-mlp: one with the reductions of its gradients, and one without them.
 #include "collective/collective.h"
 
 #include <algorithm>
@@ -74,7 +74,8 @@ Json measure_collective() {
     if (!replay) throw Error("DTRAIN_CUDA_GRAPHS=0 disables replays, which this benchmark needs");
     return replay;
   };
-  // These graphs must be destroyed before the group, whose destructor waits for its graphs.
+  // The graphs must be destroyed before `groups`, because the destructor of a group waits for the graphs that
+  // use it.
   const auto alone = captured(nullptr), summed = captured(groups[0].get());
   const auto without = [&] { alone->run(); };
   const auto with = [&] { summed->run(); };

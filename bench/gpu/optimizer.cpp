@@ -29,7 +29,8 @@ void measure_update(Json& rows, const GpuMath& math) {
                               .weights_copy = copy.data(),
                               .n = kParameters});
   });
-  // The update reads weights, gradient and both slots, and writes weights and slots.
+  // The update reads the weights, the gradient and both optimizer slots, and writes the weights and both
+  // slots.
   rows.push(row("adam" + std::string(copies ? " with bf16 copy" : ""), seconds,
                 7 * kFloats + (copies ? kFloats / 2 : 0), 0));
 }

@@ -30,7 +30,8 @@ from run import median_step  # noqa: E402  (bench/run.py)
 
 PYTHON = os.environ.get("PEER_PYTHON", sys.executable)
 
-# samples in the file (stored as bytes), shape of a sample, classes, batch, epochs of the timed run, warm-up steps
+# The values of each workload are: the number of samples in the file (where they are stored as bytes), the shape of a
+# sample, the number of classes, the batch size, the epochs of the timed run, and its warm-up steps.
 WORKLOADS = {
     "mnist-mlp": dict(samples=59968, shape=(784,), classes=10, batch=64, epochs=64, warmup=2000),
     "wide-mlp": dict(samples=131072, shape=(8000,), classes=2, batch=8192, epochs=60, warmup=64),
