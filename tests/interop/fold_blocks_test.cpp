@@ -81,7 +81,8 @@ TEST_CASE("structure that a block cannot express is unchanged") {
     return fold(kInput + layers + ends).model.find("blocks") == nullptr;
   };
   CHECK_FALSE(is_flat(three + dense("head")));
-  // Another layer reads a value within a copy, or between two copies.
+  // A layer outside the copies reads a value from inside a copy, or a value that is passed from one copy to
+  // the next.
   CHECK(is_flat(three + "  - add: {name: s, inputs: [a_norm, b_norm]}\n" +
                 "  - add: {name: t, inputs: [s, c_sum]}\n"));
   CHECK(is_flat(three + "  - add: {name: s, inputs: [a_sum, b_sum, c_sum]}\n"));

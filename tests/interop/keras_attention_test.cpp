@@ -1,5 +1,5 @@
-// Attention that Keras lacks is exported as a model of Keras's layers, and imported from this model.
-// tests/keras compares the outputs of dtrain and Keras.
+// Keras has no layer for some kinds of attention. Such an attention is exported as a model of Keras's layers,
+// and imported from this model. tests/keras compares the outputs of dtrain and Keras.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -35,12 +35,13 @@ std::vector<Json> inner_layers(const Json& model) {
   return model.at("config").at("layers").items().back().at("config").at("layers").items();
 }
 
-/// Returns dtrain's model after an import of the Keras form `model`.
+/// Imports a Keras model, and returns the configuration of dtrain's model.
 ConfigNode imported_model(const Json& model) {
   return import_keras_model(*parse_keras_model(model), 3).model;
 }
 
-/// Returns a copy of the Keras form of an attention, in which one layer has another value of an option.
+/// Returns a copy of a Keras model in which one option of one of the attention's inner layers has another
+/// value.
 Json changed(const Json& model, const std::string& layer, const std::string& key, const Json& value) {
   const auto with = [](const Json& object, const std::string& name, Json part) {
     Json copy = object;
@@ -114,9 +115,10 @@ TEST_CASE("a model that computes something else is no attention") {
   CHECK(error(changed(model, "key_repeated", "interpolation", "bilinear")).find(other) != std::string::npos);
   CHECK(error(changed(model, "scores", "subscripts", "abde,acde->adcb")).find(other) != std::string::npos);
   CHECK(error(changed(model, "value_product", "kernel_regularizer", "l2")).find(other) != std::string::npos);
-  for (const char* layer : {"query_product", "attention_output"})  // dtrain's layer has no such option
+  // These layers have no activity_regularizer in dtrain.
+  for (const char* layer : {"query_product", "attention_output"})
     CHECK(error(changed(model, layer, "activity_regularizer", "l2")).find(other) != std::string::npos);
-  // The file's lists of positions do not have the length that this size requires.
+  // With this input shape, the lists of positions in the file would have the wrong length.
   CHECK(error(changed(model, "query_input", "batch_shape",
                       Json::array().push(Json()).push(2'000'000'000).push(4)))
             .find(other) != std::string::npos);

@@ -15,8 +15,8 @@ using namespace dtrain;
 
 namespace {
 
-/// Returns the error of exporting a model whose layers follow an embedding that masks padding; "" if there is
-/// none.
+/// Returns the error message of the export of a model in which the given layers follow an embedding that
+/// masks padding. Returns "" if the export succeeds.
 std::string export_error(const std::string& layers) {
   const test::TempDir directory;
   const TestExport exported(
@@ -98,7 +98,8 @@ TEST_CASE("models that read outputs of attention at padding as data are not expo
   CHECK(reader("{group_normalization: {groups: 2}}") ==
         "group_normalization 'group_normalization' would read these outputs as data");
   CHECK(reader("{masking: {}}") == "masking 'masking' would read these outputs as data");
-  // These layers read only positions that are not padding, or the values at padding stay padding.
+  // These layers either read only positions that are not padding, or keep padded positions separate from the
+  // other positions.
   CHECK(reader("global_average_pooling1d").empty());
   CHECK(reader("{dense: 4}, {lstm: {units: 2}}").empty());
   CHECK(reader("{lstm: {units: 2, return_sequences: true}}, {flatten: {ignore_mask: true}}").empty());

@@ -10,7 +10,8 @@ using namespace dtrain;
 
 namespace {
 
-/// Returns the error of an export of layers that read [5, 2]; "" if there is none.
+/// Returns the error message of the export of layers that read an input of shape [5, 2]. Returns "" if the
+/// export succeeds.
 std::string export_error(const std::string& layers) {
   const test::TempDir directory;
   const TestExport exported("inputs: {x: [5, 2]}\nlayers: [" + layers + "]\n");

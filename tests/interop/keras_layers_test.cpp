@@ -82,7 +82,8 @@ TEST_CASE("activations have names and options that both Keras 2 and 3 read") {
 }
 
 TEST_CASE("the config of a bidirectional layer that goes backwards has both layers") {
-  // If the config had only the layer that goes backwards, Keras would make two layers that go backwards.
+  // If a config has only one layer, Keras makes the layer for the other direction with go_backwards: true. If
+  // the only layer went backwards, both layers would go backwards.
   const auto config = [](const std::string& options) {
     return config_of("{bidirectional: {layer: {gru: {units: 2" + options + "}}}}", "[5, 3]");
   };
@@ -99,7 +100,8 @@ TEST_CASE("layers have Keras's form") {
   const auto config = [](const std::string& yaml) {
     const KerasLayerConfig written = keras_config_of(parse_kind<Layer>(yaml));
     const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;
-    // dtrain accepts Keras's class name as a name of the layer.
+    // For all classes except these three, Keras's class name is also accepted by dtrain as a name of the
+    // layer.
     const bool has_other_name = keras == "LeakyReLU" || keras == "ReLU" || keras == "GroupQueryAttention";
     if (!has_other_name) CHECK(registry<Layer>().canonical(keras) == kind);
     return keras + " " + written.config.dump();
@@ -196,7 +198,8 @@ TEST_CASE("layers have Keras's form") {
   CHECK(config("gru: {units: 3, recurrent_activation: {hard_sigmoid: {slope: 0.2}}}")
             .find(R"("recurrent_activation": "hard_sigmoid_0.2")") != std::string::npos);
   CHECK(config("gru: {units: 3, reset_after: false}").find(R"("reset_after": false)") != std::string::npos);
-  // Keras has this function only as a layer, which cannot be part of a step.
+  // Keras has this function only as a layer, and a recurrent layer cannot use a layer as its activation. The
+  // config therefore contains dtrain's name and options of the activation.
   CHECK(config("simple_rnn: {units: 3, activation: {leaky_relu: {negative_slope: 0.5}}}")
             .find(R"("activation": "leaky_relu{)") != std::string::npos);
 }
@@ -222,10 +225,10 @@ outputs: [learned, fixed]
   CHECK(layers[2].at("class_name").as_string() == "Rescaling");
   CHECK(layers[2].at("config").at("offset").items()[1].dump() ==
         "[0.841470957, 0.540302277, 0.099833414, 0.995004177]");
-  // Keras counts the calls of a model from 1 in output_layers only.
+  // Only output_layers counts the calls of a model from 1. In inbound_nodes, the calls are counted from 0.
   CHECK(model.at("config").at("output_layers").dump() == R"([["learned", 1, 0], ["fixed", 0, 0]])");
   CHECK(layers[2].at("inbound_nodes").dump().find(R"(["learned", 0, 0])") != std::string::npos);
-  // An import finds the layers again.
+  // An import turns the models in this config back into the original layers.
   const auto found = parse_keras_model(model);
   REQUIRE(found->layers.size() == 3);
   CHECK(!found->layers[1].model);

@@ -57,8 +57,8 @@ std::string mask_of(const std::string& layer) {
   return R"("training": false, "mask": )" + tensor(layer);
 }
 
-/// Imports a functional model that embeds words ("embedding"), without a mask if `mask_zero` is false. Its
-/// output is that of the layer `end`.
+/// Imports a functional model. The layer "embedding" embeds words; it masks padding unless `mask_zero` is
+/// false. The output of the model is the output of the layer named `end`.
 Imported functional(const std::vector<std::string>& layers, bool mask_zero = true) {
   std::string all =
       R"({"class_name": "InputLayer", "name": "x", "config": {"name": "x", "batch_shape": [null, 5], "dtype": "int32"}, "inbound_nodes": []}, )" +
@@ -221,7 +221,8 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
   const auto pooled = [](const std::string& input, const std::string& keywords = "") {
     return called("GlobalAveragePooling1D", "end", tensor(input), keywords);
   };
-  // The second attention finds no mask, and its output and the sum have no mask.
+  // The first attention removes the mask of the embedding. The second attention therefore finds no mask, and
+  // neither its output nor the sum has a mask.
   const std::vector<std::string> both = {
       attention("first", "embedding"), called("Dense", "dense", tensor("first"), "", R"(, "units": 4)"),
       attention("second", "embedding"),
@@ -239,7 +240,7 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
           functional({attention("first", "embedding"), attention("second", "embedding"), sum,
                       called("Dense", "end", tensor("sum"), "", R"(, "units": 2)")});
         }).find("first: reads a mask that 'second' removes") != std::string::npos);
-  // A mask that is an argument replaces the removed mask.
+  // A mask that is passed as an argument replaces the removed mask.
   const std::vector<std::string> residual = {
       attention("second", "embedding"),
       called("Add", "sum", "[" + tensor("embedding") + ", " + tensor("second") + "]")};
@@ -248,7 +249,7 @@ TEST_CASE("attention of Keras 3 removes the masks of its inputs") {
   given.push_back(pooled("sum", R"("mask": )" + tensor("not_equal")));
   const Imported read = functional(given);
   CHECK(build_imported(read, read.model).nodes.back().masks.size() == 1);
-  // Without this argument, the pooling reads padding.
+  // Without the argument `mask`, the pooling layer reads padded positions as data.
   std::vector<std::string> unread = residual;
   unread.push_back(pooled("sum"));
   CHECK(test::error_of([&] {
@@ -327,7 +328,7 @@ TEST_CASE("masks that dtrain cannot pass on, or read, are problems") {
   CHECK(problem_of(kTokens + named("GRU", R"(, "units": 3, "return_sequences": true, "go_backwards": true)"))
             .find("reads a mask and, with go_backwards, returns the steps in reverse order") !=
         std::string::npos);
-  // Without a reader, the mask does not matter.
+  // If no layer reads the mask, the import ignores it.
   CHECK_FALSE(has(imported(kTokens + named("LayerNormalization") + ", " + named("Flatten")), "mask"));
 }
 

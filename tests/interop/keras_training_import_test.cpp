@@ -127,7 +127,8 @@ TEST_CASE("Keras's losses are read as one, as a list or by output, with weights"
                           kSgd);
   CHECK(wrong.find("dtrain has no loss my_loss") != std::string::npos);
   CHECK(wrong.find(R"(the loss Huber has reduction: "sum")") != std::string::npos);
-  // Other losses use the last axis. Dice sums over all axes but the last by default.
+  // Most losses use the last axis. Dice and Tversky have the option `axis` instead: the list of axes over
+  // which they sum.
   const auto dice = [](const std::string& axis) {
     return mistake(kOneOutput, R"("loss": {"class_name": "Dice", "config": {"axis": )" + axis + "}}, " + kSgd,
                    "3.8.0");
@@ -224,7 +225,8 @@ TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
                      "2.2.4") ==
         "{sgd: {learning_rate: {inverse_time_decay: {initial: 0.5, decay_steps: 1, decay_rate: 0.25}}, "
         "momentum: 0.9}}");
-  // This version adds epsilon to the root, and dtrain adds it under the root. So the import squares epsilon.
+  // This version of Keras adds epsilon to the square root, but dtrain adds epsilon to the number under the
+  // root. Therefore, the import squares epsilon.
   CHECK(optimizer_of(R"({"class_name": "RMSprop", "config": {"lr": 0.5, "epsilon": 0.125, "rho": 0.9}})",
                      "1.2.2") == "{rmsprop: {learning_rate: 0.5, epsilon: 0.015625}}");
   CHECK(optimizer_of(
@@ -319,7 +321,7 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
   CHECK(nadam.state.iteration == 7);
   CHECK(first_of(nadam, "momentum", "kind/kernel") == 2);
   CHECK(first_of(nadam, "velocity", "kind/bias") == 5);
-  // Keras 3 stores the last scalar, the product of momenta, after the slots.
+  // The last scalar is the product of the momenta. Keras 3 stores it after the slots.
   const ImportedTraining nadam_3 = state(R"({"class_name": "Nadam", "config": {"learning_rate": 0.5}})",
                                          {scalar, scalar, kernel, kernel, bias, bias, scalar}, "3.5.0");
   CHECK(nadam_3.left_out.empty());
@@ -339,7 +341,7 @@ TEST_CASE("the state of Keras's optimizers is read in the order of each version"
   CHECK_FALSE(old.state.iteration);
   CHECK(old.left_out.back() ==
         "the number of steps, because this version of Keras does not save it with rmsprop");
-  // Keras 1 counts steps in float32, and its SGD has arrays even for a momentum of 0.
+  // Keras 1 stores the number of steps as float32. Its SGD stores momentum arrays even if the momentum is 0.
   const ImportedTraining plain = state(R"({"class_name": "SGD", "config": {"lr": 0.5, "momentum": 0.0}})",
                                        {scalar, kernel, bias}, "1.2.2");
   CHECK(plain.state.iteration == 0);
@@ -363,7 +365,7 @@ TEST_CASE("Adafactor's state is read without the arrays that follow from its mea
   CHECK(first_of(training, "velocity", "kind/bias") == 7);
   CHECK(training.state.slots.at("velocity").size() == 1);
   CHECK(training.state.slots.at("row_mean").size() == 1);
-  // Keras 2 has no arrays of means for the bias.
+  // Keras 2 does not store the two arrays of means for the bias.
   arrays.erase(arrays.begin() + 5, arrays.begin() + 7);
   CHECK(read(kOneOutput, adafactor, "2.15.0", arrays).left_out.back() ==
         "the optimizer's state: the file has 6 arrays, but adafactor needs a different number of arrays for "

@@ -13,7 +13,7 @@ TEST_CASE("the reference loops compute the operators as specified") {
         std::vector<float>{0, 0, 0, 1, 2, 0});
   CHECK(answer("cropping2d: [[1, 0], [0, 1]]", "[2, 3, 1]", {1, 2, 3, 4, 5, 6}) == std::vector<float>{4, 5});
   CHECK(answer("average_pooling2d: {pool_size: 2, strides: 1, padding: same}", "[2, 2, 1]", {1, 2, 3, 4}) ==
-        std::vector<float>{2.5, 3, 3.5, 4});  // padding does not count
+        std::vector<float>{2.5, 3, 3.5, 4});  // the mean does not include padding
   CHECK(answer("max_pooling2d: {pool_size: 2}", "[2, 2, 2]", {1, 8, 2, 7, 3, 6, 4, 5}) ==
         std::vector<float>{4, 8});
   CHECK(answer("global_average_pooling2d", "[1, 2, 2]", {1, 2, 3, 4}) == std::vector<float>{2, 3});
@@ -22,7 +22,7 @@ TEST_CASE("the reference loops compute the operators as specified") {
   CHECK(answer("max_pooling3d: {strides: 1, padding: same}", "[2, 1, 2, 1]", {1, 4, 3, 2}) ==
         std::vector<float>{4, 4, 3, 2});
   CHECK(answer("average_pooling3d: {strides: 1, padding: same}", "[2, 1, 2, 1]", {1, 4, 3, 2}) ==
-        std::vector<float>{2.5, 3, 2.5, 2});  // padding does not count
+        std::vector<float>{2.5, 3, 2.5, 2});  // the mean does not include padding
   CHECK(answer("zero_padding3d: [[1, 0], 0, [0, 1]]", "[1, 1, 2, 1]", {1, 2}) ==
         std::vector<float>{0, 0, 0, 1, 2, 0});
   CHECK(answer("cropping3d: [[1, 0], 0, [0, 1]]", "[2, 1, 2, 1]", {1, 2, 3, 4}) == std::vector<float>{3});
@@ -48,7 +48,7 @@ TEST_CASE("the reference loops compute the operators as specified") {
   CHECK(root_mean_square[1] == doctest::Approx(1.4));
   const std::vector<float> of_groups =
       answer("group_normalization: {groups: 2}", "[1, 2, 4]", {-1, 1, 10, 20, -1, 1, 10, 20});
-  for (size_t i = 0; i < 8; ++i)  // the variances are 1 and 25, to which epsilon is added
+  for (size_t i = 0; i < 8; ++i)  // the variances are 1 and 25; the layer adds epsilon to them
     CHECK(of_groups[i] ==
           doctest::Approx(i % 4 < 2 ? (i % 2 ? 0.9995 : -0.9995) : (i % 2 ? 0.99998 : -0.99998)));
   CHECK(answer("upsampling2d: {size: [1, 2], interpolation: bilinear}", "[1, 2, 1]", {1, 5}) ==
@@ -60,7 +60,8 @@ TEST_CASE("the reference loops compute the operators as specified") {
   REQUIRE(smaller.size() == 2);
   CHECK(smaller[0] == doctest::Approx(4.375));
   CHECK(smaller[1] == doctest::Approx(5.125));
-  // floor(7 * (31 / 7)) is 30 if the scale is not rounded up.
+  // The index of the last pixel depends on the scale, 31 / 7. If the scale were not rounded up, the output
+  // would have only floor(7 * (31 / 7)) = 30 pixels.
   CHECK(answer("resizing: {height: 1, width: 31}", "[1, 7, 1]", std::vector<float>(7, 2)) ==
         std::vector<float>(31, 2));
   CHECK(answer("conv2d_transpose: {filters: 1, kernel_size: [1, 2], strides: [1, 3], use_bias: false, "

@@ -105,8 +105,8 @@ TEST_CASE("masked steps keep the state of recurrent layers") {
     const std::vector<float> others = masked_outputs(kind, "units: 3, return_sequences: true", true);
     REQUIRE(others.size() == 6);
     CHECK(std::all_of(others.begin(), others.begin() + 3, [](float x) { return x == 0; }));
-    CHECK(std::none_of(others.begin() + 3, others.end(),
-                       [](float x) { return x == 0; }));  // the masked step has the state of step 1
+    // At the masked step 2, the state is still the state of step 1.
+    CHECK(std::none_of(others.begin() + 3, others.end(), [](float x) { return x == 0; }));
   }
   for (const char* const mode : {"concat", "mul", "ave"}) {
     const std::string options = fmt::format("merge_mode: {}, layer: {{gru: {{units: 2", mode);
@@ -170,7 +170,7 @@ TEST_CASE("attention is one node in opset 23") {
 TEST_CASE("attention does not see masked steps") {
   masked_outputs("multi_head_attention", "num_heads: 2, key_dim: 3", true);
   masked_outputs("multi_head_attention", "num_heads: 2, key_dim: 3, causal: true", true);
-  // Without any valid step, the output is the last bias, which is 0.
+  // If no step is valid, the output consists of the bias of the output projection, which is 0.
   CHECK(answer("masking: {}, multi_head_attention: {num_heads: 1}", "[2, 2]", {0, 0, 0, 0}) ==
         std::vector<float>{0, 0, 0, 0});
 }

@@ -148,7 +148,8 @@ layer_1st.running_mean 8
 layer_1st.running_var 8
 )");
   CHECK(builder.layers().at("layer_1st") == "1st");
-  CHECK(torch_weights(exported.graph)[2].module == "if");  // the script reads modules under the layers' names
+  // The exported script looks up weights by the names of the layers, also if these are Python keywords.
+  CHECK(torch_weights(exported.graph)[2].module == "if");
 }
 
 TEST_CASE("volume layers are exported as PyTorch's 3d modules") {

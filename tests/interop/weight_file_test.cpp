@@ -182,7 +182,7 @@ TEST_CASE("external, virtual and missing storage of weights is an error") {
   CHECK(mistake(elsewhere).find(
             "expected a dataset or a group 'kernel:0', but this is a soft or external link") !=
         std::string::npos);
-  // A chunk for four numbers that contains only three numbers.
+  // This chunk should have four numbers, but contains only three.
   const std::string packed = with_kernel([](hid_t layer) {
     const hsize_t four = 4;
     const Hdf5Handle space(H5Screate_simple(1, &four, nullptr)), creation(H5Pcreate(H5P_DATASET_CREATE));
@@ -207,7 +207,8 @@ TEST_CASE("names in a damaged global heap are an error") {
   const size_t heap = bytes.find("GCOL");
   REQUIRE(heap != std::string::npos);
   std::string damaged = bytes;
-  damaged.replace(heap + 16, 16, std::string(16, '\0'));  // free space of size 0, an endless loop in libhdf5
+  // Writes free space of size 0, which would make libhdf5 loop forever.
+  damaged.replace(heap + 16, 16, std::string(16, '\0'));
   test::write_file(keras.path, damaged);
   CHECK(mistake(keras.path)
             .starts_with(keras.path +

@@ -27,7 +27,8 @@ def check(program, keras, folder, train):
     y = random.integers(0, 3, SAMPLES).astype("int32")
     numpy.save(folder / "x.npy", x)
     numpy.save(folder / "y.npy", y)
-    # Schedules depend on the length of the whole run.
+    # Learning rate schedules depend on the length of the whole run. Therefore, `dtrain export` gets the number of
+    # epochs of the whole run.
     fit(program, folder, train=train, epochs=EPOCHS, replicas=2)
     run(program, folder, "predict", "run", "--input", "x.npy", "--output", "end.npy")
     fit(program, folder, train=train, epochs=EXPORTED, replicas=1)

@@ -10,8 +10,8 @@ import models
 
 BATCHES = (1, 7, 64)
 TOLERANCE = 1e-4  # relative to the largest number of an output, or to 1 if that is larger
-# Names of the small models (models.small_ones()) to export. Most of the others differ only in losses, metrics,
-# optimizers and schedules, which do not change the exported model.
+# Names of the small models (models.small_ones()) that are exported. Most of the other small models differ only in
+# losses, metrics, optimizers and schedules, which have no effect on the exported model.
 SMALL = ["sparse_categorical_crossentropy", "mean_squared_error", "ema", "shared weights", "gelu by tanh", "hard_sigmoid",
          "hard_sigmoid of Keras 2", "hard_silu", "exponential", "concatenate along another axis",
          "synchronized batch normalization", "masks", "masked outputs", "masked steps", "masked attention",

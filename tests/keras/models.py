@@ -105,7 +105,8 @@ class RandomGraph:
             self.lay("dense", pooled, self.vectors, units=WIDTH)
 
     def run(self):
-        # Keras names outputs by their layers, so several calls of a layer would have the same name.
+        # Keras names an output by the layer that computes it. If several calls of one layer were outputs, the outputs
+        # would have the same name.
         for name, values in self.sharing:
             if name not in self.used:
                 self.lay("activation", name, values, activation="tanh")
@@ -235,7 +236,7 @@ def every_layer():
         {"concatenate": {"axis": -1, "inputs": ["merged", "dense", "embedded"]}},
         {"flatten": {}},
         {"dense": {"units": 5, "name": "of_words", "trainable": False}},
-        # Recurrent layers, of the embedded words.
+        # Recurrent layers, which read the embedded words.
         {"lstm": {"units": 4, "inputs": "embedded", "return_sequences": True, "dropout": 0.2, "recurrent_dropout": 0.25}},
         {"gru": {"units": 5, "return_sequences": True, "go_backwards": True, "bias_initializer": "random_normal"}},
         {"simple_rnn": {"units": 3, "return_sequences": True, "bias_initializer": "random_normal"}},
@@ -275,7 +276,7 @@ def every_layer():
         {"concatenate": {"inputs": ["row_of_frame", "of_sentences"], "name": "distributed"}},
         {"flatten": {"name": "of_frames"}},
         {"concatenate": {"inputs": ["lstm_1", "gru_state", "rnn_state", "both_ends", "product_of_ends"], "name": "states"}},
-        # All branches and the input `row`.
+        # Concatenates the outputs of all branches and the input `row`.
         {"concatenate": {"inputs": ["largest", "repeated", "largest_of_words", "mean_of_words", "mean", "of_words", "of_image", "of_volume", "top", "mean_of_volume", "states", "attended", "of_frames", "of_products", "row"], "name": "all"}},
     ]
     value, outputs = "all", []

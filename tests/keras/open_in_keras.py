@@ -29,7 +29,7 @@ SAMPLES = 6
 TOLERANCE = 1e-5  # relative to the largest prediction, or to 1 if that is larger
 PROJECT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-# Each assignment is used if the configuration accepts it.
+# Assignments that make a run shorter. Each assignment is used only if the configuration accepts it.
 SHORTER = ["train.epochs=1", "train.batch_size=8", "strategy=single", "train.precision=float32", "dataset.cache=none",
            "dataset.train.synthetic.samples=16", "dataset.validation.synthetic.samples=8", "dataset.train.rows=[0, 16]",
            "dataset.validation.rows=[0, 8]"]
@@ -143,8 +143,8 @@ class Opened:
             self.inputs[own[name]] = (
                 self.random.random(shape, dtype="float32") if spec["dtype"] == "float32"
                 else self.random.integers(0, min(rows, default=10), shape, dtype=spec["dtype"]))
-        # Keras has some activations only as layers. In dtrain, such a layer is the activation option of the previous
-        # layer.
+        # Keras has some activations only as layers. In Keras, the output is then computed by a layer whose name ends in
+        # "/activation". In dtrain, it is computed by the layer before it, whose option is this activation.
         self.axes = {l["name"]: l["config"]["axis"] for l in config["layers"] if l["class_name"] == "Concatenate"}
         self.outputs = [own[name].removesuffix("/activation") for name, _, _ in self.ends(config["output_layers"])]
 

@@ -140,13 +140,14 @@ def cases(keras):
         "adamw": ("optimizer: {adamw: {learning_rate: 0.01, weight_decay: 0.1}}", o.AdamW(0.01, weight_decay=0.1)),
         "adamax": ("optimizer: {adamax: {learning_rate: 0.01}}", o.Adamax(0.01)),
         "adadelta": ("optimizer: {adadelta: {learning_rate: 1, rho: 0.9, epsilon: 0.00001}}", o.Adadelta(1.0, rho=0.9, epsilon=1e-5)),
-        # Keras 2 multiplies the product of the momenta several times in a step unless it runs eagerly.
+        # If Keras 2 does not run eagerly, it updates the product of the momenta several times in a step. Its results
+        # are therefore not compared.
         "nadam": ("optimizer: {nadam: {learning_rate: 0.005}}", keras.__version__.startswith("3") and o.Nadam(0.005)),
         "lion": ("optimizer: {lion: {learning_rate: 0.003}}", o.Lion(0.003)),
         "lamb": ("optimizer: {lamb: {learning_rate: 0.02}}", lamb and lamb(0.02)),
         "lamb, decaying": ("optimizer: {lamb: {learning_rate: 0.02, weight_decay: 0.1, epsilon: 0.001}}",
                            lamb and lamb(0.02, weight_decay=0.1, epsilon=0.001)),
-        # Keras 2 stores the state of weights with one axis in another way.
+        # Keras 2 handles the state of weights with one axis differently. Its results are therefore not compared.
         "adafactor": ("optimizer: {adafactor: {learning_rate: 0.03}}",
                       keras.__version__.startswith("3") and o.Adafactor(0.03)),
         "adafactor, decaying": ("optimizer: {adafactor: {learning_rate: 0.03, weight_decay: 0.1, clip_threshold: 0.8}}",
@@ -209,7 +210,8 @@ def check(program, keras, folder, train, optimizer, layers=DENSE, shape=(6,), ep
     prediction. Raises Passed if this Keras lacks a feature of the model."""
     import h5py
     import numpy
-    # Keras's mean over no steps is NaN.
+    # If a sample has no valid steps, Keras's mean over the steps is NaN. Therefore, empty samples are used only if the
+    # model has no pooling layer.
     x, y = samples(numpy.random.default_rng(7), shape, tokens, masked, of_steps, "pooling" not in layers)
     numpy.save(folder / "x.npy", x)
     numpy.save(folder / "y.npy", y)
