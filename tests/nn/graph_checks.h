@@ -1,4 +1,4 @@
-// Nodes of graphs by name, and the comparison of a graph with its resolved configuration.
+// Functions that find nodes of a graph by name, and that compare a graph with its resolved configuration.
 #pragma once
 
 #include <string>

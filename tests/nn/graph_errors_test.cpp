@@ -75,7 +75,7 @@ TEST_CASE("further outputs that do not exist are errors") {
   CHECK(errors("gru: {units: 2, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:2\"}") ==
         "m.yaml:4:31: error: 'g:2' is not defined before this layer, because 'g' has 2 outputs, numbered "
         "from 0");
-  // The outputs of a layer with an error are unknown.
+  // If a layer has an error, its outputs are unknown. An unknown output causes no further errors.
   CHECK(errors("gru: {units: 0, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:1\"}")
             .find("'g:1'") == std::string::npos);
 }
@@ -250,7 +250,7 @@ TEST_CASE("arrays larger than any memory are errors") {
   CHECK(model_errors("inputs: {x: [46340, 46340, 1]}\nlayers:\n  - zero_padding2d\n")
             .starts_with("m.yaml:3:5: error: zero_padding2d 'zero_padding2d': the output of shape "
                          "46342x46342x1 has more"));
-  // An embedding's table may be larger, because no library reads it.
+  // The table of an embedding may be larger than this limit, because no library reads the table.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
                      "  - embedding: {input_dim: 1000000000, output_dim: 100}\n") == "");
 }
@@ -357,7 +357,7 @@ TEST_CASE("`units: auto` is allowed only in output layers") {
   REQUIRE(ends.outputs.size() == 2);
   CHECK(ends.outputs[0].open_units.mark().str() == "m.yaml:3:20");
   CHECK(ends.outputs[1].open_units.mark().str() == "m.yaml:5:20");
-  // Other options are still checked.
+  // `units: auto` does not prevent the check of the layer's other options.
   CHECK(model_errors("inputs: {x: auto}\nlayers: [{dense: {units: auto, unit: 3}}]\n") ==
         "m.yaml:2:32: error: unknown key 'unit' in dense; did you mean 'units'?");
   CHECK(model_errors(with_layers("  - dense: {units: auto, name: h}\n  - dense: {units: 2}\n")) ==

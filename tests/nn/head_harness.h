@@ -18,7 +18,7 @@ struct Bench {
   Device& device;
   std::vector<int32_t> classes = {2, 0, 1, 1};
   Values dense;
-  // The memory of the most recent view.
+  // The device memory of the view that was returned last.
   Array<int32_t> own_classes = {};
   Array<float> own_dense = {};
 
@@ -32,7 +32,7 @@ struct Bench {
   }
 };
 
-/// Returns rows of probabilities that sum to 1, rounded to the device's compute type.
+/// Returns rows of probabilities. Each row sums to 1, except for the rounding to the device's compute type.
 inline Values probabilities(const Bench& bench) {
   return bench.device.kept({0.2f, 0.3f, 0.5f, 0.7f, 0.1f, 0.2f, 0.05f, 0.9f, 0.05f, 0.3f, 0.3f, 0.4f});
 }

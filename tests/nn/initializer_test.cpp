@@ -122,7 +122,8 @@ TEST_CASE("orthogonal matrices have orthonormal rows or columns") {
   }
   CHECK(drawn("orthogonal", {4, 3}) == drawn("orthogonal", {4, 3}));
   CHECK(drawn("orthogonal", {4, 3}) != drawn("orthogonal", {4, 3}, 2));
-  // The signs must be those of a random rotation; a decomposition without correction would have other signs.
+  // A random rotation has positive and negative elements in equal numbers. A QR decomposition without a
+  // correction of signs would not.
   const std::vector<float> signs = drawn("orthogonal", {1000, 1});
   CHECK(std::abs(std::count_if(signs.begin(), signs.end(), [](float v) { return v > 0; }) - 500) < 100);
 }

@@ -1,5 +1,5 @@
-// Attention and position embeddings, except the operation Ops::attention, which tests/ops/attention_test.cpp
-// tests.
+// Tests attention layers and position embeddings. tests/ops/attention_test.cpp tests the operation
+// Ops::attention.
 #include <cmath>
 
 #include <doctest/doctest.h>

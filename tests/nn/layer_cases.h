@@ -10,15 +10,17 @@ namespace dtrain::test {
 
 inline const TensorSpec kRow{"x", {6}};
 inline const TensorSpec kImage{"x", {7, 6, 3}};
-inline const TensorSpec kDeepImage{"x", {5, 4, 16}};  // channels fill whole blocks
+// The number of channels fills whole blocks of a blocked layout.
+inline const TensorSpec kDeepImage{"x", {5, 4, 16}};
 inline const TensorSpec kVolume{"x", {5, 4, 3, 2}};
 inline const TensorSpec kDeepVolume{"x", {3, 4, 3, 16}};
 inline const TensorSpec kSequence{"x", {5, 3}};
 inline const std::vector<uint8_t> kMask = {0, 1, 0, 1, 0, 1, 1, 1, 0, 0};
-/// A mask that hides all steps of the second sample.
+/// This mask hides all steps of the second sample.
 inline const std::vector<uint8_t> kNoStep = {1, 1, 1, 0, 0, 0, 0, 0, 0, 0};
 
-/// Returns every layer that computes something, at least once for each of its code paths.
+/// Returns test cases for all layers that compute something. If a layer has several code paths, it has at
+/// least one case for each of them.
 inline const std::vector<LayerCase>& layer_cases() {
   static const std::vector<LayerCase> all = {
       {"dense: {units: 5}", {kRow}},

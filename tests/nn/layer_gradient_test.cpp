@@ -17,8 +17,9 @@ double projection(const Values& output, const Values& weights) {
                             [](float a, float b) { return static_cast<double>(a) * b; });
 }
 
-/// Returns whether `gradient` is the derivative of the projection with respect to `value`, by finite
-/// differences with this step. At a kink, `gradient` may be the slope on either side.
+/// Compares `gradient` with finite differences: returns true if it is the derivative of the projection with
+/// respect to `value`. The finite differences change `value` by `step`. If the function has a kink at this
+/// value, `gradient` may be the slope on either side.
 bool agrees(LayerRun& run, float& value, float gradient, const Values& weights, float step) {
   const float x = value;
   const double here = projection(run.forward(), weights);
@@ -39,7 +40,8 @@ void check_array(LayerRun& run, Values& values, const Values& gradient, const Va
   const size_t stride = values.size() / most + 1;
   for (size_t i = 0; i < values.size(); i += stride) {
     INFO(what << "[" << i << "] has gradient " << gradient[i]);
-    // The large step has the smaller rounding error; the small one crosses fewer kinks.
+    // A gradient is correct if it agrees for one of two steps. The large step has the smaller rounding error,
+    // but the small step crosses fewer kinks.
     CHECK((agrees(run, values[i], gradient[i], weights, 1e-2f) ||
            agrees(run, values[i], gradient[i], weights, 1e-3f)));
   }
@@ -68,7 +70,8 @@ void check_gradients(const LayerCase& c, Device* device = nullptr) {
                   run.parameter_specs[i].name);
 }
 
-/// Layers whose inputs have no gradient, with the reason. Their rows check only the gradients of parameters.
+/// Layers whose inputs have no gradient, with the reason. The test cases of these layers check only the
+/// gradients of parameters.
 const std::map<std::string, std::string> kWithoutInputGradients = {
     {"embedding", "its inputs are indices"},
 };
@@ -104,7 +107,7 @@ const std::vector<NamedCase>& named_cases() {
   return all;
 }
 
-/// Returns every layer with every activation that it fuses.
+/// Returns a test case for every combination of a layer and an activation that the layer fuses.
 const std::vector<NamedCase>& fused_cases() {
   using A = Activation;
   static const std::vector<std::pair<std::string, ActivationSpec>> activations = {
@@ -139,7 +142,7 @@ const std::vector<NamedCase>& fused_cases() {
   return all;
 }
 
-/// Calls use(row) for each row, in a subcase of the row's name.
+/// Calls use(row) for each test case, in a doctest subcase with the name of the test case.
 template <class Use>
 void each_in_subcase(const std::vector<NamedCase>& rows, Use&& use) {
   for (const NamedCase& c : rows) SUBCASE(c.name.c_str()) use(c.row);

@@ -1,4 +1,4 @@
-// Recurrent layers, except the operation Ops::recurrence, which tests/ops/recurrence_test.cpp tests.
+// Tests recurrent layers. tests/ops/recurrence_test.cpp tests the operation Ops::recurrence.
 #include <algorithm>
 #include <cmath>
 
@@ -139,7 +139,8 @@ TEST_CASE("a recurrent layer adds the gradients of its states to those of its ou
     run.diff_further.assign(run.outputs.size() - 1, none);
     run.diff_further[0] = diff;
     run.forward();
-    // The last state is the output.
+    // The first state is equal to the output. A gradient of this state therefore has the same effect as a
+    // gradient of the output.
     CHECK(run.backward(none).inputs == of_output.inputs);
     if (run.diff_further.size() < 2) continue;
     run.diff_further = {none, diff};
@@ -177,8 +178,9 @@ TEST_CASE("a recurrent layer drops the same features of a sample in all steps") 
   CHECK(dropped > 50);
   CHECK(dropped < 100);
   run.step = 6;
-  CHECK(run.forward() != output);  // every step draws again
-  // The factors depend only on the sample's index in the global batch.
+  CHECK(run.forward() != output);  // every step draws other elements to drop
+  // The dropped elements of a sample depend only on the index of the sample in the global batch. This run
+  // begins with sample 2.
   run.step = 5, run.first_sample = 2;
   const Values later = run.forward();
   for (size_t i = 0; i < 50; ++i) CHECK((later[i] == 0) == (output[2 * 200 + i] == 0));
@@ -198,7 +200,7 @@ TEST_CASE("recurrent_dropout uses one mask for all steps of a sample") {
          .batch = kBatch,
          .low = 1,
          .high = 2});
-    // The state is multiplied by the identity, and the inputs by 0.
+    // The recurrent kernel is the identity, and the input kernel is 0.
     for (Values& values : run.parameters) std::fill(values.begin(), values.end(), 0.0f);
     for (size_t i = 0; i < kUnits; ++i) run.parameters[1][i * (kUnits + 1)] = 1;
     return run;
@@ -236,9 +238,9 @@ TEST_CASE("recurrent_dropout drops other elements of the state for each gate") {
                 .batch = 1,
                 .low = 1,
                 .high = 2});
-  // The input gate and the output gate equal the state, of which each drops half of the elements. The
-  // candidate is 1, and the forget gate is 0. So an element of the new state is not 0 if neither gate drops
-  // it.
+  // The input gate and the output gate are equal to the state after recurrent dropout, which drops half of
+  // the elements for each gate. The candidate is 1, and the forget gate is 0. Therefore, an element of the
+  // new state is nonzero only if it is dropped for neither gate.
   for (Values& values : run.parameters) std::fill(values.begin(), values.end(), 0.0f);
   for (const size_t gate : {size_t{0}, size_t{3}})
     for (size_t i = 0; i < kUnits; ++i) run.parameters[1][(i * 4 + gate) * kUnits + i] = 1;
@@ -246,7 +248,9 @@ TEST_CASE("recurrent_dropout drops other elements of the state for each gate") {
   size_t kept = 0;
   for (const float value : run.forward()) kept += value != 0;
   CHECK(kept > 25);
-  CHECK(kept < 75);  // a quarter of 200; if the gates dropped the same elements, it would be a half
+  // About a quarter of 200 elements are kept. If both gates dropped the same elements, half of them would be
+  // kept.
+  CHECK(kept < 75);
 }
 
 }  // namespace dtrain::test

@@ -55,7 +55,7 @@ TEST_CASE("spatial dropout drops whole channels at its rate") {
 }
 
 TEST_CASE("gaussian_noise and gaussian_dropout have normally distributed noise, and none at inference") {
-  // Both kinds have the deviation 0.5.
+  // The noise of both layers has the standard deviation 0.5.
   for (const std::string kind : {"gaussian_noise: 0.5", "gaussian_dropout: 0.2"}) {
     INFO(kind);
     LayerCase c{kind, {{"x", {20001}}}};
@@ -71,7 +71,7 @@ TEST_CASE("gaussian_noise and gaussian_dropout have normally distributed noise, 
       squares += noise * noise * share;
       fourth += std::pow(noise, 4) * share;
     }
-    CHECK(std::abs(mean) < 0.01);  // four deviations of the mean of 40,002 numbers
+    CHECK(std::abs(mean) < 0.01);  // four standard deviations of the mean of 40,002 numbers
     CHECK(squares == doctest::Approx(0.25).epsilon(0.03));
     // Fourth moment of a normal distribution: 3 variance^2.
     CHECK(fourth == doctest::Approx(3 * 0.0625).epsilon(0.1));

@@ -60,8 +60,8 @@ void check_convolution(const std::string& yaml, const Geometry& g, bool depthwis
   check_values(run.forward(), each_pixel(2, run.output.shape, value));
 }
 
-/// Checks a transposed convolution: every input pixel adds the kernel, [size_y, size_x, filters, channels],
-/// times the pixel to the output.
+/// Checks a transposed convolution. The reference multiplies the kernel, of shape [size_y, size_x, filters,
+/// channels], by each input pixel, and adds the products to the output.
 void check_transpose(const std::string& yaml, const Geometry& g) {
   INFO(yaml);
   LayerRun run({yaml, {{"x", {3, 4, 2}}}});
@@ -101,14 +101,14 @@ void check_pooling(const std::string& yaml, const Geometry& g, bool max) {
   check_values(run.forward(), each_pixel(2, shape.rank() == 3 ? shape : Shape{1, 1, shape[0]}, value));
 }
 
-/// The window of a 3-D layer; elements are depth, height and width.
+/// The window of a 3-D layer. The elements of each array are depth, height and width.
 struct VolumeWindow {
   std::array<int64_t, 3> size, strides{1, 1, 1}, dilation{1, 1, 1}, before{};
 };
 enum class Volumes { convolved, max, mean };
 
-/// Checks a convolution (kernel [depth, height, width, channels, filters]) or a pooling of volumes of shape
-/// [5, 3, 4, 2].
+/// Checks a convolution or a pooling of two volumes of shape [5, 3, 4, 2]. The kernel of the convolution has
+/// the shape [depth, height, width, channels, filters].
 void check_volumes(const std::string& yaml, const VolumeWindow& w, Volumes kind = Volumes::convolved) {
   INFO(yaml);
   const std::array<int64_t, 3> extents{5, 3, 4};

@@ -13,8 +13,8 @@
 namespace dtrain::test {
 namespace {
 
-/// Returns the amount that a loss adds to a total. Writes its gradient, times `scale` and the state's loss
-/// scale of 4, to `diff` unless null.
+/// Returns the amount that a loss adds to a total. If `diff` is not null, writes the gradient of the loss to
+/// `diff`. The gradient is multiplied by `scale` and by a loss scale of 4.
 double total_of(const Loss& loss, Bench& bench, const View& target, const Values& prediction, float scale = 0,
                 Values* diff = nullptr) {
   const auto own = bench.device.typed(prediction), own_diff = bench.device.typed(prediction.size());
@@ -101,7 +101,7 @@ DEVICE_TEST_CASE("cross-entropies match their formulas") {
     expected_sparse += sparse_row(probabilities(bench), r);
     expected_dense += weighted(probabilities(bench), r, false);
   }
-  // Rounded rows do not sum exactly to 1; the formula normalizes them.
+  // The device rounds probabilities, so that a row may not sum exactly to 1. The formula normalizes each row.
   const double tolerance = device.tolerance(1e-5);
   CHECK(total_of(*sparse, bench, bench.sparse(), probabilities(bench)) ==
         doctest::Approx(expected_sparse).epsilon(tolerance));

@@ -13,7 +13,7 @@ std::string model_of(const std::string& layers, const std::string& inputs = "x: 
 
 const std::string kEmbedding = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true}";
 
-/// Returns the errors of a model.
+/// Returns the error messages for a model.
 std::string errors_of_model(const std::string& yaml) {
   Diagnostics diagnostics;
   parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics);

@@ -111,7 +111,7 @@ DEVICE_TEST_CASE("metrics are the same for probabilities and for their logits") 
   same({"precision", "recall", "f1_score: {average: macro}", "binary_accuracy",
         "binary_accuracy: {threshold: 0.56}", "auc", "precision_at_recall: 0.8"},
        "binary_crossentropy", device.kept(sigmoids), each, device.tolerance(1e-3));
-  // For an output of one column, `accuracy` is binary accuracy.
+  // If an output has one column, `accuracy` is binary accuracy.
   bench.dense = {1, 1, 0, 0};
   same({"accuracy", "binary_accuracy", "f1_score"}, "binary_crossentropy",
        device.kept({0.5744f, 0.4256f, 0.5622f, 0.25f}), {0.3f, -0.3f, 0.25f, -1.1f}, 1e-6);
@@ -123,8 +123,8 @@ DEVICE_TEST_CASE("f1_score uses a threshold for binary columns and the largest v
   Bench bench(device);
   bench.dense = {1, 1, 0, 1, 1, 0, 0, 0};
   const Values scores{0.75f, 0.875f, 0.25f, 0.375f, 0.625f, 0.125f, 0.125f, 0.25f};
-  // Class 0 has 2 correct of 2 predictions and 2 targets, class 1 has 1 correct of 1 prediction and 2
-  // targets.
+  // Class 0 has 2 predictions and 2 targets; 2 predictions are correct. Class 1 has 1 prediction and 2
+  // targets; 1 prediction is correct.
   CHECK(result_with("f1_score: {average: macro}", "binary_crossentropy", bench, scores) ==
         doctest::Approx((1 + 2.0 / 3) / 2));
   // The predicted classes are 1 1 0 1, the target classes 0 1 0 0.

@@ -23,8 +23,8 @@ DEVICE_TEST_CASE("metrics match their formulas") {
         {.prediction = own.data(), .target = target, .sums = sum.data(), .rows = kRows, .columns = kColumns});
     return sum.read()[0] - 10;
   };
-  // The classes are 2 0 1 1. The largest columns of the rows are 2 0 1 2; on a tie, column 0 ranks before
-  // column 1.
+  // The target classes are 2 0 1 1. The largest scores of the rows are in the columns 2 0 1 2; if scores are
+  // equal, the lower column ranks first.
   CHECK(total("sparse_categorical_accuracy", bench.sparse(), probabilities(bench)) == 3);
   CHECK(total("accuracy", bench.sparse(), probabilities(bench)) == 3);
   CHECK(total("sparse_top_k_categorical_accuracy: {k: 2}", bench.sparse(), probabilities(bench)) == 3);
@@ -35,7 +35,7 @@ DEVICE_TEST_CASE("metrics match their formulas") {
   CHECK(total("accuracy", bench.floats(), probabilities(bench)) == 3);
   CHECK(total("top_k_categorical_accuracy: {k: 2}", bench.floats(), probabilities(bench)) == 4);
   CHECK(total("top_k: {k: 2}", bench.floats(), probabilities(bench)) == 4);
-  // Columns above 0.5 by row: none; 0; 1; none. Above 0.35: 2; 0; 1; 2.
+  // In the four rows, the columns above 0.5 are: none; 0; 1; none. The columns above 0.35 are: 2; 0; 1; 2.
   CHECK(total("binary_accuracy", bench.floats(), probabilities(bench)) ==
         doctest::Approx(2.0 / 3 + 1 + 1.0 / 3 + 2.0 / 3));
   CHECK(total("binary_accuracy: {threshold: 0.35}", bench.floats(), probabilities(bench)) ==
@@ -70,7 +70,8 @@ Json result_of(const std::string& yaml, const std::vector<double>& sums, double 
 }  // namespace
 
 TEST_CASE("metrics are computed from sums of counts") {
-  // Correct, predicted and actual counts by class. The last class is neither predicted nor actual.
+  // The sums are the numbers of correct predictions, of all predictions and of targets, each for four
+  // classes. The last class has neither predictions nor targets.
   const std::vector<double> classes{3, 0, 2, 0, 4, 1, 2, 0, 3, 1, 3, 0};
   CHECK(result_of("precision", classes, 7, 4).as_double() == doctest::Approx(5.0 / 7));
   CHECK(result_of("precision: {average: none}", classes, 7, 4).dump() == "[0.75, 0.0, 1.0, 0.0]");
@@ -127,16 +128,17 @@ TEST_CASE("cohen_kappa and matthews_correlation are scikit-learn's") {
     const auto n = static_cast<int64_t>(std::lround(std::sqrt(matrix.size())));
     CHECK(result_of(metric, matrix, 1, n).as_double() == doctest::Approx(expected));
   };
-  // The predictions of 65 of 85 rows are right. By chance, (25 * 35 + 60 * 50) / 85 would be.
+  // 65 of 85 predictions are correct. Random predictions with the same class frequencies would give (25 * 35
+  // + 60 * 50) / 85 correct predictions on average.
   const std::vector<double> two{20, 5, 15, 45};
   is("cohen_kappa", two, (65.0 / 85 - 3875.0 / 7225) / (1 - 3875.0 / 7225));
   is("cohen_kappa: {weightage: linear}", two, (65.0 / 85 - 3875.0 / 7225) / (1 - 3875.0 / 7225));
   is("matthews_correlation", two, (45.0 * 20 - 15.0 * 5) / std::sqrt(60.0 * 50 * 35 * 25));
-  // An output of one column has two classes, too.
+  // A single output column also stands for two classes.
   CHECK(result_of("matthews_correlation", two, 1, 1).as_double() ==
         doctest::Approx((45.0 * 20 - 15.0 * 5) / std::sqrt(60.0 * 50 * 35 * 25)));
-  // Targets by class: 4, 3, 3; predictions: 4, 2, 4. Independent predictions would have, in tenths, the
-  // matrix 16 8 16, 12 6 12, 12 6 12.
+  // The three classes have 4, 3 and 3 targets and 4, 2 and 4 predictions. Independent predictions would give
+  // the matrix 16 8 16, 12 6 12, 12 6 12, in tenths.
   const std::vector<double> three{3, 0, 1, 1, 2, 0, 0, 0, 3};
   is("cohen_kappa", three, 1 - 2 / ((8 + 16 + 12 + 12 + 12 + 6) / 10.0));
   is("cohen_kappa: {weightage: linear}", three, 1 - (2 + 1) / ((8 + 2 * 16 + 12 + 12 + 2 * 12 + 6) / 10.0));
@@ -144,8 +146,8 @@ TEST_CASE("cohen_kappa and matthews_correlation are scikit-learn's") {
      1 - (4 + 1) / ((8 + 4 * 16 + 12 + 12 + 4 * 12 + 6) / 10.0));
   is("matthews_correlation", three,
      (8 * 10 - (16 + 6 + 12)) / std::sqrt((100.0 - (16 + 9 + 9)) * (100.0 - (16 + 4 + 16))));
-  // In the first case, all targets and predictions are of one class; in the second case, only the
-  // predictions.
+  // In the first two checks, all targets and all predictions are of class 0. In the next two checks, only the
+  // predictions are all of one class.
   CHECK(std::isnan(result_of("cohen_kappa", {3, 0, 0, 0}, 3, 2).as_double()));
   is("matthews_correlation", {3, 0, 0, 0}, 0);
   is("cohen_kappa", {3, 0, 2, 0}, 0);
@@ -167,8 +169,8 @@ TEST_CASE("every metric knows whether larger is better") {
 }
 
 TEST_CASE("r2_score of constant columns is scikit-learn's") {
-  // The targets of each column are 2 2 2. The first column is predicted exactly, the second is always off by
-  // 1.
+  // In each column, all three targets are 2. The predictions of the first column are exact; those of the
+  // second column are always off by 1.
   const std::vector<double> sums{6, 6, 12, 12, 0, 3, 3};
   CHECK(result_of("r2_score: {class_aggregation: variance_weighted_average}", sums, 3, 2).as_double() == 0.5);
   CHECK(result_of("r2_score", sums, 3, 2).as_double() == 0.5);

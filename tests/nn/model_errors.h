@@ -11,7 +11,7 @@
 
 namespace dtrain::test {
 
-/// Returns the error messages for a model; "" if it is valid.
+/// Returns the error messages for a model, or "" if the model is valid.
 inline std::string model_errors(const std::string& yaml) {
   Diagnostics diagnostics;
   const auto graph = parse_model(parse_yaml(yaml, "m.yaml", diagnostics), diagnostics);
@@ -19,12 +19,13 @@ inline std::string model_errors(const std::string& yaml) {
   return messages(diagnostics);
 }
 
-/// Returns a model with one input x of [28, 28, 1] and these layers, which start on line 3.
+/// Returns a model with an input x of shape [28, 28, 1] and the given layers. The layers start on line 3.
 inline std::string with_layers(const std::string& layers, const std::string& after = "") {
   return "inputs: {x: [28, 28, 1]}\nlayers:\n" + layers + after;
 }
 
-/// Returns a model with an input x of [4], with blocks from line 3 on, followed by layers.
+/// Returns a model with an input x of shape [4], the given blocks, and the given layers. The blocks start on
+/// line 3.
 inline std::string with_blocks(const std::string& blocks, const std::string& layers) {
   return "inputs: {x: [4]}\nblocks:\n" + blocks + "layers:\n" + layers;
 }

@@ -37,8 +37,8 @@ std::vector<std::string> slice_names(const ParameterLayout& layout) {
 
 using Names = std::vector<std::string>;
 
-/// Returns {slot, offset on the slot} for each float of a range of the whole layout; {-1, -1} for all other
-/// floats.
+/// Returns one pair for each float of the whole layout. For floats in `range`, the pair is {slot, offset on
+/// this slot}. For all other floats, it is {-1, -1}.
 std::vector<std::pair<int, int64_t>> places_of(const ModelLayout& layout, Range range) {
   std::vector<std::pair<int, int64_t>> places(static_cast<size_t>(layout.whole().size()), {-1, -1});
   int64_t last = -1;
@@ -103,7 +103,9 @@ TEST_CASE("shares cover all gradients, equally or with whole parameters") {
       else
         CHECK(largest - smallest <= ParameterLayout::kAlignment);
     }
-  // [back/kernel 64 | b/bias 32 | b/kernel 64 | five parameters of 16 | statistics 32]: the middle is 128.
+  // The whole layout is [back/kernel 64 | b/bias 32 | b/kernel 64 | five parameters of 16 | statistics 32].
+  // Without whole parameters, the first of two shares ends in the middle, at 128. With whole parameters, it
+  // ends at a border between parameters, at 96.
   CHECK(layout.shares(2, true)[0].end == 96);
   CHECK(layout.shares(2, false)[0].end == 128);
 }
@@ -169,11 +171,12 @@ TEST_CASE("each parameter is on its node's slot, a shared one on its first node'
     }
   }
   CHECK(seen.size() == found);
-  // The padding is on no slot.
+  // Padding of the whole layout is on none of the slots.
   CHECK(static_cast<size_t>(std::count_if(all.begin(), all.end(),
                                           [](const auto& place) { return place.first >= 0; })) == found);
 
-  // Parts of the whole range map to the same places, even if they cut through parameters.
+  // A part of the whole range gives the same places as the whole range, even if the part begins or ends
+  // within a parameter.
   for (const Range part : {Range{0, 1}, Range{5, 70}, Range{63, 64}, Range{17, 17}, Range{80, 230},
                            Range{layout.whole().trained(), layout.whole().size()}}) {
     CAPTURE(part.begin);

@@ -1,5 +1,5 @@
-// Error messages for `shared_with`: of layers, of blocks, and of a dense layer with the weights of an
-// embedding.
+// Error messages for `shared_with` of layers, `shared_with` of blocks, and `shared_with` of a dense layer
+// that uses the weights of an embedding.
 #include <doctest/doctest.h>
 
 #include "model_errors.h"
