@@ -1,5 +1,5 @@
-// Attention, compared with a plain loop in double precision, whose gradients are compared with finite
-// differences.
+// Compares attention with a plain loop in double precision. The gradients of this loop are compared with
+// finite differences.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -39,7 +39,8 @@ struct AttentionResults {
   Doubles dst, diff_query, diff_key, diff_value;
 };
 
-/// Computes one query by the formula, and adds its contributions to the results.
+/// Computes the attention of one query by the formula, and adds its output and its part of the gradients to
+/// `out`.
 void add_query(const AttentionSpec& s, const AttentionData& in, int64_t b, int64_t h, int64_t i,
                AttentionResults& out) {
   const auto at = [](int64_t place) { return static_cast<size_t>(place); };
@@ -155,7 +156,7 @@ void check_attention(const AttentionSpec& spec, bool masked, const Device& devic
   check_close(run.diff_query, expected.diff_query, device.tolerance(5e-5, 16));
   check_close(run.diff_key, expected.diff_key, device.tolerance(5e-5, 16));
   check_close(run.diff_value, expected.diff_value, device.tolerance(5e-5, 16));
-  // cuDNN's backward pass adds in any order.
+  // The backward pass of cuDNN adds numbers in an undefined order, so two runs may differ in rounding.
   if (!device.is_gpu() || device.math.deterministic) CHECK(run_attention(spec, in, device) == run);
   AttentionSpec inference = spec;
   inference.training = false;
@@ -172,7 +173,8 @@ AttentionSpec sized(int64_t queries, int64_t keys, int64_t key_dim, int64_t valu
           .value_dim = value_dim};
 }
 
-/// Compares attention to arrays that are columns of one array with attention to separate arrays.
+/// Checks that attention gives the same results for separate arrays and for arrays that are columns of one
+/// larger array.
 void check_columns_of_one_array(AttentionSpec spec, const Device& device) {
   const AttentionData in(spec, device, false);
   const AttentionRun expected = run_attention(spec, in, device);
@@ -278,7 +280,8 @@ DEVICE_TEST_CASE("attention with aligned heads matches the reference") {
   check_attention(sized(1, 40, 16, 8), true, device);
   check_attention(sized(1, 1, 8, 8), false, device);
   check_attention(sized(70, 130, 72, 40), true, device);
-  // The emulated cuDNN and GPUs before compute capability 9.0 have an engine for the forward pass only.
+  // The emulated cuDNN, and cuDNN on GPUs with a compute capability below 9.0, have an engine only for the
+  // forward pass.
   check_attention(sized(5, 6, 136, 8), false, device);
   AttentionSpec later = sized(8, 40, 16, 16);
   later.causal = true;
@@ -355,7 +358,8 @@ DEVICE_TEST_CASE("a rotation by positions turns the halves of heads and back") {
 
 DEVICE_TEST_CASE("rows of one position of each sample") {
   const Array<int32_t> at = device.array(std::vector<int32_t>{2, 0, 3});
-  // Rotations and sinusoidal encodings of given positions equal those of whole sequences.
+  // The rotation and the encoding of a single position must equal those of the same position in a whole
+  // sequence.
   const RotarySpec whole{.samples = 1, .positions = 4, .heads = 2, .dim = 4, .step = 8, .base = 100};
   RotarySpec some = whole;
   some.positions = 3;
@@ -375,7 +379,7 @@ DEVICE_TEST_CASE("rows of one position of each sample") {
   const TypedArray waves = device.typed(size_t{4 * 8}), few_waves = device.typed(size_t{3 * 8});
   device.ops().sinusoidal_positions(waves.data(), nullptr, 4, 8, 100);
   device.ops().sinusoidal_positions(few_waves.data(), at.data(), 3, 8, 100);
-  // Rows are copied to their positions; all other rows stay unchanged.
+  // put_rows() copies each row to its position. All other rows must stay unchanged.
   const TypedArray kept = device.typed(Floats(3 * 4 * 5, 0.0f));
   device.ops().put_rows(kept.data(), rows.data(), 8, at.data(), 3, 4, 5);
   const Array<uint8_t> mask = device.array(std::vector<uint8_t>(3 * 4, 7));

@@ -50,13 +50,13 @@ Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const 
 
 constexpr float kShare = 0.3f;
 
-/// Returns the contribution of statistics to the moving averages.
+/// Returns the statistics times kShare, which is the share of this replica in the moving averages.
 Floats shared(Floats statistics) {
   for (float& value : statistics) value *= kShare;
   return statistics;
 }
 
-/// Checks all passes against the reference. Adds `offset` to all values.
+/// Checks all passes against the reference. `offset` is added to all values, to test values far from zero.
 void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0) {
   const Shape shape{spec.batch, spec.height, spec.width, spec.channels};
   const auto channels = static_cast<size_t>(spec.channels);
@@ -124,7 +124,8 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
   CHECK(diff_mean.read() == shared(mean.read()));
   CHECK(diff_variance.read() == shared(variance.read()));
 
-  if (offset != 0) return;  // inference uses means rounded to float32
+  // Inference uses means that are rounded to float32, which is too imprecise with an offset.
+  if (offset != 0) return;
   const TypedArray inferred = device.typed(spec.adds ? addend : Floats(x.size(), NAN));
   normalization->forward_inference({.src = own_x.data(),
                                     .gamma = scale,
@@ -137,7 +138,7 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
   check_close(plain(device, inferred, shape, spec.layout), expected.dst, device.tolerance(1e-5));
 }
 
-/// One replica's part of a batch, and its results.
+/// The part of a batch that one replica has, and the results of this replica.
 struct Replica {
   Replica(Device& device, BatchNormalizationSpec spec, int64_t rows, int replicas, const Floats& x,
           const Floats& dy)
@@ -294,7 +295,7 @@ void for_each_spec(const Device& device, int64_t batch, Check&& check) {
   }
 }
 
-/// Returns the spec of a normalization of rows with the same channels.
+/// Returns the spec of a normalization of 40 rows with the same number of channels.
 BatchNormalizationSpec rows_like(BatchNormalizationSpec spec) {
   spec.batch = 40;
   spec.height = spec.width = 1;
@@ -310,7 +311,8 @@ DEVICE_TEST_CASE("batch normalization of images and rows matches the reference")
   });
 }
 
-// GPU only: on a CPU, float32 sums over this many rows, which nearly cancel, exceed the tolerance.
+// This test runs only on GPUs. On a CPU, float32 sums over these many rows have rounding errors that
+// exceed the tolerance, because positive and negative values nearly cancel.
 DEVICE_TEST_CASE(
     "batch normalization of many rows matches the reference, also with a second reduction kernel") {
   if (!device.is_gpu()) return;

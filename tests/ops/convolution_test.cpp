@@ -19,13 +19,14 @@ DEVICE_TEST_CASE("convolutions match the reference forward and backward") {
       spec_of(9, 3, 16, 3, 1, 1, {1, 1, 1, 1}),   // first layer of a CIFAR network
       spec_of(12, 3, 64, 7, 2, 1, {2, 3, 2, 3}),  // first layer of an ImageNet network
       spec_of(8, 16, 32, 3, 2, 1, {0, 1, 0, 1}),  // "same" with a stride
-      spec_of(7, 32, 32, 3, 1, 1, {1, 1, 1, 1}),  // channels in whole blocks
+      spec_of(7, 32, 32, 3, 1, 1, {1, 1, 1, 1}),  // numbers of channels that are multiples of the block size
       spec_of(8, 64, 16, 1, 2, 1, {}),            // pointwise with a stride
       spec_of(6, 24, 16, 1, 1, 1, {}),            // pointwise without a stride: a matrix product
       spec_of(7, 24, 8, 3, 1, 1, {1, 1, 1, 1}),   // blocks of 8
       spec_of(7, 5, 7, 3, 1, 1, {1, 1, 1, 1}),    // no blocks
-      spec_of(7, 16, 10, 3, 1, 1, {1, 1, 1, 1}),  // blocks on one side only
-      spec_of(6, 10, 16, 3, 1, 1, {}),            //
+      // Only the number of input channels is a multiple of the block size.
+      spec_of(7, 16, 10, 3, 1, 1, {1, 1, 1, 1}),
+      spec_of(6, 10, 16, 3, 1, 1, {}),  //
       spec_of(11, 16, 16, 3, 1, 2, {2, 2, 2, 2}),
       spec_of(11, 4, 6, 3, 1, 3, {}),
   };
@@ -53,7 +54,8 @@ DEVICE_TEST_CASE("volume convolutions match the reference forward and backward")
       volume_spec_of(5, 6, 1, 16, 3, 1, 1, {}),  // first layer of a network
       volume_spec_of(4, 5, 3, 16, 3, 1, 1, {1, 1, 1, 1, 1, 1}),
       volume_spec_of(5, 6, 16, 32, 3, 2, 1, {0, 1, 0, 1, 1, 1}),  // "same" with a stride
-      volume_spec_of(3, 4, 32, 32, 3, 1, 1, {1, 1, 1, 1, 1, 1}),  // channels in whole blocks
+      // Numbers of channels that are multiples of the block size.
+      volume_spec_of(3, 4, 32, 32, 3, 1, 1, {1, 1, 1, 1, 1, 1}),
       volume_spec_of(4, 5, 24, 16, 1, 1, 1, {}),  // pointwise without a stride: a matrix product
       volume_spec_of(4, 5, 12, 16, 1, 2, 1, {}),  // pointwise with a stride
       volume_spec_of(4, 5, 5, 7, 2, 1, 1, {1, 0, 1, 0, 1, 0}),  // no blocks
@@ -167,8 +169,9 @@ DEVICE_TEST_CASE("depthwise convolutions match the reference for common and unco
   check(device, uneven);
   uneven.filters = 72;
   check(device, uneven);
-  // This convolution has partly filled tiles of channels, and more pixels than one block of a GPU sums. It
-  // does not run on a CPU, where the error of oneDNN's float32 sums of 2,000 pixels exceeds the tolerance.
+  // In this convolution, the last tile of channels is only partly filled, and there are more pixels than one
+  // block of a GPU sums. The convolution is not tested on a CPU, because oneDNN computes sums of 2,000
+  // pixels in float32, and the rounding error exceeds the tolerance.
   if (!device.is_gpu()) return;
   ConvolutionSpec wide = spec_of(20, 264, 264, 3, 1, 1, {1, 1, 1, 1});
   wide.depthwise = true;

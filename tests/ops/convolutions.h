@@ -122,7 +122,8 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
                    own_bias = device.typed(bias), dst = device.typed(diff_dst.size());
   convolution.forward(own_src.data(), own_kernel.data(), spec.bias ? own_bias.data() : nullptr, dst.data(),
                       saved.data(), scratch.data());
-  // Bias and activation may be separate passes, each with its own rounding.
+  // The tolerance allows for bias and activation to be computed in separate passes, each of which rounds its
+  // results.
   check_close(plain(device, dst, dst_shape, out), expected.dst, device.tolerance(error_of(device), 4));
   if (!spec.training) return;
   const TypedArray own_diff = laid_out(device, diff_dst, dst_shape, out), diff_src = device.typed(src.size());
@@ -137,7 +138,8 @@ inline void check_convolution(const Device& device, const ConvolutionSpec& spec,
     check_close(diff_bias.read(), expected.diff_bias, 1e-5);
   }
   if (!spec.needs_diff_src) return;
-  // Backward reads the kernel that forward saved, or converts it again.
+  // The backward pass either reads the kernel that the forward pass has saved, or, if the argument is null,
+  // converts the kernel again.
   for (const void* given : {static_cast<const void*>(saved.data()), static_cast<const void*>(nullptr)}) {
     convolution.backward_data(own_diff.data(), own_kernel.data(), diff_src.data(), given, scratch.data());
     check_close(plain(device, diff_src, src_shape, in), expected.diff_src,

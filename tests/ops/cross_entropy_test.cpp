@@ -67,7 +67,7 @@ Expected expected_of(const CrossEntropyCase& c, double scale_of_all, const Weigh
   return expected;
 }
 
-/// Sets all but each row's first kMostColumns columns to 0.
+/// Keeps the first kMostColumns columns of each row, and sets all other columns to 0.
 Floats first_columns(Floats diff, const Extent& extent) {
   for (size_t i = 0; i < diff.size(); ++i)
     if (static_cast<int64_t>(i) % extent.columns >= kMostColumns) diff[i] = 0;
@@ -96,7 +96,8 @@ DEVICE_TEST_CASE("cross entropy and its gradient match the reference") {
       const auto run = [&](const LossArguments& args) { device.ops().cross_entropy_loss(spec, args); };
       const Expected expected = expected_of(c, 0.5, weights);
       const Floats gradient = batch.check(run, expected.total, 0.5f, 2e-6);
-      if (spec.from_logits || extent.columns > 1)  // the probability of a single class is clipped
+      // If there is a single class, its probability is clipped, and the gradient is not compared.
+      if (spec.from_logits || extent.columns > 1)
         check_close(first_columns(gradient, extent), expected.gradient, device.tolerance(2e-5));
     }
   }

@@ -70,8 +70,9 @@ const ElementwiseLossSpec kLosses[] = {
      .balances_classes = true},
 };
 
-/// Returns the relative tolerance of a float32 total: larger if powers and hyperbolic functions add rounding
-/// errors. The tolerance of a gradient is five times this.
+/// Returns the relative tolerance of a float32 total. The tolerance is larger for losses with powers or
+/// hyperbolic functions, because these functions add rounding errors. The tolerance of a gradient is five
+/// times as large.
 double tolerance_of(const ElementwiseLossSpec& spec) {
   using Kind = ElementwiseLossSpec::Kind;
   const bool plain = spec.kind == Kind::binary_crossentropy || spec.kind == Kind::mean_squared_error ||
@@ -82,7 +83,7 @@ double tolerance_of(const ElementwiseLossSpec& spec) {
 /// Ranges of a loss's predictions and targets.
 struct Domain {
   double least, most, least_target, most_target;
-  bool whole_targets;  // targets are 0 or 1
+  bool whole_targets;  // each target is 0 or 1
 };
 Domain domain_of(const ElementwiseLossSpec& spec) {
   using Kind = ElementwiseLossSpec::Kind;

@@ -60,7 +60,7 @@ const ActivationCase kActivations[] = {
          [](double x) { return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)))); }},
 };
 
-/// Returns whether the function has a kink or jump at x, so that it is not differentiable there.
+/// Returns true if the function has a kink or a jump at x, and is therefore not differentiable at x.
 bool is_kink(const ActivationCase& activation, double x) {
   constexpr double kStep = 1e-7;
   const double at = activation.reference(x), right = activation.reference(x + kStep) - at,
@@ -163,7 +163,7 @@ DEVICE_TEST_CASE("NaN and infinity pass through activations") {
     };
     for (const float value : of(kNan)) CHECK(std::isnan(value));
     if (activation.spec.kind == Activation::softsign) continue;  // infinity / infinity
-    const double large = activation.reference(1e6);              // close to the limit, if there is one
+    const double large = activation.reference(1e6);  // close to the limit of the function, if it has one
     const bool bounded = large < 1000;
     const float limit = bounded ? device.kept({static_cast<float>(large)})[0] : kInfinity;
     for (const float value : of(kInfinity)) CHECK(value == limit);

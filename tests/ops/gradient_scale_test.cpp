@@ -12,7 +12,8 @@ constexpr GradientRule kClips{.clip_norm = 2, .dynamic_scaling = false};
 constexpr GradientRule kScales{.clip_norm = 0, .dynamic_scaling = true};
 constexpr GradientRule kBoth{.clip_norm = 2, .dynamic_scaling = true};
 
-/// Returns the scale that follows `before`, for a gradient with this sum of squares.
+/// Returns the gradient scale after a step. `before` is the scale before the step, and `squares` is the sum
+/// of squares of the step's gradient.
 GradientScale scale_after(const Device& device, const GradientRule& rule, double squares,
                           const GradientScale& before = {}) {
   const StepNumbers now{.step = 5, .learning_rate = 0.5, .decay = 0.25f};
@@ -43,7 +44,7 @@ DEVICE_TEST_CASE("a gradient is clipped by its norm") {
 }
 
 DEVICE_TEST_CASE("a gradient is divided by the sum of weights before it is clipped") {
-  // 10 rows with a total weight of 4: the gradient is scaled by 10 / 4.
+  // The batch has 10 rows with a total weight of 4. The gradient is therefore scaled by 10 / 4.
   const auto worth = [&](GradientRule rule, double weights, double squares, float loss_scale) {
     rule.is_weighted = true;
     const auto state =
@@ -56,9 +57,10 @@ DEVICE_TEST_CASE("a gradient is divided by the sum of weights before it is clipp
   };
   CHECK(worth({}, 4, 1e10, 1) == 2.5f);
   CHECK(worth({}, 4, 1e10, 8) == 2.5f / 8);
-  CHECK(worth({}, 0, 0, 1) == 1);  // the gradient of the losses is 0, that of penalties is not scaled
-  CHECK(worth(kClips, 4, 0.64, 1) == 2.5f);  // the norm 0.8 becomes 2
-  CHECK(worth(kClips, 4, 16, 1) == 0.5f);    // the norm 4 becomes 10, which is clipped to 2
+  // The losses have the gradient 0, and the gradient of penalties is not scaled.
+  CHECK(worth({}, 0, 0, 1) == 1);
+  CHECK(worth(kClips, 4, 0.64, 1) == 2.5f);  // scaling changes the norm from 0.8 to 2
+  CHECK(worth(kClips, 4, 16, 1) == 0.5f);    // scaling changes the norm from 4 to 10, which is clipped to 2
   CHECK(worth(kBoth, 4, 16 * 64, 8) == 0.0625f);
 }
 
@@ -84,7 +86,7 @@ DEVICE_TEST_CASE("a step without row weights is skipped, also if the host knows 
 DEVICE_TEST_CASE("the loss scale is removed from the gradient and from its norm before clipping") {
   const GradientScale before{.loss_scale = 8, .gradient_scale = 77, .good_steps = 1, .skip = 1};
   CHECK(scale_after(device, kScales, 1e6, before).gradient_scale == 0.125f);
-  // Divided by the loss scale, the norm 16 becomes 2, and 32 becomes 4.
+  // The loss scale is 8. After the division by it, the norm is 2 instead of 16, and 4 instead of 32.
   CHECK(scale_after(device, kBoth, 256, before).gradient_scale == 0.125f);
   CHECK(scale_after(device, kBoth, 1024, before).gradient_scale == 0.0625f);
   const GradientScale after = scale_after(device, kBoth, 1024, before);

@@ -22,7 +22,7 @@ std::vector<int> numbers(int64_t row_elements) {
 
 struct Case {
   GatherSpec spec;
-  bool gathered;  // rows in a given order; otherwise in storage order
+  bool gathered;  // loads rows in a given order; if false, in storage order
 };
 
 /// Returns the indices of the rows that a case loads.
@@ -61,7 +61,7 @@ void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
   const auto load = [&](void* dst) {
     device.ops().gather_rows(c.spec, stored.data(), {c.gathered ? rows.data() : nullptr}, n, dst);
   };
-  // The tolerance allows a product and a sum, or a fused multiply-add.
+  // The tolerance allows two roundings (of a product and of a sum) or one (of a fused multiply-add).
   if constexpr (std::is_void_v<To>) {
     const TypedArray dst = device.typed(expected.size());
     load(dst.data());

@@ -29,7 +29,7 @@ inline View view_of(const Array<float>& values, const Extent& extent) {
   return {values.data(), {extent.rows, extent.columns}, DType::float32, Layout::plain};
 }
 
-/// Returns the amount that run(total) adds to a nonzero total.
+/// Returns the amount that run(total) adds to `total`. The initial total is not 0.
 template <class Run>
 double added(const Device& device, Run&& run) {
   constexpr double kBefore = -2;
@@ -38,7 +38,8 @@ double added(const Device& device, Run&& run) {
   return total.read()[0] - kBefore;
 }
 
-/// Row weights, some of them 0; one for every `rows_per_weight` rows. No weights if `weighted` is false.
+/// Row weights, some of which are 0. There is one weight for every `rows_per_weight` rows. If `weighted` is
+/// false, all rows count equally.
 struct Weights {
   Weights(const Device& device, int64_t count, int64_t rows_of_one, bool has_weights)
       : rows_per_weight(rows_of_one), weighted(has_weights) {

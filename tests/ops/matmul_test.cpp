@@ -26,7 +26,8 @@ Doubles reference(const MatmulSpec& spec, const Floats& a, const Floats& b, cons
 }  // namespace
 
 DEVICE_TEST_CASE("matrix products match the reference, transposed or not, with bias and activation") {
-  // The emulated cuBLASLt has no epilogue for two of these sizes.
+  // For two of these sizes, the emulated cuBLASLt does not support epilogues. This tests the path without
+  // epilogues.
   constexpr int64_t kExtents[][3] = {{1, 1, 1},    {5, 1, 7},    {2, 5, 8},     {3, 4, 8},     {64, 10, 30},
                                      {33, 65, 17}, {1, 100, 40}, {128, 96, 64}, {32, 512, 20}, {35, 1024, 9}};
   for (const auto& extents : kExtents) {
@@ -49,7 +50,7 @@ DEVICE_TEST_CASE("matrix products match the reference, transposed or not, with b
         return c.read();
       };
       const Floats c = run();
-      // Bias and activation may be separate passes.
+      // The tolerance allows for bias and activation to be computed in separate passes.
       check_close(c, reference(spec, a, b, bias), device.tolerance(1e-5, 4));
       CHECK(run() == c);
     }

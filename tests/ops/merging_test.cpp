@@ -40,8 +40,8 @@ float gradient(MergeKind kind, const std::array<float, 3>& values, size_t which)
 DEVICE_TEST_CASE("merging and its gradients match the reference") {
   for (const MergeKind kind :
        {MergeKind::subtract, MergeKind::average, MergeKind::maximum, MergeKind::minimum}) {
-    // The second size ends with a partial vector. There are few distinct numbers, so that some values are
-    // equal.
+    // The second size is not a multiple of the vector size. The values are rounded to few distinct numbers,
+    // so that some of them are equal.
     for (const int64_t n : {64, 1003}) {
       CAPTURE(static_cast<int>(kind));
       CAPTURE(n);

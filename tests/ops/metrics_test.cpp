@@ -35,7 +35,7 @@ DEVICE_TEST_CASE("metrics match the reference") {
   CHECK(sparse({Kind::sparse_top_k, 1, 0}, x, {-1, 3, 2, 2}) == 2);
   const Floats one_hot{0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1};
   CHECK(dense({Kind::categorical_top_k, 1, 0}, x, one_hot, {4, 3}) == 4);
-  // Numbers that every type represents exactly.
+  // Every type represents these numbers exactly.
   const Floats scores{0.25f, 0.625f, 0.5f, 0.875f, 0.375f, 0.125f}, labels{0, 1, 1, 1, 1, 0};
   CHECK(dense({Kind::binary_accuracy, 1, 0.5f}, scores, labels, {2, 3}) == doctest::Approx(4.0 / 3));
   CHECK(dense({Kind::mean_absolute_error, 1, 0}, scores, labels, {2, 3}) ==
@@ -53,7 +53,8 @@ DEVICE_TEST_CASE("metrics match the reference") {
 
 namespace {
 
-/// Returns the counts that count() adds to sums that start at 1.
+/// Returns the counts that count() computes. The sums have the value 1 before the call, because count() must
+/// add to them.
 Doubles counts(const Device& device, const CountSpec& spec, const Floats& x, const View& target,
                const RowWeights& weights, const Extent& extent) {
   const TypedArray own_x = device.typed(x);
@@ -95,8 +96,8 @@ DEVICE_TEST_CASE("counts of rows match the reference with and without weights") 
   const auto labels = device.array(Floats{1, 0, 1, 1});
   CHECK(count({.kind = Kind::confusion, .threshold = 0.5f}, {0.75f, 0.25f, 0.5f, 1}, view_of(labels, {4, 1}),
               {}, {4, 1}) == Doubles{1, 0, 1, 2});
-  // The targets are 1, 1 and 0, and the scores are in the middle and at both ends. Scores outside of the
-  // range go to the last bucket on their side.
+  // The targets are 1, 1 and 0. The first score is in the middle of the range, the others are at its ends.
+  // Scores outside of the range are counted in the first or the last bucket.
   const CountSpec buckets{.kind = Kind::buckets, .buckets = 4};
   const auto three = device.array(Floats{1, 1, 0});
   CHECK(count(buckets, {0.5f, 1, 0}, view_of(three, {3, 1}), {}, {3, 1}) == Doubles{1, 0, 0, 0, 0, 0, 1, 1});
@@ -211,7 +212,7 @@ DEVICE_TEST_CASE("counts of long rows match the reference") {
     check(buckets, own_one_hot, curve);
     buckets.by_column = true;
     check(buckets, own_one_hot, curves);
-    // The logit of a probability is positive if the probability is more than a half.
+    // A probability is above one half if and only if its logit is positive.
     buckets.scores = softmax;
     for (int64_t r = 0; r < rows; ++r) {
       const auto at = static_cast<size_t>(r * columns);

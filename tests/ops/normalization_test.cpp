@@ -15,8 +15,8 @@ double at(const Floats& values, int64_t i) {
 struct Extent {
   int64_t rows, columns;
 };
-// Rows that fit the registers of a warp, rows that fit those of a block, and longer rows; with one or several
-// elements per access.
+// The sizes cover rows that fit into the registers of a warp, rows that fit into the registers of a block,
+// and longer rows. For some sizes, each memory access loads one element; for others, it loads several.
 constexpr Extent kExtents[] = {{1, 1},    {1, 17},    {3, 10},   {10000, 1},
                                {9, 1024}, {2051, 37}, {2, 5001}, {2, 9000}};
 
@@ -24,7 +24,7 @@ struct RmsResults {
   Doubles dst, diff_src, diff_scale;
 };
 
-/// Computes reference results in double precision. An empty scale is 1.
+/// Computes the reference results in double precision. If `scale` is empty, every scale is 1.
 RmsResults rms_reference(const Extent& extent, const math::InverseNorm& norm, const Floats& x,
                          const Floats& scale, const Floats& dy) {
   RmsResults found{{}, {}, Doubles(static_cast<size_t>(extent.columns))};
@@ -52,8 +52,8 @@ struct GroupExtent {
   int64_t samples, pixels, channels, groups;
   int64_t elements() const { return samples * pixels * channels; }
 };
-// The cases have groups of one channel, groups that share a pass over the pixels, and groups of more channels
-// than a pass has.
+// The sizes cover groups of one channel, several groups that one pass over the pixels handles together, and
+// groups with more channels than one pass handles.
 constexpr GroupExtent kGroupExtents[] = {{1, 1, 2, 1},   {3, 5, 6, 3},   {2, 7, 6, 6},    {2, 40, 96, 32},
                                          {3, 1, 150, 2}, {2, 9, 300, 3}, {1, 3000, 4, 2}, {5, 2, 64, 1},
                                          {2, 3, 70, 35}, {70, 6, 40, 10}};
@@ -62,7 +62,8 @@ struct GroupResults {
   Doubles dst, diff_src, diff_gamma, diff_beta;
 };
 
-/// Computes reference results in double precision. Without gamma, there is neither scale nor shift.
+/// Computes the reference results in double precision. If `gamma` is empty, the outputs are neither scaled
+/// nor shifted.
 GroupResults group_reference(const GroupExtent& extent, const Floats& x, const Floats& gamma,
                              const Floats& beta, const Floats& dy) {
   const auto all = static_cast<size_t>(extent.elements()), channels = static_cast<size_t>(extent.channels);
@@ -133,8 +134,8 @@ DEVICE_TEST_CASE("RMS normalization and its gradients match the reference") {
       CHECK(diff.read() == dy);
       backward.diff_src = diff.data();
       device.ops().rms_normalization_backward(backward);
-      // If a row has one element, the two terms of its gradient cancel. Each term has the size of the row's
-      // factor.
+      // If a row has only one element, the two terms of its gradient cancel. The rounding error is then
+      // relative to the size of the terms, which is the factor of the row.
       double greatest = 1;
       for (const float factor : inverse.read()) greatest = std::max(greatest, static_cast<double>(factor));
       check_close(diff.read(), expected.diff_src, device.tolerance(3e-5) * greatest);
@@ -186,8 +187,8 @@ DEVICE_TEST_CASE("group normalization and its gradients match the reference") {
       CHECK(diff.read() == dy);
       backward.diff_src = diff.data();
       device.ops().group_normalization_backward(backward);
-      // If the elements of a group are nearly equal, the terms of the gradient cancel. Each term has the size
-      // of the group's factor.
+      // If the elements of a group are nearly equal, the terms of the gradient cancel. The rounding error is
+      // then relative to the size of the terms, which is the factor of the group.
       double greatest = 1;
       for (const float factor : inverse.read()) greatest = std::max(greatest, static_cast<double>(factor));
       check_close(diff.read(), expected.diff_src, device.tolerance(3e-5) * greatest);

@@ -26,7 +26,8 @@ struct Case {
   uint64_t slots_since = 0;
 };
 
-inline constexpr int kSteps = 8;  // number of steps including the current one, as in state_of()
+// Number of steps, including the current step; state_of() uses the same number.
+inline constexpr int kSteps = 8;
 
 inline constexpr math::Adafactor kAdafactor{
     .beta_2_decay = -0.8, .epsilon_1 = 1e-30f, .epsilon_2 = 1e-3f, .clip_threshold = 0.5f};
@@ -74,7 +75,7 @@ inline Case nadam(const char* name, int slots_since) {
           .slots_since = static_cast<uint64_t>(slots_since)};
 }
 
-/// Returns a case of LAMB. The last slot holds the direction.
+/// Returns a case of LAMB. The direction is stored in the last slot.
 inline Case lamb(const char* name, int slots_since) {
   return {.name = name,
           .rule = math::Lamb{.beta_1 = 0.9f, .beta_2 = 0.99f, .epsilon = 1e-4f},

@@ -28,8 +28,8 @@ struct Trained {
     }
   }
 
-  /// Updates the weights. Their copy in the compute type is a separate array only if that type is not
-  /// float32.
+  /// Updates the weights. If the compute type is not float32, the weights have a copy in the compute type, in
+  /// a separate array.
   void step(const StepState& state, const Floats& gradient, const GroupRule& group = {}) {
     run(state, gradient, group,
         [&](const UpdateArguments& args) { device.ops().update(optimizer.rule, args); });
@@ -75,7 +75,8 @@ void check_sums_of_squares(Device& device) {
     device.shift = n == 1000 ? 1 : 0;
     const Floats values = random_floats(n, 1);
     const auto own = device.array(values);
-    // The pairwise sum as a tree over grains, padded with zeros.
+    // The expected sum is a pairwise sum: a binary tree over grains of the array. The array is padded with
+    // zeros.
     const auto tree = [&](const auto& self, int64_t begin, int64_t size) -> double {
       if (begin >= n) return 0.0;
       if (size > math::kSquaresGrain)
@@ -102,7 +103,7 @@ void check_sums_of_squares(Device& device) {
 DEVICE_TEST_CASE("optimizer steps match the reference") {
   for (const Case& optimizer : kCases) {
     CAPTURE(optimizer.name);
-    // Moving averages are not scaled and do not decay.
+    // Gradients of moving averages are not scaled, and moving averages have no weight decay.
     const bool average = !traits_of(optimizer.rule).of_gradient;
     CHECK(static_cast<size_t>(traits_of(optimizer.rule).slots) == optimizer.slots);
     const StepState state = state_of(optimizer);
@@ -213,9 +214,9 @@ DEVICE_TEST_CASE("adafactor's step has the parameter's root mean square, and a l
   const auto is = [](double found, double expected) {
     CHECK(found == doctest::Approx(expected).epsilon(1e-6));
   };
-  is(moved_by(0, 36, 0.25), 0.25 * 3 * 0.5);            // rms of the weights: 3; of the direction: 0.25
+  is(moved_by(0, 36, 0.25), 0.25 * 3 * 0.5);  // the rms of the weights is 3, the rms of the direction is 0.25
   is(moved_by(0, 0, 0.25), 0.25 * 0.001 * 0.5);         // the weights are 0
-  is(moved_by(0, 36, 16), 0.25 * 3 * 0.5 / (2 / 0.5));  // rms of the direction: 2
+  is(moved_by(0, 36, 16), 0.25 * 3 * 0.5 / (2 / 0.5));  // the rms of the direction is 2
   is(moved_by(3, 36, 0.25), 0.25 * 3 * 0.5);            // the rate is 1 / sqrt(4)
   is(moved_by(8, 36, 0.25), 0.25 * 3 / 3.0);            // the rate is 1 / sqrt(9)
 }

@@ -10,7 +10,7 @@ using namespace test;
 
 namespace {
 
-/// Returns the slope of each element, by the definition of PreluSpec.
+/// Returns, for each element, the index of its slope, according to the definition of PreluSpec.
 std::vector<size_t> slopes_of(const PreluSpec& spec) {
   std::vector<size_t> slopes;
   for (int64_t i = 0; i < spec.elements(); ++i) {
@@ -61,7 +61,8 @@ DEVICE_TEST_CASE("prelu and its gradients match the reference for every arrangem
            {.extents = {1, 1, 1, 3, 5, 77}, .steps = {0, 0, 0, 0, 1, 0}},      // channels first
            {.extents = {1, 1, 4, 3, 5, 8}, .steps = {0, 0, 0, 8, 0, 1}},       // channels in blocks
            {.extents = {1, 1, 3, 4, 5, 6}, .steps = {0, 0, 0, 6, 0, 1}},       // rows and channels
-           {.extents = {2, 3, 4, 3, 2, 5}, .steps = {0, 15, 0, 1, 0, 3}}})     // axes in another order
+           // The axes of the slopes are in another order.
+           {.extents = {2, 3, 4, 3, 2, 5}, .steps = {0, 15, 0, 1, 0, 3}}})
     check_prelu(device, spec);
 }
 

@@ -30,7 +30,7 @@ inline double activated(const ActivationSpec& spec, double x) {
   }
 }
 
-/// The arrays of one call; the names are those of Recurrence's arguments.
+/// The arrays of one call, by name. The names are those of the arguments of Recurrence.
 using Arrays = std::map<std::string, Doubles>;
 
 struct RecurrenceCase {
@@ -39,8 +39,8 @@ struct RecurrenceCase {
   bool has_initial = false, has_factors = false;
 };
 
-/// Returns the mask of a case: the rows in turn have no masked step, masked steps at the end, at the
-/// beginning, in between, and everywhere.
+/// Returns the mask of a case. There are five kinds of rows, in turn: without masked steps, with masked steps
+/// at the end, at the beginning, in between, and with all steps masked.
 inline std::vector<uint8_t> mask_of(const RecurrenceSpec& spec) {
   std::vector<uint8_t> mask;
   for (int64_t b = 0; b < spec.batch; ++b)

@@ -224,13 +224,13 @@ class RecurrenceRun {
 
 void check_recurrence(const RecurrenceCase& c, const Device& device) {
   CAPTURE(c.name);
-  // Inputs are rounded to the precision of the device.
+  // Returns the expected results for inputs that are rounded to the precision of the device.
   static std::map<std::string, Expected> known;
   const std::string key =
       c.name + std::to_string(static_cast<int>(device.math.type)) + (device.math.tf32 ? " tf32" : "");
   if (!known.contains(key)) known[key] = expected_of(c, device);
   const Expected& expected = known[key];
-  // A state is rounded in each step.
+  // The device rounds the state in each step, which the tolerance allows for.
   const double tolerance = device.math.tf32 ? 1e-2 : device.tolerance(1e-5, 8);
   for (const bool training : {true, false}) {
     CAPTURE(training);
@@ -243,8 +243,8 @@ void check_recurrence(const RecurrenceCase& c, const Device& device) {
     CHECK(run.forward() == out);
     if (!training) continue;
     const auto diffs = run.backward();
-    // The gradient of a parameter sums a rounded term for each row and step, whose errors add up like the
-    // steps of a random walk.
+    // The gradient of a parameter is a sum of rounded terms, one for each row and step. The rounding errors
+    // add up like the steps of a random walk.
     const auto terms = static_cast<double>(c.spec.batch * c.spec.steps);
     const int of_sums = std::max(32, static_cast<int>(2 * std::sqrt(terms)));
     for (const auto& [name, values] : expected.diff_in) {

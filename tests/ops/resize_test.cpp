@@ -11,8 +11,8 @@ using namespace test;
 
 namespace {
 
-/// Returns the weight of pixel `of` in pixel `at` of an axis that was resized from `extent` to `out_extent`
-/// pixels.
+/// Returns the weight that the input pixel `of` has in the output pixel `at`, along one axis. The axis was
+/// resized from `extent` to `out_extent` pixels.
 double weight(int64_t at, int64_t of, int64_t extent, int64_t out_extent, bool is_nearest) {
   if (is_nearest) return (2 * at + 1) * extent / (2 * out_extent) == of ? 1 : 0;
   const double place =

@@ -3,7 +3,8 @@
 namespace dtrain::test {
 namespace {
 
-/// Returns the mean over the classes of 1 - the overlap, by the formulas of Keras's dice and tversky.
+/// Returns 1 minus the overlap of targets and predictions, averaged over the classes. These are the formulas
+/// of Keras's dice and tversky.
 double overlap_loss(const RowLossSpec& spec, const double* x, const double* t, int64_t n) {
   double loss = 0;
   for (int64_t k = 0; k < spec.classes; ++k) {

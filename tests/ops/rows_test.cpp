@@ -10,9 +10,10 @@ struct Extent {
   int64_t elements() const { return rows * columns; }
 };
 
-// More rows than a GPU processes at once; rows with several columns that are so numerous that they are summed
-// in parts; rows that fit the registers of a warp, rows that fit those of a block, and longer rows, with one
-// or several elements per access.
+// The sizes cover: more rows than a GPU processes at once; rows of several columns whose number is so large
+// that the rows are summed in parts; rows that fit into the registers of a warp, rows that fit into the
+// registers of a block, and longer rows. For some sizes, each memory access loads one element; for others, it
+// loads several.
 constexpr Extent kExtents[] = {{1, 1},    {1, 17},   {3, 10},   {10000, 1}, {9, 1024}, {2051, 37},
                                {64, 300}, {2, 5000}, {40, 768}, {4, 333},   {2, 5001}, {2, 9000}};
 
@@ -81,8 +82,8 @@ DEVICE_TEST_CASE("softmax and its gradient match the reference") {
 
 namespace {
 
-/// Reference results of layer normalization in double precision. Without gamma, there is neither scale nor
-/// shift.
+/// Reference results of layer normalization in double precision. If there is no gamma, the outputs are
+/// neither scaled nor shifted.
 struct Normalized {
   Doubles dst, diff_src, diff_gamma, diff_beta;
 };
@@ -169,7 +170,7 @@ DEVICE_TEST_CASE("layer normalization and its gradients match the reference") {
 }
 
 DEVICE_TEST_CASE("copy_block() copies rows into a wider array") {
-  // Different widths lead to different copy units.
+  // For different widths, copy_block() copies units of different sizes.
   for (const size_t width : {5, 8, 64}) {
     for (const size_t before : {2, 8}) {
       CAPTURE(width);

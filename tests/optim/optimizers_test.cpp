@@ -185,7 +185,7 @@ TEST_CASE("a rule has the optimizer's slots and the direction") {
     CHECK(traits.finds_direction == (optimizer.name == "lamb"));
     CHECK_FALSE(traits.factors);
   }
-  // A weight with one axis has other slots than a matrix.
+  // For a weight with one axis, adafactor has other slots than for a matrix.
   const RuleTraits adafactor = traits_of(parse_kind<Optimizer>("adafactor")->rule());
   CHECK(adafactor.slots == 2);
   CHECK(adafactor.finds_direction);

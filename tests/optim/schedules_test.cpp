@@ -28,7 +28,7 @@ double rate(const Configured<Schedule>& schedule, int64_t step) {
   return schedule->at(step, kRun, Json());
 }
 
-/// Returns the rate after each epoch for these values of the metric.
+/// Returns the learning rate after each epoch. `values` has the monitored value of each epoch.
 std::vector<double> plateau(const std::string& yaml, const std::vector<double>& values,
                             const std::string& name = "val_loss", bool larger_is_better = false) {
   const auto schedule = parse_kind<Schedule>(yaml);
@@ -259,7 +259,7 @@ TEST_CASE("reduce_on_plateau: a missing or NaN metric is no improvement") {
   CHECK(state.is_null());
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 2}}", {1.0, NAN, NAN, 0.5}) ==
         std::vector<double>{1, 1, 0.5, 0.5});
-  // An epoch counts as an epoch without improvement only if an earlier epoch had a value.
+  // An epoch without a value counts as an epoch without improvement only if an earlier epoch had a value.
   CHECK(plateau("{reduce_on_plateau: {initial: 1, factor: 0.5, patience: 0}}", {NAN, NAN, 1.0, 0.5, NAN}) ==
         std::vector<double>{1, 1, 1, 1, 0.5});
 }

@@ -1,4 +1,5 @@
-// GPUs for which cuDNN finds plans without a GPU.
+// Descriptions of GPUs. With such a description, cuDNN finds the plans for a GPU on a machine without this
+// GPU.
 #pragma once
 
 #include <array>
@@ -13,8 +14,8 @@ namespace dtrain::test {
 struct Gpu {
   std::string name;
   bool always_deterministic;  // tests only deterministic plans, because testing both kinds takes long
-  size_t workspace_bytes;     // workspace of its context
-  const char* properties;     // its cudaDeviceProp in cuDNN's serialized form
+  size_t workspace_bytes;     // bytes of workspace that the context of this GPU has
+  const char* properties;     // the cudaDeviceProp of this GPU in cuDNN's serialized form
 };
 
 inline const std::array<Gpu, 2> kGpus = {

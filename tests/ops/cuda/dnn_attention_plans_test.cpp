@@ -1,6 +1,7 @@
-// The search for plans of attention, tested with cuDNN for GPUs that are given by their properties. When a
-// plan is created, cuDNN compiles the plan's kernels and loads them with the driver. So the tests need the
-// driver's library, but no GPU: the test `ops_attention_plans` replaces the driver (support/fake_driver.cpp).
+// Tests the search for attention plans: cuDNN searches plans for GPUs that are given by their properties.
+// When a plan is created, cuDNN compiles the kernels of the plan and loads them with the driver. The tests
+// therefore need the driver's library, but no GPU. In the test `ops_attention_plans`, support/fake_driver.cpp
+// replaces this library.
 #include <cstdlib>
 #include <string>
 
@@ -34,8 +35,8 @@ AttentionSpec language_model() {
   return spec;
 }
 
-/// Returns an attention in which several heads share keys and values, with padding, and with sizes that fill
-/// no tile.
+/// Returns an attention with padding in which several heads share keys and values. Its sizes are not
+/// multiples of the tile sizes.
 AttentionSpec padded() {
   AttentionSpec spec = spec_of(100, 32);
   spec.kv_heads = 2;

@@ -1,5 +1,5 @@
-// The search for convolution plans, tested with cuDNN for GPUs that are given by their properties. The tests
-// need the library, but neither a GPU nor a driver.
+// Tests the search for convolution plans: cuDNN searches plans for GPUs that are given by their properties.
+// The tests need the library cuDNN, but neither a GPU nor a driver.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -75,17 +75,17 @@ std::vector<ConvolutionSpec> all_specs() {
           valid(256, 56, 256, 512, 1, 2), same(256, 28, 128, 128, 3), valid(256, 28, 512, 256, 1, 2),
           valid(256, 28, 512, 1024, 1, 2), same(256, 14, 256, 256, 3), valid(256, 14, 1024, 512, 1, 2),
           valid(256, 14, 1024, 2048, 1, 2), same(256, 7, 512, 512, 3),
-          // ResNet-20; with "same" and a stride of 2, one row of padding at the end
+          // ResNet-20. With "same" and a stride of 2, one row of padding is at the end.
           same(128, 32, 3, 16, 3), same(128, 32, 16, 16, 3), same(128, 32, 16, 32, 3, 2),
           valid(128, 32, 16, 32, 1, 2), same(128, 16, 32, 32, 3), same(128, 16, 32, 64, 3, 2),
           valid(128, 16, 32, 64, 1, 2), same(128, 8, 64, 64, 3),
           // mnist-cnn
           valid(128, 28, 1, 32, 3), valid(128, 26, 32, 64, 3),
-          // transposed convolutions, with source and destination exchanged
+          // Transposed convolutions, with source and destination exchanged.
           same(64, 32, 64, 128, 4, 2), valid(64, 28, 32, 64, 2, 2), same(64, 28, 32, 64, 3, 2),
-          // even kernels, which also have asymmetric padding, and dilations
+          // Even kernels, which also have asymmetric padding, and dilations.
           same(64, 28, 32, 32, 2), same(64, 32, 64, 64, 4), same(16, 28, 32, 32, 3, 1, 2), wide(), uneven(),
-          // few and odd numbers of channels; all extents 1
+          // Few channels, odd numbers of channels, and a convolution whose extents are all 1.
           same(4, 9, 5, 7, 3), valid(8, 7, 64, 10, 7), valid(8, 17, 8, 8, 2, 5), valid(1, 1, 1, 1, 1),
           // volumes
           cubic(same(8, 32, 1, 32, 3)), cubic(same(8, 16, 32, 64, 3)), cubic(same(8, 16, 32, 64, 3, 2)),

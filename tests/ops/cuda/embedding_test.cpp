@@ -9,7 +9,8 @@ namespace {
 using Indices = std::vector<int32_t>;
 
 constexpr int64_t kTableRows = 1200, kColumns = 40;
-/// Two rows that the same group of blocks sums if there are 2, 4, 54, 66, 108 or 132 groups.
+/// Two rows whose gradients are summed by the same group of thread blocks if the number of groups is 2, 4,
+/// 54, 66, 108 or 132. In these cases, both indices have the same remainder.
 constexpr int32_t kHotRow = 5, kOtherHotRow = kHotRow + 1188;
 
 /// Returns `n` indices: 7 of 10 are the hot row, the others are arbitrary rows.
@@ -68,8 +69,8 @@ TEST_CASE("on a GPU: an embedding row with most of the indices is summed in part
 
 TEST_CASE("on a GPU: an embedding row with few indices is summed in order" * doctest::test_suite("gpu")) {
   on_every_gpu([](Device& device) {
-    // The kernel processes 2048 indices at a time. Each row occurs at most once among them, so that no row is
-    // summed in parts.
+    // The kernel processes 2048 indices at a time. Each row occurs at most once among these indices.
+    // Therefore, the warps of a block never share the work for one row.
     Indices of(9001, -1);
     for (size_t i = 0; i < of.size(); ++i)
       if (static_cast<int64_t>(i) % 2048 < kTableRows)
@@ -89,8 +90,8 @@ TEST_CASE("on a GPU: gradients of an embedding table are summed in a fixed order
   on_every_gpu([](Device& device) {
     check_gradient(device, indices(5000, kHotRow));
     for (const size_t n : {0, 1, 31, 32, 33}) check_gradient(device, Indices(n, kHotRow));
-    // The kernel makes a list of each 2048 indices. Here different rows are most frequent in the three lists,
-    // and the last list is short.
+    // The kernel makes one list of every 2048 indices. The three lists of this test have different most
+    // frequent rows, and the last list is short.
     Indices of = indices(2048, kHotRow);
     const Indices second = indices(2048, kOtherHotRow);
     of.insert(of.end(), second.begin(), second.end());
