@@ -1,4 +1,5 @@
-// Saving of runs: times, directories, and failures of saving and of other parts except devices.
+// Tests saving: the times at which a run saves, the directories of runs, and failures of saving and of other
+// parts, except failures of devices.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -55,7 +56,7 @@ TEST_CASE("short epochs are saved only on request; the last and the best epoch a
     const TempDir directory;
     const RunDirectory run(directory / "run");
     Recorder recorder;
-    // Compares checkpoints of every step.
+    // Saves a checkpoint in every step, and compares the checkpoints.
     const std::string options = with_best ? "{keep: 1000, best: {monitor: loss}}" : "{keep: 1000}";
     Trainer trainer(plan_from(kRun, {"checkpoint=" + options}), run, recorder, recorder.requests);
     trainer.start();
@@ -80,7 +81,8 @@ TEST_CASE("a new best is saved at once if the save is short compared to the epoc
   const TempDir directory;
   const RunDirectory run(directory / "run");
   bool is_there = false;
-  // A long step: while this observer waits for the file, the trainer starts no other save.
+  // This observer makes a step long: it waits for the file, and the trainer starts no other save in this
+  // time.
   Actor actor(kStepsPerEpoch + 1, [&](Actor&) {
     for (int i = 0; i < 3000 && !is_there; ++i) {
       std::this_thread::sleep_for(10ms);
@@ -177,7 +179,8 @@ TEST_CASE("a run whose directory is removed warns and saves to a directory besid
     RunDirectory run(directory / "run");
     run.hold();
     Actor actor(at_the_end ? 40 * kStepsPerEpoch : 20, [&](Actor&) { fs::remove_all(directory / "run"); });
-    // At the end no save may be in progress, since it would fail with its own warning.
+    // If a save were in progress at the end of the run, it would fail and print a second warning.
+    // Therefore, a run that removes its directory at the end saves no earlier checkpoints.
     const std::string every = at_the_end ? "checkpoint.every=1000 epochs" : "checkpoint.every=5 epochs";
     Trainer trainer(plan_from(kRun, {every}), run, actor, actor.requests);
     trainer.start();
@@ -222,7 +225,7 @@ TEST_CASE("only one process holds a run directory, and discard() leaves it uncha
     run.discard();
   }
   CHECK(fs::is_empty(directory.path()));
-  // Metrics of finished epochs are kept.
+  // The metrics of finished epochs must be kept.
   {
     RunDirectory run(directory / "failed");
     run.hold();
@@ -232,7 +235,7 @@ TEST_CASE("only one process holds a run directory, and discard() leaves it uncha
   }
   CHECK(fs::exists(directory / "failed/config.yaml"));
   CHECK(fs::exists(directory / "failed/metrics.jsonl"));
-  // Existing files are kept.
+  // Existing files must be kept.
   fs::create_directory(directory / "run");
   std::ofstream(directory / "run/notes.txt") << "mine";
   std::ofstream(directory / "run/.config.yaml.tmp-999999999") << "half";
@@ -272,7 +275,7 @@ TEST_CASE("a run whose data becomes unreadable fails, with the last finished ste
   };
   write_npy("x.npy", kColumns);
   write_npy("y.npy", 3);
-  for (const int prefetch : {2, 0}) {  // read by a loader thread, or by the replicas
+  for (const int prefetch : {2, 0}) {  // with 2, a loader thread reads the data; with 0, the replicas read it
     const RunDirectory run(directory / fmt::format("run{}", prefetch));
     Actor actor(20, [&](Actor&) { fs::resize_file(directory / "x.npy", 1000); });
     const std::vector<std::string> sets{
@@ -310,7 +313,7 @@ TEST_CASE("terminate_on_nan is added to the given callbacks, and can be switched
     const RunConfig config = config_from(kRun, {"train.callbacks=" + list});
     for (const auto& callback : config.train.callbacks)
       CHECK_NOTHROW(callback->after_step(1, 1, std::nan("")));
-    // The written configuration has the same meaning.
+    // The configuration that is written must have the same meaning as the original.
     CHECK(config_from(config.resolved.to_yaml()).resolved.to_yaml() == config.resolved.to_yaml());
   }
 }

@@ -8,8 +8,8 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Options of a run of three epochs. The best epoch is the epoch with the largest loss; the loss falls, and
-/// so this is the first epoch.
+/// Options of a run of three epochs. The best epoch is the epoch with the largest loss. Because the loss
+/// decreases, this is the first epoch.
 const std::vector<std::string> kSets{"train.epochs=3", "checkpoint.best={monitor: loss, mode: max}"};
 
 /// Trains a run to its end and returns its last checkpoint.

@@ -12,8 +12,8 @@ using namespace dtrain::test;
 
 namespace {
 
-// Five steps per epoch, the last with 9 samples. A resume must restore slots, averaged weights, random
-// numbers, a schedule and sums within an epoch.
+// An epoch has five steps; the last step has 9 samples. When the run is resumed, optimizer slots, averaged
+// weights, random numbers, the state of a schedule, and the sums of an unfinished epoch must be restored.
 constexpr auto kRun = R"(
 seed: 5
 model:
@@ -48,7 +48,7 @@ const std::vector<std::string> kStrategies{
                  schedule: gpipe, replicas: 2}})",
 };
 
-/// The result of loading a checkpoint under a strategy, without another step.
+/// The results of a checkpoint that is loaded under a strategy, before any further step.
 struct Seen {
   std::vector<float> predictions;
   double loss = 0;
@@ -189,7 +189,8 @@ checkpoint: {every: 1000 steps}
 }
 
 TEST_CASE("a NaN loss on several devices ends the run and overwrites no good checkpoint") {
-  // Without bounded activations, a product of three weights of this size overflows on any processor.
+  // In this model without bounded activations, the product of three weights of this size overflows on every
+  // processor.
   const std::string linear = std::regex_replace(kRun, std::regex("activation: tanh, "), "");
   for (const std::string& strategy : kStrategies) {
     CAPTURE(strategy);

@@ -314,7 +314,7 @@ train:
   check_close(outcome_of(yaml, {pipeline("active, again", 2, "1f1b")}), cut);
   check_close(outcome_of(yaml, {pipeline("normal", 2, "gpipe")}), cut);
   check_close(outcome_of(yaml, {placed("second: cpu:0, again: cpu:1"), "train.accumulate=2"}), cut);
-  // Replicas of a pipeline can synchronize batch normalization.
+  // The replicas of a pipeline can use synchronized batch normalization.
   const Sets together{"model.layers.1.batch_normalization.synchronized=true",
                       "model.layers.4.batch_normalization.synchronized=true"};
   for (const std::string& strategy :

@@ -1,5 +1,6 @@
-// Outputs with different masks, and penalties on layers' outputs together with weights. Each loss is divided
-// by the sum of its output's weights, and a penalty by the number of samples.
+// Tests outputs with different masks, and penalties on outputs of layers in combination with row weights.
+// Each loss is divided by the sum of the weights of its output. Penalties are divided by the number of
+// samples.
 #include <cmath>
 #include <fstream>
 
@@ -15,9 +16,9 @@ using namespace dtrain::test;
 
 namespace {
 
-/// A tagger that also classifies its sentences: the output `tags` is masked, `kind` is not. The rows have the
-/// tags and the class of their tokens and, if `weighted`, a weight. `only`: the only output of the model; "":
-/// the model has both outputs.
+/// A model that tags each token (the output `tags`, which is masked) and classifies each sentence (the output
+/// `kind`, which has no mask). Each row has the tags and the class of its tokens and, if `weighted` is true,
+/// a weight. `only` is the name of the model's only output; if it is "", the model has both outputs.
 std::string tagger_of(const TempDir& directory, const std::vector<Row>& rows, int steps,
                       bool weighted = false, const std::string& only = "") {
   std::ofstream file(directory / "t.csv");
@@ -105,7 +106,7 @@ train:
   optimizer: {sgd: {learning_rate: 0.3}}
 )";
 
-/// A tagger without recurrence, which is fast on an emulated GPU.
+/// A model that tags each token. It has no recurrent layers, so that it is fast on an emulated GPU.
 constexpr auto kTagger = R"(
 seed: 3
 model:
@@ -135,7 +136,7 @@ TEST_CASE("a masked and an unmasked output do not depend on padding, replicas or
   const auto expected = tagger_losses(rows, 5, {});
   CHECK(expected.back() < expected.front());
   check_equal(tagger_losses(rows, 9, {}), expected);
-  check_equal(tagger_losses(rows_of(kLengths, 3), 9, {}), expected);  // the first steps are padding
+  check_equal(tagger_losses(rows_of(kLengths, 3), 9, {}), expected);  // each row begins with padding
   const std::string clip = "train.clip_norm=0.5";
   const auto clipped = tagger_losses(rows, 5, {clip});
   for (const int replicas : {1, 2, 3, 5})
@@ -166,11 +167,11 @@ TEST_CASE("the gradient of outputs with different masks is the sum of those of m
         tagger_of(directory, rows_of(kLengths), 6, false, only),
         {"train.epochs=1", fmt::format("train.optimizer={{sgd: {{learning_rate: {}}}}}", rate)});
   };
-  // With sgd, the change of a weight in one step is proportional to its gradient.
+  // With sgd, the change of a weight in one step is proportional to the gradient of the weight.
   const Outcome both = trained("", 0.1), tags = trained("tags", 0.1), kind = trained("kind", 0.1),
                 before = trained("", 1e-9);
   CHECK(both.losses[0] == doctest::Approx(tags.losses[0] + kind.losses[0]));
-  const size_t shared = 9 * 4 + (4 + 5 + 1) * 4 * 5;  // the weights of the embedding and of the LSTM
+  const size_t shared = 9 * 4 + (4 + 5 + 1) * 4 * 5;  // number of weights of the embedding and the LSTM
   double largest = 0;
   for (size_t i = 0; i < shared; ++i) {
     const auto change = [&](const Outcome& outcome) {
@@ -183,7 +184,7 @@ TEST_CASE("the gradient of outputs with different masks is the sum of those of m
 }
 
 TEST_CASE("a sample's weight counts in outputs with different masks") {
-  // A weight of 2 is the same as two equal rows.
+  // A row with a weight of 2 counts like two equal rows.
   const std::vector<Row> twice = {{0, 4}, {1, 2}, {1, 2}, {2, 0}, {3, 3}};
   const std::vector<Row> weights = {{0, 4}, {1, 2, 0, 2}, {2, 0}, {3, 3}, {4, 5, 0, 0}};
   const auto expected = tagger_losses(twice, 6, {"train.clip_norm=0.5"});

@@ -79,7 +79,8 @@ struct Ended {
   std::vector<float> arrays;
 };
 
-/// Trains from the newest checkpoint, or from the start, to the end or until the recorder stops the run.
+/// Starts from the newest checkpoint or, if there is none, from the beginning. Trains to the end of the run,
+/// or until the recorder stops the run.
 Ended run_in(const std::string& directory, const std::vector<std::string>& sets, int64_t stop_after = -1) {
   Recorder recorder(stop_after);
   RunDirectory run(directory);
@@ -93,7 +94,7 @@ Ended run_in(const std::string& directory, const std::vector<std::string>& sets,
   return {recorder.losses, arrays_of(trainer)};
 }
 
-/// Predicts many samples after every epoch.
+/// Computes predictions of 500 samples after every epoch.
 class Predictor final : public Recorder {
  public:
   void on_epoch(const Json&, int64_t) override { predictions_of(*trainer, 500); }
@@ -127,7 +128,7 @@ TEST_SUITE("gpu") {
     } else {
       MESSAGE("two GPUs: skipped, there is one");
     }
-    // LAMB, adafactor and constraints need whole parameters.
+    // LAMB, adafactor and constraints need parameters that are not divided among replicas.
     for (const std::string set :
          {"train.clip_norm=0.1", "train.optimizer={lamb: {learning_rate: 0.003}}",
           "train.optimizer={adafactor: {learning_rate: 0.02}}",
@@ -187,8 +188,8 @@ TEST_SUITE("gpu") {
     }
   }
 
-  // The validation batch is larger than the training microbatches, on one replica more than on the other, so
-  // memory is reallocated after steps were captured.
+  // The validation batch is larger than the training microbatches only on one of the replicas. Therefore,
+  // this replica reallocates memory after steps have been captured.
   TEST_CASE("two GPUs give the same losses if only one of them reallocates memory") {
     if (gpu_presence().count < 2) {
       MESSAGE("skipped, there is one GPU");

@@ -14,7 +14,8 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Parameters of many sizes, some without optimizer, and weights shared by two layers.
+/// A model with parameters of many sizes. Some of its weights are frozen and have no optimizer state, and two
+/// layers share weights.
 constexpr auto kModel = R"(
 model:
   inputs: {x: [70]}
@@ -40,7 +41,7 @@ float element(const ParameterSlice& slice, int64_t i) {
   return std::exp2(8 * uniform01(random(0, static_cast<uint64_t>(i)).v[0]) - 4);
 }
 
-/// Returns a gradient for the parameters in the layout, with zeros in the gaps.
+/// Returns a gradient in the given layout. The padding between the parameters is zero.
 std::vector<float> gradient_of(const ParameterLayout& layout) {
   std::vector<float> gradient(static_cast<size_t>(layout.with_gradient()));
   for (const ParameterSlice& slice : layout.slices())
@@ -49,7 +50,8 @@ std::vector<float> gradient_of(const ParameterLayout& layout) {
   return gradient;
 }
 
-/// Runs a thread's part of a step whose whole gradient comes from the first replica.
+/// Runs the part of a step that one thread computes. The first replica contributes the whole gradient; the
+/// other replicas contribute zeros.
 void step(Worker& worker, SlotState& slot, const ParameterLayout& layout, const StepState& state,
           Collective& everyone) {
   slot.allocate_parameters(worker);
@@ -136,7 +138,8 @@ Step step_under(const std::string& strategy, const std::string& optimizer) {
 }  // namespace
 
 TEST_CASE("gradient norms, and the steps that use them, have the same bits under every strategy") {
-  // lamb needs the norms of whole parameters; adafactor also needs the means of their rows and columns.
+  // lamb needs the norm of each whole parameter. adafactor also needs the means of the rows and columns of
+  // each whole parameter.
   std::string optimizer;
   SUBCASE("lamb") {
     optimizer = "{lamb: {learning_rate: 0.01, weight_decay: 0.1}}";

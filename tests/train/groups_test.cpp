@@ -10,7 +10,8 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Returns the weights "<layer>/<weight>" after a few steps of plain gradient descent.
+/// Returns the weights after a few steps of plain gradient descent. The keys have the form
+/// "<layer>/<weight>".
 std::map<std::string, std::vector<float>> trained(const std::vector<std::string>& sets, int replicas = 2,
                                                   int steps = 3) {
   std::vector<std::string> all{
@@ -68,7 +69,7 @@ TEST_CASE("a frozen weight keeps its bits, and the others train as before") {
   CHECK(by_group.at("dense/kernel") == start.at("dense/kernel"));
   CHECK(by_group.at("dense/bias") == start.at("dense/bias"));
   CHECK(by_group == trained({"model.freeze=dense"}));
-  // Freezing does not affect the first step of the trained weights.
+  // Freezing a layer has no effect on the first step of the other weights.
   const auto first = trained({}, 2, 1), first_of_rest = trained({"model.freeze=dense"}, 2, 1);
   CHECK(first.at("dense/bias") != first_of_rest.at("dense/bias"));
   CHECK(first.at("dense_1/bias") != start.at("dense_1/bias"));

@@ -1,5 +1,6 @@
-// The option bucket_by_length of dataset.batches: batches that are cut to their longest sample have the same
-// losses and gradients as whole batches, and models that need all positions are errors.
+// Tests the option bucket_by_length of dataset.batches. With this option, each batch is truncated to the
+// length of its longest sample. The losses and gradients must be the same as with whole batches, and models
+// that need all positions must be rejected.
 #include <algorithm>
 
 #include "train/evaluation/evaluation.h"
@@ -14,14 +15,14 @@ namespace {
 const std::string kByLength = "dataset.batches={bucket_by_length: true}";
 constexpr int kSteps = 20;
 
-/// Returns rows of different lengths. In batches of 4, they give batches that are cut to 8 steps, cut to 16
-/// steps and whole, and a batch of 2 samples that is cut to 8 steps.
+/// Returns rows of different lengths. With a batch size of 4, one batch is truncated to 8 steps, one to 16
+/// steps, and one is not truncated. The last batch has 2 samples and is truncated to 8 steps.
 std::vector<Row> ragged_rows() {
   return rows_of({4, 7, 0, 3, 12, 9, 5, 16, 1, 20, 8, 16, 2, 3});
 }
 
-/// Returns the outcome of a run over the rows in their order. In this run, rounding errors of gradients do
-/// not grow.
+/// Returns the outcome of a run that reads the rows in the given order. The run is made so that rounding
+/// errors of the gradients do not grow.
 Outcome outcome_of_rows(const std::vector<Row>& rows, std::vector<std::string> sets, bool weighted = false) {
   const TempDir directory;
   sets.insert(sets.begin(),
@@ -55,7 +56,7 @@ TEST_CASE("batches are cut to the longest sample") {
   const auto shuffled = open_loader(config, *config.dataset.train, true, true);
   for (const int epoch : {0, 1}) {
     std::vector<int64_t> lengths = lengths_of_batches(*shuffled, epoch);
-    lengths.pop_back();  // the smaller batch has samples of any length
+    lengths.pop_back();  // the last, smaller batch may have samples of any length
     CHECK(std::count(lengths.begin(), lengths.end(), 0) <= 1);
   }
 }
@@ -178,7 +179,7 @@ TEST_CASE("padding at the beginning is not cut, which is a warning") {
     });
   };
   CHECK(warns(rows_of({7, 7}, 3)));
-  CHECK(!warns(rows_of({3, 5}, 3)));  // the padding after the rows is cut
+  CHECK(!warns(rows_of({3, 5}, 3)));  // the padding at the end of all rows is removed
 }
 
 TEST_CASE("a run cannot change how its batches are made within an epoch") {
@@ -200,7 +201,7 @@ TEST_CASE("a run cannot change how its batches are made within an epoch") {
 
 namespace {
 
-/// Returns the message about a model with these layers, of an input of 12 tokens.
+/// Returns the error message for a model with these layers, whose input has 12 tokens.
 std::string mistake_in(const std::string& layers) {
   try {
     config_from(fmt::format(R"(

@@ -1,4 +1,4 @@
-// Masked positions count neither in the loss, nor in gradients, nor in metrics.
+// Tests that masked positions have no effect on the loss, gradients and metrics.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ TEST_CASE("the loss of ragged rows does not depend on padding, replicas or accum
   const auto expected = masked_losses(lengths, 5, {});
   CHECK(expected.back() < expected.front());
   check_equal(masked_losses(lengths, 9, {}), expected);
-  check_equal(masked_losses(rows_of(lengths, 3), 9, {}), expected);  // the first steps are padding
+  check_equal(masked_losses(rows_of(lengths, 3), 9, {}), expected);  // each row begins with padding
   for (const int replicas : {1, 2, 3, 5})
     for (const int accumulate : {1, 2, 5}) {
       CAPTURE(replicas);
@@ -81,7 +81,7 @@ TEST_CASE("synchronized batch normalization counts the positions of all replicas
   const std::string sgd = "train.optimizer={sgd: {learning_rate: 0.1}}";
   const auto expected = masked_losses(lengths, 5, {normalized, sgd});
   CHECK(expected.back() < expected.front());
-  check_equal(masked_losses(lengths, 9, {normalized, sgd}), expected);  // padding does not count
+  check_equal(masked_losses(lengths, 9, {normalized, sgd}), expected);  // padding has no effect on the loss
   for (const int replicas : {2, 3, 5}) {
     CAPTURE(replicas);
     check_equal(masked_losses(lengths, 6,
@@ -129,7 +129,7 @@ TEST_CASE("a step without valid positions changes nothing, not even by weight de
 }
 
 TEST_CASE("a row's weight counts for each of its positions that are not masked") {
-  // A weight of 2 is the same as two equal rows.
+  // A row with a weight of 2 counts like two equal rows.
   const std::vector<Row> twice = {{0, 4}, {1, 2}, {1, 2}, {2, 0}, {3, 3}};
   const std::vector<Row> weights = {{0, 4}, {1, 2, 1, 2}, {2, 0, 0, 5}, {3, 3}, {4, 5, 0, 0}};
   const auto expected = masked_losses(twice, 6, {"train.clip_norm=0.5"});

@@ -1,6 +1,6 @@
-// With and without weights, losses and metrics of a split do not depend on the division of the split, and
-// equal scikit-learn's. The numbers were computed with scikit-learn 1.9.1 from the same samples;
-// tests/measures/against_peers.py recomputes them.
+// Tests losses and metrics of a whole split. They must equal the values of scikit-learn, with and without
+// weights, however the split is divided into batches and among replicas. The expected numbers were computed
+// with scikit-learn 1.9.1 from the same samples. tests/measures/against_peers.py computes them again.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -18,7 +18,8 @@ namespace {
 
 constexpr int64_t kRows = 211, kClasses = 4;
 
-/// A sample: scores, class, binary label, number and weight, rounded to six decimals like text.
+/// A sample has scores, a class, a binary label, a number and a weight. All values are rounded to six
+/// decimals, as in a text file.
 struct Sample {
   float scores[kClasses];
   int32_t number;
@@ -128,13 +129,13 @@ train:
 RunConfig config_of(int replicas, int64_t batch, bool weighted) {
   RunConfig config = config_from(fmt::format(kModel, fmt::arg("replicas", replicas), fmt::arg("batch", batch),
                                              fmt::arg("metrics", weighted ? "weighted_metrics" : "metrics")));
-  // The heads have weights, as if a reader provided them.
+  // The heads get weights here, as if a reader provided the weights.
   if (weighted)
     for (Head& head : config.heads) head.weights = TensorSpec{"weights", {}, DType::float32};
   return config;
 }
 
-/// Returns the run's evaluation of the table.
+/// Evaluates the run on the table, and returns the results.
 Json measure(const RunConfig& config, bool weighted) {
   const RunPlan plan = plan_run(config, single_process());
   Engine engine(plan);
@@ -157,7 +158,8 @@ Json measure(const RunConfig& config, bool weighted) {
   return record;
 }
 
-/// Compares numbers, also in arrays, within `tolerance`: absolute for numbers below 1, relative for others.
+/// Compares numbers and arrays of numbers. The tolerance is absolute for numbers below 1, and relative for
+/// larger numbers.
 void check_close(const Json& found, const Json& expected, double tolerance) {
   if (!expected.is_array()) {
     CHECK(std::abs(found.as_double() - expected.as_double()) <=
@@ -264,7 +266,7 @@ TEST_CASE("losses and metrics equal scikit-learn's for any number of replicas an
         CHECK(found.at("loss").as_double() ==
               doctest::Approx(found.at("classes_loss").as_double() + 0.5 * found.at("yes_loss").as_double()));
         if (weighted) continue;
-        // Sums of integers are bitwise equal in any order.
+        // Sums of integers do not depend on the order. They must be bitwise equal.
         std::string counted;
         for (const char* name : {"classes_f1_each", "classes_auc", "classes_confusion_matrix", "yes_auc_pr",
                                  "classes_cohen_kappa", "yes_precision_at_recall"})

@@ -1,4 +1,4 @@
-// Memory of a run on each device: planned by `dtrain check`, and allocated.
+// Compares the memory that a run allocates on each device with the memory plan that `dtrain check` shows.
 #include <algorithm>
 #include <cmath>
 
@@ -77,13 +77,13 @@ std::string sharded(const char* level) {
 
 constexpr auto kFourStages = "block_3, block_6, block_9";
 
-/// A device's planned memory and peak allocation.
+/// The memory plan of a device, and the peak of its allocations.
 struct Memory {
   MemoryPlan plan;
   size_t allocated;
 };
 
-/// Returns the memory of each device after an epoch.
+/// Trains for one epoch, and returns the memory of each device.
 std::vector<Memory> memory_of(const std::string& yaml, const Sets& sets) {
   const TempDir directory;
   Recorder recorder;
@@ -111,7 +111,7 @@ std::vector<double> state_of(const std::string& yaml, const Sets& sets) {
   std::vector<double> state;
   for (const MemoryPlan& plan : engine.memory().plan(Plan::Purpose::training, config.train.batch_size)) {
     const size_t i = state.size();
-    // Sharded gradients are stored along with the slots.
+    // Sharded gradients are allocated together with the slots. They do not count as state here.
     const size_t gradients = placement.sharded >= ShardLevel::gradients ? plan.gradients : 0;
     state.push_back(static_cast<double>(after[i].now - before[i].now - gradients));
     CHECK(state.back() == static_cast<double>(plan.parameters + plan.optimizer_slots));

@@ -162,8 +162,8 @@ TEST_CASE("the memory plan includes the accumulators of metrics") {
   CHECK(table_bytes(config_from(kDenseRun, {"train.metrics=[accuracy]"})).memory == 0);
   const size_t plain = planned("[]"), with_auc = planned("[{auc: {num_thresholds: 65536}}]");
   CHECK(plain < 1000);
-  // On the CPU there are four copies of the sums: one for the step, two on their way to the host, and their
-  // total. Each has three curves of 2 * 65536 counts.
+  // On a CPU, there are four copies of the sums: one for the step, two that are being copied to the host, and
+  // one for the totals. Each copy has three curves, and each curve has 2 * 65536 counts.
   CHECK(with_auc - plain == 4 * size_t{3} * 2 * 65536 * sizeof(double));
 }
 
@@ -230,8 +230,8 @@ TEST_CASE("only the tables of the newest and the best epoch are kept") {
     CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == state.table_lines());
     return state.table_lines().size();
   };
-  // Tables of at most two epochs are stored: the newest and the best epoch, which may be the same in a short
-  // run.
+  // The file has tables of at most two epochs: the newest epoch and the best epoch. In a short run, these may
+  // be the same epoch.
   CHECK(size_after(40) < 2.5 * static_cast<double>(size_after(4)));
 }
 

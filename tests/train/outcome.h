@@ -18,7 +18,7 @@ struct Outcome {
   std::vector<float> values;       // all parameters, without gaps
   std::vector<float> slots;        // slots of the optimizer, and averaged weights
   std::vector<Json> history;       // measures of every epoch
-  Json tables;                     // tables of the last epoch; null if none
+  Json tables;                     // tables of the last epoch; null if the metrics have no tables
   std::vector<float> predictions;  // predictions for a few samples
   bool operator==(const Outcome& other) const {
     return losses == other.losses && values == other.values && slots == other.slots &&
@@ -26,7 +26,7 @@ struct Outcome {
   }
 };
 
-/// Synthetic samples: inputs like the inputs of data sets. Integers are below 8.
+/// Random samples, like the samples of a data set. Integers are below 8.
 class MadeUpBatch : public Batch {
  public:
   explicit MadeUpBatch(int64_t size) : size_(size) {}
@@ -127,7 +127,8 @@ inline void check_same_measure(const std::string& key, const Json& found, const 
     return;
   }
   CAPTURE(key);
-  // Sums of floats may differ by rounding, counts may not.
+  // Metrics that are sums of floats may differ by rounding errors. Metrics that are computed from counts must
+  // be equal.
   const bool counted = key.find("accuracy") != key.npos || key.find("f1_score") != key.npos ||
                        key.find("confusion") != key.npos;
   CHECK(found.as_double() == doctest::Approx(expected.as_double()).epsilon(counted ? 1e-6 : 1e-4));

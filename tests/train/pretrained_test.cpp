@@ -1,4 +1,4 @@
-// model.weights: the selection of weights of a file that initialize a model.
+// Tests model.weights, which selects the weights of a file that initialize a model.
 #include <algorithm>
 
 #include <doctest/doctest.h>

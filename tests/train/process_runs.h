@@ -14,7 +14,8 @@
 
 namespace dtrain::test {
 
-/// A run whose last batch has two samples, so that some of four replicas have none.
+/// The configuration of a run. The last batch of an epoch has two samples, so that some of four replicas get
+/// no sample.
 inline constexpr auto kRun = R"(
 seed: 3
 model:
@@ -37,7 +38,7 @@ train:
   metrics: [sparse_categorical_accuracy, f1_score, confusion_matrix]
 )";
 
-/// A run over rows with masked steps.
+/// The configuration of a run with masked steps.
 inline constexpr auto kMasked = R"(
 seed: 3
 model:
@@ -55,7 +56,8 @@ train:
   optimizer: {adam: {learning_rate: 0.05}}
 )";
 
-/// A run with two outputs: one has the mask of the tokens, the other has no mask.
+/// The configuration of a run with two outputs. One output has the mask of the tokens; the other output has
+/// no mask.
 inline constexpr auto kTagger = R"(
 seed: 3
 model:
@@ -80,7 +82,7 @@ train:
 
 using Sets = std::vector<std::string>;
 
-/// The state and the records of a process at the end of its run.
+/// The state of a process at the end of a run, and its records of the run.
 struct Result {
   std::vector<double> losses;
   std::vector<float> arrays;         // parameters and optimizer slots
@@ -105,7 +107,7 @@ inline bool is_level(const std::string& strategy) {
   return is_in(kLevels, strategy);
 }
 
-/// Returns whether each process stores a part of the state.
+/// Returns true if each process stores only a part of the state.
 inline bool is_spread(const std::string& strategy) {
   return is_level(strategy) || is_in(kDivided, strategy);
 }
@@ -176,8 +178,8 @@ inline Result result_of(Trainer& trainer, Recorder& recorder) {
   return result;
 }
 
-/// Runs a new run on a process for each of `counts`, its number of replicas, and returns the result of each
-/// process. Checks that no message is left.
+/// Starts a new run on several processes, and returns the result of each process. `counts` has the number of
+/// replicas of each process. Checks that no message is left in the queues.
 inline std::vector<Result> results_of(const std::string& yaml, const Sets& sets,
                                       const std::vector<int>& counts,
                                       const std::string& strategy = "mirrored") {

@@ -13,13 +13,13 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Returns the second GPU, or the first one if the machine has only one.
+/// Returns the second GPU of the machine. If the machine has only one GPU, returns this GPU.
 std::string second_gpu() {
   return gpu_presence().count > 1 ? "gpu:1" : "gpu:0";
 }
 
-/// Returns the overrides for a pipeline whose stages are divided among processes. `devices` lists the devices
-/// of all stages. Batches have 35 samples, the last one 33.
+/// Returns the overrides for a pipeline whose stages are divided among the processes. `devices` lists the
+/// devices of all stages. A batch has 35 samples, but the last batch of an epoch has 33.
 Sets divided_on(const std::string& devices, const std::string& starts, int microbatches, int replicas = 1) {
   return {fmt::format("strategy={{pipeline: {{devices: [{}], stages: [{}], microbatches: {}, replicas: {}, "
                       "across: processes}}}}",
@@ -78,8 +78,8 @@ TEST_SUITE("gpu") {
     };
     check_divisions(kRun, on("gpu:0, cpu:0, gpu:0, cpu:1"), {{1, 1}}, "divided stages");
     check_divisions(kRun, on("cpu:0, cpu:1, gpu:0, gpu:0"), {{1, 1}}, "divided stages");
-    // Each process plans the stages of the other process for its own kind of device; gradients differ by
-    // rounding.
+    // Each process makes the plans of all stages, and assumes that the stages of the other process run on its
+    // own kind of device. Therefore, the gradients differ by rounding errors.
     const Sets sets = on("gpu:0, gpu:0, cpu:0, cpu:1");
     const Result whole = results_of(kRun, sets, {4}, "divided stages")[0];
     for (const Result& result : results_of(kRun, sets, {1, 1}, "divided stages")) {
@@ -133,8 +133,8 @@ TEST_SUITE("gpu") {
         transfers[static_cast<size_t>(world.rank())].push_back(plan.transfers);
     });
     for (const std::vector<size_t>& its : transfers) REQUIRE(its.size() == 2);
-    // Only stages 1 and 2 exchange values with another process: at least a microbatch's 32 values of 12
-    // samples, and their gradients.
+    // Only the stages 1 and 2 exchange values with the other process. For each microbatch, they exchange at
+    // least 32 values of each of 12 samples, and the gradients of these values.
     CHECK(transfers[0][0] == 0);
     CHECK(transfers[0][1] >= size_t{2} * 32 * 12 * sizeof(float));
     CHECK(transfers[1][0] == transfers[0][1]);

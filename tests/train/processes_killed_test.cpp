@@ -38,7 +38,7 @@ std::vector<std::string> kill_in_step(const std::string& strategy) {
     trainer.start();
     if (world.rank() == 1) return trainer.run();
     CHECK_THROWS_WITH_AS(trainer.run(), kMessage, ProcessFailed);
-    CHECK_FALSE(processes.has_ended(0));  // process 0 must not have ended before it has saved
+    CHECK_FALSE(processes.has_ended(0));  // process 0 must not end before it has saved
     warnings = recorder.warnings;
     if (is_spread(strategy))
       CHECK(run.checkpoints().empty());
@@ -93,7 +93,8 @@ TEST_CASE(
     const RunDirectory run(directory / "run");
     Processes processes(2, AfterFailure::never_returns);
     processes.transport(1).on_send([&](std::span<const std::byte> bytes) {
-      const bool is_state = bytes.size() > 64;  // the message is part of the state, not an agreement
+      // A longer message is a part of the state; shorter messages are agreements among the processes.
+      const bool is_state = bytes.size() > 64;
       if (!is_state || std::string_view(processes.world(1).position().phase) != "saving") return;
       processes.fail(1, "it was killed");
       throw Error("it was killed");
@@ -109,6 +110,6 @@ TEST_CASE(
       CHECK_FALSE(processes.has_ended(0));
     };
     CHECK_THROWS_WITH_AS(processes.run(work), "it was killed", ProcessFailed);
-    CHECK(processes.has_ended(0));  // process 0 must have ended before the memory of the engine was freed
+    CHECK(processes.has_ended(0));  // process 0 must end before the memory of the engine is freed
   }
 }

@@ -45,7 +45,7 @@ TEST_CASE("training options give the same bits with pipelines of several process
 }
 
 TEST_CASE("stages give the same bits however they are divided among processes") {
-  // Each list has one entry for each process; the numbers of replicas do not matter here.
+  // Each list has one number for each process. The numbers themselves do not matter in these tests.
   check_divisions(kRun, {}, {{1, 1}, {1, 1, 1}, {1, 1, 1, 1}}, "divided stages");
   check_divisions(kRun, {}, {{1, 1}, {1, 1, 1}}, "divided replicas");
 }
@@ -74,8 +74,7 @@ TEST_CASE("training options give the same bits with stages in several processes"
 }
 
 TEST_CASE("values pass over processes between the stages that exchange them") {
-  // The models have a skip connection, outputs on two stages, shared parameters and masks, and rows have
-  // weights.
+  // The models have a skip connection, outputs on two stages, shared parameters, masks and row weights.
   const TempDir directory;
   {
     std::ofstream file(directory / "rows.csv");

@@ -20,7 +20,7 @@ void check_resuming(const std::string& strategy) {
     const RunDirectory run(directory / "run");
     processes.run([&](World& world) {
       const RunConfig config = config_of(kRun, {}, parts[part][static_cast<size_t>(world.rank())], strategy);
-      // A request to process 1 stops all processes.
+      // A request to stop in process 1 stops all processes.
       Recorder recorder(part == 0 && world.rank() == 1 ? 5 : -1);
       Trainer trainer(plan_on_one_core(config, world), run, recorder, recorder.requests);
       if (part == 0)
@@ -41,7 +41,7 @@ void check_resuming(const std::string& strategy) {
       CHECK(std::equal(last.losses.begin(), last.losses.end(), whole.losses.begin() + 5, whole.losses.end()));
     }
   }
-  CHECK(last.arrays == whole.arrays);  // the finished run, loaded by one process
+  CHECK(last.arrays == whole.arrays);  // one process loads the last checkpoint of the finished run
 }
 
 }  // namespace

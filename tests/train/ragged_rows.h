@@ -11,7 +11,7 @@
 
 namespace dtrain::test {
 
-/// A row of `length` tokens that follow from `id`, after `before` steps of padding.
+/// A row begins with `before` steps of padding. Then it has `length` tokens, which are computed from `id`.
 struct Row {
   int id = 0, length = 0, before = 0;
   double weight = 1;
@@ -23,7 +23,8 @@ inline std::vector<Row> rows_of(const std::vector<int>& lengths, int before = 0)
   return rows;
 }
 
-/// Writes rows, padded to `steps` with 0, a class for each step and, if `weighted`, a weight for each row.
+/// Writes the rows to a file. Each row is padded with 0 to `steps` tokens, and has a class for each step. If
+/// `weighted` is true, each row also has a weight.
 inline void write_tokens(const std::string& path, const std::vector<Row>& rows, int steps, bool weighted) {
   std::ofstream file(path);
   for (const Row& row : rows) {
@@ -60,7 +61,7 @@ train:
                      weighted ? fmt::format(", weight: {}", 2 * steps) : "");
 }
 
-/// Compares losses of runs that differ in rounding only.
+/// Compares the losses of runs that must be equal except for rounding errors.
 inline void check_equal(const std::vector<double>& found, const std::vector<double>& expected) {
   REQUIRE(found.size() == expected.size());
   for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == doctest::Approx(expected[i]).epsilon(3e-6));

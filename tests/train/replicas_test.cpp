@@ -11,7 +11,8 @@ using namespace dtrain::test;
 
 namespace {
 
-// The activations are smooth: with relu, a difference in the last bit can grow, in any float32 program.
+// The activations are smooth. With relu, a difference in the last bit could grow from step to step, as in any
+// program that computes in float32.
 constexpr auto kDense = R"(
 seed: 3
 model:
@@ -102,7 +103,7 @@ TEST_CASE("noise depends neither on the replicas nor on microbatches") {
   CHECK(largest_difference(losses_of(kNoise, with_replicas(2, 32)), single) < 1e-4);
   CHECK(largest_difference(losses_of(kNoise, with_replicas(5, 32)), single) < 1e-4);
   CHECK(largest_difference(losses_of(kNoise, {"train.accumulate=3"}), single) < 1e-4);
-  // Another seed draws other noise.
+  // With another seed, the noise is different.
   CHECK(largest_difference(losses_of(kNoise, {"seed=4"}), single) > 1e-3);
 }
 

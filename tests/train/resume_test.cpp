@@ -52,7 +52,7 @@ std::vector<Json> records_of(const std::string& lines) {
   return records;
 }
 
-/// Returns the history without time-dependent values.
+/// Returns the history without the values that depend on time.
 std::string timeless(const std::vector<Json>& history) {
   std::string text;
   for (const Json& record : history)
@@ -112,7 +112,7 @@ TEST_CASE("a run with means of rows and columns, in any shards, resumes with the
 TEST_CASE("ten save and resume cycles end with the checkpoint of an uninterrupted run") {
   const int64_t once = run_with_stops({}).size_of_last;
   const int64_t often = run_with_stops({1, 2, 4, 5, 8, 10, 13, 17, 23, 30}).size_of_last;
-  CHECK(std::abs(once - often) < 256);  // the text of the state varies with the digits of times
+  CHECK(std::abs(once - often) < 256);  // the times in the state have different numbers of digits
 }
 
 TEST_CASE("the newest and the best checkpoints are kept, and a damaged newest one is skipped") {
@@ -182,8 +182,8 @@ TEST_CASE("slots of an unrelated optimizer are not used even if their names are 
   CHECK(warnings("{sgd: {momentum: 0.9}}", "{sgd: {momentum: 0.8, nesterov: true}}").empty());
 }
 
-// Adam's first step has the length of the learning rate in every element, regardless of the gradient. With
-// the bias correction of all the run's steps it would be up to three times as long.
+// In the first step of Adam, each weight changes by the learning rate, regardless of the gradient. If the
+// bias correction counted all steps of the run, the change would be up to three times as large.
 TEST_CASE("bias correction of new slots counts their own steps, also after a resume") {
   constexpr double kRate = 0.001;
   const std::string adam = "train.optimizer={adam: {learning_rate: 0.001}}";
@@ -412,7 +412,7 @@ TEST_CASE("an unfrozen layer starts with new slots, with a warning") {
   CHECK(recorder.warnings[0] ==
         "the checkpoint has no optimizer state for 'conv2d/kernel', which was not trained before: it starts "
         "with initial values");
-  // The other slots continue unchanged.
+  // All other slots must be unchanged.
   const HostArrays arrays = trainer.engine().state().download();
   for (const ParameterSlice& slice : trainer.engine().layout().slices()) {
     if (slice.moving_average) continue;
@@ -425,7 +425,7 @@ TEST_CASE("an unfrozen layer starts with new slots, with a warning") {
   CHECK(trainer.state().epoch == 2);
   CHECK(kernel_of(trainer) != before);
 
-  // Slots of a newly frozen weight are dropped without a message.
+  // If a weight is now frozen, its slots are dropped without a message.
   Recorder other;
   Trainer frozen(plan_from(kRun, {"train.epochs=3", "model.layers.5.dense.trainable=false"}), run, other,
                  other.requests);

@@ -1,4 +1,4 @@
-// Class weights in the training loss.
+// Tests class weights in the training loss.
 #include <fstream>
 
 #include <fmt/format.h>
@@ -11,7 +11,8 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Returns a CSV of four rows with classes 0 1 1 2, in the order and repetition given by `rows`.
+/// Returns a CSV file. There are four different rows, whose classes are 0 1 1 2. `rows` lists the rows of the
+/// file by index; a row may be repeated.
 std::string csv_of(const std::vector<int>& rows) {
   const std::vector<std::string> lines{"0.5,-1,2,0", "1,0.25,-0.5,1", "-2,1,0.75,1", "0.1,0.2,0.3,2"};
   std::string text;

@@ -1,4 +1,4 @@
-// The state with which a run continues in another process, and the directory of a run.
+// Tests the state from which another process continues a run, and the directory of a run.
 #include <algorithm>
 #include <cmath>
 #include <fstream>

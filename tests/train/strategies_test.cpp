@@ -9,7 +9,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Two joined branches, a repeated block, both forms of activations.
+/// A model with two joined branches, a repeated block, and activations both as options and as layers.
 constexpr auto kModel = R"(
 model:
   inputs: {left: [4], right: [4]}
@@ -75,7 +75,7 @@ TEST_CASE("placed: layers without a pattern follow their first input, and inputs
                                 "pair_1/layer_normalization cpu:1", "head cpu:0"});
   const Placement placement = config.strategy->place(workload_of(config));
   REQUIRE(placement.replicas.size() == 1);
-  // Devices are numbered in node order.
+  // The devices are numbered in the order of the nodes.
   CHECK(device_names(placement.replicas[0]) == Lines{"cpu:1", "cpu:2", "cpu:0"});
   CHECK(placement.microbatches == 1);
   CHECK(placement.sharded == ShardLevel::none);
@@ -101,7 +101,7 @@ TEST_CASE("placed: a layer's `device:` overrides patterns, and is resolved to a 
     CHECK(before[4] == "a/second cpu:2");
     CHECK(before[8] == "pair/dense cpu:1");
     CHECK(before[11] == "pair_1/layer_normalization cpu:1");
-    // The devices that were set in the model give the same places.
+    // The devices are now set in the model. They must give the same placement.
     CHECK(places(read_back(config)) == before);
     const RunPlan plan = plan_of(config);
     config = plan.config;
@@ -186,14 +186,14 @@ TEST_CASE("pipeline: the choices of stages: auto are written to config.yaml and 
     CHECK(places(config_from(yaml)) == chosen);
     CHECK(plan_of(config).config.resolved.to_yaml() == yaml);
 
-    // A run that is resumed with a file that still says auto keeps its choice, even if dtrain would choose
-    // differently now.
+    // A resumed run keeps the stages that it has chosen itself, even if its configuration file still says
+    // `stages: auto` and dtrain would now choose other stages.
     if (stages != 2) continue;
     const RunConfig saved = run_with("{pipeline: {devices: [cpu:0, cpu:1], stages: [head]}}");
     const RunConfig goes_on = keep_choices(asked, *saved.resolved.find("strategy"));
     CHECK(places(goes_on) == places(saved));
     CHECK(goes_on.resolved.to_yaml() == saved.resolved.to_yaml());
-    // A file that requests another strategy has precedence.
+    // If the file requests another strategy, the file takes precedence.
     for (const char* other : {"{pipeline: {devices: [cpu:0, cpu:2], stages: auto}}", "single",
                               "{pipeline: {devices: [cpu:0, cpu:1], stages: [sum]}}"}) {
       const RunConfig differs = run_with(other);
@@ -249,7 +249,8 @@ train:
       losses_of(shared, {"strategy={mirrored: {devices: [cpu:0, cpu:1], replicas: 3}}"});
   REQUIRE(mirrored.size() == single.size());
   for (size_t i = 0; i < single.size(); ++i) CHECK(mirrored[i] == doctest::Approx(single[i]).epsilon(1e-4));
-  // Groups refer to shared weights by their first layer, and apply to all layers that share them.
+  // In groups, shared weights have the name of their first layer. A group applies to all layers that share
+  // the weights.
   const std::vector<double> frozen = losses_of(shared, {"train.groups=[{weights: a/*, trainable: false}]"});
   CHECK(frozen != single);
   CHECK_THROWS_WITH_AS(losses_of(shared, {"train.groups=[{weights: b/*, trainable: false}]"}),

@@ -12,7 +12,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Four batches per epoch, the last with 9 samples; 100 steps in total.
+/// An epoch has four batches, of which the last has 9 samples. The whole run has 100 steps.
 constexpr auto kCnn = R"(
 seed: 3
 model:
@@ -114,8 +114,9 @@ std::vector<double> measured(const std::string& history, const std::string& name
 
 }  // namespace
 
-// The last bits differ. With relu, a bit that turns an input positive makes the difference grow from step to
-// step. With a smooth activation, the difference does not grow, on any processor.
+// The results of replicas and of one device differ in the last bits. With relu, such a difference can make an
+// input positive, and then it grows from step to step. With a smooth activation, the difference does not grow
+// on any processor.
 const std::vector<std::string> kSmooth{"model.layers.2.activation.activation=silu"};
 
 TEST_CASE(
@@ -141,9 +142,9 @@ TEST_CASE(
 TEST_CASE(
     "synchronized replicas give one device's losses for partial batches and for fewer samples than "
     "replicas") {
-  // With these batch sizes, the last batch has 1, 0 and 5 of the 105 samples. Batches of two or three rows
-  // are normalized to nearly the same numbers whatever their values are, so the result would consist mostly
-  // of rounding errors.
+  // With these batch sizes, 1, 0 and 5 of the 105 samples remain for the last batch. The last batch
+  // normalization is frozen. Otherwise, it would normalize batches of two or three rows to nearly the same
+  // numbers, whatever their values are, and the results would consist mostly of rounding errors.
   for (const int64_t batch : {2, 3, 10}) {
     const std::vector<std::string> sets{fmt::format("train.batch_size={}", batch), "train.epochs=1",
                                         "model.layers.11.batch_normalization.trainable=false"};

@@ -1,4 +1,5 @@
-// Regularizers and constraints: their effect on a step, and the same effect under every strategy.
+// Tests regularizers and constraints: their effect on a step, and that the effect is the same under every
+// strategy.
 #include <algorithm>
 #include <cmath>
 
@@ -54,7 +55,7 @@ train:
   optimizer: {sgd: {learning_rate: 0.05, momentum: 0.9}}
 )";
 
-/// Sets the constraints that need whole weights.
+/// Assignments that set constraints which need whole weights.
 const std::vector<std::string> kConstraints = {
     "model.layers.0.dense.kernel_constraint={max_norm: {max_value: 0.9}}",
     "model.layers.2.dense.kernel_constraint={unit_norm: {axis: 1}}",
@@ -158,8 +159,8 @@ TEST_CASE("the penalty on a layer's output is part of the loss and of the gradie
     CHECK(penalized.losses[0] > plain.losses[0]);
     CHECK(penalized.history[0].at("loss").as_double() == doctest::Approx(penalized.losses[0]));
     REQUIRE(penalized.values.size() == 10);
-    // The penalty moves the bias of each unit by 0.1 times the mean over the samples of 0.5 times the
-    // output's sign.
+    // The activity penalty changes the bias of each unit. The change is 0.1 times the mean over the samples
+    // of 0.5 times the sign of the unit's output.
     const double step = static_cast<double>(plain.values[8] - penalized.values[8]);
     CHECK(static_cast<double>(plain.values[9] - penalized.values[9]) == doctest::Approx(step).epsilon(1e-4));
     const double signs = step / (0.1 * 0.5) * 8;  // sum of the signs of 8 samples

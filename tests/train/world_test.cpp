@@ -1,4 +1,4 @@
-// A test of the agreement of processes: one process, whose World simulates the other processes.
+// Tests the agreement of processes with a single process. Its World simulates the other processes.
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -51,7 +51,7 @@ class OneWorld : public World {
   std::vector<std::pair<std::string, bool>> failures;  // the message, and true if it is a UserError
 };
 
-/// Receives slots of layers, as from process 0.
+/// A World that receives the slots of layers as if process 0 had sent them.
 class Receiver final : public OneWorld {
  public:
   explicit Receiver(std::vector<int> sent) : sent_(std::move(sent)) {}

@@ -36,7 +36,7 @@ train:
 
 struct WrongPlacement {
   std::string strategy;
-  /// A line of `kGood` and its replacement; empty: no line is replaced.
+  /// `line` is a line of `kGood`, and `by` is its replacement. If `line` is empty, no line is replaced.
   std::string line, by;
   /// The expected message or its beginning. The @ in the strategy's text marks the expected location.
   std::string message;
@@ -130,7 +130,7 @@ const WrongPlacement kWrong[] = {
     {"{placed: {layers: @['left/*', cpu:0]}}", "", "", "placed's layers: expected a mapping from layers"},
     {"{placed: {@layer: {head: cpu:0}}}", "", "", "unknown key 'layer' in placed; did you mean 'layers'?"},
     {"{placed: {@'left/*': cpu:0}}", "", "", "unknown key 'left/*' in placed; expected one of layers"},
-    // Device options of layers under strategies without placement.
+    // Layers with the option `device`, under strategies that do not place layers.
     {"single", kHead, head_with("device: @cpu:0"),
      "device: 'head' is assigned to cpu:0, but the strategy 'single' does not support devices for single "
      "layers; use `strategy: "
