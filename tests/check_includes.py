@@ -12,8 +12,8 @@ import re
 import sys
 import tempfile
 
-# The levels from the bottom up. A folder may include itself and all folders on lower levels, but not others on its
-# level.
+# The levels, from the lowest to the highest. A folder may include its own headers and the headers of all
+# lower levels, but not the headers of another folder on the same level.
 LEVELS = [
     {"base"},
     {"config", "hdf5", "image", "processes"},
@@ -171,8 +171,8 @@ def self_test():
         "lib/data/app.cpp": '#include "app/local.h"\n',
         "lib/nn/once.h": "#include <vector>\n",
         "lib/cellar/level.cpp": "",
-        # Cycles: between headers, and through a source file, which forms a unit with its header. Including its own
-        # header is not a cycle.
+        # Two kinds of cycles: a cycle between headers, and a cycle through a source file, because a source file and its
+        # header count as one unit. A source file that includes its own header is not a cycle.
         "lib/train/one.h": '#pragma once\n#include "train/two.h"\n',
         "lib/train/two.h": '#pragma once\n#include "train/three.h"\n',
         "lib/train/three.h": '#pragma once\n#include "train/one.h"\n',

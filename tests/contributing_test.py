@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COMPILER = "c++"
 LAYER = "lib/nn/layers/activations/softmax.cpp"
-# The class CpuOps without oneDNN, with the method of the example operation.
+# A version of the class CpuOps that does not need oneDNN and that contains the method of the example operation.
 CPU_OPS = """\
 #include "ops/cpu/kernels/all.h"
 #include "ops/ops.h"
@@ -67,7 +67,8 @@ class Contributing(unittest.TestCase):
     def test_the_operation_compiles_for_the_cpu(self):
         blocks = dict(re.findall(r"(?s)```cpp\n// ([\w/.]+)\n(.*?)```", TEXT))
         with tempfile.TemporaryDirectory() as folder:
-            # Writes copies of the files with the example's parts. The compiler finds them before the originals.
+            # Writes copies of the sources with the parts of the example inserted. The compiler finds the copies before
+            # the original files.
             for name, before in (("lib/ops/ops.inc", "#undef DTRAIN_OP"), ("lib/ops/cpu/kernels/kernels.inc", "#undef DTRAIN_KERNEL"),
                                  ("lib/ops/math/functions.h", "}  // namespace dtrain::math"),
                                  ("lib/ops/cpu/kernels/elementwise.h", "}  // namespace\n")):

@@ -24,7 +24,7 @@ std::shared_ptr<const Tokenizer> yes_and_no() {
   return make_tokenizer(learned);
 }
 
-/// Prefers the next letter of the alphabet, and after z an a.
+/// A model that always prefers the next letter of the alphabet. The letter after "z" is "a".
 class Alphabet final : public NextToken {
  public:
   std::span<const float> scores(std::span<const std::vector<int32_t>> texts) override {
@@ -76,7 +76,8 @@ TEST_CASE("greedy texts continue their prompts") {
   CHECK(texts[2].text == "nopq");
   CHECK(parts.texts == std::map<size_t, std::string>{{0, "cdef"}, {1, "y"}, {2, "nopq"}});
   CHECK(parts.ends == std::vector<size_t>{1, 0, 2});
-  CHECK(next.calls() == std::vector<size_t>(8, 2));  // the last batch is filled up
+  // The last batch has only one text and is filled up to two texts.
+  CHECK(next.calls() == std::vector<size_t>(8, 2));
 }
 
 TEST_CASE("a text does not depend on the other texts") {
@@ -114,7 +115,8 @@ TEST_CASE("words are separated from the prompt, and padding is never drawn") {
     std::span<const float> scores(std::span<const std::vector<int32_t>>) override { return scores_; }
 
    private:
-    std::vector<float> scores_ = {9, 0, 1, 2, 8, 8};  // padding, and ids beyond the vocabulary
+    // Id 0 is padding, and the ids 4 and 5 are not in the vocabulary.
+    std::vector<float> scores_ = {9, 0, 1, 2, 8, 8};
   } next;
   Parts parts;
   const std::vector<std::vector<int32_t>> prompts = {{2}};

@@ -56,7 +56,8 @@ TEST_CASE("tokens are drawn as often as they are probable") {
   const std::vector<int> counts = counts_of({}, logs({0.5, 0.3, 0.15, 0.05}), kDraws);
   const double expected[] = {0.5, 0.3, 0.15, 0.05};
   for (size_t id = 0; id < 4; ++id) CHECK(std::abs(counts[id] / double{kDraws} - expected[id]) < 0.015);
-  // At temperature 0.5, probabilities are squared and divided by their sum: 0.25, 0.09, ... of 0.365.
+  // At temperature 0.5, each probability is squared and then divided by the sum of the squares, 0.365. For
+  // example, 0.5 becomes 0.25 / 0.365.
   const std::vector<int> cold = counts_of({.temperature = 0.5}, logs({0.5, 0.3, 0.15, 0.05}), kDraws);
   CHECK(std::abs(cold[0] / double{kDraws} - 0.25 / 0.365) < 0.015);
   CHECK(std::abs(cold[1] / double{kDraws} - 0.09 / 0.365) < 0.015);
@@ -69,7 +70,7 @@ TEST_CASE("top_k and top_p leave the most probable tokens") {
   CHECK(ids_of({.top_p = 0.75}, scores) == std::set<size_t>{1, 3});
   CHECK(ids_of({.top_p = 0.85}, scores) == std::set<size_t>{1, 2, 3});
   CHECK(ids_of({.top_p = 1e-300}, scores) == std::set<size_t>{1});
-  // Of equal scores, smaller ids come first.
+  // If scores are equal, smaller ids come first.
   CHECK(ids_of({.top_k = 2}, Scores{0, 0, 0, 0}) == std::set<size_t>{0, 1});
   CHECK(ids_of({.top_p = 0.6}, Scores{0, 0, 0, 0}) == std::set<size_t>{0, 1, 2});
 }
@@ -95,7 +96,7 @@ TEST_CASE("a token depends on the seed and on its place only") {
   std::vector<int32_t> first, second, other_seed, other_prompt, other_sample;
   for (uint64_t i = 0; i < 40; ++i) {
     first.push_back(all.draw(scores, {1, 2, i}));
-    all.draw(scores, {7, 7, i});  // other texts in between
+    all.draw(scores, {7, 7, i});  // draws for another text in between
     second.push_back(draw(4, {1, 2, i}));
     other_seed.push_back(draw(5, {1, 2, i}));
     other_prompt.push_back(draw(4, {2, 2, i}));

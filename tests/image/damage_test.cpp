@@ -56,7 +56,7 @@ TEST_CASE("an image truncated anywhere is an error") {
 }
 
 TEST_CASE("an image with changed bytes is decoded or is an error") {
-  // For more or other mutations: DTRAIN_MUTATIONS=100000 DTRAIN_SEED=2.
+  // To test more mutations or different ones, set DTRAIN_MUTATIONS=100000 and DTRAIN_SEED=2, for example.
   const char *count = std::getenv("DTRAIN_MUTATIONS"), *seed = std::getenv("DTRAIN_SEED");
   std::mt19937 random(seed ? static_cast<uint32_t>(std::stoul(seed)) : 7u);
   const int mutations = count ? std::stoi(count) : 400;

@@ -32,8 +32,8 @@ int most_difference(const Bytes& a, const Bytes& b) {
   return most;
 }
 
-/// Returns the stored pixels of an image with this EXIF orientation; each case follows the text of the EXIF
-/// standard.
+/// Returns the pixels as an image with this EXIF orientation stores them. Each case of the switch follows the
+/// text of the EXIF standard.
 Pixels stored_for(Pixels& seen, int orientation) {
   const bool turned = orientation >= 5;
   Pixels stored{turned ? seen.width : seen.height, turned ? seen.height : seen.width, seen.channels, {}};
@@ -211,8 +211,8 @@ TEST_CASE("XMP gives the orientation if EXIF does not") {
 
 namespace {
 
-/// Returns a BMP with a palette of grays 0, 1, 2, ...; `offset`: the offset of the pixels (0: after the
-/// palette).
+/// Returns a BMP file with a palette of the grays 0, 1, 2, ... `offset` is the offset of the pixels that the
+/// header states. If it is 0, the header states the real offset: the end of the palette.
 Bytes indexed_bmp(int64_t height, int64_t width, int bits, int compression, const Bytes& data,
                   int offset = 0) {
   Bytes file{'B', 'M'};

@@ -40,7 +40,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / folder) for
 from new_case import png_of_rows  # noqa: E402
 from patience import shared  # noqa: E402
 
-# The links carry 24 kB in each step, so that a step takes about 50 ms and little of the CPU's time.
+# The rate of the links between the hosts. Each step transfers 24 kB, so that it takes about 50 ms but little CPU time.
 RATE = "4mbit"
 PEER_TIMEOUT = 5  # seconds
 SAVE_EVERY = 7  # steps
@@ -106,7 +106,7 @@ SILENT = f"no sign of life for {PEER_TIMEOUT} seconds"
 KILL, STOP, TERM, USR1 = signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGUSR1
 FAILURES = {
     "SIGKILL of process 1": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",)),
-    # The run records no outcome if it had not begun.
+    # If process 1 is killed before the run has begun, run.jsonl has no outcome.
     "SIGKILL of process 1 at the start": Failure(to_process(KILL, 1), 5, message_about(1, DEAD, r"\w+"), ("failed", None),
                                                  moment="the start"),
     "SIGKILL of process 1 while saving": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",),
@@ -122,7 +122,7 @@ FAILURES = {
                                          noticed_late=True),
     "SIGTERM to process 0": Failure(to_process(TERM, 0), 5, "", ("interrupted",)),
     "SIGTERM to process 1": Failure(to_process(TERM, 1), 5, "", ("interrupted",)),
-    # mpirun of Open MPI forwards SIGTERM after two seconds; the run may end before that.
+    # mpirun of Open MPI forwards SIGTERM only after two seconds. The run may end before it receives the signal.
     "SIGTERM to the launcher": Failure(to_launcher(TERM), 5, "", ("interrupted", "done")),
     "SIGUSR1 to process 0": Failure(to_process(USR1, 0), WAIT, "", ("done",)),
     "SIGUSR1 to process 1": Failure(to_process(USR1, 1), WAIT, "", ("done",)),

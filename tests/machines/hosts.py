@@ -15,8 +15,8 @@ SKIPPED = 77  # the exit code of a test that cannot run here
 _NAMESPACES = ["--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
 _ENTERED = "DTRAIN_HOSTS_ENTERED"
 
-# Starts a command on a host, with one core: `enter NUMBER COMMAND...`; on host 1 with all cores: `enter all
-# COMMAND...`.
+# A script that runs a command on one of the hosts. `enter NUMBER COMMAND...` runs the command on the host with this
+# number, with one core. `enter all COMMAND...` runs it on host 1 with all cores.
 _ENTER = """\
 #!/bin/sh
 case $1 in
@@ -29,7 +29,7 @@ export TMPDIR={folder}/tmp$node
 exec nsenter --net=/run/netns/node$node unshare --uts --mount sh -c '
 hostname node'$node' && mount --bind {folder}/samples'$node' {folder}/shared/samples && exec "$@"' sh taskset -c $cores "$@"
 """
-# A program that launchers call instead of ssh: `agent OPTIONS HOST COMMAND...`.
+# A program that the launchers call instead of ssh: `agent OPTIONS HOST COMMAND...`.
 _AGENT = """\
 #!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
@@ -37,8 +37,8 @@ host=$1; shift
 exec {folder}/enter ${{host##*.}} sh -c "$*"
 """
 
-# Open MPI refuses to run as root unless these variables are set. UCX, which MPICH uses, would notice that the
-# hosts share memory.
+# Open MPI refuses to run as root unless these variables are set. The last variable is for UCX, which MPICH uses:
+# otherwise, UCX would notice that the hosts share memory.
 _ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "UCX_TLS": "tcp,self", "OMP_NUM_THREADS": "1"}
 _LAUNCHERS = ("OMPI_", "PMI", "PRTE_", "SLURM_", "MPI_LOCAL", "HYDI_")
 
@@ -106,7 +106,8 @@ class Hosts:
                         f"ip -n {node} addr add 10.77.0.{number}/24 dev eth0", f"ip -n {node} link set eth0 up",
                         f"tc -n {node} qdisc add dev eth0 root tbf rate {rate} burst 10kb latency 10s"):
             subprocess.run(command.split(), check=True)
-        # BBR, the default of some systems, becomes very slow on slow links of a loaded machine.
+        # BBR is the default congestion control of some systems. On slow links of a machine under load, BBR becomes very
+        # slow.
         reno = "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"
         subprocess.run(["nsenter", f"--net=/run/netns/{node}", "sh", "-c", reno], check=True)
 
@@ -126,8 +127,8 @@ class Hosts:
             launcher = ["mpirun.openmpi", "--mca", "plm_rsh_agent", self.agent, "-H", ",".join(f"{one}:1" for one in addresses),
                         "--oversubscribe", "--bind-to", "none"]
         else:
-            # docs/machines.md advises this option. Without it, mpiexec kills process 0, which has to save, as soon as
-            # another process dies.
+            # docs/machines.md advises this option. Without it, mpiexec kills process 0 as soon as another process dies,
+            # although process 0 still has to save.
             launcher = ["mpiexec.mpich", "-disable-auto-cleanup", "-launcher-exec", self.agent, "-hosts", ",".join(addresses), "-ppn", "1"]
         return subprocess.Popen(self.on(1, *launcher, *command), cwd=self.work, env=environment(), text=True, errors="replace",
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -192,8 +192,8 @@ TEST_CASE("process 0 ends when another process has given it up") {
 
 namespace {
 
-/// Two processes, of which process 1 stays in step 12. Their heartbeats are rare, because all threads of this
-/// program count as active.
+/// Two processes; process 1 stays at step 12 and hangs. The time between their heartbeats is long, because
+/// all threads of this program count as activity of process 1.
 struct HangingGroup : Group {
   std::promise<std::string> message;
   bool was_known = false;  // whether process 0 knew of the hang when the handler was called
@@ -217,7 +217,7 @@ TEST_CASE("a process that does nothing reports that it hangs") {
   const std::string expected =
       "node2 (process 1 of 2): the process hangs: for 1 seconds it has neither computed nor read anything "
       "(this happened in step 12, reading samples)";
-  // This thread must not poll, because that counts as activity.
+  // This thread must not poll, because polling would count as activity.
   const auto failure = group[0].wait_for_failure(Seconds(5));
   REQUIRE(failure);
   CHECK(failure->message == expected);
@@ -261,7 +261,7 @@ TEST_CASE("a channel ends in limited time although the other side reads nothing"
 
 TEST_CASE("a stranger does not take the place of a process, and a wrong address is not one") {
   ControlListener listener, other;
-  // The token of another run.
+  // This token belongs to another run.
   const std::string token = Json::parse(other.invitation()).at("token").as_string();
   Json mixed = Json::parse(listener.invitation());
   mixed.set("token", token);

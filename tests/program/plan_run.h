@@ -35,14 +35,14 @@ layers:
 outputs: [classes, apart]
 )";
 
-/// A plan that trains a graph with a loss on the first output, with all memory that it reads and writes. Each
-/// device is a slot.
+/// A training plan for a graph whose first output has a loss, and all memory that the plan reads and writes.
+/// Each device is a slot.
 class PlanRun {
  public:
   explicit PlanRun(test::Device& on, const std::string& model = kModel, Collective* replicas = nullptr,
                    const PlanOptions& options = {})
       : PlanRun({&on}, graph_from(model), {}, replicas, options) {}
-  /// `slots_of_nodes` is the slot of each node; empty: all are on slot 0.
+  /// `slots_of_nodes` has the slot of each node. If it is empty, all nodes are on slot 0.
   PlanRun(std::vector<test::Device*> on, Graph made, std::vector<int> slots_of_nodes,
           Collective* replicas = nullptr, PlanOptions options = {})
       : devices(std::move(on)),
@@ -153,7 +153,7 @@ class PlanRun {
     Frame frame;
   };
 
-  /// on_ready receives the gradients as of the time of the call.
+  /// `gradients` are the values at the time of the call.
   using OnReady = std::function<void(int64_t end, const Values& gradients)>;
   void run(const StepInfo& info = kStep, float loss_scale = 1, const OnReady& on_ready = nullptr,
            uint64_t seed = 3) {
@@ -166,7 +166,8 @@ class PlanRun {
     total = microbatch.total();
   }
 
-  /// Runs the program of a plan with one slot, and calls on_ready where it marks gradients as ready.
+  /// Runs the program of a plan that has only one slot. Calls on_ready after each instruction that marks
+  /// gradients as ready.
   void run_and_report(Microbatch& microbatch, const StepInfo& info, const OnReady& on_ready) const {
     microbatch.frame.set_step(info);
     for (const Instruction& instruction : plan.program().instructions) {

@@ -6,7 +6,7 @@
 namespace dtrain::test {
 namespace {
 
-/// Splits the last axis into two halves.
+/// A layer with two outputs: the halves of its input along the last axis.
 class Halves final : public Layer {
  public:
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs, const ReportError&) const override {

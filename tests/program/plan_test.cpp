@@ -60,7 +60,7 @@ DEVICE_TEST_CASE("the loss scale multiplies gradients, but not statistics") {
     const float found = run.gradients[static_cast<size_t>(i)], one = plain[static_cast<size_t>(i)];
     if (one == PlanRun::kUntouched) continue;
     CAPTURE(i);
-    // The scale is a power of two, so it hardly affects rounding.
+    // The loss scale is a power of two. Therefore, the scaled gradients have nearly the same rounding errors.
     const double expected =
         i < run.layout.trained() ? 8.0 * static_cast<double>(one) : static_cast<double>(one);
     CHECK(std::abs(static_cast<double>(found) - expected) <= 1e-3 + 1e-3 * std::abs(expected));

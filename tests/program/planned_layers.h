@@ -132,8 +132,8 @@ inline Graph chain(const PlannedLayer& a, const PlannedLayer& b, const PlannedLa
 /// The compilation of a graph for the CPU. A test runs passes and prints the program between them.
 class Compilation {
  public:
-  /// Compiles with the loss of this name, for training by default. `slots_of_nodes` has the slot of each
-  /// node; empty: all are on slot 0.
+  /// Compiles for training by default, with the loss of this name. `slots_of_nodes` has the slot of each
+  /// node. If it is empty, all nodes are on slot 0.
   explicit Compilation(const Graph& its_graph, const std::vector<int>& slots_of_nodes = {},
                        const PlanOptions& options = {}, const std::string& loss = "mean_squared_error",
                        PlanKey::Purpose purpose = PlanKey::Purpose::training)

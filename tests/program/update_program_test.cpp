@@ -242,7 +242,8 @@ slot  phase   call                     floats  runs
 }
 
 TEST_CASE("every rank takes part in the sum of directions, even one whose share is the whole layout") {
-  // The other ranks have empty shares, and wait for this rank.
+  // The shares of the other ranks are empty. The other ranks still take part in the all-reduce, and wait for
+  // this rank.
   UpdateRequest request = request_of(GradientReduction::in_backward);
   request.needs_directions = true;
   CHECK(text_of(request).find("directions all-reduce") != std::string::npos);

@@ -14,7 +14,7 @@
 
 namespace dtrain::test {
 
-/// A binary number format no wider than float32.
+/// A binary number format whose numbers float32 represents exactly.
 struct Format {
   int bits;            // bits of the significand, including the implicit one
   int least_exponent;  // smallest exponent of normal numbers

@@ -113,7 +113,8 @@ class Device {
     for (float& value : values) value = rounded(value, format_of(math.type));
     return values;
   }
-  /// Rounds to numbers that both arrays of the compute type and inputs of matrix products represent exactly.
+  /// Rounds each value to a number that an array of the compute type represents exactly. If matrix products
+  /// use TF32, the number is also exact in TF32.
   Floats exact(Floats values) const {
     values = kept(std::move(values));
     for (float& value : values) value = math.tf32 ? rounded(value, kTf32) : value;
@@ -135,8 +136,9 @@ class Device {
   /// Returns scratch or saved memory, filled with NaNs.
   Array<float> memory(size_t bytes) const { return {*context_, Floats((bytes + 3) / 4, NAN), 0}; }
 
-  /// Returns the tolerance for a result that has an `error` in float32 arithmetic and is rounded `roundings`
-  /// times to the compute type. The tolerance is relative to the result, or to about 1 if that is larger.
+  /// Returns the tolerance for a result. `error` is the relative error of the result in float32 arithmetic,
+  /// and `roundings` is the number of times that the result is rounded to the compute type. If the result is
+  /// smaller than about 1, the tolerance is absolute.
   double tolerance(double error, int roundings = 1) const {
     return math.type == DType::float32 ? error
                                        : error + roundings * std::ldexp(1.0, -format_of(math.type).bits);
@@ -147,7 +149,7 @@ class Device {
   std::unique_ptr<Ops> ops_;
 };
 
-/// Returns a single-threaded CPU device.
+/// Returns a CPU device with one thread.
 inline std::unique_ptr<Device> cpu_device() {
   auto context = make_cpu_context({}, {available_cores().front()}, false);
   context->attach();
@@ -167,8 +169,8 @@ inline std::unique_ptr<Device> gpu_device(const GpuMath& math) {
                                   std::move(context), std::move(ops), math);
 }
 
-/// Calls use(device) with the first GPU in each of its compute types. For the suite "gpu", which is skipped
-/// without a GPU (support/gpu.h).
+/// Calls use(device) with the first GPU, once for each of its compute types. To be called by tests of the
+/// suite "gpu", which are skipped on a machine without a GPU (support/gpu.h).
 template <class Use>
 void on_every_gpu(Use&& use) {
   using enum DType;
@@ -183,8 +185,8 @@ void on_every_gpu(Use&& use) {
 
 }  // namespace dtrain::test
 
-/// Defines a test case function(Device& device): in the suite "cpu" it runs for each device of on_every_cpu,
-/// in the suite "gpu" on the GPU.
+/// Defines a test case as a function with the argument `device`. In the suite "cpu", the function runs for
+/// each device of on_every_cpu(). In the suite "gpu", it runs on the GPU.
 #define DTRAIN_DEVICE_CASE(function, name)                   \
   static void function(dtrain::test::Device&);               \
   TEST_CASE(name* doctest::test_suite("cpu")) {              \

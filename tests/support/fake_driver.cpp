@@ -1,5 +1,6 @@
-// Replaces the CUDA driver's library on machines without one: it has no device and accepts every compiled
-// kernel. cuDNN needs the driver's library to create plans whose kernels it compiles at run time.
+// Replaces the library of the CUDA driver on machines that have none. This replacement has no device, and
+// accepts every compiled kernel. cuDNN compiles the kernels of some plans at run time, and needs the driver's
+// library to create these plans.
 using Status = int;
 constexpr Status kSuccess = 0, kNoDevice = 100, kNotSupported = 801;
 

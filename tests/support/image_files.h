@@ -30,19 +30,25 @@ struct JpegOptions {
   std::string xmp = {};  // an XMP packet; "" for none
   bool adobe = false;    // writes Adobe's marker, which says that four channels are inverted ink values
 };
-/// Encodes one channel as grayscale, three as RGB, four as CMYK, without chroma subsampling.
+/// Encodes a JPEG without chroma subsampling. Pixels with one channel are encoded as grayscale, with three
+/// channels as RGB, and with four channels as CMYK.
 Bytes jpeg_of(const Pixels& pixels, const JpegOptions& options = {});
 
 struct PngOptions {
-  int bits = 8;  // bits per channel: 8, 16 (each byte becomes the high byte of two), or 1 or 4 for grayscale
+  // Bits per channel: 8 or 16, or 1 or 4 for grayscale. For 16 bits, each byte of the pixels is the high
+  // byte.
+  int bits = 8;
   bool interlaced = false;
-  Bytes palette = {};  // RGB triples; the pixels, with one channel, are indices
+  // RGB triples; if not empty, the pixels have one channel, whose values are indices of the palette.
+  Bytes palette = {};
   Bytes palette_alpha = {};
 };
-/// Encodes one channel as grayscale, two as grayscale and alpha, three as RGB, four as RGBA.
+/// Encodes a PNG. Pixels with one channel are encoded as grayscale, with two as grayscale and alpha, with
+/// three as RGB, and with four as RGBA.
 Bytes png_of(const Pixels& pixels, const PngOptions& options = {});
 
-/// Encodes 24 bits per pixel, from bottom to top; 32 bits with four channels (the fourth byte is unused).
+/// Encodes a BMP, whose rows are stored from bottom to top. Pixels with four channels take 32 bits each, of
+/// which the last 8 are unused; other pixels take 24 bits.
 Bytes bmp_of(const Pixels& pixels);
 
 /// Returns a PNG chunk: length, type, data, checksum.

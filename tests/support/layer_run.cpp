@@ -84,7 +84,7 @@ LayerRun::LayerRun(const LayerCase& c, Device* device)
       for (float& value : inputs.back()) value = std::floor(value);
   }
   for (size_t i = 0; i < parameter_specs.size(); ++i) {
-    // A gamma near 0 would move all scaled values near the relu's kink.
+    // If gamma were near 0, all scaled values would be near the kink of relu.
     const std::string& name = parameter_specs[i].name;
     const float low = name == "gamma" || name == "moving_variance" ? 0.5f : -1.0f;
     parameters.push_back(device_->exact(

@@ -22,14 +22,15 @@ struct LayerCase {
   int64_t batch = 2;
   /// Range of input and parameter values.
   float low = -1, high = 1;
-  /// Mask of all inputs of [positions, features]: one value for each sample and position. Empty: no mask.
+  /// The mask of all inputs of shape [positions, features]. It has one value for each sample and position. If
+  /// it is empty, the inputs have no mask.
   std::vector<uint8_t> mask = {};
 };
 
 /// Returns the layer of a snippet; fails the test if the snippet has errors.
 Configured<Layer> layer_of(const std::string& yaml);
-/// Returns the errors of a snippet's options or, if there are none, the layer's errors about the inputs; ""
-/// if none.
+/// Returns the errors about the options of a snippet. If there are none, returns the errors of the layer
+/// about its inputs. Returns "" if there are no errors at all.
 std::string errors_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
 /// Returns the output for these inputs; fails the test if the layer reports an error.
 TensorSpec output_of(const std::string& yaml, const std::vector<TensorSpec>& inputs);
@@ -47,7 +48,8 @@ Values spread_values(int64_t n, float low, float high, uint32_t seed);
 /// Scratch memory, and all arrays that a call must overwrite, are filled with NaN before each call.
 class LayerRun {
  public:
-  /// Creates a CPU device if none is given. Values are exactly representable in the device's arrays.
+  /// Creates a CPU device if `device` is null. All values of inputs and parameters are exactly representable
+  /// in the device's arrays.
   explicit LayerRun(const LayerCase& c, Device* device = nullptr);
 
   struct Gradients {
@@ -63,10 +65,11 @@ class LayerRun {
   std::vector<Values> inputs;  // values of each input; whole numbers for int32 inputs
   std::vector<Values> parameters;
   std::vector<ParameterSpec> parameter_specs;
-  TensorSpec output;                 // the first output
-  std::vector<TensorSpec> outputs;   // all outputs
-  std::vector<Values> further;       // values of the outputs after the first, as of the last forward()
-  std::vector<Values> diff_further;  // their gradients in backward(); empty: none of them has a gradient
+  TensorSpec output;                // the first output
+  std::vector<TensorSpec> outputs;  // all outputs
+  std::vector<Values> further;      // outputs except the first, as of the last call of forward()
+  // Gradients of `further` for backward(); empty if none of these outputs has a gradient.
+  std::vector<Values> diff_further;
   float share = 1;
   uint64_t step = 5, first_sample = 0;
 

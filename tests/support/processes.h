@@ -1,4 +1,5 @@
-// Several processes of a run as threads of a test: each has a World over queues in memory.
+// Runs the processes of a run as threads of a test. The World of each process sends messages through queues
+// in memory.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +71,8 @@ class QueueTransport final : public Transport {
  public:
   QueueTransport(Queues& queues, int rank) : queues_(queues), rank_(rank) {}
 
-  /// Makes test() not return until release(). Waits until a call has arrived, for a second at most.
+  /// Makes test() block until release() is called. Waits until another thread has called test(), but at most
+  /// a second.
   void block() {
     std::unique_lock lock(mutex_);
     blocked_ = true;
@@ -179,8 +181,8 @@ class Processes {
       world(other).interrupt("another process: " + why);
     }
   }
-  /// Returns whether the process has ended because its transport does not return. In the test, the transport
-  /// returns after that.
+  /// Returns true if the process has ended because its transport does not return. The transport in the test
+  /// returns after the end of the process.
   bool has_ended(int rank) const { return ended_[static_cast<size_t>(rank)]; }
 
   /// Calls work(world) on one thread per process and waits for all. Rethrows the exception of the process
@@ -213,7 +215,8 @@ class Processes {
   std::vector<std::unique_ptr<ProcessWorld>> worlds_;
 };
 
-/// Ways to divide `replicas` replicas among processes, as the numbers of replicas of each process.
+/// Returns all ways to divide `replicas` replicas among processes. Each way lists the number of replicas of
+/// each process.
 inline std::vector<std::vector<int>> divisions(int replicas) {
   std::vector<std::vector<int>> all{{replicas}};
   for (int first = 1; first < replicas; ++first)

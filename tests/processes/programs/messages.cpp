@@ -85,7 +85,7 @@ void fail(Processes& processes, std::string_view how) {
 }
 
 [[noreturn]] void end(Processes& processes, const std::exception& error, int exit_code) {
-  // Process 0 reports an error that all processes have found.
+  // If all processes have found the same error, only process 0 reports it.
   if (processes.rank() > 0) processes.control().wait_for_failure(std::chrono::milliseconds(500));
   if (const auto failure = processes.control().failure()) {
     exit_code = failure->exit_code;
