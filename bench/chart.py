@@ -80,8 +80,8 @@ def draw(rows, caption):
 
 
 def caption_of(results):
-    """Returns the caption: the machine and the frameworks, from the table beside the results, and the date of the
-    results."""
+    """Returns the caption of the image. It states the machine and the frameworks, which are read from the table
+    (.md) next to the results, and the date of the results."""
     date = results.stem.removesuffix("-cpu")
     table = results.with_suffix(".md")
     machine = table.read_text(encoding="utf-8").splitlines()[2].split(". `")[0] if table.exists() else ""

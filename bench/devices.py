@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares strategies on this machine's CPU devices, one core each: the cost or gain of placing, pipelining or sharding
-a model.
+"""Compares strategies on the CPU devices of this machine, to find out how much time it costs or saves to place,
+pipeline or shard a model. Each device has one core.
 
     bench/devices.py [WORKLOAD ...] [--rounds 4] [--epochs 6]
 
 Each round trains a workload with both of its strategies in turn. The time is the median of all epochs except the first
-epoch of each run. The ratio is the first strategy's time divided by the second's, for the same samples.
+epoch of each run. The ratio is the time of the first strategy divided by the time of the second strategy, for the
+same samples.
 """
 import argparse
 import csv

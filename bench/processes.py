@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares two processes with one core each with one process of two replicas, on this machine.
+"""Compares two processes, which have one core each, with one process that has two replicas, on this machine.
 
     bench/processes.py [WORKLOAD ...] [--rounds 5] [--steps 40] [--mpirun mpirun.openmpi]
 

@@ -126,7 +126,7 @@ def draw_shapes(folder):
 
 
 def mean_iou(predicted, masks):
-    """Returns the mean over classes of the IoU of all pixels."""
+    """Returns the mean IoU over the classes. The IoU of a class covers the pixels of all images."""
     ious = []
     for kind in range(CLASSES):
         a, b = predicted == kind, masks == kind
@@ -226,7 +226,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("task", choices=["segmentation", "forecasting"])
-    parser.add_argument("--folder", help="where to write data and runs (a temporary folder)")
+    parser.add_argument("--folder", help="folder for data and runs (default: a temporary folder)")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()

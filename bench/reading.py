@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the reading of data with other libraries, on this machine and in one run: batches of images with tf.data and
-torchvision's loader, and a table of numbers with Polars and Arrow.
+"""Compares how fast dtrain and other libraries read data, on this machine and in one run. For batches of images, dtrain
+is compared with tf.data and torchvision's loader. For a table of numbers, it is compared with Polars and Arrow.
 
     bench/reading.py pictures FOLDER [--python PYTHON ...]    FOLDER has a folder of JPEGs for each class
     bench/reading.py table FILE.csv [--python PYTHON ...]     FILE has a header; its last column is the target
@@ -95,8 +95,8 @@ print(time.perf_counter() - start)
 
 
 def peer(pythons, module, script, *arguments):
-    """Runs the script with the first interpreter that has the module, and returns the number that the script prints;
-    None if no interpreter has the module."""
+    """Runs the script with the first interpreter that has the module, and returns the number that the script prints.
+    Returns None if no interpreter has the module."""
     for python in pythons:
         if subprocess.run([python, "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0:
             return float(subprocess.run([python, "-c", script, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True).stdout)

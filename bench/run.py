@@ -141,7 +141,8 @@ def peers(name):
 
 
 def median_step(ends, warmup):
-    """Returns the median over windows of at least 0.25 s of the mean step time."""
+    """Divides the steps into windows of at least 0.25 s, and returns the median of the mean step times of the
+    windows."""
     windows, start, steps = [], ends[warmup], 0
     for end in ends[warmup + 1 :]:
         steps += 1

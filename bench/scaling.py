@@ -19,17 +19,17 @@ import bounds  # noqa: E402
 FORMULA = """\
 The formula
 
-  efficiency(N) = step(1) / step(N), where every device keeps its number of samples, so N machines train N times the batch
+  efficiency(N) = step(1) / step(N). Every device keeps its number of samples, so that N machines train with N times the batch size.
   step(N)       = end(N) + U + control(N)
 
-  F, B, U   seconds of forward, backward and update in a step. Their sum is the step time of one device. It is divided among the
-            passes of the step (bench/gpu/bounds.py): a pass counts the longer of its operations over the device's operations per
-            second, and its bytes over its bytes per second.
+  F, B, U   seconds of the forward pass, the backward pass and the update in a step. Their sum is the step time of one device. It is
+            divided among the passes of the step (bench/gpu/bounds.py). The share of a pass is proportional to the longer of two times:
+            its operations divided by the device's operations per second, and its bytes divided by the device's bytes per second.
   G         bytes of gradients: 4 times the trained parameters, in buckets of S bytes (strategy option bucket_megabytes, 25 MiB)
-  ready(i)  when backward has completed the gradients of bucket i. A layer completes all of its gradients at once.
+  ready(i)  time at which the backward pass has computed the gradients of bucket i. All gradients of a layer are ready at the same time.
   start(i)  = max(ready(i), finish(i-1));  finish(i) = start(i) + t(S_i)
   end(N)    = the later of F + B and the last finish
-  c         share of the computing cores that an exchange takes: while one runs, backward advances with 1 - c of its speed
+  c         share of the computing cores that an exchange takes. During an exchange, the backward pass runs at 1 - c of its speed.
 
   Seconds of an exchange of S bytes, for links with B bytes per second, latency L and m seconds for each message:
 
@@ -42,9 +42,11 @@ The formula
   GPUs, hierarchical  t = 2 (k-1)/k S/V + 2 (N-1)/N S/min(B, V) + 2 b + 2 (k-1) v + 2 (N-1) h
                       V: bytes per second between the GPUs of a machine; v, h: latency of a hop within a machine and between
                       machines; b: time to start. NCCL chooses the ring or the tree for each size; so does this script.
-  control(N)          the short exchanges of each step: sums of losses (CPUs only) and requests to stop, L + (N-1) m each
+  control(N)          seconds of the short exchanges of each step. These are sums of losses (CPUs only) and requests to stop. Each takes
+                      L + (N-1) m seconds.
 
-  The formula leaves out differences between machines, reading of data, other traffic on the network, and contention in its switches.
+  The formula does not consider differences between machines, the reading of data, other traffic on the network, and contention in
+  the switches of the network.
 """
 
 # `seconds` is the duration of a step on one device. `batch` is the number of samples in a step on one device. `source`
@@ -105,7 +107,8 @@ class Timeline:
         self.update = seconds - self.before_update
 
     def buckets(self, most_bytes):
-        """Returns (ready, bytes) of each bucket, in the order in which they are filled."""
+        """Divides the gradients into buckets of at most `most_bytes`. Returns (time at which the bucket is full,
+        bytes) for each bucket, in the order in which the buckets are filled."""
         floats, found = max(int(most_bytes) // 4, 1), []
         completed = iter(self.completed)
         ready, until = next(completed)
@@ -118,9 +121,9 @@ class Timeline:
 
 
 def step_seconds(timeline, buckets, seconds_of, core_share, control):
-    """Returns the seconds of a step that exchanges the buckets one after the other. `seconds_of(bytes)`: seconds of an
-    exchange."""
-    now = computed = 0.0  # computed: seconds of forward and backward that are done
+    """Returns the seconds of a step that exchanges its buckets one after the other. `seconds_of(bytes)` returns the
+    seconds of one exchange."""
+    now = computed = 0.0  # `computed`: seconds of the forward and backward pass that have been computed
     for ready, size in buckets:
         if computed < ready:  # the link is idle until the bucket is full
             now += ready - computed
@@ -136,8 +139,8 @@ def bytes_per_second(link):
 
 
 def cpu_exchange(machines, size, link):
-    """Returns an exchange of `size` bytes between CPUs, with one process on each machine: its seconds, and the bytes
-    that each process sends."""
+    """Returns the cost of an exchange of `size` bytes between CPUs, with one process on each machine: the seconds,
+    and the bytes that each process sends."""
     others = machines - 1
     if others == 0:
         return Exchange(0.0, 0.0)
@@ -269,7 +272,7 @@ def positive(text):
 
 def main():
     if sys.argv[1:2] in (["measure"], ["bound"]):
-        import scaling_measure  # starts programs; the prediction does not need it
+        import scaling_measure  # this module starts programs; the prediction does not need it
         return scaling_measure.main(sys.argv[1], sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, epilog=FORMULA, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
@@ -277,11 +280,14 @@ def main():
     parser.add_argument("--device", choices=("cpu", "gpu", "both"), default="both")
     parser.add_argument("--gpus", type=positive, default=8, metavar="K", help="GPUs in each machine (default: %(default)s)")
     parser.add_argument("--step", type=step_of, action="append", default=[], metavar="DEVICE:WORKLOAD=MS",
-                        help="step time of one device instead of the default: cpu:resnet50=840 (2 cores), gpu:gpt-small=1.2; repeatable")
+                        help="sets the step time of one device in milliseconds, for example cpu:resnet50=840 (2 cores) "
+                             "or gpu:gpt-small=1.2; can be repeated")
     parser.add_argument("--link", type=link_of, action="append", dest="links", metavar="NAME=GIGABITS,LATENCY_US,MESSAGE_US",
-                        help="a link instead of 100 Gb Ethernet and 400 Gb InfiniBand, with the bandwidth that it reaches; repeatable")
+                        help="predicts for this link instead of 100 Gb Ethernet and 400 Gb InfiniBand; GIGABITS is the bandwidth "
+                             "that the link reaches; can be repeated")
     parser.add_argument("--bucket-megabytes", type=float, default=25, metavar="MIB")
-    parser.add_argument("--algorithm", choices=ALGORITHMS, default="nccl", help="of the GPUs; nccl: the ring or the tree, as NCCL chooses")
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default="nccl",
+                        help="algorithm of the GPUs (default: nccl, which uses the ring or the tree, as NCCL chooses)")
     parser.add_argument("--json", action="store_true", help="print the results as one JSON document")
     parser.add_argument("--self-test", action="store_true", help="check the limits of the formula")
     options = parser.parse_args()

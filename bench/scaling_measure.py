@@ -60,7 +60,8 @@ def environment(**more):
 
 
 def cores_of(rank, processes, cores):
-    """Returns a process's share of the cores. Processes share cores if there are too few."""
+    """Returns the cores of one process. All cores are divided evenly among the processes. If there are fewer cores
+    than processes, several processes share a core."""
     share = cores[rank * len(cores) // processes:(rank + 1) * len(cores) // processes]
     return share if len(cores) >= processes else [cores[rank % len(cores)]]
 
@@ -161,12 +162,11 @@ def layer_bytes(layer):
 
 
 def fit_link(processes, small, large):
-    """Returns (seconds of a short exchange, bytes per second) from the seconds that exchanges add to both layers'
-    steps.
+    """Returns (seconds of a short exchange, bytes per second). These are computed from the seconds that exchanges add
+    to a step of each layer.
 
-    The small layer's step has three short exchanges: its gradients, the losses, the requests to stop. Each bucket of
-    the large layer has two phases.
-    """
+    A step of the small layer has three short exchanges: of its gradients, of the losses, and of the requests to
+    stop. In a step of the large layer, each bucket is exchanged in two phases."""
     short = small / 3
     buckets = -(-layer_bytes("large") // (25 * 2**20))
     sent = 2 * (processes - 1) / processes * layer_bytes("large")
@@ -175,8 +175,8 @@ def fit_link(processes, small, large):
 
 
 def core_share(processes, cores):
-    """Returns c of the formula. Each process has a thread that computes and a thread that exchanges; c is 1 if there
-    are no cores for the threads that exchange."""
+    """Returns the value c of the formula. Each process has one thread that computes and one thread that exchanges.
+    If there are no cores for the threads that exchange, c is 1."""
     return min(max((2 * processes - cores) / processes, 0.0), 1.0)
 
 
@@ -189,7 +189,8 @@ def predict(timeline, processes, short, speed, share):
 
 
 def compare(bench, workload, processes, batch):
-    """Measures and predicts the step time for one number of processes; times are medians over the rounds."""
+    """Measures the step time for one number of processes, and predicts it. The measured times are medians over the
+    rounds."""
     rounds = []
     for _ in range(bench.options.rounds):
         alone = bench.alone(workload, processes, batch)

@@ -295,10 +295,10 @@ def main():
     parser.add_argument("--dtrain", default=ROOT / "build/release/app/dtrain", type=pathlib.Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], dest="changes", metavar="KEY=VALUE")
-    parser.add_argument("--folder", type=pathlib.Path, help="keeps the data and the runs here")
+    parser.add_argument("--folder", type=pathlib.Path, help="folder in which the data and the runs are kept")
     parser.add_argument("kind", choices=["tables", "pictures"])
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--idx", action="append", default=[], metavar="NAME=FOLDER", help="pictures in MNIST's format")
+    parser.add_argument("--idx", action="append", default=[], metavar="NAME=FOLDER", help="name and folder of a data set in MNIST's format")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or pathlib.Path(scratch)

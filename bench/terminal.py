@@ -111,7 +111,8 @@ def screen_lines(output):
 
 
 def shown(lines, first, last):
-    """Returns the `first` first and the `last` last lines, with a line of dots instead of the lines between them."""
+    """Returns the lines that the image shows: the first `first` lines and the last `last` lines. A line of dots
+    replaces the lines between them."""
     if len(lines) <= first + last + 1:
         return lines
     dots = [("...", ("2",))]

@@ -68,7 +68,7 @@ class ChannelsLastFlatten(nn.Module):
 
 
 class SharedLstm(nn.Module):
-    """One LSTM reads two sequences; a dense layer reads its last states."""
+    """A model in which one LSTM reads two sequences. A dense layer reads the last states of both sequences."""
 
     def __init__(self):
         super().__init__()
@@ -175,8 +175,8 @@ MODULES = (nn.Linear, nn.Conv2d, nn.BatchNorm2d, nn.LayerNorm, nn.Embedding, nn.
 
 
 def as_in_torch(module, values):
-    """Returns a layer's arrays in PyTorch's order of axes, one for each of the module's parameters; None if the shapes
-    differ."""
+    """Converts the arrays of a Keras layer to PyTorch's order of axes. Returns one array for each parameter of the
+    module, or None if the shapes differ."""
     if isinstance(module, nn.BatchNorm2d):
         arrays = values[:2] if len(values) == 4 else []
     elif isinstance(module, (nn.LayerNorm, nn.Embedding)):
@@ -195,8 +195,9 @@ def as_in_torch(module, values):
 
 
 def give_weights(model, arrays):
-    """Gives each module with weights the arrays of the first layer with the same shapes, because Keras has the layers
-    of branches in another order."""
+    """Sets the weights of all modules. Each module gets the arrays of the first remaining layer with the same
+    shapes. The order of the layers alone is not enough, because Keras stores the layers of branches in another
+    order."""
     modules = [m for m in model.modules() if isinstance(m, MODULES)]
     assert len(arrays) == len(modules), (len(arrays), len(modules))
     left = list(arrays)

@@ -1,10 +1,11 @@
-"""A lower bound for the time of a training step on a GPU, from its operations and bytes.
+"""Computes a lower bound for the time of a training step on a GPU, from its operations and bytes (a roofline).
 
-A step is a sequence of passes over memory. A pass takes the longer of two times: its operations at the rate of large
-matrix products, or its bytes at the rate of a plain copy. bench/gpu/run.py measures both rates on the same GPU. The
-passes assume all fusions that the libraries support: bias and relu in a product, addition and relu in a normalization.
-Caches are ignored, and weights count only where an update reads and writes them. Backward runs the passes that compute
-gradients in the reverse of the listed order (bench/scaling.py).
+A step is a sequence of passes over memory. The time of a pass is the longer of two times: the time of its operations at
+the rate of large matrix products, and the time of its bytes at the rate of a plain copy. bench/gpu/run.py measures both
+rates on the same GPU. The passes assume all fusions that the libraries support: a product includes bias and relu, and a
+normalization includes addition and relu. Caches are ignored. Convolutions and the GPT count the bytes of weights only
+in the update. The passes that compute gradients are listed in the order of the forward pass; the backward pass runs
+them in the reverse order (bench/scaling.py).
 """
 from collections import namedtuple
 
@@ -26,14 +27,15 @@ def stored_samples(elements, size):
 
 
 def update(parameters, slots, size):
-    """Returns the pass that updates the parameters. It reads weights, gradient and the optimizer's slots, and writes
-    weights and slots; with a 16-bit type it also writes a copy of the weights."""
+    """Returns the pass that updates the parameters. The pass reads the weights, the gradient and the slots of the
+    optimizer, and writes the weights and the slots. If the compute type has 16 bits, the pass also writes a copy of
+    the weights in this type."""
     return Pass("update", 0, parameters * (12 + 8 * slots + (size if size < 4 else 0)))
 
 
 def dense_layers(batch, inputs, layers, precision):
-    """Returns the passes of a training step of dense layers (units, activation) with Adam. The filter gradient is
-    float32."""
+    """Returns the passes of a training step with Adam. The model consists of dense layers, which are given as
+    (units, activation). The gradients of the kernels are float32."""
     size, passes, parameters = SIZE[precision], [stored_samples(batch * inputs, SIZE[precision])], 0
     for index, (units, activation) in enumerate(layers):
         operations, x, y, weights = 2 * batch * inputs * units, batch * inputs * size, batch * units * size, inputs * units
@@ -51,7 +53,8 @@ def dense_layers(batch, inputs, layers, precision):
 
 
 class Images:
-    """Collects the passes of a step of convolutions, each followed by batch normalization."""
+    """Collects the passes of a training step of a model of convolutions. Each convolution is followed by batch
+    normalization."""
 
     def __init__(self, batch, side, channels, precision):
         self.batch, self.size, self.parameters = batch, SIZE[precision], 0
@@ -62,7 +65,8 @@ class Images:
         return self.batch * side * side * channels * self.size
 
     def convolution(self, filters, kernel, stride=1, adds=False, first=False):
-        """Adds a convolution and continues with its output. `adds`: the normalization adds a block's other branch."""
+        """Adds a convolution. The next convolution reads its output. If `adds` is true, the batch normalization also
+        adds the other branch of a block."""
         out = self.side // stride
         weights = kernel * kernel * self.channels * filters
         operations = 2 * self.batch * out * out * weights
@@ -94,7 +98,8 @@ class Images:
 
 
 def resnet50(batch, precision):
-    """Returns the passes of ResNet-50 at 224x224 with momentum. A stage's first convolution has the stage's stride."""
+    """Returns the passes of a training step of ResNet-50 with momentum, for images of 224x224. The first convolution
+    of a stage has the stride of the stage."""
     images = Images(batch, 224, 3, precision)
     images.convolution(64, 7, 2, first=True)
     images.max_pooling(2)
@@ -113,7 +118,8 @@ def resnet50(batch, precision):
 
 
 def transformer(batch, positions, vocabulary, width, hidden, blocks, precision):
-    """Returns the passes of a GPT with AdamW, such as bench/workloads/gpt-small.yaml. Attention computes all scores."""
+    """Returns the passes of a training step of a GPT with AdamW, such as bench/workloads/gpt-small.yaml. The
+    attention computes all scores, also those of later positions."""
     size, rows = SIZE[precision], batch * positions
     passes = [stored_samples(rows, size)]
 
@@ -146,7 +152,7 @@ def transformer(batch, positions, vocabulary, width, hidden, blocks, precision):
 
 
 def step(workload, batch, precision):
-    """Returns the passes of a step of one of bench/workloads."""
+    """Returns the passes of a training step of one of the workloads in bench/workloads."""
     if workload == "mnist-mlp":
         return dense_layers(batch, 784, [(256, "relu"), (256, "relu"), (10, None)], precision)
     if workload == "wide-mlp":
@@ -157,7 +163,7 @@ def step(workload, batch, precision):
 
 
 def row(name, passes, measured, rates, reason, must=None):
-    """Returns a row of the report: the bound divided by the `measured` seconds. `rates`: (operations, bytes) per
-    second; None if they are unknown, for the given `reason`."""
+    """Returns a row of the report. Its value is the lower bound divided by the `measured` seconds. `rates` is
+    (operations per second, bytes per second), or None if the rates are unknown; `reason` then says why."""
     least = rates and seconds(passes, *rates)
     return report.row(name, "share of its bound by operations and bytes", None, None, least and measured and least / measured, must, reason)

@@ -31,9 +31,10 @@ CPU = 'strategy={single: {device: "cpu:0"}}'
 
 
 class Check:
-    """A shell command. `judge`, if given, takes the output (standard error is merged into standard output) and returns
-    a description of the error, or "". `expect` is the exit status; None accepts any except that of a timeout or a
-    crash."""
+    """A shell command and its expected result. `judge` is a function that takes the output of the command (standard
+    error is merged into standard output) and returns a description of the error, or "" if there is none. If `judge`
+    is None, the output is not checked. `expect` is the exit status. If it is None, every exit status is accepted,
+    but not a timeout or a crash."""
 
     def __init__(self, name, shows, command, gpus=1, needs="", seconds=300, judge=None, expect=0):
         self.name, self.shows, self.command, self.gpus, self.needs = name, shows, command, gpus, needs
@@ -45,8 +46,8 @@ def losses(path):
 
 
 def same_losses(one, other, tolerance, steps=None):
-    """Returns a judge: the losses of the step logs `one` and `other` must have a relative difference of at most
-    `tolerance`; with 0, they must be bitwise equal."""
+    """Returns a `judge` that compares the losses in the step logs `one` and `other`. Their relative difference must
+    be at most `tolerance`. If `tolerance` is 0, the losses must be bitwise equal."""
     def judge(_):
         a, b = losses(one)[:steps], losses(other)[:steps]
         if not a or len(a) != len(b):
@@ -65,7 +66,8 @@ def must_say(pattern):
 
 
 def same_steps(whole, resumed):
-    """Returns a judge: every step in the log of the resumed run must have exactly the loss of the uninterrupted run."""
+    """Returns a `judge` that compares two step logs. Every step in the log of the resumed run must have exactly the
+    same loss as in the log of the uninterrupted run."""
     def judge(_):
         rows = [[json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()] for path in (whole, resumed)]
         expected = {row["step"]: row["loss"] for row in rows[0]}
@@ -156,7 +158,7 @@ def checks(dtrain, program, folder):
 
 
 def run(check, seconds):
-    """Returns the exit status (None after a timeout) and the output."""
+    """Runs the command. Returns its exit status (None after a timeout) and its output."""
     with tempfile.TemporaryFile(mode="w+", errors="replace") as output:
         process = subprocess.Popen(["bash", "-c", check.command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)
@@ -202,11 +204,13 @@ def report(path, devices, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dtrain", required=True, help="the program: of a build, or the bundle's script")
-    parser.add_argument("--tests", type=pathlib.Path, help="the folder of the test programs of a build")
-    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu-first-hour.md"), help="the report")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="only these checks")
-    parser.add_argument("--minutes", type=float, default=60, help="start no check after this time")
+    parser.add_argument("--dtrain", required=True, help="dtrain: the program of a build, or the script of a bundle")
+    parser.add_argument("--tests", type=pathlib.Path, help="folder with the test programs of a build")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu-first-hour.md"),
+                        help="file for the report (default: %(default)s)")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="run only these checks")
+    parser.add_argument("--minutes", type=float, default=60,
+                        help="start no check after this number of minutes (default: %(default)s)")
     arguments = parser.parse_args()
     dtrain = str(pathlib.Path(arguments.dtrain).resolve())
 

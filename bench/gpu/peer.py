@@ -3,9 +3,9 @@
     peer.py WORKLOAD DATA_DIRECTORY WEIGHTS --batch N --precision float32|tf32|bf16
             --modes eager,graph,compile,products,adam
 
-Prints one JSON line: for each mode its figures or an "error"; with --losses N also the losses of N steps over samples
-in the order of the file. PyTorch runs in its fastest setup: all data is on the device in the model's format, the
-optimizer is one kernel, and the loss stays on the device. The script needs only torch.
+Prints one JSON line. For each mode, it has the figures or an "error". With --losses N, it also has the losses of N
+steps, which read the samples in the order of the file. PyTorch runs in its fastest setup: all data is on the device in
+the format of the model, the optimizer is one kernel, and the loss stays on the device. The script needs only torch.
 """
 import argparse
 import contextlib
@@ -50,8 +50,8 @@ def exported_weights(manifest):
 
 
 def best_of_optimizers(kind, parameters, **options):
-    """Creates the fastest available optimizer: fused into one kernel if this version of PyTorch supports it on this
-    device."""
+    """Creates the optimizer in its fastest variant. This is the variant that is fused into one kernel, if this
+    version of PyTorch supports it on this device."""
     for extra in ({"fused": True}, {"foreach": True}):
         try:
             return kind(parameters, **options, **extra), next(iter(extra))
@@ -127,7 +127,8 @@ def synchronize(device):
 
 
 def seconds_of(work, arguments, window=None, warmup=3):
-    """Returns the median over windows of the mean time of one call."""
+    """Measures the mean time of one call of work() in each of several windows, and returns the median of the
+    windows."""
     device, window = torch.device(arguments.device), window or arguments.window
 
     def spent(count):
@@ -171,8 +172,8 @@ def compiled(arguments):
 
 
 def graph(arguments):
-    """Times a step that is captured as a whole, including gathering the batch; only the row indices are updated outside
-    the graph."""
+    """Times a step that is captured as one CUDA graph. The graph also gathers the samples of the batch; only the
+    indices of the rows are written outside of it."""
     training = Training(arguments, capturable=True)
     rows = training.rows().clone()
     side = torch.cuda.Stream()

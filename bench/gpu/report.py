@@ -5,7 +5,8 @@ import re
 
 
 def row(workload, measure, peer, dtrain, value, must, reason, at_most=False):
-    """`value` is the ratio or share that `must` limits. Missing values are None, and `reason` says why."""
+    """Returns a row of the report. `value` is a ratio or a share; `must` is its minimum or, if `at_most` is true,
+    its maximum. Values that could not be measured are None, and `reason` says why."""
     met = None if must is None or value is None else (value <= must if at_most else value >= must)
     return {"workload": workload, "measure": measure, "peer": peer, "dtrain": dtrain, "value": value, "must": must,
             "at_most": at_most, "met": met, "reason": reason}
@@ -19,7 +20,7 @@ def checks(result):
 
 
 def complete(measured):
-    """Returns true if everything was measured, and the losses agreed."""
+    """Returns true if everything was measured and all losses agreed."""
     return all("error" not in result and all(row["value"] is not None for row in result["rows"])
                and all(losses.get("agree") for _, losses in checks(result)) for result in measured.values())
 

@@ -129,7 +129,7 @@ class Workload:
         (self.directory / "weights.json").write_text(described)
 
     def fit(self, run, epochs, precision, *sets):
-        """Returns the end time and the loss of every step."""
+        """Trains with dtrain, and returns the end time and the loss of every step."""
         log = self.directory / "steps.jsonl"
         log.unlink(missing_ok=True)
         if self.name == "resnet50":
@@ -157,7 +157,8 @@ class Workload:
         return 2 if self.bench.smoke else 20
 
     def difference(self, precision, theirs):
-        """Compares the first losses, by relative difference."""
+        """Compares the first losses of dtrain and PyTorch. The largest relative difference must not exceed the
+        tolerance of the precision."""
         if isinstance(theirs, dict):
             raise NotMeasured(f"PyTorch's losses: {theirs['error']}")
         # Keras adds Adam's epsilon to the root before the bias correction, and PyTorch adds it after the correction.
@@ -223,14 +224,14 @@ def sample(source, noise, shape):
 
 
 def seconds_or_reason(result, mode):
-    """Returns a mode's seconds, or None and the reason."""
+    """Returns (the seconds that were measured in this mode, None), or (None, the reason) if there was an error."""
     figures = result[mode]
     return (figures["seconds"], None) if "error" not in figures else (None, figures["error"])
 
 
 def training(bench, name, precision, peers, measure):
-    """Measures the steps of dtrain and of each peer. `peers`: a list of (modes of one process, its time limit in
-    seconds)."""
+    """Measures the training steps of dtrain and of each peer. `peers` has one entry for each process of a peer: the
+    modes that the process measures, and its time limit in seconds."""
     with tempfile.TemporaryDirectory(prefix="dtrain-bench-") as directory:
         workload = Workload(bench, name, directory)
         return measure_training(workload, precision, peers, measure)
@@ -261,7 +262,8 @@ def measure_training(workload, precision, peers, measure):
 
 
 def faster_than(mode, label, unit, amount, must=None):
-    """Returns a function that makes a row of the report. `amount`: number of units per step."""
+    """Returns a function that makes a row of the report, which compares dtrain with PyTorch in this mode. `amount`
+    is the number of units, such as samples, in one step."""
     def row(name, result):
         peer, reason = seconds_or_reason(result["peers"], mode)
         ours = result.get("seconds")
@@ -368,10 +370,12 @@ MEASURES = {"adam": adam, "nccl": nccl, "mnist-mlp": mnist_mlp, "wide-mlp": wide
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(MEASURES))
-    parser.add_argument("--dtrain", default=default_dtrain(), help="the program (%(default)s)")
-    parser.add_argument("--gpu-bench", help="the program that times operations (default: the one built with dtrain)")
+    parser.add_argument("--dtrain", default=default_dtrain(), help="the program dtrain (default: %(default)s)")
+    parser.add_argument("--gpu-bench",
+                        help="the program gpu_bench, which times operations (default: the one that was built with dtrain)")
     parser.add_argument("--output", default=HERE.parent / "results", type=pathlib.Path)
-    parser.add_argument("--minutes", type=float, default=9, help="time limit of the whole run; later measurements are skipped")
+    parser.add_argument("--minutes", type=float, default=9,
+                        help="time limit of the whole run in minutes; measurements after this time are skipped (default: %(default)s)")
     parser.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = set(arguments.workloads) - set(MEASURES)
