@@ -93,7 +93,7 @@ def mistakes_of(root, path, folder):
 
 
 def unit_of(path):
-    """Returns the name without its ending: a header and its source file are one unit."""
+    """Returns the path without its extension. A header and its source file are one unit and have the same path."""
     return path.with_suffix("").as_posix()
 
 

@@ -75,11 +75,11 @@ def check(block, folder):
 
 
 def mistakes_in_yaml(block, folder, shown=None):
-    """Returns the errors in a block that holds a configuration or a part of one; "" if there are none.
+    """Returns the errors in a block that contains a whole configuration or a part of one. Returns "" if there are no
+    errors.
 
-    For a block that is marked as wrong or with a warning, returns the lines of the block `shown` that are not in the
-    message of `dtrain check`.
-    """
+    If the block is marked as wrong or as having a warning, returns the lines of the block `shown` that are missing
+    in the message of `dtrain check`."""
     base = option(block.directives, "base")
     if base is not None and base not in BASES:
         return f"no base '{base}'"
@@ -98,10 +98,10 @@ def mistakes_in_yaml(block, folder, shown=None):
 
 
 def not_shown(done, shown, fails=True):
-    """Returns an error unless the command failed (without `fails`: succeeded) with the block `shown` in its message.
+    """Returns an error if the command has another result than expected. The command must fail (or succeed, if `fails`
+    is false), and its message must contain all lines of the block `shown`.
 
-    In a line of the block, "..." matches any text of the same line.
-    """
+    In a line of the block, "..." matches any text of the same line."""
     if shown is None or shown.language != "text":
         return "no text block with the message follows"
     missing = [line for line in shown.text.splitlines()

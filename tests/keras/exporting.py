@@ -39,8 +39,8 @@ class Exporter:
 
 
 def windows(seed):
-    """Returns a model of convolutions and pooling with odd sizes, strides, dilations and borders on an image and a
-    volume."""
+    """Returns a model of convolutions and pooling on an image and a volume. Their sizes, strides, dilations and
+    borders are random."""
     draw = random.Random(seed)
     layers, rows = [], []
     for i in range(16):
@@ -92,7 +92,7 @@ def predictions(exporter, inputs, outputs, *options):
 
 
 def compare(names, found, expected, batch, tolerance):
-    """Compares arrays of the first `batch` samples with dtrain's arrays of all samples."""
+    """Compares arrays of a batch with the first `batch` samples of dtrain's arrays."""
     for name, a, b in zip(names, found, expected, strict=True):
         assert a.shape == b[:batch].shape, f"{name}: {a.shape}, not {b[:batch].shape}"
         off = float(abs(a - b[:batch]).max()) / max(1.0, float(abs(b).max()))
@@ -100,7 +100,8 @@ def compare(names, found, expected, batch, tolerance):
 
 
 def models_of(graphs, seed):
-    """Returns names and runs: a model with every layer, the small models, random graphs, random windows."""
+    """Returns (name, run) for each model: a model with every layer, the small models, random graphs, and models with
+    random windows."""
     small = models.small_ones()
     return ([("every layer", models.every_layer())] + [(name, small[name]) for name in SMALL]
             + [(f"graph {seed + i}", models.random_graph(seed + i)) for i in range(graphs)]
@@ -108,7 +109,8 @@ def models_of(graphs, seed):
 
 
 def run_cases(program, check, cases):
-    """Calls check(exporter, run, tolerance, *options) for each (name, run, tolerance, options), then exits."""
+    """Calls check(exporter, run, tolerance, *options) for each case, which has the form (name, run, tolerance,
+    options). Then exits."""
     failed = []
     for name, run, tolerance, options in cases:
         with tempfile.TemporaryDirectory() as folder:

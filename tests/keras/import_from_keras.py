@@ -71,7 +71,7 @@ def normalizations(keras):
 
 
 def residual(keras):
-    """Returns a model whose layers Keras lists in another order than the order of their creation."""
+    """Returns a model whose layers were created in another order than the order in which Keras lists them."""
     layers = keras.layers
     image = keras.Input((8, 8, 4))
     x = image
@@ -122,8 +122,8 @@ def indices(keras):
 
 
 def tied(keras):
-    """Returns a model whose embedding is also the output projection; if Keras has no ReversibleEmbedding, a model with
-    a plain embedding."""
+    """Returns a model whose embedding is also used as the output projection. If this Keras has no
+    ReversibleEmbedding, returns a model with a plain embedding."""
     layers = keras.layers
     words = keras.Input((7,), dtype="int32")
     if not hasattr(layers, "ReversibleEmbedding"):
@@ -330,8 +330,8 @@ def check_random_graphs(case, count):
 
 
 def check_saved_again(case):
-    """Exports a model with attention that Keras lacks, loads and saves the model in Keras 3, and imports the saved
-    file."""
+    """Exports a model with a kind of attention for which Keras has no layer. Keras 3 loads and saves the exported
+    model, and dtrain imports the saved file."""
     common = {"num_heads": 4, "key_dim": 4, "kernel_regularizer": {"l2": 0.01}, "bias_initializer": "random_normal"}
     options = [{"rotary": {"base": 50.0}, "causal": True}, {"rotary": {}, "num_key_value_heads": 2, "causal": True},
                {"rotary": {}, "value_dim": 3, "dropout": 0.5}, {"value_dim": 3, "num_key_value_heads": 1}]

@@ -16,7 +16,8 @@ def run_of(model, loss="mean_squared_error", targets=None, optimizer="sgd", metr
 
 
 class RandomGraph:
-    """A random graph. Its layers are in a random topological order, which is seldom Keras's."""
+    """A random graph. Its layers are in a random topological order, which usually differs from the order that Keras
+    uses."""
 
     def __init__(self, seed):
         self.draw = random.Random(seed)
@@ -37,12 +38,12 @@ class RandomGraph:
                 self.one(self.images if name in self.images else self.vectors, name)
 
     def name(self):
-        """Returns a name; some names have the form of names within blocks."""
+        """Returns a name. Some names look like names of layers in blocks."""
         self.written += 1
         return self.draw.choice(["n{}", "branch/n{}", "a.b{}", "x/y/n{}"]).format(self.written)
 
     def pick(self, values, most=1):
-        """Draws values; newer values are more likely."""
+        """Draws one or more of the values. Values that were added later are more likely."""
         count = self.draw.randint(2, most) if most > 1 else 1
         chosen = [values[-1 - min(int(self.draw.expovariate(0.4)), len(values) - 1)] for _ in range(count)]
         return chosen if most > 1 else chosen[0]
@@ -60,7 +61,7 @@ class RandomGraph:
         return {"activation": chosen} if chosen else {}
 
     def one(self, values, source):
-        """Adds a layer with one input whose output has the same shape."""
+        """Adds a layer that has one input, and an output of the same shape as the input."""
         if values is self.vectors:
             kind = self.draw.choice(["dense", "dense", "dense", "layer_normalization", "batch_normalization",
                                      "activation", "dropout"])

@@ -121,7 +121,7 @@ def sets_for(dtrain, config):
 
 
 class Opened:
-    """A checkpoint's file, and random inputs and targets that suit the model."""
+    """The file of a checkpoint, with random inputs and targets that have the shapes and types of the model."""
 
     def __init__(self, path):
         import h5py
@@ -159,7 +159,8 @@ class Opened:
 
     @staticmethod
     def attribute(group, name):
-        """Returns a list attribute, which may be split into parts."""
+        """Returns a list that is stored as an attribute. A long list is split into several attributes, which have
+        numbered names."""
         if name in group.attrs:
             return list(group.attrs[name])
         pieces = []

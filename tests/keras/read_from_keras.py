@@ -120,7 +120,8 @@ def check(program, keras, folder):
     numpy.random.seed(7)
     model = model_of(keras)
     weights = [numpy.random.uniform(0.1, 0.9, weight.shape) for weight in model.get_weights()]
-    weights[-2] /= 100  # the head's kernel: the softmax of large values would be 0 or 1, whatever the other weights are
+    # Scales down the kernel of the head. With large values, the softmax would be 0 or 1 whatever the other weights are.
+    weights[-2] /= 100
     model.set_weights(weights)
     samples = numpy.random.uniform(size=(6, 8, 8, 3)).astype("float32")
     words = numpy.random.randint(0, 7, (6, 4)).astype("int32")

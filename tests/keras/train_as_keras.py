@@ -32,7 +32,7 @@ train:
 
 
 DENSE = "dense: {units: 16, activation: tanh}, "
-RECURRENT = {  # layers before the last
+RECURRENT = {  # layers before the last layer of the model
     "lstm": "lstm: {units: 7}, ",
     "lstm, sequences": "lstm: {units: 5, return_sequences: true, unit_forget_bias: false}, lstm: {units: 4, use_bias: false}, ",
     "lstm, backwards": "lstm: {units: 5, return_sequences: true, go_backwards: true, activation: softsign}, flatten: {}, ",
@@ -46,7 +46,9 @@ RECURRENT = {  # layers before the last
 
 
 EMBEDDING = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true}, "
-MASKED = {  # layers before the last; their inputs are tokens with padding: 0 at the end, at the beginning or in between
+# Layers before the last layer of the model. The inputs are tokens. Padding has the value 0, and is at the end, at the
+# beginning or in between.
+MASKED = {
     "masked lstm": EMBEDDING + "lstm: {units: 5}, ",
     "masked lstm, classes of tokens": EMBEDDING + "dropout: 0, lstm: {units: 5, return_sequences: true}, ",
     "masked lstm with activity_regularizer, classes of tokens": EMBEDDING + "lstm: {units: 5, return_sequences: true, "
@@ -106,7 +108,7 @@ OUTPUTS = {
 }
 
 
-RULES = {  # layers before the last, with regularizers and constraints
+RULES = {  # layers with regularizers and constraints, before the last layer of the model
     "regularizers": "dense: {units: 16, activation: tanh, kernel_regularizer: {l1_l2: {l1: 0.002, l2: 0.01}}, bias_regularizer: {l2: 0.1}}, "
                     "layer_normalization: {gamma_regularizer: {l1: 0.01}, beta_regularizer: {l2: 0.1}}, ",
     "orthogonal_regularizer": "dense: {units: 16, activation: tanh, kernel_regularizer: {orthogonal_regularizer: {factor: 0.3}}}, "
@@ -123,7 +125,8 @@ RULES = {  # layers before the last, with regularizers and constraints
 
 
 def cases(keras):
-    """Returns lines under `train:` and the Keras optimizer (None if this Keras lacks it), by the name of the case."""
+    """Returns a dict from the name of each case to a pair: the lines under `train:` in dtrain's configuration, and
+    the Keras optimizer. The optimizer is None if this Keras does not have it."""
     o, s = keras.optimizers, keras.optimizers.schedules
     lamb = getattr(o, "Lamb", None)
     sgd = "optimizer: {sgd: {learning_rate: %s}}"

@@ -62,11 +62,12 @@ train:
 checkpoint: {{every: {SAVE_EVERY} steps, keep: 3}}
 """
 STEPS = 60
-ALONE = "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"  # runs the same replicas in one process
+ALONE = "strategy={mirrored: {devices: [cpu:0], replicas: 2}}"  # both replicas in one process
 MESSAGE = re.compile(r"^(?:.*: )?error: .*$", re.MULTILINE)
-START_WAIT = 300  # seconds until a run must have reached the moment of its failure, on a busy machine
+START_WAIT = 300  # seconds in which a run must reach the moment of its failure, also on a busy machine
 WAIT = 60  # seconds until a round gives up
-CUT_WAIT = 20  # limit for a launcher that is cut off from a host, in seconds: it may wait much longer than dtrain
+# Time limit in seconds for a launcher that is disconnected from a host. This launcher may wait much longer than dtrain.
+CUT_WAIT = 20
 
 
 SHARDED = "strategy={sharded: {devices: [cpu:0], level: optimizer}}"
@@ -80,16 +81,18 @@ class Failure:
     """The cause of a failure, and its required consequences."""
 
     def __init__(self, cause, seconds, message, ends, stopped=None, cuts=False, noticed_late=False, moment="a step", sets=()):
-        """`seconds`: limit for the end of all processes, counted from the failure or, if `noticed_late`, from the
-        message. `message`: text that the message must contain; "" if there must be no message. `ends`: possible
-        outcomes in run.jsonl; None: process 0 is killed. `stopped`: the rank of a process that cannot end. `cuts`: the
-        launcher loses a host. `moment`: "a step", "a save" or "the start". `sets`: changes of the configuration."""
+        """`seconds` is the time in which all processes must end. It is counted from the failure or, if
+        `noticed_late` is true, from the message. `message` is a text that the message must contain; if it is "",
+        there must be no message. `ends` lists the possible outcomes in run.jsonl; None means that run.jsonl has no
+        outcome. `stopped` is the rank of a process that cannot end by itself. `cuts` is true if the failure
+        disconnects the launcher from a host. `moment` is "a step", "a save" or "the start". `sets` lists changes of
+        the configuration."""
         self.cause, self.seconds, self.message, self.ends, self.stopped = cause, seconds, message, ends, stopped
         self.cuts, self.noticed_late, self.moment, self.sets = cuts, noticed_late, moment, sets
 
     def saves(self):
-        """Returns whether the last finished step must be saved. With sharded state, the last checkpoint remains the
-        newest."""
+        """Returns true if the run must save the last finished step after this failure. If the state is sharded, it
+        cannot be saved after the failure, and the previous checkpoint remains the newest."""
         return self.ends[0] in ("failed", "interrupted") and self.moment == "a step" and self is not FAILURES[DISK]
 
 
@@ -196,8 +199,8 @@ class Round:
                 self.first_error = time.monotonic()
 
     def is_at(self, moment, step):
-        """Returns whether the run has reached the step. At the start: whether the run has created its directory,
-        because the processes are connected before that."""
+        """Returns true if the run has reached the step. For the moment "the start", returns true if the run has
+        created its directory, because the processes are already connected at this time."""
         return self.run.exists() if moment == "the start" else self.steps() >= step
 
     def start(self, failure):
@@ -224,8 +227,8 @@ class Round:
             raise Missed
 
     def wait_until_gone(self, failure, own, begin):
-        """Measures the times from `begin` until the processes of dtrain are gone, and until the launcher has ended. A
-        stopped process cannot end by itself: the launcher kills it."""
+        """Measures two times from `begin`: until the processes of dtrain have ended, and until the launcher has
+        ended. A stopped process cannot end by itself, so it ends only when the launcher kills it."""
         ended = {}
         while time.monotonic() < begin + (CUT_WAIT if len(ended) == len(own) and failure.cuts else WAIT):
             ended.update({rank: time.monotonic() - begin for rank, one in own.items() if rank not in ended and not one.lives()})
@@ -397,8 +400,8 @@ def main():
     parser.add_argument("--mpi", choices=("openmpi", "mpich"), help="run only with this MPI")
     parser.add_argument("--failure", choices=FAILURES, nargs="+", help="cause only these failures")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--log", type=pathlib.Path, help="a file for a JSON line about each round")
-    parser.add_argument("--summary", type=pathlib.Path, help="only print the rows of such a file")
+    parser.add_argument("--log", type=pathlib.Path, help="file to which a JSON line about each round is appended")
+    parser.add_argument("--summary", type=pathlib.Path, help="only print the table for a file that --log has written")
     options = parser.parse_args()
     if options.summary:
         return print_rows([json.loads(line) for line in options.summary.read_text().splitlines()])

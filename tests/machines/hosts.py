@@ -49,7 +49,8 @@ def skip(why):
 
 
 def enter_namespaces():
-    """Restarts the script in its own namespaces, or skips it."""
+    """Restarts the script in its own namespaces. If this is not possible on this machine, exits the script as
+    skipped."""
     if os.environ.get(_ENTERED):
         return
     for program in ("ip", "tc", "nsenter", "taskset"):
@@ -75,7 +76,8 @@ def launchers():
 
 
 class Hosts:
-    """The folder `shared` is the working directory on both hosts, and has each host's `samples`."""
+    """Two hosts that are connected by a network. Both hosts have the working directory `shared`. Each host has its
+    own copy of the folder `samples` in it."""
 
     def __init__(self, folder, rate):
         """`rate`: the rate of the links, in the words of tc, such as "4mbit"."""
@@ -116,8 +118,8 @@ class Hosts:
         return self.folder / f"samples{number}"
 
     def on(self, number, *command):
-        """Returns the command line that runs a command on host `number`. The number "all" means host 1 with all
-        cores."""
+        """Returns the command line that runs a command on host `number`. If the number is "all", the command runs on
+        host 1 and may use all cores."""
         return [str(self.folder / "enter"), str(number), *map(str, command)]
 
     def launch(self, mpi, *command):

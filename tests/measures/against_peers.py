@@ -33,8 +33,8 @@ def run(binary, directory, *arguments):
 
 
 def evaluate(binary, directory, rows, cut, **options):
-    """Returns the model's outputs, and dtrain's losses and metrics for these outputs. A single target column of
-    integers is treated as classes if there are several `units`."""
+    """Trains and evaluates a model. Returns the outputs of the model, and dtrain's losses and metrics for these
+    outputs. If there are more `units` than target columns, the first target column is used as integer classes."""
     import numpy
     y = numpy.array([row[6:] for row in rows], numpy.float32)
     if options.get("units", 1) > y.shape[1]:
