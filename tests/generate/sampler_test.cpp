@@ -44,7 +44,7 @@ Scores logs(const std::vector<double>& probabilities) {
 
 }  // namespace
 
-TEST_CASE("temperature 0 takes the largest score, of equal ones the smallest id") {
+TEST_CASE("temperature 0 takes the largest score; if scores are equal, the smallest id") {
   Sampler sampler({.temperature = 0});
   CHECK(sampler.draw(Scores{1, 3, -2, 3}, {}) == 1);
   CHECK(sampler.draw(Scores{-kInfinity, -5}, {}) == 1);
@@ -86,7 +86,7 @@ TEST_CASE("the order is temperature, top_k, top_p") {
   CHECK(ids_of({.top_p = 0.7}, scores).size() > 1);
 }
 
-TEST_CASE("a token depends on the seed and on its place only") {
+TEST_CASE("a drawn token depends only on the seed and its place") {
   const Scores scores(50, 0.0f);
   const auto draw = [&](uint64_t seed, const TokenPlace& place) {
     Sampler sampler({.seed = seed});

@@ -104,7 +104,7 @@ TEST_CASE("an import restores attention that Keras has saved again") {
   CHECK(imported_model(changed(model, "key_angles", "dtype", policy)).find("layers")->items().size() == 1);
 }
 
-TEST_CASE("a model that computes something else is no attention") {
+TEST_CASE("a Keras model that computes something else is not imported as attention") {
   const Json model = keras_form("num_heads: 4, key_dim: 2, num_key_value_heads: 2, causal: true, rotary: {}");
   const std::string other = "a/query_product: dtrain has no layer EinsumDense";
   const auto error = [](const Json& form) { return error_of([&] { imported_model(form); }); };
@@ -124,7 +124,7 @@ TEST_CASE("a model that computes something else is no attention") {
             .find(other) != std::string::npos);
 }
 
-TEST_CASE("Keras computes grouped heads, another value_dim and dropout with operations that it has") {
+TEST_CASE("grouped heads, another value_dim and dropout are exported as Keras's operations") {
   const std::vector<Json> inner = inner_layers(keras_form(
       "num_heads: 4, key_dim: 2, value_dim: 3, num_key_value_heads: 2, causal: true, dropout: 0.5"));
   const auto of = [&](const std::string& name) {

@@ -64,7 +64,7 @@ TEST_CASE("image layers have data_format channels_last") {
   }
 }
 
-TEST_CASE("layers whose Keras class rejects the key trainable lack it") {
+TEST_CASE("layers are written without the key trainable if their Keras class rejects it") {
   const auto has_trainable = [](const std::string& layer, const std::string& input) {
     return config_of(layer, input).find("trainable") != nullptr;
   };
@@ -96,7 +96,7 @@ TEST_CASE("the config of a bidirectional layer that goes backwards has both laye
   CHECK(config("").find("backward_layer") == nullptr);
 }
 
-TEST_CASE("layers have Keras's form") {
+TEST_CASE("layers are converted to Keras's classes and options") {
   const auto config = [](const std::string& yaml) {
     const KerasLayerConfig written = keras_config_of(parse_kind<Layer>(yaml));
     const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;
@@ -204,7 +204,7 @@ TEST_CASE("layers have Keras's form") {
             .find(R"("activation": "leaky_relu{)") != std::string::npos);
 }
 
-TEST_CASE("Keras computes positions with layers that it has") {
+TEST_CASE("position embeddings are exported as models of Keras's layers") {
   const Graph graph = graph_from(R"(
 inputs: {x: [3, 4]}
 layers:
@@ -240,7 +240,7 @@ outputs: [learned, fixed]
   CHECK(!found->layers[2].config.find("offset"));
 }
 
-TEST_CASE("Keras computes rotary attention with layers and operations that it has") {
+TEST_CASE("rotary attention is exported as a model of Keras's layers and operations") {
   const Graph graph = graph_from(R"(
 inputs: {x: [3, 4], y: [5, 6]}
 layers:

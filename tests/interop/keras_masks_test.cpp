@@ -196,7 +196,7 @@ TEST_CASE("a mask in a call of Keras 2 may be the mask of the input") {
   CHECK(build_imported(model, model.model).nodes.back().masks.size() == 1);
 }
 
-TEST_CASE("a mask that is an argument of a call may be that of masking") {
+TEST_CASE("a mask that is an argument of a call may be the mask of a masking layer") {
   const auto lstm_after_masking = [](const std::string& padding) {
     return functional({called("Masking", "masking", tensor("embedding"), "", R"(, "mask_value": -1.0)"),
                        called("Cast", "cast", tensor("embedding"), "", R"(, "dtype": "float16")"),
@@ -274,7 +274,7 @@ TEST_CASE("a layer that reads attention's padding as data is a problem") {
         }).empty());
 }
 
-TEST_CASE("another mask than that of the input is a problem") {
+TEST_CASE("a mask argument that is not the mask of the input is a problem") {
   const auto error = [](const std::vector<std::string>& layers, bool mask_zero = true) {
     return test::error_of([&] { functional(layers, mask_zero); });
   };

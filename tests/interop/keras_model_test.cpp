@@ -20,7 +20,7 @@ std::string order(const Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("a skip connection written before its branch has Keras's position") {
+TEST_CASE("a skip connection that is written before its branch is moved to Keras's position") {
   const Graph graph = graph_from(R"(
 inputs: {x: [4]}
 layers:
@@ -76,7 +76,7 @@ layers:
   CHECK(order(graph) == "a below unread concatenate");
 }
 
-TEST_CASE("edges name their source output") {
+TEST_CASE("inbound_nodes and output_layers name the output of the layer that they read") {
   Graph graph = graph_from("inputs: {x: [4]}\nlayers: [dense: {units: 4}, dense: {units: 2}]\n");
   graph.nodes[1].outputs.push_back({"dense:1", {3}});
   graph.nodes[2].inputs = {{.node = 1, .output = 1}};
@@ -167,7 +167,7 @@ layers:
   CHECK(layers[6].at("inbound_nodes").dump() == R"([[["base", 2, 0, {}]]])");
 }
 
-TEST_CASE("an embedding whose weights a dense layer has is called in reverse") {
+TEST_CASE("an embedding whose weights a dense layer uses is called in reverse") {
   const Graph graph = graph_from(R"(
 inputs: {x: {shape: [4], dtype: int32}}
 layers:

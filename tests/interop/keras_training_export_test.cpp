@@ -10,7 +10,7 @@
 using namespace dtrain;
 using namespace dtrain::test;
 
-TEST_CASE("losses and metrics have Keras's form") {
+TEST_CASE("losses and metrics are converted to Keras's classes and options") {
   const auto loss = [](const std::string& yaml) {
     return keras_loss(parse_kind<Loss>(yaml).resolved).dump();
   };
@@ -94,7 +94,7 @@ TEST_CASE("dtrain accepts the Keras classes of losses, optimizers and schedules"
       CHECK(registry<Schedule>().canonical(keras) == name);
 }
 
-TEST_CASE("a decay to the end of training has the run's steps in Keras") {
+TEST_CASE("a decay until the end of training is exported with the number of steps of the run") {
   const RunLength run{.steps_per_epoch = 10, .steps = 200};
   const auto rate = [&](const std::string& yaml) {
     return keras_learning_rate(parse_kind<Schedule>(yaml), run, Json()).dump();

@@ -124,7 +124,7 @@ TEST_CASE("float16 cannot count many masked steps") {
       doctest::Contains("float16 can count at most 2048 masked steps, but the layer has 2049"), UserError);
 }
 
-TEST_CASE("float16 holds causal masks") {
+TEST_CASE("float16 can represent causal masks") {
   const TestExport exported(
       "inputs: {x: [4, 2]}\nlayers: [multi_head_attention: {num_heads: 1, causal: true}]\n");
   CHECK_NOTHROW(onnx_model(exported.model, {.float16 = true}));

@@ -48,7 +48,7 @@ TEST_CASE("dot is a product of matrices") {
         std::vector<float>{7, 10, 19, 22, 31, 34});
 }
 
-TEST_CASE("the scales of a bilinear resizing give its extents, also without rounding the products") {
+TEST_CASE("the extents times the scales of a bilinear resizing, rounded down, are the new extents") {
   const OnnxModel model = onnx_of("{inputs: {x: [3, 7, 1]}, layers: [{resizing: {height: 14, width: 31}}]}");
   std::vector<double> extents;
   for (const OnnxNode& node : model.nodes)
@@ -60,7 +60,7 @@ TEST_CASE("the scales of a bilinear resizing give its extents, also without roun
   CHECK(std::floor(extents[1]) == 31);
 }
 
-TEST_CASE("squares of norms fit float16") {
+TEST_CASE("the squares of norms do not overflow in float16") {
   const TestExport rows("inputs: {x: [5, 2]}\nlayers: [unit_normalization]\n");
   const std::vector<float> x = {0.0003f, 0.0004f, 6e-8f, 0, 0, 0, 3e4f, 4e4f, -0.3f, 0.4f};
   const std::vector<float> unit = {0.6f, 0.8f, 1, 0, 0, 0, 0.6f, 0.8f, -0.6f, 0.8f};

@@ -219,7 +219,7 @@ TEST_CASE("names in a damaged global heap are an error") {
   CHECK(mistake(keras.path).find("found an object of 18446744073709551615 bytes") != std::string::npos);
 }
 
-TEST_CASE("a file without weights is an error that says what it is") {
+TEST_CASE("a file without weights is an error that says what kind of file it is") {
   const test::TempDir directory;
   CHECK(mistake(directory / "nothing.h5").find("nothing.h5") != std::string::npos);
   const std::string text = directory / "text.h5";

@@ -8,7 +8,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("multi_head_attention has its formula's values") {
+TEST_CASE("multi_head_attention matches its formula") {
   LayerRun run(
       {.yaml = "multi_head_attention: {num_heads: 1, causal: true}", .inputs = {{"x", {2, 1}}}, .batch = 1});
   run.inputs = {{0.5f, -0.75f}};

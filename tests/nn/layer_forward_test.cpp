@@ -91,7 +91,7 @@ TEST_CASE("rescaling multiplies and adds, with one number or one per channel") {
   CHECK(run("rescaling: {scale: [2, 10], offset: [0, 0.5]}") == Values{2, 20.5, 6, 40.5});
 }
 
-TEST_CASE("activations as layers and fused have their formulas' values") {
+TEST_CASE("activations match their formulas, as layers and fused") {
   const std::vector<std::pair<std::string, std::function<double(double)>>> functions = {
       {"linear", [](double x) { return x; }},
       {"relu", [](double x) { return std::max(x, 0.0); }},
@@ -175,7 +175,7 @@ TEST_CASE("softmax is computed over the last axis") {
   }
 }
 
-TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding have their formulas' values") {
+TEST_CASE("multiply, concatenate, padding, cropping, reshape and embedding match their formulas") {
   LayerRun product({.yaml = "multiply", .inputs = {{"x", {2}}, {"y", {2}}}, .batch = 1});
   product.inputs = {{2, 3}, {5, -7}};
   CHECK(product.forward() == Values{10, -21});

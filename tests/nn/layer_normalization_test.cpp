@@ -77,7 +77,7 @@ TEST_CASE("batch normalization uses moving averages at inference and if frozen")
   }
 }
 
-TEST_CASE("layer normalization has its formula's values") {
+TEST_CASE("layer normalization matches its formula") {
   for (const bool training : {false, true}) {
     LayerRun run({.yaml = "layer_normalization", .inputs = {{"x", {3, 5}}}, .training = training});
     Doubles expected(run.inputs[0].begin(), run.inputs[0].end());
@@ -88,7 +88,7 @@ TEST_CASE("layer normalization has its formula's values") {
   }
 }
 
-TEST_CASE("group normalization has its formula's values") {
+TEST_CASE("group normalization matches its formula") {
   for (const bool training : {false, true}) {
     LayerRun run(
         {.yaml = "group_normalization: {groups: 2}", .inputs = {{"x", {3, 4}}}, .training = training});
@@ -119,7 +119,7 @@ TEST_CASE("normalization of large values keeps their differences") {
   }
 }
 
-TEST_CASE("rms_normalization and unit_normalization have their formulas' values") {
+TEST_CASE("rms_normalization and unit_normalization match their formulas") {
   for (const bool training : {false, true}) {
     LayerRun run({.yaml = "rms_normalization", .inputs = {{"x", {3, 5}}}, .training = training});
     LayerRun unit({.yaml = "unit_normalization", .inputs = {{"x", {3, 5}}}, .training = training});

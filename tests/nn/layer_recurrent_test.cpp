@@ -31,7 +31,7 @@ LayerRun copying_rnn(const std::string& options, bool training) {
 
 }  // namespace
 
-TEST_CASE("an lstm has its formula's values") {
+TEST_CASE("an lstm matches its formula") {
   for (const bool training : {true, false}) {
     LayerRun run({.yaml = "lstm: {units: 1, return_sequences: true, return_state: true}",
                   .inputs = {{"x", {2, 1}}, {"h", {1}}, {"c", {1}}},

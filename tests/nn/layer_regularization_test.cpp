@@ -9,7 +9,7 @@
 
 namespace dtrain::test {
 
-TEST_CASE("dropout drops its rate, scales the rest, and does nothing at inference") {
+TEST_CASE("dropout drops elements at its rate, scales the others, and does nothing at inference") {
   LayerCase c{"dropout: {rate: 0.25}", {{"x", {5000}}}};
   c.low = 1, c.high = 2;
   LayerRun run(c);

@@ -147,7 +147,7 @@ TEST_CASE("attention reads the mask of values and keys, and passes on that of qu
             .find("the inputs have different masks, which 'b' and 'a' create") != std::string::npos);
 }
 
-TEST_CASE("layers merge inputs with the same mask; an input without a mask ends it") {
+TEST_CASE("layers that merge inputs with the same mask pass it on, unless an input has no mask") {
   const std::string two =
       kEmbedding + ", {dense: {units: 4, name: a}}, {dense: {units: 4, inputs: embedding, name: b}}, ";
   CHECK(output_is_masked(graph_from(model_of(two + "{add: {inputs: [a, b]}}"))));

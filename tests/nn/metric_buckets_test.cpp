@@ -109,7 +109,7 @@ DEVICE_TEST_CASE("auc is within 0.005 of the exact value or gives its error boun
   check(logits, 5, 0.3, 0.3, true);
 }
 
-TEST_CASE("precision_at_recall is not more uncertain than the order of scores in its buckets") {
+TEST_CASE("the uncertainty of precision_at_recall comes only from the order of scores in its buckets") {
   const std::vector<double> buckets{4, 1, 0, 1, 2, 3};
   const auto uncertainty = [&](const char* recall) {
     return parse_kind<Metric>(fmt::format("precision_at_recall: {{recall: {}, num_thresholds: 3}}", recall))

@@ -127,7 +127,7 @@ TEST_CASE("a model's layout on one slot is a single piece") {
   CHECK(pieces == 1);
 }
 
-TEST_CASE("each parameter is on its node's slot, a shared one on its first node's") {
+TEST_CASE("each parameter is on the slot of its node, and a shared parameter on the slot of its first node") {
   const Graph graph = graph_of_many();
   //                            x  a  norm b  back c  d
   const std::vector<int> slots{0, 1, 0, 2, 1, 2, 0};

@@ -41,7 +41,7 @@ layers:
   check_round_trip(graph);
 }
 
-TEST_CASE("a dense layer may have the weights of an embedding, and has other options than it") {
+TEST_CASE("a dense layer may use the weights of an embedding, and has separate options") {
   const Graph graph = graph_from(R"(
 inputs: {x: {shape: [4], dtype: int32}}
 layers:

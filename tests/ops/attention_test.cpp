@@ -250,7 +250,7 @@ DEVICE_TEST_CASE("attention and its gradients match the reference") {
       }
 }
 
-DEVICE_TEST_CASE("attention has the same results for sizes that fill tiles or not") {
+DEVICE_TEST_CASE("attention has the same results whether its sizes fill tiles or not") {
   check_attention(sized(1, 1, 1, 1), false, device);
   check_attention(sized(33, 130, 8, 17), true, device);
   check_attention(sized(64, 64, 40, 72), false, device);
@@ -356,7 +356,7 @@ DEVICE_TEST_CASE("a rotation by positions turns the halves of heads and back") {
   check_close(data.read(), doubles_of(values), device.tolerance(1e-6, 4));
 }
 
-DEVICE_TEST_CASE("rows of one position of each sample") {
+DEVICE_TEST_CASE("operations on one position of each sample equal those on whole sequences") {
   const Array<int32_t> at = device.array(std::vector<int32_t>{2, 0, 3});
   // The rotation and the encoding of a single position must equal those of the same position in a whole
   // sequence.

@@ -153,7 +153,7 @@ DEVICE_TEST_CASE("elementwise losses and their gradients match the reference") {
   }
 }
 
-DEVICE_TEST_CASE("a NaN prediction makes the loss and its own gradient NaN") {
+DEVICE_TEST_CASE("a NaN prediction makes the loss and the gradient of this prediction NaN") {
   for (const ElementwiseLossSpec& spec : kLosses) {
     CAPTURE(static_cast<int>(spec.kind));
     Floats x(20, 0.5f);

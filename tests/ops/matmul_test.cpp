@@ -117,7 +117,7 @@ DEVICE_TEST_CASE("matrix products propagate NaN and infinity") {
   for (size_t i = 0; i < found.size(); ++i) CHECK(std::isnan(found[i]) == (i < 8));
 }
 
-TEST_CASE("rows of products do not depend on other rows, if asked") {
+TEST_CASE("rows of matrix products do not depend on other rows if the spec requires this") {
   for (const cpu::Kernels* const kernels : cpu::supported_kernels()) {
     CAPTURE(kernels->instruction_set);
     constexpr int64_t kRows = 41, kExtents[][2] = {{1, 7}, {33, 65}, {64, 300}, {384, 128}};

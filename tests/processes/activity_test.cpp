@@ -33,7 +33,7 @@ TEST_CASE("a process is active if one of its other threads computes") {
   CHECK(!activity.since_last_call());
 }
 
-TEST_CASE("the thread that measures does not count") {
+TEST_CASE("the activity of the measuring thread does not count") {
   Activity activity;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
   while (std::chrono::steady_clock::now() < end) continue;

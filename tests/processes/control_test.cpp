@@ -259,7 +259,7 @@ TEST_CASE("a channel ends in limited time although the other side reads nothing"
   CHECK(std::chrono::steady_clock::now() - start < milliseconds(5000));
 }
 
-TEST_CASE("a stranger does not take the place of a process, and a wrong address is not one") {
+TEST_CASE("a process of another run is not accepted, and learns that it has the wrong address") {
   ControlListener listener, other;
   // This token belongs to another run.
   const std::string token = Json::parse(other.invitation()).at("token").as_string();

@@ -100,7 +100,7 @@ TEST_CASE("one process, and the shell of a job, have no launcher") {
         Launcher::none);
 }
 
-TEST_CASE("impossible variables are errors") {
+TEST_CASE("environment variables with impossible values are errors") {
   CHECK_THROWS_WITH_AS(detect({{"PMI_SIZE", "two"}}),
                        doctest::Contains("the environment variable PMI_SIZE is 'two'"), UserError);
   CHECK_THROWS_WITH_AS(detect({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}}),

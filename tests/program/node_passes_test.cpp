@@ -72,7 +72,7 @@ instruction  slot  phase     call               reads                 writes
 )");
 }
 
-TEST_CASE("a layer adds the other term of the sum that reads its output") {
+TEST_CASE("a layer that can add computes the sum that reads its output") {
   PlannedLayer normal = dense();
   normal.adds = true;
   PlannedGraph made;

@@ -219,7 +219,7 @@ TEST_CASE("gradients of an embedding that a dense layer shares match finite diff
   run.check_slopes();
 }
 
-DEVICE_TEST_CASE("a dense layer with an embedding's weights is one with their transpose as its kernel") {
+DEVICE_TEST_CASE("a dense layer with an embedding's weights equals one whose kernel is their transpose") {
   PlanRun apart(device, words("units: 5, use_bias: false"));
   const Graph graph = graph_from(words("shared_with: token"));
   const auto other = one_more(device);

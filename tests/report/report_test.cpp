@@ -118,7 +118,7 @@ TEST_CASE("truncated lines are skipped") {
   CHECK(parse_json_lines("").empty());
 }
 
-TEST_CASE("the best epoch is by the metric that checkpoints monitor") {
+TEST_CASE("the best epoch is determined by the metric that checkpoints monitor") {
   RunFiles run = run_of(5);
   run.records[2].set("val_kind_accuracy", 0.99).set("val_loss", 0.01);
   CHECK(best_record(run)->monitor == "val_loss");
@@ -159,7 +159,7 @@ TEST_CASE("tables have the class names of their output") {
   CHECK(classes.at("val_size_f1_score").dump() == R"(["s", "m", "l"])");
 }
 
-TEST_CASE("tables are of the best epoch if the run keeps its checkpoint, otherwise of the last") {
+TEST_CASE("tables show the best epoch if the run keeps its checkpoint, otherwise the last epoch") {
   RunFiles run = run_of(5);
   run.tables = parse_tables(
       "{\"epoch\": 3, \"step\": 30, \"f1\": [0.25]}\n{\"epoch\": 5, \"step\": 50, \"f1\": [0.5]}\n");
@@ -191,7 +191,7 @@ TEST_CASE("a confusion matrix of many classes is summarized") {
   CHECK(found.at("confusions").dump() == "[[7, 5, 4.0], [2, 5, 3.0]]");
 }
 
-TEST_CASE("a metric under two names has the same facts") {
+TEST_CASE("a metric with two names is recognized as the same metric") {
   const auto computes = [](const std::string& loss, const std::string& metrics, int units) {
     Diagnostics diagnostics;
     const std::string yaml = fmt::format(R"(

@@ -56,7 +56,7 @@ TEST_CASE("a run that continues keeps the facts of its training split") {
   CHECK(config.dataset.facts.to_json().dump() == saved_facts(newest).to_json().dump());
 }
 
-TEST_CASE("a run with no epochs left reports that") {
+TEST_CASE("a run with no epochs left reports that nothing is left to train") {
   const RunConfig config = config_from(kDenseRun, kSets);
   TrainingState state;
   state.epoch = 2;

@@ -259,7 +259,7 @@ TEST_CASE("masks of several outputs must follow from the inputs") {
 }
 
 TEST_SUITE("gpu") {
-  TEST_CASE("outputs with different masks have the losses of a CPU") {
+  TEST_CASE("outputs with different masks have the same losses on a GPU as on a CPU") {
     const std::vector<double> expected = losses_of(kTagger, {"strategy={single: {device: 'cpu:0'}}"});
     std::vector<std::string> strategies = {"{single: {device: 'gpu:0'}}",
                                            "{mirrored: {devices: ['gpu:0', 'cpu:0']}}"};

@@ -168,7 +168,7 @@ TEST_CASE("shuffled batches of similar lengths are the same for all replicas, an
   CHECK(largest_difference_of(run_with_stops({}, "single"), whole) < 1e-3);
 }
 
-TEST_CASE("padding at the beginning is not cut, which is a warning") {
+TEST_CASE("padding at the beginning is not cut, and a warning says so") {
   const auto warns = [](const std::vector<Row>& rows) {
     const TempDir directory;
     Recorder recorder;
@@ -222,7 +222,7 @@ train: {{batch_size: 2, loss: sparse_categorical_crossentropy, optimizer: sgd}}
 
 }  // namespace
 
-TEST_CASE("models whose batches cannot be cut are errors with their place") {
+TEST_CASE("models whose batches cannot be cut are errors with a location") {
   const std::string masked = "embedding: {input_dim: 9, output_dim: 4, mask_zero: true}";
   const std::string end = "global_average_pooling1d, dense: {units: 2, activation: softmax}]";
   const auto fails = [](const std::string& message, const std::string& place, const std::string& part) {

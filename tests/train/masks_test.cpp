@@ -167,7 +167,7 @@ TEST_CASE("metrics count positions that are not masked") {
   CHECK(right == doctest::Approx(std::round(right)));
 }
 
-TEST_CASE("weights apply to weighted metrics, masks to all") {
+TEST_CASE("row weights apply only to weighted metrics, masks apply to all metrics") {
   const std::vector<Row> rows = {{0, 4}, {1, 2, 1, 2}, {2, 0, 0, 5}, {3, 3}, {4, 5, 0, 0.5}};
   const std::vector<std::string> sets = {"train.epochs=1",
                                          "train.metrics=[sparse_categorical_crossentropy, accuracy]",
@@ -181,7 +181,7 @@ TEST_CASE("weights apply to weighted metrics, masks to all") {
   CHECK(with.at("loss").as_double() != doctest::Approx(without.at("loss").as_double()).epsilon(1e-6));
 }
 
-TEST_CASE("a loss of whole samples cannot leave positions out") {
+TEST_CASE("a loss of whole samples cannot ignore masked positions") {
   CHECK_THROWS_WITH_AS(config_from(R"(
 model: {inputs: {x: [4, 3]}, layers: [masking, dense: {units: 2, activation: sigmoid}]}
 dataset: {train: {synthetic: {samples: 4, target: {shape: [4, 2]}}}}

@@ -55,7 +55,7 @@ TEST_CASE("outputs with different masks give the same bits on several processes"
   check_divisions(kTagger, {divided(2, 3, "lstm, mean", 2)}, {{1, 1}, {1, 1, 1}}, "divided replicas");
 }
 
-TEST_CASE("single trains one replica on each process") {
+TEST_CASE("the strategy single trains one replica on each process") {
   const Result whole = results_of(kRun, {}, {2})[0];
   std::vector<Result> results(2);
   const TempDir directory;
@@ -72,7 +72,7 @@ TEST_CASE("single trains one replica on each process") {
   CHECK(results[1] == whole);
 }
 
-TEST_CASE("placed trains one replica on each process") {
+TEST_CASE("the strategy placed trains one replica on each process") {
   // Layers without a device follow their inputs, so both strategies divide the model at the same layer.
   const Result whole = results_of(kRun, {pipeline_of(2, 2, "second", 1)}, {2})[0];
   for (const Result& result :
