@@ -46,8 +46,8 @@ PLACED = "{placed: {layers: {'left/*': cpu:0, 'right/*': cpu:1, both: cpu:0}}}"
 PIPELINE = "{pipeline: {devices: [cpu:0, cpu:1], stages: auto, microbatches: 8}}"
 SHARDED = "{sharded: {devices: [cpu:0, cpu:1], level: optimizer}}"
 
-# `must` is the maximum ratio of the two times. If it is None, the ratio is only reported. "pipeline-rows-16" has no
-# maximum because it only shows how much a pipeline costs if its microbatches have few rows.
+# `must` is the maximum ratio of the two times. If it is None, the ratio is only reported. The workloads
+# "pipeline-rows-*" have no maximum, because they only show how much a pipeline costs if its microbatches have few rows.
 WORKLOADS = {
     "placed": dict(input="32, 32, 3", layers=BRANCHES, samples=1024, batch=64, strategies=(PLACED, SINGLE), one_core=True, must=0.65),
     "sharded": dict(input="512", layers=WIDE, samples=4096, batch=128, strategies=(SHARDED, MIRRORED), must=1.10),

@@ -163,8 +163,9 @@ class Forecasting:
         series = co2.load_pandas().data["co2"].dropna()
         lines = [f"{day:%Y-%m-%d},{value}\n" for day, value in series.items()]
         (folder / "co2.csv").write_text("date,co2\n" + "".join(lines))
-        # As in dtrain, the last fifth of the rows is the test split. All of its targets are after the border. Numbers
-        # are standardized with the mean and the deviation of the training rows.
+        # As in dtrain, the test split is the last fifth of the rows. The inputs of the first test sample are before the
+        # border, but its targets are after the border. The numbers are standardized with the mean and the standard
+        # deviation of the training rows.
         values = series.to_numpy()
         border = len(values) - round(len(values) * 0.2)
         train, test = values[:border], values[border - LENGTH:]

@@ -158,7 +158,7 @@ def compare_losses(name, work, checkpoint, threads, beside):
     """Compares dtrain's first losses with the losses of each peer, and returns the number of compared steps."""
     steps = WORKLOADS[name].get("compared", 20)
     extra = ["--set", WORKLOADS[name].get("same_rules", "train.optimizer.adam.epsilon=1e-30")]
-    # Uses one replica, because the peer's batch normalization covers the whole batch.
+    # dtrain uses one replica, because the batch normalization of the other framework covers the whole batch.
     _, ours, _ = dtrain_steps(name, work, work + "/losses", steps, False, ["--set", "strategy=single", *extra])
     for peer in beside:
         _, theirs, _ = peer.steps(name, work, checkpoint, threads, steps, "--in-order", "--same-rules")

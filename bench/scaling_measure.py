@@ -46,8 +46,8 @@ checkpoint: {every: 1000000 steps}
 """
 LAYERS = {"small": (16, 16), "large": (2048, 4096)}
 
-# Without these variables, Open MPI does not start as root or with more processes than cores, and binds processes to
-# cores.
+# Without these variables, Open MPI would not start as root or with more processes than cores, and it would bind each
+# process to a core.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                "OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
                "PRTE_MCA_hwloc_default_binding_policy": "none"}

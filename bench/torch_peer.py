@@ -29,7 +29,7 @@ class Block(nn.Module):
 
     def __init__(self, inputs, filters, stride, keras_padding):
         super().__init__()
-        # With an even extent and stride 2, Keras's `same` pads only at the end.
+        # If the height and the width are even and the stride is 2, Keras's `same` pads only at the end.
         self.pads = keras_padding and stride == 2
         self.conv1 = nn.Conv2d(inputs, filters, 3, stride, 0 if self.pads else 1, bias=False)
         self.bn1 = nn.BatchNorm2d(filters, eps=1e-3)

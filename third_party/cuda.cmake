@@ -20,7 +20,7 @@ macro(dtrain_choose_architectures)
   endif()
 endmacro()
 
-# Looks for CUDA; sets `missing` to the reason if it cannot be used, and to empty otherwise.
+# Looks for CUDA. If CUDA cannot be used, sets `missing` to the reason; otherwise, sets it to the empty string.
 macro(dtrain_find_cuda missing)
   set(${missing})
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})

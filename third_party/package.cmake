@@ -3,7 +3,7 @@
 # /usr/lib/dtrain, because each distribution has other versions of these libraries. Only the C and C++ libraries and
 # OpenMP are those of the system. NVIDIA's libraries are opened at run time if they are installed.
 set_target_properties(dtrain PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/dtrain")
-# Unlike DT_RUNPATH, DT_RPATH also applies to the libraries that other libraries need.
+# DT_RPATH also applies to the libraries that other libraries need; DT_RUNPATH does not.
 target_link_options(dtrain PRIVATE -Wl,--disable-new-dtags)
 install(TARGETS dtrain RUNTIME_DEPENDENCY_SET dtrain_libraries RUNTIME DESTINATION bin)
 install(RUNTIME_DEPENDENCY_SET dtrain_libraries

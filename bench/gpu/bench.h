@@ -23,8 +23,9 @@ class Bench {
   Ops& ops() { return *ops_; }
   const GpuMath& math() const { return math_; }
 
-  /// Returns n random numbers between -scale and scale, as float32 (floats) or in the compute type (numbers).
-  /// Random data matter: a GPU that multiplies zeros draws less power and runs faster than in real training.
+  /// Returns n random numbers between -scale and scale. floats() returns them as float32, numbers() in the
+  /// compute type. The data must be random, because a GPU that multiplies zeros draws less power and runs
+  /// faster than in real training.
   Buffer floats(int64_t n, float scale = 1);
   Buffer numbers(int64_t n, float scale = 1);
   /// Returns n zeros of the compute type.

@@ -31,7 +31,7 @@ class Step {
     bench.context().copy_to_device(state_.data(), &state, sizeof state);
   }
 
-  /// Enqueues the step. Reduces the gradients unless `group` is null.
+  /// Enqueues the step. If `group` is not null, the step also reduces the gradients.
   void run(DeviceCollective* group) {
     for (DenseProducts& layer : layers_) layer.forward();
     for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {

@@ -62,7 +62,8 @@ void measure_normalization(Json& rows, const Images& images) {
                     .scratch = scratch.data()});
   });
   const double once = static_cast<double>(src.bytes());
-  // Each direction makes two passes: the first computes sums, the second the results.
+  // The forward pass and the backward pass each read the images twice: the first time to compute sums, the
+  // second time to compute the results.
   rows.push(row("batch norm and relu " + images.name() + " forward", forward, 3 * once, 0));
   rows.push(row("batch norm and relu " + images.name() + " backward", backward, 5 * once, 0));
 }

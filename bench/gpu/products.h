@@ -27,7 +27,8 @@ class DenseProducts {
   Buffer input_, kernel_, bias_, output_, diff_output_, diff_input_, diff_kernel_, scratch_;
 };
 
-/// Returns the products of all layers (in a deque, which does not move them).
+/// Returns the matrix products of all layers. They are in a deque, because a deque does not move its
+/// elements.
 std::deque<DenseProducts> wide_mlp(Bench& bench);
 
 }  // namespace dtrain::bench

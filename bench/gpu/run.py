@@ -42,7 +42,7 @@ SMOKE = {
     "wide-mlp": dict(WORKLOADS["wide-mlp"], samples=16, batch=8, epochs=2, warmup=1),
     "resnet50": dict(WORKLOADS["resnet50"], samples=4, batch=2, epochs=1, warmup=0),
 }
-# Maximum relative difference of the first losses.
+# Maximum relative difference between the first losses of dtrain and PyTorch.
 TOLERANCE = {"float32": 1e-3, "tf32": 5e-3, "bf16": 2e-2}
 PRECISION = {"float32": "float32", "tf32": "tf32", "bf16": "mixed_bfloat16"}
 
@@ -61,7 +61,7 @@ class Bench:
         self.workloads = SMOKE if arguments.smoke else WORKLOADS
         self.deadline = time.monotonic() + 60 * arguments.minutes
         self.rows = {}  # results of gpu_bench, by section
-        # The machine, and the versions reported by the programs.
+        # A description of the machine, and the versions that the programs report.
         self.found = {"dtrain": json.loads(self.run([self.dtrain, "gpus", "--json"]))["gpu"]}
         devices = self.found["dtrain"].pop("devices", [])
         self.found["gpu"] = devices[0]["name"] if devices else "no GPU"
@@ -133,8 +133,8 @@ class Workload:
         log = self.directory / "steps.jsonl"
         log.unlink(missing_ok=True)
         if self.name == "resnet50":
-            # Blocks start as identities (gamma is 0). If gamma were 1, rounding alone would change the first losses by
-            # several percent.
+            # With a gamma of 0, each residual block starts as an identity. If gamma were 1, rounding alone would change
+            # the first losses by several percent.
             sets = ["model.blocks.body.parameters.gamma=zeros", *sets]
         sets = [f"train.batch_size={self.spec['batch']}", "dataset.transforms=[{rescale: {scale: 0.00392156862745098}}]", *sets]
         if self.bench.smoke:

@@ -14,7 +14,7 @@ for program in "$build"/app/dtrain "$build"/tests/test_* "$build"/bench/*; do
   [[ -f $program && -x $program ]] && strip -o "$bundle/bin/${program##*/}" "$program"
 done
 
-# The shims for MPI; the program looks for them in ../lib/dtrain.
+# The program looks for the shims for MPI in ../lib/dtrain.
 if compgen -G "$build/lib/dtrain/*.so" >/dev/null; then
   mkdir "$bundle/lib/dtrain"
   for shim in "$build"/lib/dtrain/*.so; do
@@ -22,7 +22,7 @@ if compgen -G "$build/lib/dtrain/*.so" >/dev/null; then
   done
 fi
 
-# The C library and NVIDIA's libraries are not bundled, because the target machine has its own.
+# The C library and NVIDIA's libraries are not bundled: the bundle uses those of the target machine.
 of_the_machine='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nsl)|libcuda|libnvidia.*|libcu(dart|blas|blasLt|dnn).*|libnccl)\.so'
 ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while read -r library; do
   [[ ${library##*/} =~ $of_the_machine ]] || strip -o "$bundle/lib/${library##*/}" "$library"
@@ -53,7 +53,7 @@ find "$root/bench" -mindepth 1 -maxdepth 1 ! -name __pycache__ ! -name results !
   -exec cp -r {} "$bundle/bench" \;
 cp "$here"/{dtrain,run-tests,gpu-first-hour,libraries.sh} "$bundle"
 find "$bundle" -name __pycache__ -prune -exec rm -rf {} +
-# Libraries opened at run time (lib/device/cuda/library.h).
+# Writes the names of the libraries that are opened at run time (lib/device/cuda/library.h).
 grep -aohE 'lib(cublasLt|nvrtc|cudnn|nccl)\.so\.[0-9]+' "$bundle/bin/dtrain" | sort -u >"$bundle/cuda-libraries" || true
 
 # All programs contain the same kernels. With a large dictionary, xz stores the kernels only once.
