@@ -1,4 +1,4 @@
-// A graph with random weights as input of exporters.
+// An exported model of a graph with random weights.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Folding of repeated structure in imported models into blocks.
+// Tests that repeated structure in imported models is folded into blocks.
 #include "interop/keras/import/fold_blocks.h"
 
 #include <doctest/doctest.h>

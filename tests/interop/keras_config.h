@@ -1,4 +1,4 @@
-// Models in Keras's form.
+// Conversion of a graph's model to Keras's format.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace dtrain::test {
 
-/// Returns the config of a graph's model in Keras's form.
+/// Returns the Keras config of a graph's model.
 inline Json model_config(const Graph& graph, const std::string& name = "net") {
   const Json model = keras_model_config(graph, name, keras_layers(graph));
   CHECK(model.at("class_name").as_string() == "Functional");

@@ -1,4 +1,4 @@
-// Masks of padding in models for Keras.
+// Tests masks of padding in models that are exported to Keras.
 #include <map>
 
 #include <doctest/doctest.h>

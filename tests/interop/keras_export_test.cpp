@@ -1,4 +1,4 @@
-// Models that `.keras` files cannot express. tests/keras loads exported files in Keras.
+// Tests models that `.keras` files cannot express. tests/keras loads exported files in Keras.
 #include <doctest/doctest.h>
 
 #include "exported.h"

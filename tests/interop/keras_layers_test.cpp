@@ -1,4 +1,4 @@
-// The Keras form of layers: classes and options. tests/keras tests it with Keras.
+// Tests the conversion of layers to Keras's classes and options. tests/keras tests the result with Keras.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ using namespace dtrain::test;
 
 namespace {
 
-/// Returns the config of a layer that is the only one of its model.
+/// Returns the Keras config of a layer, which is the only layer of its model.
 Json config_of(const std::string& layer, const std::string& input = "[8, 8, 3]") {
   const Graph graph = graph_from("inputs: {x: " + input + "}\nlayers: [" + layer + "]\n");
   const Json layers = model_config(graph).at("layers");
@@ -100,8 +100,7 @@ TEST_CASE("layers are converted to Keras's classes and options") {
   const auto config = [](const std::string& yaml) {
     const KerasLayerConfig written = keras_config_of(parse_kind<Layer>(yaml));
     const std::string kind = yaml.substr(0, yaml.find(':')), &keras = written.class_name;
-    // For all classes except these three, Keras's class name is also accepted by dtrain as a name of the
-    // layer.
+    // Except for these three classes, dtrain also accepts Keras's class name as the name of the layer.
     const bool has_other_name = keras == "LeakyReLU" || keras == "ReLU" || keras == "GroupQueryAttention";
     if (!has_other_name) CHECK(registry<Layer>().canonical(keras) == kind);
     return keras + " " + written.config.dump();

@@ -1,4 +1,4 @@
-// Listing of .h5 files that Keras wrote.
+// Tests the listing of .h5 files that Keras wrote.
 #include <string>
 #include <vector>
 

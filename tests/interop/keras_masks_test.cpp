@@ -1,4 +1,4 @@
-// Masks of padding in models from Keras.
+// Tests masks of padding in models that are imported from Keras.
 #include <doctest/doctest.h>
 
 #include "interop/keras/import/graph.h"
@@ -284,7 +284,7 @@ TEST_CASE("a mask argument that is not the mask of the input is a problem") {
         std::string::npos);
   CHECK(error({called("NotEqual", "not_equal", tensor("x") + ", 1"), lstm})
             .find("is called with a mask that is not the mask of its input") != std::string::npos);
-  // Every position is valid.
+  // In this mask, every position is valid.
   const Imported all =
       functional({called("OnesLike", "ones", tensor("embedding"), R"("dtype": "bool")"),
                   called("Any", "any", tensor("ones"), "", R"(, "axis": -1, "keepdims": false)"),

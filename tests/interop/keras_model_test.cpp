@@ -1,4 +1,5 @@
-// The Keras form of a graph: layers in Keras's order, their names and calls. tests/keras tests it with Keras.
+// Tests the conversion of graphs to Keras models: the order, names and calls of layers. tests/keras tests the
+// result with Keras.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// The Keras form of losses, metrics, optimizers and schedules. tests/keras tests it with Keras.
+// Tests the conversion of losses, metrics, optimizers and schedules to Keras. tests/keras tests the result
+// with Keras.
 #include <string>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
-// Import of losses, metrics and optimizers from Keras files, in the formats of different Keras versions.
+// Tests the import of losses, metrics and optimizers from Keras files in the formats of different Keras
+// versions.
 #include <numeric>
 
 #include <doctest/doctest.h>
@@ -247,7 +248,7 @@ TEST_CASE("optimizers of Keras 1 to 2.10 are read with their options") {
     const std::string wrong = mistake(kOneOutput, config, version);
     return wrong.empty() ? part(read(kOneOutput, config, version), "clip_norm") : wrong;
   };
-  // Standalone Keras clipped by the norm of all gradients, tf.keras by the norm of each gradient.
+  // Standalone Keras clipped by the norm of all gradients. tf.keras clips by the norm of each gradient.
   CHECK(clipped("1.2.2") == "2");
   CHECK(clipped("2.3.1") == "2");
   for (const char* version : {"2.2.4-tf", "2.4.0", "2.15.0"})
@@ -375,7 +376,7 @@ TEST_CASE("Adafactor's state is read without the arrays that follow from its mea
 TEST_CASE("the squares that Keras stores for Adafactor are products of the means of rows and columns") {
   const float rows[] = {1, 3, 0, 0}, columns[] = {2, 4, 6, 8, 1, 1};
   CHECK(factored_squares({2, 3}, rows, columns) == std::vector<float>{1, 2, 3, 3, 6, 9});
-  // Before the first step, the means are 0.
+  // If a mean is 0, as before the first step, the squares are 0.
   CHECK(factored_squares({2, 2, 3}, rows, columns) == std::vector<float>{1, 2, 3, 3, 6, 9, 0, 0, 0, 0, 0, 0});
 }
 

@@ -1,4 +1,4 @@
-// The interpreter of ONNX operators, which checks exported models.
+// Tests the interpreter of ONNX operators, which the exporter uses to check exported models.
 #include <doctest/doctest.h>
 
 #include "onnx_models.h"

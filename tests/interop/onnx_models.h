@@ -1,4 +1,4 @@
-// Exported models in ONNX's form.
+// Creates and runs exported ONNX models.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Conversion of recurrent layers, attention and masks of steps to ONNX operators.
+// Tests the conversion of recurrent layers, attention and masks of steps to ONNX operators.
 #include <algorithm>
 #include <array>
 #include <cmath>

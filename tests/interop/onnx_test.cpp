@@ -1,6 +1,6 @@
-// Conversion to ONNX operators. onnx_sequences_test.cpp tests recurrent layers, attention and masks, and
-// onnx_interpreter_test.cpp tests the interpreter that checks exported models. tests/keras runs exported
-// models in ONNX Runtime.
+// Tests the conversion to ONNX operators. onnx_sequences_test.cpp tests recurrent layers, attention and
+// masks, and onnx_interpreter_test.cpp tests the interpreter that checks exported models. tests/keras runs
+// exported models in ONNX Runtime.
 #include <algorithm>
 #include <cmath>
 
@@ -83,7 +83,7 @@ TEST_CASE("the squares of norms do not overflow in float16") {
   };
   CHECK(cosine({.float16 = true}, {1e-4f, 0}, {3e-5f, 4e-5f}) == doctest::Approx(0.6).epsilon(5e-3));
   CHECK(cosine({.float16 = true}, {0, 0}, {300, 400}) == 0);
-  // Keras's epsilon, 1e-7, replaces smaller norms.
+  // Norms below Keras's epsilon, 1e-7, are replaced by epsilon.
   CHECK(cosine({}, {1, 0}, {3e-8f, 4e-8f}) == doctest::Approx(0.3));
   CHECK(cosine({}, {1e-30f, 0}, {1, 0}) * 1e23f == doctest::Approx(1));
 }

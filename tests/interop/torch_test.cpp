@@ -1,4 +1,4 @@
-// Conversion to PyTorch classes. tests/keras tests them with PyTorch.
+// Tests the conversion to PyTorch classes. tests/keras tests the result with PyTorch.
 #include <algorithm>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Reading weights from checkpoints and from Keras's HDF5 files.
+// Tests reading weights from checkpoints and from Keras's HDF5 files.
 #include "interop/weight_file.h"
 
 #include <string>
@@ -146,7 +146,7 @@ TEST_CASE("weights of nested models have unique names") {
   std::vector<std::string> names;
   for (const ArrayRef& weight : file.weights()) names.push_back(weight.name);
   CHECK(names == std::vector<std::string>{"l/enc/dense/kernel", "l/dec/dense/kernel", "l/bias"});
-  // One array listed under many names would be loaded many times.
+  // A file must not list one array under several names, because the array would be loaded once for each name.
   CHECK(mistake(file_of(directory, {"a:0", "a:0"})).find("weight_names of 'l': expected different names") !=
         std::string::npos);
 }

@@ -128,7 +128,7 @@ def check_outputs(program, keras, folder, ending):
     config = subprocess.run([program, "inspect", "imported/weights.h5", "--config"], cwd=folder, check=True,
                             capture_output=True, text=True).stdout
     report = (folder / "imported/report.txt").read_text()
-    # Keras 3 does not save the delta of Huber; the report says this.
+    # Keras 3 does not save the delta of Huber. The report of the import says this.
     saves_delta = "delta" in keras.losses.Huber(delta=2.0).get_config()
     for expected in ("weight: 2", "delta: 2" if saves_delta else "delta: 1", "weight: 0.25",
                      "kind: [accuracy, {sparse_top_k_categorical_accuracy: {k: 2}}]",

@@ -116,7 +116,8 @@ class RandomGraph:
                    and (name not in self.used or self.draw.random() < 0.1)
                    and name not in dict(self.sharing)]
         self.draw.shuffle(outputs)
-        # Products of products become large: without clipping the gradient, some runs leave float32's range.
+        # Products of products become large. Without clipping of the gradient, the numbers of some runs would leave the
+        # range of float32.
         return run_of({"inputs": self.inputs, "layers": self.layers, "outputs": outputs},
                       targets={name: {"shape": shape[name]} for name in outputs}, clip_norm=0.1)
 
@@ -135,7 +136,7 @@ def every_layer():
                    "mish", {"relu": {"max_value": 1.5, "negative_slope": 0.1, "threshold": 0.5}},
                    {"relu": {"negative_slope": 0.2}}]
     layers = [
-        # Images, from the input `image`.
+        # Layers on images, which read the input `image`.
         {"zero_padding2d": {"padding": [[1, 2], [0, 1]], "inputs": "image", "name": "padded"}},
         {"cropping2d": {"cropping": [[1, 0], [0, 2]]}},
         {"conv2d": {"filters": 4, "kernel_size": [3, 2], "strides": 2, "activation": "relu"}},
@@ -183,7 +184,7 @@ def every_layer():
         {"softmax": {}},
         {"gaussian_dropout": {"rate": 0.25}},
         {"prelu": {"alpha_initializer": "random_normal", "name": "of_image"}},
-        # Volumes, from the input `volume`.
+        # Layers on volumes, which read the input `volume`.
         {"zero_padding3d": {"padding": [[1, 0], [0, 1], [2, 1]], "inputs": "volume"}},
         {"cropping3d": {"cropping": [[0, 0], [1, 0], [0, 2]]}},
         {"conv3d": {"filters": 4, "kernel_size": [2, 3, 1], "strides": [1, 2, 1], "padding": "same", "activation": "relu",
@@ -197,7 +198,7 @@ def every_layer():
         {"global_max_pooling3d": {"inputs": "tops", "keepdims": True}},
         {"reshape": {"target_shape": [-1], "name": "top"}},
         {"global_average_pooling3d": {"inputs": "solid", "name": "mean_of_volume"}},
-        # Whole numbers, from the input `words`.
+        # Layers on whole numbers, which read the input `words`.
         {"reshape": {"target_shape": [3, 2], "inputs": "words"}},
         {"flatten": {}},
         {"embedding": {"input_dim": 9, "output_dim": 5, "name": "embedded"}},

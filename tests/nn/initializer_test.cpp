@@ -83,7 +83,7 @@ TEST_CASE("random initializers have Keras's distributions") {
   CHECK(normal.deviation == doctest::Approx(2).epsilon(0.01));
   CHECK(normal.kurtosis == doctest::Approx(3).epsilon(0.03));
   CHECK(normal.high > 1 + 2 * 3.5);
-  // As in Keras, the deviation is not corrected for the truncation.
+  // As in Keras, the truncation makes the standard deviation smaller, and this is not corrected.
   check_truncated("truncated_normal", 0.05 * 0.87962566103423978, 0.1);
 }
 

@@ -1,4 +1,4 @@
-// The layers whose gradients are checked.
+// The test cases of layers whose gradients are checked.
 #pragma once
 
 #include <cstdint>

@@ -148,7 +148,8 @@ void each_in_subcase(const std::vector<NamedCase>& rows, Use&& use) {
   for (const NamedCase& c : rows) SUBCASE(c.name.c_str()) use(c.row);
 }
 
-/// Checks that elements differ by at most `tolerance`, relative to the largest magnitude or to 1.
+/// Checks that the elements differ by at most `tolerance`. The tolerance is relative to the largest expected
+/// magnitude, or to 1 if that is larger.
 void check_near(const Values& found, const Values& expected, double tolerance, const std::string& what) {
   INFO(what);
   REQUIRE(found.size() == expected.size());
@@ -170,7 +171,8 @@ void check_as_on_cpu(const LayerCase& c, Device& device) {
   LayerRun there(c, &device), here(c);
   here.inputs = there.inputs;
   here.parameters = there.parameters;
-  // Intermediate values are rounded to the compute type; with TF32, inputs of matrix products are rounded.
+  // The tolerance allows for intermediate values that are rounded to the compute type, and for inputs of
+  // matrix products that are rounded to TF32.
   const double tolerance = device.math.tf32 ? 4e-3 : device.tolerance(1e-4, 8);
   check_near(there.forward(), here.forward(), tolerance, "output");
   const Values weights = device.exact(spread_values(there.output_elements(), -1, 1, 99));
@@ -190,7 +192,7 @@ TEST_CASE("on a GPU: values and gradients of every layer equal the CPU's in ever
   on_every_gpu([](Device& device) {
     for (LayerCase c : layer_cases()) {
       check_as_on_cpu(c, device);
-      // The activations are smooth, because at a kink slightly different numbers may have different
+      // The test uses smooth activations, because at a kink slightly different numbers may have different
       // gradients.
       for (const Activation kind : {Activation::tanh, Activation::sigmoid}) {
         c.fused = {kind};
@@ -238,7 +240,7 @@ TEST_CASE("every kind of layer has its gradients checked") {
   }
 }
 
-// Doctest runs subcases of the same name as one, or skips the second of them.
+// If two subcases have the same name, doctest runs them as one, or skips the second.
 TEST_CASE("rows have distinct names") {
   std::set<std::string> names;
   for (const std::vector<NamedCase>* rows : {&named_cases(), &fused_cases()})

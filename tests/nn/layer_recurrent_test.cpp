@@ -188,7 +188,7 @@ TEST_CASE("a recurrent layer drops the same features of a sample in all steps") 
   CHECK(inference.forward() == inference.inputs[0]);
 }
 
-/// Every gate reads the state with different dropped elements, as in Keras.
+/// For each gate, other elements of the state are dropped, as in Keras.
 TEST_CASE("recurrent_dropout uses one mask for all steps of a sample") {
   constexpr size_t kBatch = 5, kUnits = 40, kSteps = 3;
   const auto run_of = [](const std::string& options, bool training) {
@@ -220,7 +220,7 @@ TEST_CASE("recurrent_dropout uses one mask for all steps of a sample") {
     }
   CHECK(dropped > 25);
   CHECK(dropped < 75);
-  CHECK(run.forward() == output);  // recompute draws the same elements
+  CHECK(run.forward() == output);  // if the step is recomputed, the same elements are dropped
   run.step = 6;
   CHECK(run.forward() != output);
   run.step = 5, run.first_sample = 2;

@@ -1,4 +1,5 @@
-// Dropout and noise: their rates and distributions in training. Inference has no dropout and no noise.
+// Tests the rates and distributions of dropout and noise in training. Inference has neither dropout nor
+// noise.
 #include <cmath>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// Shape inference of layers, and their errors for unsupported shapes.
+// Tests the inference of output shapes, and the errors of layers for unsupported shapes.
 #include <doctest/doctest.h>
 
 #include "support/layer_run.h"

@@ -1,4 +1,4 @@
-// Masks in graphs: the values that have masks, and the layers that read masks.
+// Tests masks in graphs: which values have masks, and which layers read masks.
 #include <doctest/doctest.h>
 
 #include "support/errors.h"

@@ -18,8 +18,8 @@ namespace dtrain::test {
 
 namespace {
 
-/// Returns the fraction of pairs in which the positive has a higher score than the negative; equal scores
-/// count half.
+/// Returns the fraction of pairs of a positive and a negative in which the positive has the higher score.
+/// Pairs with equal scores count half.
 double exact_auc(const std::vector<double>& scores, const std::vector<float>& labels) {
   double hits = 0, pairs = 0;
   for (size_t i = 0; i < scores.size(); ++i)
@@ -31,7 +31,7 @@ double exact_auc(const std::vector<double>& scores, const std::vector<float>& la
   return hits / pairs;
 }
 
-/// Returns scikit-learn's average_precision_score, for distinct scores.
+/// Returns scikit-learn's average_precision_score. The scores must be distinct.
 double exact_average_precision(const std::vector<double>& scores, const std::vector<float>& labels) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});

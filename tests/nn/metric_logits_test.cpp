@@ -1,4 +1,4 @@
-// Metrics of scores that are probabilities, or logits if the output's loss takes logits.
+// Tests metrics of scores. The scores are probabilities, or logits if the loss of the output takes logits.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -93,8 +93,8 @@ DEVICE_TEST_CASE("metrics are the same for probabilities and for their logits") 
             doctest::Approx(result_with(metric, loss, bench, p)).epsilon(tolerance));
     }
   };
-  // The softmaxes are 0.665 0.245 0.090, 0.506 0.307 0.187, 0.422 0.422 0.155 and 0.155 0.422 0.422. With a
-  // sigmoid of each logit, other columns would be above 0.5.
+  // The softmaxes are 0.665 0.245 0.090, 0.506 0.307 0.187, 0.422 0.422 0.155 and 0.155 0.422 0.422. If each
+  // logit were passed through a sigmoid instead, other columns would be above 0.5.
   bench.dense = {1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1};
   const Values softmaxes{0.6652f, 0.2447f, 0.09f,   0.5065f, 0.3072f, 0.1863f,
                          0.4223f, 0.4223f, 0.1554f, 0.1554f, 0.4223f, 0.4223f};

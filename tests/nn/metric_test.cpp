@@ -1,5 +1,5 @@
-// Metrics from their formulas and from sums. metric_logits_test.cpp tests scores that are probabilities or
-// logits, and metric_buckets_test.cpp tests auc and precision_at_recall.
+// Tests metrics by their formulas and by sums of counts. metric_logits_test.cpp tests scores that are
+// probabilities or logits, and metric_buckets_test.cpp tests auc and precision_at_recall.
 #include <cmath>
 #include <map>
 #include <string>

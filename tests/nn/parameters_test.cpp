@@ -1,4 +1,4 @@
-// The layout of parameters in one buffer, and in the buffers of several slots.
+// Tests the layout of parameters in one buffer, and in the buffers of several slots.
 #include "nn/parameters.h"
 
 #include <algorithm>
@@ -98,8 +98,9 @@ TEST_CASE("shares cover all gradients, equally or with whole parameters") {
                             [&](const ParameterSlice& slice) { return slice.offset == share.begin; }));
       }
       CHECK(at == layout.with_gradient());
+      // 64 is the size of the largest parameter.
       if (whole)
-        CHECK(largest <= layout.with_gradient() / replicas + 2 * 64 + 16);  // 64: the largest parameter
+        CHECK(largest <= layout.with_gradient() / replicas + 2 * 64 + 16);
       else
         CHECK(largest - smallest <= ParameterLayout::kAlignment);
     }
