@@ -1,4 +1,4 @@
-// Batch normalization over the rows of one device, and of several replicas.
+// Tests batch normalization over the rows of one device, and over the rows of several replicas.
 #include <numeric>
 
 #include <doctest/doctest.h>

@@ -150,7 +150,7 @@ DEVICE_TEST_CASE("depthwise convolutions match the reference for common and unco
     for (const int64_t stride : {1, 2, 3}) {
       CAPTURE(kernel);
       CAPTURE(stride);
-      // With stride 1, padding is symmetric. With larger strides, it is asymmetric like that of "same".
+      // With stride 1, padding is symmetric. With larger strides, padding is asymmetric, as for "same".
       const int64_t padding = kernel / 2, before = stride == 1 ? padding : padding - 1;
       ConvolutionSpec spec = spec_of(10, 16, 16, kernel, stride, 1, {before, padding, before, padding});
       spec.depthwise = spec.bias = true;

@@ -96,9 +96,9 @@ inline ConvolutionReference reference(const ConvolutionSpec& spec, const Floats&
   return r;
 }
 
-/// Returns the tolerance for sums of this many products. On CPUs it is larger for long sums: oneDNN's AVX-512
-/// kernels have an error of 1.1e-5 in a sum of 864 products. cuDNN may choose algorithms that transform
-/// images and kernels, and TF32 rounds the transformed values.
+/// Returns the tolerance for sums of this many products. On CPUs, the tolerance is larger for long sums,
+/// because oneDNN's AVX-512 kernels have an error of 1.1e-5 in a sum of 864 products. On GPUs, cuDNN may
+/// choose algorithms that transform images and kernels, and TF32 rounds the transformed values.
 inline double error_of(const Device& device, int64_t products = 0) {
   if (!device.is_gpu()) return products > 800 ? 2e-5 : 1e-5;
   return device.math.tf32 ? 2e-3 : 5e-5;

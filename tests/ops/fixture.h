@@ -1,4 +1,5 @@
-// Shared code of the operation tests: all configurations of this CPU, and comparisons.
+// Shared code of the operation tests: runs a test with several configurations of this CPU, and compares
+// results.
 #pragma once
 
 #include <cmath>
@@ -37,8 +38,8 @@ inline Doubles doubles_of(const Floats& values) {
   return Doubles(values.begin(), values.end());
 }
 
-/// Checks that each value is within `tolerance` of the reference, relative to the larger of 1 and the
-/// reference. NaN equals NaN.
+/// Checks that each value is within `tolerance` of the reference. The tolerance is relative to the reference,
+/// or to 1 if that is larger. NaN equals NaN.
 template <class Values>
 void check_close(const Floats& found, const Values& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());

@@ -1,4 +1,4 @@
-// Gradient scale: clipping by norm, and loss scaling for float16.
+// Tests the gradient scale, which combines clipping by norm and loss scaling for float16.
 #include <limits>
 
 #include <doctest/doctest.h>

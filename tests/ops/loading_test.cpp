@@ -1,4 +1,4 @@
-// Gathering and converting rows of stored data for a batch.
+// Tests the gathering and conversion of rows of stored data for a batch.
 #include <array>
 #include <numeric>
 
@@ -44,7 +44,8 @@ Floats expected_of(const Case& c, const std::vector<int>& src, const Floats& sca
   return expected;
 }
 
-/// Loads rows of T as To (void: the compute type) and compares the results.
+/// Loads rows of type T as type To, and compares the results. If To is void, the rows are loaded in the
+/// compute type.
 template <class T, class To>
 void check(Device& device, Case c, const Floats& scale, const Floats& offset) {
   const auto src = numbers(c.spec.stride());

@@ -1,4 +1,4 @@
-// Operations on masks of sequences.
+// Tests operations on masks of sequences.
 #include "ops/fixture.h"
 
 namespace dtrain {
@@ -24,7 +24,7 @@ DEVICE_TEST_CASE("masked rows are those whose elements all have the value") {
   device.ops().mask_rows(from.data(), 2, dst.data(), mask.data(), 4, 3);
   CHECK(mask.read() == std::vector<uint8_t>{0, 1, 1, 1});
   CHECK(dst.read() == Floats{0, 0, 0, 2, 1, 2, 0, 0, 0, 2, 2, 3});
-  // Tests the operation in place, and over infinite values.
+  // Tests apply_mask() in place. The masked row has an infinite value.
   const TypedArray values = device.typed({1, INFINITY, 3, 4});
   const Array<uint8_t> second = device.array(std::vector<uint8_t>{0, 1});
   device.ops().apply_mask(values.data(), second.data(), values.data(), 2, 2);

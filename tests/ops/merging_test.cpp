@@ -1,4 +1,4 @@
-// Merging of arrays, and sums of strided elements, compared with plain loops.
+// Tests merging of arrays and sums of strided elements, by comparison with plain loops.
 #include "ops/merging.h"
 
 #include <algorithm>

@@ -141,7 +141,7 @@ DEVICE_TEST_CASE("counts of rows match the reference with and without weights") 
   }
   CHECK(matrix == expected);
   if (device.is_gpu() && !device.math.deterministic) return;
-  // Fractions of a row's columns are not whole numbers, so their sum depends on the order.
+  // The count of each row is a fraction. Therefore, the sum of the counts depends on the order of additions.
   Floats wanted_answers = random_floats(large.rows * large.columns, 4);
   for (float& answer : wanted_answers) answer = answer > 0 ? 1.0f : 0.0f;
   const auto answers = device.array(wanted_answers);

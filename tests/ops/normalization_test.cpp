@@ -1,4 +1,4 @@
-// RMS and group normalisation; rows_test.cpp has layer normalisation.
+// Tests RMS and group normalization. rows_test.cpp tests layer normalization.
 #include <algorithm>
 
 #include <doctest/doctest.h>

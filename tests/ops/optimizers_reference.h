@@ -1,4 +1,5 @@
-// The expected results of one step of each optimizer: Keras's formulas for one element, in double precision.
+// Computes the expected results of one step of each optimizer, by Keras's formulas for one element, in double
+// precision.
 #pragma once
 
 #include <array>

@@ -103,7 +103,7 @@ void check_sums_of_squares(Device& device) {
 DEVICE_TEST_CASE("optimizer steps match the reference") {
   for (const Case& optimizer : kCases) {
     CAPTURE(optimizer.name);
-    // Gradients of moving averages are not scaled, and moving averages have no weight decay.
+    // Updates of moving averages are not scaled, and moving averages have no weight decay.
     const bool average = !traits_of(optimizer.rule).of_gradient;
     CHECK(static_cast<size_t>(traits_of(optimizer.rule).slots) == optimizer.slots);
     const StepState state = state_of(optimizer);

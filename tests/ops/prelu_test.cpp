@@ -1,4 +1,4 @@
-// PReLU and its gradients, compared with plain loops.
+// Compares PReLU and its gradients with plain loops.
 #include "ops/prelu.h"
 
 #include <cmath>

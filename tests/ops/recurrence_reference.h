@@ -1,5 +1,5 @@
-// The expected results of recurrent layers: a plain loop over the steps in double precision, by Keras's
-// formulas, and gradients by finite differences of that loop.
+// Computes the expected results of recurrent layers with a plain loop over the steps in double precision, by
+// Keras's formulas. The gradients are finite differences of this loop.
 #pragma once
 
 #include <cmath>

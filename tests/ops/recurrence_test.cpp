@@ -1,5 +1,5 @@
-// Recurrent layers, compared with a plain loop over the steps in double precision. Gradients are compared
-// with finite differences of that loop.
+// Compares recurrent layers with a plain loop over the steps in double precision. Their gradients are
+// compared with finite differences of this loop.
 #include "ops/recurrence.h"
 
 #include <algorithm>
@@ -224,7 +224,8 @@ class RecurrenceRun {
 
 void check_recurrence(const RecurrenceCase& c, const Device& device) {
   CAPTURE(c.name);
-  // Returns the expected results for inputs that are rounded to the precision of the device.
+  // The expected results are computed from inputs that are rounded to the precision of the device. They are
+  // computed once for each precision.
   static std::map<std::string, Expected> known;
   const std::string key =
       c.name + std::to_string(static_cast<int>(device.math.type)) + (device.math.tf32 ? " tf32" : "");

@@ -1,4 +1,4 @@
-// Resizing of images and its gradient, compared with the formula for half-pixel centers.
+// Compares the resizing of images and its gradient with the formula for half-pixel centers.
 #include "ops/resize.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Penalties of regularizers, and constraints.
+// Tests penalties of regularizers, and constraints.
 #include <algorithm>
 #include <cmath>
 
@@ -136,7 +136,8 @@ DEVICE_TEST_CASE("a penalty's gradient has the scale of the gradient before the 
   Floats weights = device.random(n, 1);
   weights[3] = 0;
   const Floats before = device.random(n, 2);
-  // 10 rows with a total weight of 4: the update multiplies by 10 / 4 / loss_scale.
+  // The batch has 10 rows with a total weight of 4. The update therefore multiplies the gradient by 10 / 4 /
+  // loss_scale.
   const auto check = [&](const GradientRule& rule, double row_weights, double scale) {
     Doubles expected = doubles_of(before);
     for (size_t i = 0; i < expected.size(); ++i) {

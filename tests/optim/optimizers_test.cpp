@@ -1,4 +1,4 @@
-// Optimizers: options, slots and per-step numbers.
+// Tests the options, slots and per-step numbers of optimizers.
 #include <cmath>
 #include <variant>
 

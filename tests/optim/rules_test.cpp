@@ -1,4 +1,4 @@
-// Weights after some steps of each optimizer, compared to Keras's rules in double precision.
+// Compares the weights after some steps of each optimizer with Keras's rules in double precision.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -177,7 +177,7 @@ TEST_CASE("adafactor's steps are those of Keras 3.15") {
   const auto device = test::cpu_device();
   Ops& ops = device->ops();
   struct Weight {
-    int64_t matrices, rows, columns;  // 0 matrices: a weight with one axis
+    int64_t matrices, rows, columns;  // `matrices` is 0 if the weight has one axis
     std::vector<float> initial;
     std::function<float(int64_t i, int step)> gradient;
     std::vector<double> expected;  // expected weights after three steps

@@ -1,4 +1,4 @@
-// Schedules, compared to their formulas and to Keras's callbacks and schedules.
+// Compares schedules with their formulas and with Keras's callbacks and schedules.
 #include <cmath>
 #include <map>
 #include <numbers>

@@ -1,4 +1,5 @@
-// Placement of buffers: live buffers do not overlap, each is at the lowest free offset, and assign() is fast.
+// Tests the placement of buffers: live buffers do not overlap, each buffer is at the lowest free offset, and
+// assign() is fast.
 #include "program/arena.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ struct LiveBuffer {
   int first, last;
 };
 
-/// Computes the result of assign() in a simple way.
+/// Computes the result of assign() with a simple algorithm.
 std::vector<size_t> lowest_places(const std::vector<LiveBuffer>& buffers) {
   std::vector<size_t> order(buffers.size()), offsets(buffers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -1,4 +1,4 @@
-// Passes that rewrite instructions: programs before and after each pass.
+// Tests passes that rewrite instructions. Each test prints a program before and after the pass.
 #include "planned_layers.h"
 
 namespace dtrain::test {

@@ -1,4 +1,4 @@
-// Passes for sharded state and for memory: programs before and after each pass.
+// Tests passes for sharded state and for memory. Each test prints a program before and after the pass.
 #include "planned_layers.h"
 
 namespace dtrain::test {

@@ -1,4 +1,4 @@
-// Passes that annotate nodes: programs with and without each pass.
+// Tests passes that annotate nodes. Each test prints the program without and with the pass.
 #include "planned_layers.h"
 
 namespace dtrain::test {

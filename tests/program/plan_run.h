@@ -61,7 +61,8 @@ class PlanRun {
   /// A frame with separate memory.
   class Microbatch {
    public:
-    /// `seed` generates the samples. The microbatch's gradients are added to `before`, unless empty.
+    /// `seed` generates the samples. If `before` is not empty, the gradients of the microbatch are added to
+    /// it.
     Microbatch(const PlanRun& run, float loss_scale, uint64_t seed, const Values& before = {})
         : run_(run), frame(run.plan) {
       for (size_t slot = 0; slot < run.devices.size(); ++slot) {
@@ -99,7 +100,8 @@ class PlanRun {
       frame.bind(0, arrays);
     }
 
-    /// Returns gradients in the whole layout, each parameter's gradient read from its slot.
+    /// Returns the gradients in the whole layout. Each parameter's gradient is read from the parameter's
+    /// slot.
     Values gradients() const {
       Values all(static_cast<size_t>(run_.layout.with_gradient()), PlanRun::kUntouched);
       run_.model_layout.for_each_piece(

@@ -1,5 +1,5 @@
-// Plans with several slots, several concurrent microbatches, shared parameters and several outputs, and
-// printed plans.
+// Tests plans with several slots, several concurrent microbatches, shared parameters and several outputs.
+// Also tests printed plans.
 #include "plan_run.h"
 #include "program/operands.h"
 

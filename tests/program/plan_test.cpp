@@ -1,5 +1,5 @@
-// Whole plans: their gradients, the calls that report ready gradients, and the effect of the step's
-// parameters.
+// Tests whole plans: their gradients, the calls that report ready gradients, and the effect of the parameters
+// of a step.
 #include "plan_run.h"
 
 namespace dtrain::test {

@@ -92,7 +92,7 @@ class PlannedGraph {
   Graph graph;
 };
 
-/// Returns a layer with one parameter, whose backward reads its input.
+/// Returns a layer with one parameter. The backward pass of the layer reads its input.
 inline PlannedLayer dense() {
   PlannedLayer layer;
   layer.parameters = 1;

@@ -1,4 +1,4 @@
-// Activations that are recomputed for backward instead of kept.
+// Tests activations that are recomputed for the backward pass instead of being kept.
 #include "plan_run.h"
 
 namespace dtrain::test {

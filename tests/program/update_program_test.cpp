@@ -1,4 +1,5 @@
-// The update at the end of a step: its instructions, and the all-reduces that backward starts.
+// Tests the update at the end of a step: its instructions, and the all-reduces that start in the backward
+// pass.
 #include "program/update_program.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// dtrain's own convolution kernels, a fallback for convolutions without a cuDNN engine (no such case is
-// known).
+// Tests dtrain's convolution kernels. They are a fallback for convolutions for which cuDNN has no engine. No
+// such convolution is known.
 #include <doctest/doctest.h>
 
 #include "ops/convolutions.h"

@@ -67,7 +67,8 @@ bool has_plan(const DnnDevice& device, const GpuMath& math, const AttentionSpec&
   return plan && plan->workspace_bytes() <= DnnAttention::most_workspace(spec);
 }
 
-/// Returns true, with a message, if cuDNN cannot be used here or has no driver's library.
+/// Returns true if the tests cannot run, because cuDNN or the replacement of the driver's library is missing.
+/// Prints the reason.
 bool is_skipped() {
   std::string why = why_not();
   if (why.empty() && !std::getenv("DTRAIN_FAKE_DRIVER"))

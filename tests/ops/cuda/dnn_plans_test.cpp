@@ -32,7 +32,8 @@ ConvolutionSpec valid(int64_t batch, int64_t size, int64_t channels, int64_t fil
   return spec;
 }
 
-/// Returns the same convolution with Keras's padding "same": an odd row of padding is at the end.
+/// Returns the same convolution with Keras's padding "same". If the number of padding rows is odd, the
+/// additional row is at the end.
 ConvolutionSpec same(int64_t batch, int64_t size, int64_t channels, int64_t filters, int64_t kernel,
                      int64_t stride = 1, int64_t dilation = 1) {
   ConvolutionSpec spec = valid(batch, size, channels, filters, kernel, stride, dilation);

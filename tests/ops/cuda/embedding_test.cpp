@@ -1,4 +1,5 @@
-// The gradient of a table if one index, such as padding, occurs far more often than others.
+// Tests the gradient of an embedding table if one index, such as padding, occurs far more often than the
+// others.
 #include <doctest/doctest.h>
 
 #include "ops/fixture.h"
