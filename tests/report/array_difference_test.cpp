@@ -1,4 +1,4 @@
-// Differences between arrays, in units in the last place.
+// Tests differences between arrays, in units in the last place.
 #include "report/array_difference.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// TensorBoard files, byte by byte; tests/app/test_tensorboard.py reads them with other programs.
+// Tests TensorBoard files byte by byte. tests/app/test_tensorboard.py reads such files with other programs.
 #include "report/event_file.h"
 
 #include <array>
@@ -40,7 +40,7 @@ TEST_CASE("events have the encoding of protocol buffers") {
   // The event also has summary (5) { value (1) { tag (1) "loss", simple_value (2, fixed32) 0.5 } }.
   CHECK(scalar(1) == bytes({0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0x10, 1, 0x2a, 13, 0x0a, 11, 0x0a, 4}) +
                          "loss" + bytes({0x15, 0, 0, 0, 0x3f}));
-  // Values beyond float's range.
+  // These values are outside the range of float32.
   CHECK(scalar(1, 1e300).ends_with(bytes({0x15, 0, 0, 0x80, 0x7f})));
   CHECK(scalar(1, -1e300).ends_with(bytes({0x15, 0, 0, 0x80, 0xff})));
 }
@@ -65,7 +65,7 @@ TEST_CASE("an event file is truncated before the steps that are repeated") {
     damaged[head.size() + one.size() + 20] ^= 1;
     CHECK(records_up_to(damaged, 9) == head.size() + one.size());
     damaged = file;
-    damaged[head.size() + 5] = '\x7f';  // a length that exceeds all memory
+    damaged[head.size() + 5] = '\x7f';  // a length that exceeds the memory of any machine
     CHECK(records_up_to(damaged, 9) == head.size());
   }
 }

@@ -1,4 +1,4 @@
-// The data of a report page.
+// Tests the data of a report page.
 #include "report/report.h"
 
 #include <algorithm>
@@ -130,7 +130,8 @@ TEST_CASE("the best epoch is determined by the metric that checkpoints monitor")
   CHECK_FALSE(best_record(run, "f1"));
   CHECK(report_data({&run, 1}, "dtrain 0", "now").at("larger_is_better").dump() ==
         R"(["kind_accuracy", "val_kind_accuracy", "size_roc"])");
-  // For a configuration that this version rejects, the better direction is known only for losses.
+  // If this version rejects the configuration of a run, the better direction (lower or higher) is known only
+  // for losses.
   RunFiles unknown = run_of(5);
   unknown.metrics = {};
   CHECK_FALSE(best_record(unknown, "val_kind_accuracy"));

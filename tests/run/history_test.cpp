@@ -1,4 +1,5 @@
-// The lines of metrics.jsonl: written once per epoch, read back from checkpoints of every version.
+// Tests the lines of metrics.jsonl, which are written once per epoch and read back from checkpoints of every
+// version.
 #include "run/record/history.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The outcome of a run, as run.jsonl records it.
+// Tests the outcome of a run that is recorded in run.jsonl.
 #include "run/record/outcome.h"
 
 #include <doctest/doctest.h>

@@ -120,7 +120,7 @@ class Device {
     for (float& value : values) value = math.tf32 ? rounded(value, kTf32) : value;
     return values;
   }
-  /// Returns exact random numbers, uniform in [-scale, scale).
+  /// Returns uniform random numbers in [-scale, scale), rounded by exact().
   Floats random(int64_t n, uint64_t seed, float scale = 1) const {
     return exact(random_floats(n, seed, scale));
   }

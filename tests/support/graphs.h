@@ -25,7 +25,7 @@ inline Graph graph_from(const std::string& yaml) {
   return graph_of(model, diagnostics);
 }
 
-/// Returns the graph of one of the project's configurations: "configs/wide-mlp.yaml".
+/// Returns the graph of one of the project's configurations, such as "configs/wide-mlp.yaml".
 inline Graph graph_of_config(const std::string& path) {
   Diagnostics diagnostics;
   const ConfigNode config = load_config(source_dir() + "/" + path, {}, diagnostics);

@@ -20,7 +20,7 @@ struct LayerCase {
   bool inputs_need_gradient = true;
   Layout layout = Layout::plain;  // layout of the inputs; images only
   int64_t batch = 2;
-  /// Range of input and parameter values.
+  /// The range of random input and parameter values.
   float low = -1, high = 1;
   /// The mask of all inputs of shape [positions, features]. It has one value for each sample and position. If
   /// it is empty, the inputs have no mask.
@@ -56,7 +56,7 @@ class LayerRun {
     std::vector<Values> inputs, parameters;
   };
   Values forward(bool in_place = false);
-  /// Must be called after forward().
+  /// Computes the gradients. Must be called after forward().
   Gradients backward(const Values& diff_output, bool in_place = false);
 
   const LayerRequirements& requirements() const { return kernel_->requirements(); }

@@ -78,7 +78,8 @@ class QueueTransport final : public Transport {
     blocked_ = true;
     changed_.wait_for(lock, std::chrono::seconds(1), [this] { return inside_; });
   }
-  /// Lets test() return. First it writes to the memory of all receives, as MPI may do until the process ends.
+  /// Lets test() return. Before that, writes to the memory of all pending receives, as MPI may do until the
+  /// process ends.
   void release() {
     const std::lock_guard lock(mutex_);
     blocked_ = false;
@@ -146,11 +147,11 @@ class QueueTransport final : public Transport {
   bool blocked_ = false, inside_ = false;
 };
 
-/// The behavior of the other processes' transports after a process has failed. Calls of Open MPI may never
+/// The behavior of the transports of other processes after one process has failed. Open MPI's calls may never
 /// return after a process was killed.
 enum class AfterFailure { returns, never_returns };
 
-/// Runs processes as threads. If one fails, the others' Worlds are interrupted.
+/// Runs processes as threads. If one process fails, the Worlds of the other processes are interrupted.
 class Processes {
  public:
   explicit Processes(int size, AfterFailure after = AfterFailure::returns)

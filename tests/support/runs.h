@@ -1,4 +1,4 @@
-// Small runs: a configuration from text, and the losses of every step.
+// Small runs for tests: runs are configured by a text, and record the loss of every step.
 #pragma once
 
 #include <string>

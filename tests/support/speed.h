@@ -1,4 +1,4 @@
-// Tolerances of speed tests.
+// The tolerance of tests that measure speed.
 #pragma once
 
 namespace dtrain::test {

@@ -1,4 +1,4 @@
-// Runs that continue from a checkpoint, in their own directory or in another directory.
+// Tests runs that continue from a checkpoint, in their own directory or in another directory.
 #include "train/continued_run.h"
 
 #include "support/runs.h"

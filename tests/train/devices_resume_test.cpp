@@ -1,4 +1,4 @@
-// Runs that are saved with one strategy and resumed with another strategy, for each pair.
+// Tests runs that are saved with one strategy and resumed with another strategy, for each pair of strategies.
 #include <filesystem>
 #include <regex>
 

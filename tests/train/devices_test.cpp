@@ -1,4 +1,4 @@
-// A model on several devices, placed or pipelined, compared to the same model on one device.
+// Compares a model on several devices (placed or pipelined) with the same model on one device.
 #include <algorithm>
 #include <cmath>
 #include <fstream>

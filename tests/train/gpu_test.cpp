@@ -1,4 +1,4 @@
-// GPUs, alone and combined, compared to the CPU and to repeated runs.
+// Compares GPUs, alone and combined, with the CPU and with repeated runs.
 #include <algorithm>
 #include <cmath>
 
@@ -177,7 +177,8 @@ TEST_SUITE("gpu") {
     } else {
       MESSAGE("two GPUs: skipped, there is one");
     }
-    // With a last batch of one sample, one replica and all microbatches but one are empty.
+    // If the last batch has only one sample, one replica is empty, and all but one of the microbatches are
+    // empty.
     for (const std::string set : {"train.clip_norm=0.1", "dataset.train.synthetic.samples=33"}) {
       CAPTURE(set);
       const auto single = losses_of(kDense, {on("cpu:0"), set});

@@ -1,4 +1,5 @@
-// The gradient norm and the resulting step must not depend on the division of the model and its state.
+// Tests that the gradient norm and the resulting step do not depend on how the model and its state are
+// divided.
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,5 @@
-// Weights that are trained differently from the rest, by train.groups, model.freeze or clip_value.
+// Tests weights that are trained differently from the others, because of train.groups, model.freeze or
+// clip_value.
 #include <map>
 
 #include <doctest/doctest.h>

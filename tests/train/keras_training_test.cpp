@@ -1,4 +1,4 @@
-// The training_config that a checkpoint stores for Keras.
+// Tests the training_config that a checkpoint stores for Keras.
 #include "train/keras_training.h"
 
 #include "support/runs.h"
@@ -71,7 +71,8 @@ TEST_CASE("there is no training_config if Keras would minimize a different loss"
     return !keras_training_config(config_from(kSingle, sets), 1, {}).is_null();
   };
   CHECK(told({}));
-  // Keras divides a batch's loss by its number of rows, not by the sum of the row weights.
+  // Keras divides the loss of a batch by the number of rows. dtrain divides it by the sum of the row weights,
+  // so it writes no training_config.
   CHECK(!told({"train.class_weight=balanced"}));
   CHECK(!told({"train.loss={sparse_categorical_crossentropy: {from_logits: true, label_smoothing: 0.1}}"}));
 }

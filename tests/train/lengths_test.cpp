@@ -56,7 +56,7 @@ TEST_CASE("batches are cut to the longest sample") {
   const auto shuffled = open_loader(config, *config.dataset.train, true, true);
   for (const int epoch : {0, 1}) {
     std::vector<int64_t> lengths = lengths_of_batches(*shuffled, epoch);
-    lengths.pop_back();  // the last, smaller batch may have samples of any length
+    lengths.pop_back();  // the last batch is smaller, and its samples may have any length
     CHECK(std::count(lengths.begin(), lengths.end(), 0) <= 1);
   }
 }

@@ -1,4 +1,5 @@
-// Metrics of runs: their names and errors, monitors, memory, tables, and checkpoints of earlier versions.
+// Tests metrics of runs: their names and errors, monitors, memory, tables, and checkpoints of earlier
+// versions.
 #include <fstream>
 #include <iterator>
 #include <numeric>

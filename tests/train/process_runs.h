@@ -1,4 +1,4 @@
-// Runs over several processes, which are threads here, and the comparison of their results.
+// Runs a training over several processes, which are threads here, and compares their results.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Runs in which one of several processes fails.
+// Tests runs in which one of several processes fails.
 #include <algorithm>
 #include <string>
 #include <vector>

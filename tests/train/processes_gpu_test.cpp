@@ -1,4 +1,4 @@
-// Pipelines whose stages on GPUs are divided among processes.
+// Tests pipelines whose stages on GPUs are divided among processes.
 #include <algorithm>
 #include <string>
 #include <vector>

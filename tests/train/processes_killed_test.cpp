@@ -1,5 +1,5 @@
-// Runs in which one of two processes is killed. The transport of the other process then never returns, like
-// the transport of Open MPI over TCP.
+// Tests runs in which one of two processes is killed. The transport of the other process then never returns.
+// Open MPI's TCP transport behaves in this way.
 #include <algorithm>
 #include <span>
 #include <string>

@@ -1,4 +1,5 @@
-// Pipelines over several processes: each process has whole replicas, or the processes divide the stages.
+// Tests pipelines over several processes. Either each process has whole replicas, or the processes divide the
+// stages.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -141,7 +142,7 @@ TEST_CASE("the state of stages in several processes is read whole, and written i
 }
 
 TEST_CASE("the memory that `check` plans for stages in several processes is allocated there") {
-  // Values that are sent take more memory than the parameters.
+  // In this model, the values that are sent between stages take more memory than the parameters.
   constexpr auto kWide = R"(
 model:
   inputs: {x: [4096]}

@@ -1,4 +1,4 @@
-// Runs that resume on another number of processes.
+// Tests runs that are resumed with another number of processes.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// The strategy `sharded` over several processes.
+// Tests the strategy `sharded` over several processes.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// Training over several processes, which are threads here: N replicas give the same bits however they are
-// divided among processes. This file tests the strategies mirrored, single and placed, and evaluation; the
-// files processes_*_test.cpp test sharded, pipelines, resuming and failures.
+// Tests training over several processes, which are threads here. N replicas must give the same bits however
+// they are divided among processes. This file tests the strategies mirrored, single and placed, and
+// evaluation. The files processes_*_test.cpp test the strategy sharded, pipelines, resuming and failures.
 #include <filesystem>
 #include <string>
 #include <vector>

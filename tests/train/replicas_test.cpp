@@ -1,4 +1,4 @@
-// N replicas, compared to one replica.
+// Compares N replicas with one replica.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Interrupted and resumed runs, compared to uninterrupted runs.
+// Compares interrupted and resumed runs with uninterrupted runs.
 #include <algorithm>
 #include <cmath>
 #include <span>

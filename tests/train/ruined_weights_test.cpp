@@ -1,4 +1,5 @@
-// Non-finite weights are never saved, and they end a run that is configured to end in this case.
+// Tests that non-finite weights are never saved, and that they end a run that is configured to end in this
+// case.
 #include <limits>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Finding a run's newest checkpoint while other processes write and prune checkpoints.
+// Tests that the newest checkpoint of a run is found while other processes write and remove checkpoints.
 #include "train/saved_run.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Strategies: placement of layers on devices, and its form in config.yaml.
+// Tests strategies: the placement of layers on devices, and how a strategy is written to config.yaml.
 #include <fmt/format.h>
 
 #include "run/placement.h"
@@ -113,7 +113,7 @@ TEST_CASE("placed: a layer's `device:` overrides patterns, and is resolved to a 
     CHECK(places(again) == before);
     again = plan_of(again).config;
     CHECK(again.resolved.to_yaml() == yaml);
-    // The model is independent of hardware and works under another strategy.
+    // The model does not depend on the hardware, so it also works under another strategy.
     CHECK_NOTHROW(
         config_from(yaml, {"strategy={single: {device: cpu:0}}"}).strategy->place({.graph = again.graph}));
   }

@@ -1,4 +1,4 @@
-// Replicas with synchronized batch normalization, compared to one device.
+// Compares replicas with synchronized batch normalization with one device.
 #include <algorithm>
 #include <cmath>
 #include <span>

@@ -1,4 +1,4 @@
-// Errors of invalid placements, and their locations.
+// Tests the errors of invalid placements, and their locations.
 #include <algorithm>
 
 #include <fmt/format.h>
