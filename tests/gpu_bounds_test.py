@@ -61,8 +61,8 @@ class Bounds(unittest.TestCase):
             self.assertTrue(all("gradient" in one.name for one in passes if one.parameters))
 
     def test_a_gpt_has_its_operations(self):
-        # A step takes 6 operations per token and parameter of a product, and 12 operations per token, position and
-        # column of an attention.
+        # For each token, a training step takes 6 operations per parameter of a matrix product. An attention also takes
+        # 12 operations per position and column.
         operations, _ = total(bounds.step("gpt-small", 2, "float32"))
         parameters = 4 * (4 * 128 * 128 + 2 * 128 * 512) + 128 * 256
         self.assertEqual(operations, 256 * (6 * parameters + 4 * 12 * 128 * 128))

@@ -1,4 +1,4 @@
-// Texts from a model that is a plain function of the previous token.
+// Tests generated texts. The model is a plain function of the previous token.
 #include "generate/generate_texts.h"
 
 #include <map>
@@ -92,7 +92,7 @@ TEST_CASE("a text does not depend on the other texts") {
     for (size_t i = 0; i < all.size(); ++i) CHECK(again[i].tokens == all[i].tokens);
   }
   CHECK(all[0].tokens != all[1].tokens);
-  CHECK(all[0].tokens != all[3].tokens);  // the same prompt at another index gives another text
+  CHECK(all[0].tokens != all[3].tokens);  // a prompt gives another text at another index
   const auto one = generate_texts(model, next, std::span(prompts).first(1), {options.sampling, 30}, 1, parts);
   CHECK(one[0].tokens == all[0].tokens);
 }

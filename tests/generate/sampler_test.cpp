@@ -1,5 +1,5 @@
-// Tests drawing from scores: the order of the options, ties, frequencies, and the values that determine the
-// random numbers.
+// Tests drawing tokens from scores: the order of the options, equal scores, frequencies, and the values that
+// determine the random numbers.
 #include "generate/sampler.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Finds stop texts in generated text that arrives in parts.
+// Tests that stop texts are found in generated text that arrives in parts.
 #include "generate/stop_texts.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@ namespace dtrain::test {
 
 namespace {
 
-/// Passes a text in parts of `step` bytes. Returns the output before the first stop text.
+/// Passes a text to StopTexts in parts of `step` bytes. Returns the output before the first stop text.
 std::string passed(const std::vector<std::string>& stops, const std::string& text, size_t step) {
   StopTexts found(stops);
   std::string out;

@@ -1,4 +1,4 @@
-// Incomplete image files, and files that would exhaust memory.
+// Tests incomplete image files, and files that would exhaust memory.
 #include <algorithm>
 #include <cstdlib>
 #include <random>

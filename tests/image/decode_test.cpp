@@ -1,4 +1,4 @@
-// Decoding of images in every supported format.
+// Tests the decoding of images in every supported format.
 #include "image/decode.h"
 
 #include <algorithm>

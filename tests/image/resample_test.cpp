@@ -28,8 +28,9 @@ double mean_difference(const Bytes& a, const Bytes& b) {
 }  // namespace
 
 TEST_CASE("resizing gives Pillow's numbers") {
-  // The expected numbers are those of PIL.Image.fromarray((i * 37 % 256 for i in range(7 * 9)) as 7 x
-  // 9).resize((4, 3), BILINEAR). They may differ by Pillow's rounding between its two passes.
+  // The expected numbers are the result of PIL.Image.fromarray((i * 37 % 256 for i in range(7 * 9)) as 7 x
+  // 9).resize((4, 3), BILINEAR). The results may differ slightly, because Pillow rounds between its two
+  // passes.
   Pixels pixels{7, 9, 1, {}};
   for (int i = 0; i < 63; ++i) pixels.bytes.push_back(static_cast<uint8_t>(i * 37 % 256));
   const Bytes expected = {97, 133, 112, 94, 120, 112, 134, 126, 152, 134, 113, 149};

@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using Seconds = std::chrono::duration<double>;
 
-/// Waits until `condition` is true; false after 5 seconds.
+/// Waits until `condition` is true. Returns false after 5 seconds.
 template <class Condition>
 bool soon(Condition condition) {
   for (int i = 0; i < 500; ++i) {

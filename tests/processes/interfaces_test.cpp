@@ -1,4 +1,4 @@
-// The choice of a network interface.
+// Tests the choice of a network interface.
 #include "processes/interfaces.h"
 
 #include <array>

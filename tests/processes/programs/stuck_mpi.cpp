@@ -1,5 +1,5 @@
-// A library for LD_PRELOAD. Once the file named by the environment variable STUCK_MPI exists, MPI_Test does
-// not return any more, as with Open MPI's TCP transport after another process was killed.
+// A library for LD_PRELOAD. As soon as the file exists whose path is in the environment variable STUCK_MPI,
+// MPI_Test no longer returns. Open MPI's TCP transport behaves in this way after another process was killed.
 #include <cstdlib>
 #include <dlfcn.h>
 #include <unistd.h>
