@@ -8,7 +8,7 @@ is compared with tf.data and torchvision's loader. For a table of numbers, it is
 Each PYTHON may have any of the libraries (tensorflow, torchvision, polars, pyarrow); missing libraries are skipped.
 Every round runs all programs in turn; the output shows the medians. The time of a library does not include its import.
 For a table, dtrain's time does not include the training epoch, and the time for a table of ten rows is subtracted. For
-images, dtrain's speed is that of training a tiny network, from the first step on.
+images, dtrain's speed is the speed of training a tiny network, measured from the first step on.
 """
 import argparse
 import json

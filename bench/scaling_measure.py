@@ -1,14 +1,16 @@
-"""Compares the formula of scaling.py with 1, 2, 4 processes on this machine: `scaling.py measure DTRAIN WORKLOAD`.
+"""Implements `scaling.py measure DTRAIN WORKLOAD`: compares the formula of scaling.py with 1, 2 and 4 processes on this
+machine.
 
 Each process has one replica and an equal share of the cores. Three times are measured for each number of processes n:
 
-  alone     n processes at the same time that do not communicate: computing, with the contention for cores and memory
-  link      a model of one small and of one large layer: n processes alone, and n processes that train together. The
-            difference is the time of the exchanges, because the gradients of a single layer are ready only at the end
-            of backward
-  together  n processes that train the workload together, started by mpirun
+  alone     n processes run at the same time and do not communicate. This is the time of computing, with the contention
+            for cores and memory.
+  link      Two models are trained, which have one small layer and one large layer. n processes train alone, and n
+            processes train together. The difference is the time of the exchanges, because the gradients of a single
+            layer are ready only at the end of the backward pass.
+  together  n processes, which mpirun starts, train the workload together.
 
-The prediction uses `alone`, the link, and the order in which backward fills the buckets. It is compared with
+The prediction uses `alone`, the link, and the order in which the backward pass fills the buckets. It is compared with
 `together`.
 """
 import argparse
@@ -67,8 +69,8 @@ def cores_of(rank, processes, cores):
 
 
 def run_bound(words):
-    """Runs `scaling.py bound CORES COMMAND ...`: binds this process to its share of the cores, and executes the command
-    in it. CORES: a list such as "0,1"."""
+    """Implements `scaling.py bound CORES COMMAND ...`: binds this process to its share of the cores, and executes
+    the command in this process. CORES is a list such as "0,1"."""
     rank = next((int(os.environ[name]) for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK") if name in os.environ), 0)
     processes = next((int(os.environ[name]) for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE") if name in os.environ), 1)
     os.sched_setaffinity(0, cores_of(rank, processes, list(map(int, words[0].split(",")))))

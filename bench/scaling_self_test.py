@@ -1,4 +1,5 @@
-"""`scaling.py --self-test`: the limits of the formula, and the parts of the measurement that need no program."""
+"""Implements `scaling.py --self-test`: tests the limits of the formula, and the parts of the measurement that start no
+programs."""
 import math
 import pathlib
 import subprocess

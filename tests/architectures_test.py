@@ -12,7 +12,8 @@ import sys
 
 
 def wanted(architectures):
-    """Returns the sets of machine code and PTX architectures, as numbers with their letter: {"80", "90"}, {"90"}."""
+    """Returns two sets of architectures: those with machine code and those with PTX. An architecture is a number
+    with its letter, if it has one, such as "80" or "90a"."""
     code, ptx = set(), set()
     for item in architectures.split(","):
         number = re.match(r"\d+[a-z]?", item).group()
@@ -24,8 +25,8 @@ def wanted(architectures):
 
 
 def found(listing):
-    """Returns the same sets from the output of cuobjdump --list-elf and --list-ptx, which has lines such as
-    "ELF file 1: dtrain.1.sm_80.cubin"."""
+    """Returns the same two sets, as found in the output of cuobjdump --list-elf and --list-ptx. The output has lines
+    such as "ELF file 1: dtrain.1.sm_80.cubin"."""
     return (set(re.findall(r"\.sm_(\d+[a-z]?)\.cubin", listing)), set(re.findall(r"\.sm_(\d+[a-z]?)\.ptx", listing)))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Fails if two files of one program define classes of the same name in the same namespace: the linker treats them as
-one class and keeps the functions that it finds first, and the compiler cannot report this, because it sees only one of
-them.
+"""Fails if two files of one program define classes of the same name in the same namespace. The linker would treat these
+as one class, and keep the functions that it finds first. The compiler cannot report this, because it sees only one of
+the classes.
 
     check_names.py [ROOT]       checks ROOT/lib and ROOT/app (the project that this file is in by default)
     check_names.py --self-test  checks this script

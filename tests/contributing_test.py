@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""CONTRIBUTING.md is up to date: every file that it names exists, its example layer equals the program's layer, and its
-example operation compiles.
+"""Checks that CONTRIBUTING.md is up to date: every file that it names exists, its example layer equals the layer of the
+program, and its example operation compiles.
 
     contributing_test.py [COMPILER]    the C++ compiler (default: c++)
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev on a terminal. Skipped if there are no pseudo-terminals."""
+"""Tests ./dev on a terminal. The tests are skipped on systems without pseudo-terminals."""
 import os
 import pty
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Messages and output streams of ./dev and third_party/install.sh, with fakes for apt, cmake and the program."""
+"""Tests the messages and output streams of ./dev and third_party/install.sh. Fakes replace apt, cmake and dtrain."""
 
 import os
 import pathlib
@@ -57,7 +57,7 @@ class ScriptCase(unittest.TestCase):
                               env={**self.environment, **environment}, timeout=60)
 
     def checkout(self):
-        """Creates a checkout with an instant build."""
+        """Creates a checkout in which cmake and install.sh are replaced by fakes that take no time."""
         for part in ["lib", "app", "third_party"]:
             (self.folder / part).mkdir()
         shutil.copy(ROOT / "dev", self.folder)

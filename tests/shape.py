@@ -24,7 +24,8 @@ METHOD = re.compile(r"^(?!using|friend|return|throw|assert)(?:[\w:<>,&*~\[\] ]+ 
 
 
 def join_statements(lines):
-    """Joins the lines of a statement that clang-format has broken; yields the number of the first line and the text."""
+    """Joins the lines of each statement that clang-format has broken. Yields the number of the first line and the
+    joined text."""
     text, first = "", 0
     for number, line in enumerate(lines, 1):
         code = re.sub(r'"(?:\\.|[^"\\])*"', '""', line).split("//")[0].rstrip()

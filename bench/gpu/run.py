@@ -209,8 +209,8 @@ def write_data(directory, spec):
 
 
 def sample(source, noise, shape):
-    """Returns a random sample. Images consist of squares of one color: per-pixel noise looks uniform to a deep network,
-    whose normalizations would then mainly amplify rounding errors."""
+    """Returns a random sample. Images consist of squares of one color. With a different color for each pixel, images
+    would look uniform to a deep network, and its normalizations would mainly amplify rounding errors."""
     if len(shape) == 1:
         first = source.randrange(len(noise) - shape[0])
         return noise[first : first + shape[0]]

@@ -239,7 +239,7 @@ MODELS = [sequential, every_layer, normalizations, residual, several_ends, neste
 
 
 def towers(keras, model, count):
-    """Returns a wrapper like that of Keras's multi_gpu_model."""
+    """Returns a model that is wrapped like the models of Keras's multi_gpu_model."""
     layers = keras.layers
 
     def part(data, i, parts):

@@ -340,7 +340,8 @@ def write_data(folder):
 
 
 def undisturbed(program, mpi, place):
-    """Returns the arrays of an undisturbed run on both hosts, which equal those of one process with two replicas."""
+    """Returns the arrays of an undisturbed run on both hosts. They must equal the arrays of a run of one process
+    with two replicas."""
     process = place.launch(mpi, program, "fit", "config.yaml", "--output", f"whole-{mpi}")
     text = process.communicate(timeout=START_WAIT)[0]
     if process.returncode:
