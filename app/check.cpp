@@ -60,7 +60,7 @@ struct CheckedRun {
   std::string reduction_place;
   size_t snapshot = 0;
   size_t read_ahead = 0;  // bytes of host memory for prefetched batches
-  TableBytes tables;      // bytes of the metrics that are tables
+  TableBytes tables;      // memory and disk space for the metrics that are tables
   // Lengths to which training batches are truncated; empty if they are not truncated.
   std::vector<int64_t> lengths;
   // Fraction of the positions of all samples that the first epoch computes; below 1 if batches are truncated.
@@ -252,8 +252,8 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
                       format_plural(config.train.epochs, "epoch"), format_count(config.train.batch_size),
                       format_count(run.last_batch));
   if (!run.lengths.empty())
-    text += fmt::format("lengths   {}; batches have {:.0f}% of all positions\n", fmt::join(run.lengths, ", "),
-                        100 * run.computed);
+    text += fmt::format("lengths   {}; truncated batches have {:.0f}% of the positions of the samples\n",
+                        fmt::join(run.lengths, ", "), 100 * run.computed);
   if (run.step_time)
     text +=
         fmt::format("time      {:.4g} ms per step (mean of {}), {} in total, without validation and saving\n",

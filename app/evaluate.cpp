@@ -41,7 +41,8 @@ struct EvaluateOptions : ModelOptions, InputOptions {
   std::optional<int64_t> errors;
 };
 
-/// Returns the split of --split. By default, returns test, or validation if there is no test split.
+/// Returns the name of the split to evaluate: the value of --split or, without --split, "test". Without a
+/// test split, the default is "validation".
 std::string choose_split(const DatasetSpec& dataset, const EvaluateOptions& options) {
   std::string name = options.split;
   if (name.empty()) name = dataset.test ? "test" : "validation";
@@ -67,8 +68,8 @@ std::vector<ClassTable> add_class_reports(RunConfig& config, const EvaluateOptio
   throw UserError(fmt::format("{}: --per-class requires a model with a classification loss", options.path));
 }
 
-/// Adds a report of the scores at the saved threshold to every output that has one. Returns the reports'
-/// names.
+/// Adds a report of the scores at the saved threshold to every output that has a saved threshold. Returns the
+/// names of the reports.
 std::vector<std::string> add_threshold_reports(SavedRun& run) {
   std::vector<std::string> names;
   for (size_t head = 0; head < run.config.heads.size(); ++head)
@@ -80,7 +81,8 @@ std::vector<std::string> add_threshold_reports(SavedRun& run) {
   return names;
 }
 
-/// Removes the thresholds that would be best for these samples, because the model uses the saved thresholds.
+/// Removes from `measures` the best thresholds for the evaluated samples, because the model uses the
+/// thresholds that were chosen in training.
 void drop_thresholds(const RunConfig& config, Measures& measures) {
   const auto& goal = config.train.threshold;
   if (!goal || goal->kind == ThresholdGoal::Kind::fixed) return;
@@ -112,8 +114,8 @@ void inspect_predictions(const RunConfig& config, const Checkpoint& checkpoint,
   found.errors = Errors{worst->take(), data->has_ids(), data->id_title()};
 }
 
-/// Returns the name of the split from which `split` is drawn; otherwise the name of a split that is drawn
-/// from `split`; "" if there is neither.
+/// Returns the name of a split that reads the same files as `split`: the split from which `split` is drawn,
+/// or a split that is drawn from `split`. Returns "" if there is no such split.
 std::string of_the_same_file(const DatasetSpec& dataset, const std::string& split) {
   if (const auto& drawn = dataset.find(split)->drawn) return drawn->of;
   for (const char* name : kSplitNames)
@@ -159,13 +161,14 @@ void warn_of_trained_files(const SavedRun& run, const GivenFiles& given) {
   }
 }
 
-/// Opens the samples of the split or of --input. Records their name for the report.
+/// Opens the samples to evaluate: the files of --input or, without --input, a split. Stores the name of the
+/// split or of the files in `found`.
 std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOptions& options,
                                          const World& world, Findings& found) {
   const RunConfig& config = run.config;
   if (options.inputs.empty()) {
     if (options.header || !options.delimiter.empty())
-      throw UserError("--header and --delimiter require --input");
+      throw UserError("--header and --delimiter apply only to files that are given with --input");
     found.split = choose_split(config.dataset, options);
     auto data = open_samples(config, *config.dataset.find(found.split), false);
     if (world.writes_files()) warn_of_other_data(run, found.split, *data);

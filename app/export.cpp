@@ -88,8 +88,10 @@ const ExportFormat& format_of(const ExportOptions& options) {
       return format;
     endings += fmt::format("{}{}", endings.empty() ? "" : ", ", format.ending);
   }
-  throw UserError(fmt::format("--output {}: expected a file that ends in {}, or --format {}",
-                              options.output_file, endings, fmt::join(format_names(), "|")));
+  throw UserError(fmt::format(
+      "--output {}: expected a file name that ends in one of {}; for another name, choose the format with "
+      "--format {}",
+      options.output_file, endings, fmt::join(format_names(), "|")));
 }
 
 /// Throws UserError if an option was given that only another format has.
@@ -98,9 +100,8 @@ void reject_options_of_others(const ExportOptions& options, const ExportFormat& 
   const bool is_safetensors = std::string_view(format.name) == "safetensors";
   const auto refuse = [&](bool given, const char* option, const char* owner) {
     if (given)
-      throw UserError(
-          fmt::format("{}: only the export to {} has this option, but the format is {}; omit the option",
-                      option, owner, format.name));
+      throw UserError(fmt::format("{}: this option applies only to {}, but the format is {}; omit the option",
+                                  option, owner, format.name));
   };
   refuse(!is_onnx && options.opset.has_value(), "--opset", "ONNX");
   refuse(!is_onnx && options.float16, "--float16", "ONNX");
@@ -112,9 +113,9 @@ void reject_options_of_others(const ExportOptions& options, const ExportFormat& 
   // --with-preprocessing and --outputs probabilities add computations to the model. Graphs of operators
   // (ONNX) and scripts (for PyTorch) can express them. Keras files contain only layers and cannot.
   if (is_onnx || (is_safetensors && options.layout != "keras")) return;
-  refuse(options.with_preprocessing, "--with-preprocessing", "ONNX and of safetensors for PyTorch");
+  refuse(options.with_preprocessing, "--with-preprocessing", "ONNX, and to safetensors in PyTorch's layout");
   refuse(options.outputs == "probabilities", "--outputs probabilities",
-         "ONNX and of safetensors for PyTorch");
+         "ONNX, and to safetensors in PyTorch's layout");
 }
 
 /// Rejects outputs that would overwrite the run's own files.

@@ -175,7 +175,8 @@ Json texts_as_json(const std::vector<Prompt>& prompts, const std::vector<Generat
   return samples;
 }
 
-/// Prints the checkpoint and, if generating is slow, the reason.
+/// Prints which checkpoint is used. If keys and values are not cached, also prints the reason, because
+/// generating is then slow.
 void print_start(const SavedRun& run, const Decoder& decoder) {
   print_note(without_line_end(checkpoint_as_text(run)));
   if (!decoder.why_no_cache().empty())

@@ -120,7 +120,7 @@ class Predictions {
     return {wide.data(), view.shape, DType::float64};
   }
 
-  /// Describes the numbers for the user.
+  /// Returns a description of the written numbers for the user, such as "probabilities".
   std::string describe() const {
     if (are_of_layers_) return "the outputs of the layers";
     const auto is_any = [](Scores one) { return one == Scores::any; };
@@ -189,8 +189,9 @@ void choose_layers(Graph& graph, const std::vector<std::string>& layers) {
                       suggestion_or_list(layer, names)));
     outputs.push_back({last[static_cast<size_t>(found - names.begin())]});
     if (const TensorSpec& spec = graph.spec(outputs.back()); spec.dtype != DType::float32)
-      throw UserError(fmt::format("--layer: expected a layer with a float32 output, found '{}' of {}", layer,
-                                  name_of(spec.dtype)));
+      throw UserError(
+          fmt::format("--layer: the output of a layer must be float32, but the output of '{}' is {}", layer,
+                      name_of(spec.dtype)));
   }
   graph.outputs = std::move(outputs);
 }

@@ -71,7 +71,7 @@ Json to_json(const RunFiles& run) {
       .set("time", time_of(run));
 }
 
-/// Returns the distinct keys that sweeps vary.
+/// Returns the keys that the sweeps of these runs vary, each key once.
 std::vector<std::string> varied_keys(const std::vector<RunFiles>& runs) {
   std::vector<std::string> keys;
   for (const RunFiles& run : runs)

@@ -44,7 +44,8 @@ struct Sweep {
   std::string name;
   SweepIdentity identity;
   size_t settings = 0;
-  std::string note;  // a note about causes of the deviations in the table other than the training, or ""
+  // A note to the user if the deviations in the table have causes other than the training; otherwise "".
+  std::string note;
   std::vector<PlannedRun> runs;
 };
 

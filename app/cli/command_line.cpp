@@ -26,7 +26,7 @@ std::string explain_values(const std::string& message) {
     return fmt::format("{}: this option may be given only once, but was given {} times", option,
                        message.substr(at + kTwice.size()));
   if (message.starts_with(kConversion))
-    return fmt::format("{}: this option takes no value, or the value true or false",
+    return fmt::format("{}: this option is a flag; give it without a value, or with the value true or false",
                        message.substr(kConversion.size()));
   return message;
 }
@@ -34,7 +34,7 @@ std::string explain_values(const std::string& message) {
 /// Returns what is wrong with `argument`, which is neither an option nor an expected argument of the command.
 std::string explain_unknown(const CLI::App& command, const std::string& argument) {
   if (!argument.starts_with('-')) return fmt::format("unexpected argument '{}'", argument);
-  // CLI11 reads `-q=maybe` as the flag -q, and leaves `-=maybe`.
+  // CLI11 splits `-q=maybe` into the flag `-q` and the unknown argument `-=maybe`.
   if (argument.starts_with("-="))
     return fmt::format("a flag of one letter has no value; remove '{}'", argument.substr(1));
   std::vector<std::string> options;
@@ -53,7 +53,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen.empty() ? app : *chosen.front();
   std::string message = explain_values(error.what());
   const std::vector<std::string> unknown = app.remaining(true);
-  const bool lacks_argument = error.get_name() == "RequiredError";  // CLI11 looks for these errors first
+  // CLI11 reports a missing argument even if there are also unknown arguments.
+  const bool lacks_argument = error.get_name() == "RequiredError";
   const bool lacks_command = lacks_argument && chosen.empty();
   if (lacks_command) message = "expected a command";
   if (!unknown.empty() && (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||

@@ -43,7 +43,8 @@ class Option {
   CLI::Option* option_;
 };
 
-/// One command. Its options are written to variables that must live until it runs. Names have CLI11's format:
+/// One command. The values of its options are written to variables that must live until the command has run.
+/// Names have CLI11's format:
 /// "--output,-o", or "PATH" for an argument.
 class Command {
  public:
@@ -68,7 +69,7 @@ class Command {
   CLI::App* app_;
 };
 
-/// An option, for shell completion.
+/// The description of an option, from which shell completion scripts are generated.
 struct OptionInfo {
   std::vector<std::string> names;  // "--output", "-o"
   std::string description;

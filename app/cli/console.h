@@ -24,8 +24,8 @@ void print_note(std::string_view message);
 void print_warning(std::string_view message);
 /// Writes complete warning lines, which already contain their location and "warning:".
 void print_warnings(const std::vector<std::string>& lines);
-/// Prints the error that ends the process; only the first one is printed. Adds "error:" before the message
-/// unless the message already has it, possibly after a location.
+/// Prints the error that ends the process. Only the first call prints its message. Puts "error: " before the
+/// message, unless the message already begins with "error: " or contains ": error: " after a location.
 void print_error(std::string_view message);
 
 /// Discards everything that is printed from now on. Warnings are passed to `on_warning` instead. Processes

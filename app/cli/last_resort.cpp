@@ -81,13 +81,15 @@ Function next(std::atomic<Function>& known, const char* name) {
   return function;
 }
 
-/// Returns the memory, or ends the process if a small allocation failed.
+/// Checks the result `memory` of an allocation, and returns it. Ends the process if the allocation is small
+/// and has failed.
 void* granted(void* memory, size_t bytes) {
   if (!memory && bytes > 0 && bytes < kSmall) dtrain::end_of_memory();
   return memory;
 }
 
-// Initialized before any constructor runs, because constructors may allocate.
+// These variables are constinit, so they are initialized before any constructor runs. Constructors may
+// allocate memory.
 constinit std::atomic<void* (*)(size_t)> next_malloc;
 constinit std::atomic<void*(*)(size_t, size_t)> next_calloc, next_memalign, next_aligned_alloc;
 constinit std::atomic<void* (*)(void*, size_t)> next_realloc;

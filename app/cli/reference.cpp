@@ -110,7 +110,7 @@ std::string key_table(const Json& mapping, const std::vector<std::string>& left_
 /// Returns tables of the mappings nested in a mapping: `input: {distribution: ...}`, `inputs: {image: {shape:
 /// ...}}`. Identical mappings share one table.
 std::string inner_tables(const Json& mapping) {
-  // The names of the keys that share a table, and the table.
+  // Each pair contains the names of the keys that share a table, and this table.
   std::vector<std::pair<std::string, std::string>> tables;
   for (const auto& [name, property] : mapping.at("properties").entries()) {
     const Json* inner = mapping_in(property);
@@ -118,7 +118,7 @@ std::string inner_tables(const Json& mapping) {
     const Json* each = values && values->is_object() ? mapping_in(*values) : nullptr;
     const Json* shown = each ? each : inner;
     if (!shown || !shown->find("properties")) continue;
-    const std::string whose = (each ? "each of `" : "`") + name + "`";
+    const std::string whose = (each ? "each entry of `" : "`") + name + "`";
     const std::string table = key_table(*shown);
     if (!tables.empty() && tables.back().second == table)
       tables.back().first += " and of " + whose;
@@ -323,7 +323,7 @@ class Reference {
 
   std::string train() const {
     const Json& keys = part("train");
-    std::string text = fmt::format("## train\n\n{}\n\n{}Keys of each of `groups`:\n\n{}",
+    std::string text = fmt::format("## train\n\n{}\n\n{}Keys of each entry of `groups`:\n\n{}",
                                    sentence(keys.at("description").as_string()), key_table(keys),
                                    key_table(*mapping_in(keys.at("properties").at("groups").at("items"))));
     text += registry(

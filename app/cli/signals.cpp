@@ -41,7 +41,8 @@ sigset_t handled_signals() {
   sigaddset(&one, number);
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
   std::raise(number);
-  ::_exit(128 + number);  // also ends process 1 of a container, which no signal ends by default
+  // This is reached if the signal does not end the process, as in process 1 of a container.
+  ::_exit(128 + number);
 }
 
 /// Acknowledges a stop request with a message. Prints nothing if standard error would block (because of a

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Returns the runs in a folder; an empty list if the path is a run itself or no folder.
+/// Returns the runs in a folder. Returns an empty list if the path is itself a run, or is not a folder.
 std::vector<std::string> runs_in(const std::string& path) {
   if (file_type(path) != FileType::directory || RunDirectory(path).is_run()) return {};
   std::vector<std::string> runs = find_runs(path);

@@ -122,8 +122,8 @@ Json json_of(const RunConfig& config, const Errors& errors) {
   Json all = Json::array();
   for (const WorstSample& sample : errors.samples) {
     Json one = Json::object();
-    // The id column of the data may have any name, even the name of one of the keys below. Therefore the id
-    // has its own key, and the name of the column is the value of another key.
+    // The key of the id is always "id", and the name of the id column is the value of "id_title". The name of
+    // the column cannot be a key, because it may be equal to one of the keys below.
     if (errors.has_ids)
       one.set("id", sample.id).set("id_title", errors.id_title);
     else
@@ -188,7 +188,7 @@ std::string findings_as_text(const SavedRun& run, const DataFacts& facts, const 
   if (!found.in_units.empty()) {
     text += fmt::format(", {}:", in_units_of_targets(config));
     add_numbers(found.in_units);
-    text += "as in training, with the target transformed";
+    text += "computed on the transformed target, as in training";
   }
   text += ":";
   add_numbers(found.measures.numbers);

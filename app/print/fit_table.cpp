@@ -83,7 +83,7 @@ std::string fit_text(const RunConfig& config, const Machine& machine,
   std::string text =
       fmt::format("{}: {}\n\n{}", config.name, machine_text(machine), table_of(machine, candidates));
   text +=
-      "\nThe bytes are those of plans for the CPU. The samples per second are estimates for comparing "
+      "\nThe bytes are derived from plans for the CPU. The samples per second are estimates for comparing "
       "the\nstrategies. They do not include the time for reading samples and for validation. Use\n`check "
       "--measure` to measure the speed.\n";
   int rank = 0;

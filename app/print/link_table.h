@@ -15,7 +15,8 @@ std::string format_rate(double bytes_per_second);
 
 /// Speeds of communication among several processes.
 struct Communication {
-  static constexpr size_t kSumBytes = size_t{25} << 20;  // one bucket of gradients, by default
+  // Bytes of the arrays that are summed for a measurement: the default size of a bucket of gradients.
+  static constexpr size_t kSumBytes = size_t{25} << 20;
 
   std::vector<std::string> machines;  // names by rank
   std::vector<LinkSpeed> links;

@@ -18,7 +18,8 @@ struct MemoryView {
   std::span<const int64_t> last_shares;  // samples in the last batch of an epoch, by replica
   int first_replica = 0;                 // rank of the first of these replicas among all processes' replicas
 
-  /// Returns the number of layers, as users count them, that a slot computes.
+  /// Returns the number of layers that a slot computes. A layer and its `activation` option count as one
+  /// layer.
   int64_t layers(int slot) const;
   int rank(const MemoryPlan& plan) const { return first_replica + plan.replica; }
   int64_t last_share(const MemoryPlan& plan) const { return last_shares[static_cast<size_t>(plan.replica)]; }

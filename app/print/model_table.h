@@ -17,7 +17,8 @@ struct LayerRow {
   TensorSpec output;
   int64_t parameters = 0;
   bool trainable = true;
-  // Name of the layer whose parameters this layer shares (that layer counts them), or "".
+  // Name of the layer whose parameters this layer shares; otherwise "". `parameters` is then 0, because the
+  // parameters are counted in the row of the other layer.
   std::string shared_with;
   int recompute = -1;  // GraphNode::recompute
   int node = 0;        // index in the graph

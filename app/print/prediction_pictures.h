@@ -14,7 +14,7 @@ namespace dtrain {
 
 /// The conversion of an output's numbers to pixels.
 struct PictureOutput {
-  std::string name;  // name of the output; its folder if the model has several outputs
+  std::string name;  // name of the output; also the name of its folder if the model has several outputs
   int64_t height = 0, width = 0, channels = 1;
   /// For a mask of classes, each pixel is the class with the largest number. If there is only one number per
   /// pixel, the pixel is class 1 if the number is above `threshold`, and class 0 otherwise. For an image, the

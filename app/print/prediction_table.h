@@ -13,7 +13,7 @@
 
 namespace dtrain {
 
-/// A destination for text, written piece by piece.
+/// A destination to which a text is written piece by piece, such as a file.
 class TextSink {
  public:
   virtual ~TextSink() = default;
@@ -35,7 +35,9 @@ struct PredictedOutput {
   // The name of each column's class. An output with a single column may have two classes: its number is then
   // the score of the second class.
   std::vector<std::string> classes = {};
-  double sum = 1;  // for a single column with two classes: the first class has the number `sum` - number
+  // For a single column with two classes: the sum of the numbers of both classes. The number of the first
+  // class is this sum minus the number in the column.
+  double sum = 1;
   // The second of two classes is predicted if its number is above this threshold.
   std::optional<double> threshold = {};
 

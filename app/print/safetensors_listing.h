@@ -12,8 +12,8 @@ namespace dtrain {
 Json arrays_json(const SafetensorsFile& file, const std::string& path);
 std::string arrays_text(const SafetensorsFile& file, const std::string& path);
 
-/// Returns the layers that follow from the arrays' names ("layer1.0.conv1" from "layer1.0.conv1.weight"), in
-/// order of appearance, with their arrays and numbers of parameters.
+/// Returns the layers, with their arrays and numbers of parameters, in the order of their first array. The
+/// name of a layer is derived from the names of its arrays ("layer1.0.conv1" from "layer1.0.conv1.weight").
 Json layers_json(const SafetensorsFile& file, const std::string& path);
 std::string layers_text(const SafetensorsFile& file, const std::string& path);
 

@@ -1,4 +1,4 @@
-// Formats a pipeline's schedule, before it runs, as text and JSON.
+// Formats the planned schedule of a pipeline as text and JSON.
 #pragma once
 
 #include <string>

@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-/// Measures at most once per second, so text() may be called at every step.
+/// Measures the utilization of the CPU cores or the GPUs. text() may be called at every step, because it
+/// measures at most once per second.
 class Utilisation {
  public:
   /// `gpus`: true to show the utilization of the GPUs on which this process computes; false to show the

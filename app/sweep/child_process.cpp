@@ -72,7 +72,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, const std:
   process_ = ::fork();
   if (process_ == 0) become(pointers.data(), nothing.get(), errors.get(), &set, parent);
   if (process_ < 0)
-    throw Error(fmt::format("a process cannot be started: {}", std::generic_category().message(errno)));
+    throw Error(fmt::format("a child process cannot be started: {}", std::generic_category().message(errno)));
 }
 
 ChildProcess::~ChildProcess() {

@@ -91,7 +91,10 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
 void SweepFolder::begin(const std::vector<PlannedRun>& runs) {
   make_directories(path_);
   if (lock_.emplace(path_, DirectoryLock::Kind::alone).refused())
-    throw UserError(fmt::format("{}: another process is training this sweep", path_));
+    throw UserError(fmt::format(
+        "{}: another process is training this sweep; wait until it has ended, or give another directory with "
+        "--output",
+        path_));
   make_directories(path_ + "/configs");
   make_directories(path_ + "/logs");
   const Json before = read_sweep(path_);

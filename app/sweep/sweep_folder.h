@@ -18,7 +18,8 @@ struct PlannedRun {
   int cores = 1;         // number of cores for training
 };
 
-/// Identifies a sweep, so that the same command line finds its folder again. Runs may be added to it.
+/// Identifies a sweep, so that the same command line finds the folder of the sweep again. The values of the
+/// keys are not part of the identity, so that a later command can add runs with other values to the sweep.
 struct SweepIdentity {
   std::string name;           // name of the sweep, from the configuration
   std::string configuration;  // hash of the configuration as written and of the varied keys

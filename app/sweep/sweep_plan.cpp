@@ -128,8 +128,10 @@ SweepSets parse_sweep_sets(const std::vector<std::string>& sets) {
     check_values(set, values);
     const std::string key = set.substr(0, equals);
     if (!keys.insert(key).second)
-      throw UserError(fmt::format(
-          "--set {}: the key '{}' is given in two --set options; give all its values in one", set, key));
+      throw UserError(
+          fmt::format("--set {}: the key '{}' is given in two --set options; give all values of the key in "
+                      "one --set option",
+                      set, key));
     result.varied.push_back({key, values});
   }
   return result;

@@ -45,7 +45,7 @@ class CommandLine(Case):
             (["--foo"], "unknown option '--foo'"),
             (["fit", "a.yaml", "--epochs"], "--epochs: expected a value, but none was given"),
             (["fit", "a.yaml", "--epochs", "1", "--epochs", "2"], "--epochs: this option may be given only once, but was given 2 times"),
-            (["fit", "a.yaml", "--quiet=abc"], "--quiet = abc: this option takes no value, or the value true or false"),
+            (["fit", "a.yaml", "--quiet=abc"], "--quiet = abc: this option is a flag; give it without a value, or with the value true or false"),
             (["fit", "a.yaml", "--epoch", "3"], "unknown option '--epoch'; did you mean '--epochs'?"),
             (["fit", "--foo"], "unknown option '--foo'"),
             (["--foo", "fit", "a.yaml"], "unknown option '--foo'"),

@@ -192,11 +192,11 @@ class Mistakes(Exported):
         self.assertIn("onnx", self.refused("run", "--output", "model.onnx", "--format", "onxx"))
 
     def test_options_of_another_format_are_errors(self):
-        self.assertIn("--opset: only the export to ONNX has this option", self.refused("run", "--output", "m.safetensors", "--opset", 17))
-        self.assertIn("--layout: only the export to safetensors has this option", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
+        self.assertIn("--opset: this option applies only to ONNX, but the format is safetensors", self.refused("run", "--output", "m.safetensors", "--opset", 17))
+        self.assertIn("--layout: this option applies only to safetensors, but the format is onnx", self.refused("run", "--output", "m.onnx", "--layout", "keras"))
         for output in (["m.keras"], ["m.safetensors", "--layout", "keras"]):
-            self.assertIn("--with-preprocessing: only the export to", self.refused("run", "--with-preprocessing", "--output", *output))
-            self.assertIn("--outputs probabilities: only the export to", self.refused("run", "--outputs", "probabilities", "--output", *output))
+            self.assertIn("--with-preprocessing: this option applies only to", self.refused("run", "--with-preprocessing", "--output", *output))
+            self.assertIn("--outputs probabilities: this option applies only to", self.refused("run", "--outputs", "probabilities", "--output", *output))
 
     def test_an_opset_out_of_range_is_an_error(self):
         self.assertIn("13", self.refused("run", "--output", "model.onnx", "--opset", 12))

@@ -189,7 +189,7 @@ class Tables(Case):
         self.assertGreater(own["mean_absolute_error"], 2 * measured["mean_absolute_error"])
         self.assertRegex(self.dtrain("evaluate", "run", "--split", "validation").out,
                          r"\nvalidation, \d+ samples, in the units of 'weight':  mean_absolute_error .*\n"
-                         r"as in training, with the target transformed:  loss ")
+                         r"computed on the transformed target, as in training:  loss ")
         self.assertIn(": predictions, in the units of 'weight'", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "out.csv").out)
 
     def test_different_numbers_of_units_and_classes_are_reported(self):

@@ -112,7 +112,7 @@ class Text(Case):
         found = self.json("check", "config.yaml")
         self.assertEqual(found["lengths"], [8, 16, 24, 32, 40, 48])
         self.assertLess(found["computed_positions"], 0.8)
-        self.assertIn("lengths   8, 16, 24, 32, 40, 48; batches have ", self.dtrain("check", "config.yaml").out)
+        self.assertIn("lengths   8, 16, 24, 32, 40, 48; truncated batches have ", self.dtrain("check", "config.yaml").out)
         self.fit(config=config, output="whole")
         self.kill_on_the_way("fit", "config.yaml", "--output", "killed")
         self.dtrain("resume", "killed")
