@@ -342,11 +342,12 @@ void ControlChannel::count_silence(Seconds elapsed) {
     if (peer.ended || !peer.connection.is_open()) continue;
     peer.silence += elapsed;
     if (peer.silence < limit) continue;
-    fail({fmt::format(
-              "{}: no sign of life for {:.0f} seconds; its machine is down, the network is cut, or the "
-              "process is stopped; it was last seen {}",
-              name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
-          1, true, true});
+    fail(
+        {fmt::format(
+             "{}: no heartbeat for {:.0f} seconds; either its machine is down, or the network is cut, or the "
+             "process is stopped; it was last seen {}",
+             name_of(peer.rank), peer.silence.count(), describe(peer.progress.step, peer.progress.phase)),
+         1, true, true});
     mark_ended(peer);
   }
 }

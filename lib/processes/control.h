@@ -31,8 +31,9 @@ std::string process_name(const std::string& host, int rank, int size);
 class ControlChannel {
  public:
   struct Timing {
-    std::chrono::duration<double> beat{0.25};        // time between heartbeats
-    std::chrono::duration<double> peer_timeout{30};  // silence that counts as a failure
+    std::chrono::duration<double> beat{0.25};  // time between heartbeats
+    // Time without a message after which another process counts as failed.
+    std::chrono::duration<double> peer_timeout{30};
   };
 
   /// `hosts`: the name of each process's machine. `connections`: in process 0, a connection to each other
@@ -93,8 +94,8 @@ class ControlChannel {
 
   // The handlers set below must not throw. They run on the thread of the channel. If a failure has already
   // happened when a handler is set, the handler runs on the thread that sets it.
-  /// Sets the function that is called once, at the first failure of another process. If such a failure has
-  /// already happened, the function is called at once.
+  /// Sets the function that is called once, at the first failure of another process. If another process has
+  /// already failed, on_failure() calls the function at once.
   void on_failure(const std::function<void(const std::string& message)>& handler);
   /// Sets a second function that is called with the message of the first failure. Null removes it. If the
   /// function uses an object that is destroyed before the channel, the function must be removed before the
@@ -131,7 +132,8 @@ class ControlChannel {
   void receive_from(Peer& peer);
   void handle(Peer& peer, const Json& message);
   void handle_error(Peer& peer, const Json& message);
-  /// Returns the error message of a process with the name, step and phase of this process added.
+  /// Returns the error message that the process `rank` has sent, with the name, step and phase of that
+  /// process added.
   std::string complete_error(int rank, const Json& message) const;
   void count_silence(Seconds elapsed);
   void watch_own_progress(Seconds elapsed);

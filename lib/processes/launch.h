@@ -44,8 +44,8 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 Launch detect_launch(const EnvironmentLookup& environment);
 /// Calls detect_launch() with the environment of this process.
 Launch detect_launch();
-/// Removes the variables from the process's environment, so that programs that it starts, such as further
-/// dtrain processes, run alone.
+/// Removes the variables that detect_launch() reads from the environment of this process. Programs that this
+/// process starts, such as further dtrain processes, then do not join the run.
 void forget_launch();
 
 }  // namespace dtrain

@@ -165,7 +165,8 @@ std::string families_of(const Launch& launch) {
       to_string(other.family), families_of(launch)));
 }
 
-/// Opens as few libraries as possible, because some install hooks when they are opened.
+/// Returns the MPI library to use for the launch. Opens as few libraries as possible to find it, because some
+/// MPI libraries install hooks when they are opened.
 MpiLibrary find_mpi_library(const Launch& launch) {
   for (const MpiFamily family : launch.families)
     for (const MpiLibrary& library : find_mpi_libraries(family))
@@ -205,7 +206,7 @@ std::string describe_mpi_libraries() {
   std::string text;
   for (const MpiLibrary& library : libraries)
     text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", library.version, library.path,
-                        library.shim.empty() ? "; dtrain was built without its headers" : "");
+                        library.shim.empty() ? "; dtrain was built without the headers of this MPI" : "");
   return text;
 }
 

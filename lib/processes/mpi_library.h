@@ -10,12 +10,12 @@
 
 namespace dtrain {
 
-/// A libmpi of this machine.
+/// An MPI library (libmpi) that is installed on this machine.
 struct MpiLibrary {
   MpiFamily family = MpiFamily::open_mpi;
   std::string version;  // "Open MPI 4.1.4"
   std::string path;     // path of the opened file
-  std::string shim;     // path of the shim that fits its binary interface; "" if this installation has none
+  std::string shim;     // path of the shim for the ABI of the library; "" if it is not installed
 };
 
 /// Returns the libraries that can be opened. If the environment variable DTRAIN_MPI_LIBRARY (a path) is set,

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kChunk = size_t{1} << 30;
 
-/// Calls f(offset, bytes) for each chunk of a message; once, with 0 bytes, for an empty message.
+/// Calls f(offset, bytes) for each chunk of a message. For an empty message, calls f once with 0 bytes.
 template <class Function>
 void for_each_chunk(size_t bytes, Function f) {
   size_t offset = 0;

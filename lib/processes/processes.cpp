@@ -72,7 +72,7 @@ class ConnectDeadline {
   std::thread thread_;
 };
 
-/// Ends the process after this time, unless it has ended before.
+/// Starts a thread that ends the process after the time `limit`, if the process has not ended before.
 void end_after(std::chrono::seconds limit, int exit_code) {
   std::thread([limit, exit_code] {
     std::this_thread::sleep_for(limit);
@@ -240,9 +240,9 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenN
   MpiLibrary library;
   const MpiTable& mpi = open_mpi_for(launch, library);
   if (has_no_addresses(launch, library))
-    refuse(launch, fmt::format("{} ({}) can get the addresses of the other processes only if they are "
-                               "started with srun --mpi=pmix",
-                               library.version, library.path));
+    refuse(launch,
+           fmt::format("{} ({}) can connect the processes only if they are started with srun --mpi=pmix",
+                       library.version, library.path));
   bool enough_threads = false;
   check_mpi(mpi, mpi.initialize(&enough_threads), "MPI_Init_thread");
   int rank = 0, size = 1;
@@ -252,7 +252,7 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenN
       mpi.finalize();
       return nullptr;
     }
-    refuse(launch, fmt::format("they are not connected: in each process, {} ({}) finds only this one process",
+    refuse(launch, fmt::format("they are not connected: {} ({}) reports a single process in each of them",
                                library.version, library.path));
   }
   if (!enough_threads)

@@ -44,8 +44,8 @@ class Processes {
   Transport& transport() { return transport_; }
   ControlChannel& control() { return *control_; }
 
-  // Every process must make these calls, in the same order. They use the transport's tags from kFirstTag on.
-  // They throw Error after transport().abort().
+  // All processes must call the following functions (broadcast() to barrier()), in the same order. The
+  // functions use the tags of the transport from kFirstTag on. After transport().abort(), they throw Error.
   static constexpr int kFirstTag = 32000;
   /// Returns the bytes that process 0 passed.
   std::string broadcast(const std::string& mine);
@@ -53,7 +53,7 @@ class Processes {
   std::vector<std::string> gather(const std::string& mine);
   /// Returns the texts of all processes, by rank, in every process.
   std::vector<std::string> all_gather(const std::string& mine);
-  /// Waits until all processes have called it.
+  /// Waits until all processes have called barrier().
   void barrier();
 
   /// Checks that all processes have the same facts. `facts`: the facts of each process, by rank, as the text

@@ -26,14 +26,15 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-/// An address in the form that the system's calls take.
+/// A socket address, as the system calls bind() and connect() take it.
 struct Address {
   sockaddr_storage storage{};
   socklen_t size = 0;
   sockaddr* data() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-/// `text`: an IP address, or nullptr for all addresses.
+/// Returns the socket address of an IP address and a port. `text`: the IP address, or nullptr for all
+/// addresses of this machine.
 Address make_address(bool ipv6, const char* text, uint16_t port) {
   Address address;
   if (ipv6) {

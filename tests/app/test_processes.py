@@ -103,7 +103,7 @@ class Processes(Case):
 
     def usable(self):
         """Returns the launchers, by name, of each MPI for which there is a launcher, a library and a shim."""
-        usable = {name: path for name, path in LAUNCHERS.items() if f"{name} " in self.libraries and "without its headers" not in
+        usable = {name: path for name, path in LAUNCHERS.items() if f"{name} " in self.libraries and "without the headers" not in
                   re.search(rf"{name} [^,\n]*", self.libraries)[0]}
         if not usable or not self.messages.exists():
             self.skipTest("no mpirun with a library and a shim, or no tests/process_messages")
@@ -138,7 +138,7 @@ class Processes(Case):
         for _, launcher in self.each():
             for how, expected, seconds in (("error", "the disk is on fire (this happened in step 12, reading data)", 10),
                                            ("exit", "the process ended without a message", 10),
-                                           ("stop", "no sign of life for 3 seconds", 20)):
+                                           ("stop", "no heartbeat for 3 seconds", 20)):
                 with self.subTest(how):
                     start = time.monotonic()
                     done = self.launch(launcher, 3, self.messages, how)

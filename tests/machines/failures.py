@@ -105,7 +105,7 @@ def to_launcher(number):
 
 
 DEAD = "the process ended without a message"
-SILENT = f"no sign of life for {PEER_TIMEOUT} seconds"
+SILENT = f"no heartbeat for {PEER_TIMEOUT} seconds"
 KILL, STOP, TERM, USR1 = signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGUSR1
 FAILURES = {
     "SIGKILL of process 1": Failure(to_process(KILL, 1), 5, message_about(1, DEAD), ("failed",)),

@@ -147,7 +147,7 @@ TEST_CASE("a silent process counts as lost after the timeout") {
   channel.set_peer_timeout(Seconds(0.5));
   const auto failure = channel.wait_for_failure(Seconds(5));
   REQUIRE(failure);
-  CHECK(failure->message.find("node2 (process 1 of 2): no sign of life for ") == 0);
+  CHECK(failure->message.find("node2 (process 1 of 2): no heartbeat for ") == 0);
   CHECK(channel.wait_for_others(Seconds(5)));
 }
 
@@ -181,11 +181,11 @@ TEST_CASE("process 0 ends when another process has given it up") {
   std::vector<Connection> one;
   one.emplace_back(Socket(ends[0]));
   ControlChannel channel(0, {"node1", "node2"}, std::move(one), {Seconds(0.05), Seconds(20)});
-  other.send(Json::object().set("type", "lost").set("message", "node1: no sign of life"));
+  other.send(Json::object().set("type", "lost").set("message", "node1: no heartbeat"));
   other.flush();
   const auto failure = channel.wait_for_failure(Seconds(5));
   REQUIRE(failure);
-  CHECK(failure->message == "node1: no sign of life");
+  CHECK(failure->message == "node1: no heartbeat");
   CHECK(!failure->noticed_here);
   CHECK(channel.wait_for_others(Seconds(5)));
 }
