@@ -81,7 +81,7 @@ std::vector<std::string> recompute_blocks(Graph& graph) {
 class Trials {
  public:
   Trials(const RunConfig& config, const Machine& machine) : config_(config), machine_(machine) {
-    // Remove all `device:` options, so that every strategy accepts the model.
+    // Removes all `device:` options, so that every strategy accepts the model.
     for (GraphNode& node : config_.graph.nodes) node.device.reset();
     const auto& nodes = config_.graph.nodes;
     if (std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.recompute >= 0; }))

@@ -45,8 +45,9 @@ LanguageModel language_model_of(const RunConfig& config) {
   if (inputs.size() != 1)
     refuse(fmt::format("the model has {} inputs; expected a single input, for the tokens", inputs.size()));
   if (inputs[0].dtype != DType::int32 || inputs[0].shape.rank() != 1)
-    refuse(fmt::format("the input '{}' is {}; expected int32 with a single axis, the positions of the tokens",
-                       inputs[0].name, describe(inputs[0])));
+    refuse(
+        fmt::format("the input '{}' must be int32 with one axis (the positions of the tokens), but it is {}",
+                    inputs[0].name, describe(inputs[0])));
   model.positions = inputs[0].shape[0];
   if (graph.outputs.size() != 1)
     refuse(fmt::format("the model has {} outputs; expected a single output", graph.outputs.size()));
@@ -55,10 +56,10 @@ LanguageModel language_model_of(const RunConfig& config) {
   const bool fits = output.dtype == DType::float32 && output.shape.rank() == 2 &&
                     output.shape[0] == model.positions && output.shape[1] >= ids;
   if (!fits)
-    refuse(
-        fmt::format("the output '{}' is {}; expected float32 of at least {}x{}, which has a score for each "
-                    "position and each of the {} tokens",
-                    graph.value_name(graph.outputs[0]), describe(output), model.positions, ids, ids));
+    refuse(fmt::format(
+        "the output '{}' must be float32 with {} rows (the positions) and at least {} columns (a score "
+        "for each token), but it is {}",
+        graph.value_name(graph.outputs[0]), model.positions, ids, describe(output)));
   model.columns = output.shape[1];
   model.gives_probabilities = are_probabilities(config);
   return model;

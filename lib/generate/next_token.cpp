@@ -8,7 +8,7 @@ namespace dtrain {
 
 namespace {
 
-/// Columns of int32 in memory.
+/// A batch whose columns are int32 arrays in memory.
 class NumberBatch final : public Batch {
  public:
   /// The columns have `texts` rows.

@@ -190,7 +190,7 @@ dataset: {train: {text: {directory: reviews}}}
 train: {loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}
 """)
         error = self.dtrain("generate", "classes", "--prompt", "a", expect=2).err
-        self.assertIn("the output 'dense' is float32 of 2; expected float32 of at least 8x256, which has a score for each position and each of the 256 tokens", error)
+        self.assertIn("the output 'dense' must be float32 with 8 rows (the positions) and at least 256 columns (a score for each token), but it is float32 of 2", error)
 
 
 if __name__ == "__main__":
