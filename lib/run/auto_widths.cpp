@@ -39,15 +39,15 @@ Mark first_open(const ModelEnds& ends) {
   return {};
 }
 
-/// Returns the targets with the types that the losses take. Returns an empty list if no output has `units:
-/// auto`.
+/// Returns the target of each output, with the type that the loss of the output takes. Returns an empty list
+/// if no output has `units: auto`.
 std::vector<WantedColumn> wanted_targets(const RunConfig& draft, const ModelEnds& ends) {
   const auto is_open = [](const ModelOutput& output) { return !output.open_units.is_null(); };
   if (std::none_of(ends.outputs.begin(), ends.outputs.end(), is_open)) return {};
   std::vector<WantedColumn> targets;
   for (const Head& head : draft.heads) {
-    // The width of the output is not known yet, so the loss is asked with a width of 1. The type of its
-    // target (class indices or floats) does not depend on the width.
+    // The width of the output is not known yet, so target() is called for an output with a width of 1. The
+    // type of the target (class indices or floats) does not depend on the width.
     const auto target = head.loss
                             ? head.loss->target({"", Shape{1}, DType::float32}, [](const std::string&) {})
                             : std::nullopt;

@@ -190,8 +190,9 @@ std::string name_of_metric(const Configured<Metric>& metric) {
   return name && !name->is_null() ? name->text() : metric.name;
 }
 
-/// Returns a metric's type and options without its name. `chosen`: the type that the metric has resolved to,
-/// or "".
+/// Returns the type of a metric and its options, without its option `name`, as text. `chosen`: the type that
+/// was chosen for the metric if its type depends on the output and the target (as for `accuracy`); otherwise
+/// "".
 std::string what_it_computes(const Configured<Metric>& metric, const std::string& chosen) {
   const auto options_of = [](const ConfigNode& resolved) {
     constexpr std::string_view kName[] = {"name"};

@@ -14,7 +14,7 @@ namespace dtrain {
 
 namespace {
 
-/// Attaches a context to the calling thread during this object's lifetime.
+/// Attaches the context of a device to the calling thread. The destructor detaches the context.
 class AttachedContext {
  public:
   explicit AttachedContext(std::unique_ptr<Context> context) : context_(std::move(context)) {

@@ -17,8 +17,8 @@ bool larger_is_better(const RunConfig& config, const std::string& monitor);
 std::set<std::string> monitors_of(const RunConfig& config);
 
 /// Reports every monitor that is not a metric of the run. Skips parts of the run that failed to parse.
-/// `validation`: there is a validation split, even if it has errors. `complete`: config.total_names has all
-/// names; otherwise a monitor may be a metric of an unknown output.
+/// `validation`: whether there is a validation split (it may have errors). `complete`: whether
+/// config.total_names has all names; if not, a monitor may be a metric of an output that is not known.
 void check_monitors(const RunConfig& config, bool validation, bool complete, Diagnostics& diagnostics);
 
 }  // namespace dtrain

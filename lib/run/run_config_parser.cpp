@@ -58,7 +58,8 @@ struct TopLevel {
   Configured<Strategy> strategy = registry<Strategy>().make("mirrored");
 };
 
-/// If `is_run`, `dataset` and `train` are required; a model alone needs neither.
+/// Returns the schema of the top-level keys. `is_run`: whether `dataset` and `train` are required. They are
+/// not required if the configuration describes only a model.
 Schema<TopLevel> make_top_level_schema(bool is_run) {
   Schema<TopLevel> schema("A run of dtrain.");
   const auto add_part = [&](const char* key, ConfigNode TopLevel::*member, const char* doc) {

@@ -16,13 +16,15 @@ enum class ConfigUse {
   model,        ///< a model; `dataset` and `train` may be missing, as for imported models
 };
 
-/// Reports all errors; returns nullopt if there are any. If the model has `auto` shapes and there are no
-/// errors, opens the training split and replaces each `auto` by a number. In that case, throws UserError with
-/// the location of an `auto` if the data cannot be read. `name`: default for the run's name.
+/// Parses a configuration. Reports all errors to `diagnostics`, and returns nullopt if there are any. If the
+/// model has `auto` shapes and there are no errors, opens the training split and replaces each `auto` by a
+/// number. In that case, throws UserError with the location of an `auto` if the data cannot be read. `name`:
+/// default for the run's name.
 std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
                                           Diagnostics& diagnostics, ConfigUse use = ConfigUse::description);
 
-/// Reads a file. Throws UserError that lists all errors.
+/// Reads and parses a configuration file. `sets`: changes of the configuration, as "KEY=VALUE". Throws a
+/// UserError that lists all errors.
 RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets,
                           ConfigUse use = ConfigUse::description);
 

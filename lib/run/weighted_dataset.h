@@ -17,7 +17,8 @@ class WeightedDataset final : public Dataset {
   /// The classes that a target defines for its rows, and the weights of the classes.
   struct Classes {
     size_t target = 0;  // index of the target's column
-    /// Columns per row of a float32 target. The class is the argmax, or value > 0.5 for one column.
+    /// Number of columns per row, for a float32 target. The class of a row is the index of its largest
+    /// column. If there is only one column, the class is 1 if the value is above 0.5, and 0 otherwise.
     int64_t columns = 1;
     std::vector<float> weights = {};  // weight of each class; empty: all weights are 1
 
@@ -53,7 +54,8 @@ class WeightedDataset final : public Dataset {
 
  private:
   bool has_own() const { return data_->columns().size() > own_; }
-  /// `target`: the targets of the samples.
+  /// Computes the weights of all rows of the samples. `own`: the sample weights; null if the data set has
+  /// none. `target`: the target values that determine the classes of the rows.
   void weigh(const Samples& samples, const float* own, const void* target, float* weights) const;
 
   std::shared_ptr<const Dataset> data_;

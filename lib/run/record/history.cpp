@@ -13,7 +13,7 @@ namespace {
 void check_record(const Json& record) {
   for (const char* key : {"epoch", "step"})
     if (const int64_t value = record.at(key).as_int(); value < 0)
-      throw UserError(fmt::format("the history's '{}' is {}, expected at least 0", key, value));
+      throw UserError(fmt::format("the history's '{}' must be at least 0, but it is {}", key, value));
 }
 
 bool has_tables(const Json& record) {

@@ -9,8 +9,9 @@
 
 namespace dtrain {
 
-/// The records of a run: one JSON object per epoch, one line each. Stored as the file's text, to which each
-/// epoch appends a line. Saving a run therefore copies the text, rather than serializing every past epoch.
+/// The records of a run: one JSON object per epoch, one line each. The records are stored as the text of
+/// metrics.jsonl, to which each epoch appends a line. Therefore a save only copies this text, and does not
+/// serialize the records of all past epochs again.
 class History {
  public:
   History() = default;

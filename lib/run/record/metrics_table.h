@@ -10,9 +10,10 @@
 
 namespace dtrain {
 
-/// One row per epoch, with the records' keys as header in the order of first occurrence; a cell is empty if
-/// its record lacks the key. Numbers parse back to the same double, and non-finite numbers are written as
-/// nan, inf and -inf. Stored as text, to which each epoch appends a row.
+/// A table with one row per epoch. The header contains the keys of all records, in the order of their first
+/// occurrence. A cell is empty if the record of its row lacks the key. Numbers parse back to the same double,
+/// and non-finite numbers are written as nan, inf and -inf. The table is stored as text, to which each epoch
+/// appends a row.
 class MetricsTable {
  public:
   /// Adds the lines that were appended to `history` since the previous call.

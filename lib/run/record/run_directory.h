@@ -77,7 +77,8 @@ class RunDirectory {
   /// Writes tables.jsonl; removes it if `lines` is empty.
   void write_tables(const std::string& lines) const;
   void write_report(const std::string& html) const;
-  /// Append lines. The files are not synchronized to disk, because checkpoints also contain all lines.
+  /// These functions append lines to metrics.jsonl and metrics.csv. The files are not synchronized to disk,
+  /// because checkpoints also contain all lines.
   void append_metrics(std::string_view line) const;
   void append_table(std::string_view rows) const;
   /// Appends a line to run.jsonl, which records when and with which software the run was started, resumed and

@@ -36,7 +36,8 @@ std::vector<double> sums_from(const Json& json) {
   }
   const int64_t count = json.at("count").as_int();
   if (count < 0 || count > TrainingState::kMostSums)
-    throw UserError(fmt::format("'count' is {}, expected 0 to {}", count, TrainingState::kMostSums));
+    throw UserError(
+        fmt::format("'count' must be from 0 to {}, but it is {}", TrainingState::kMostSums, count));
   sums.resize(static_cast<size_t>(count));
   for (const Json& run : json.at("runs").items()) {
     const std::vector<Json>& values = run.items();
@@ -45,9 +46,10 @@ std::vector<double> sums_from(const Json& json) {
           "'sums': the lists in 'runs' must contain an index and numbers, but one of them is empty");
     const int64_t first = values[0].as_int(), numbers = static_cast<int64_t>(values.size()) - 1;
     if (first < 0 || first > count || numbers > count - first)
-      throw UserError(fmt::format(
-          "'sums': indices must be from 0 to below {} ('count'), but there are {} numbers from index {}",
-          count, numbers, first));
+      throw UserError(
+          fmt::format("'sums': the indices of the sums must be at least 0 and below {} ('count'), but there "
+                      "are {} numbers from index {}",
+                      count, numbers, first));
     for (size_t i = 1; i < values.size(); ++i)
       sums[static_cast<size_t>(first) + i - 1] = values[i].as_double();
   }
@@ -121,7 +123,7 @@ TrainingState TrainingState::from_json(const Json& json, const std::string& hist
                                        std::string_view tables) try {
   const auto count = [](const Json& holder, const char* key) {
     const int64_t value = holder.at(key).as_int();
-    if (value < 0) throw UserError(fmt::format("'{}' is {}, expected at least 0", key, value));
+    if (value < 0) throw UserError(fmt::format("'{}' must be at least 0, but it is {}", key, value));
     return value;
   };
   TrainingState state;

@@ -25,7 +25,7 @@ struct TrainingState {
   int64_t step = 0;           // number of steps done in the whole run
   int64_t epoch = 0;          // finished epochs
   int64_t step_in_epoch = 0;  // steps done in the current epoch
-  // State of the current epoch, over its training batches:
+  // The following members describe the part of the current epoch that has been trained.
   std::vector<double> sums;  // all 0 at the start of an epoch; saved only in checkpoints within an epoch
   int64_t sums_version = kSumsVersion;  // version of the meaning of the sums (Metric::sums_version())
   int64_t samples = 0;
