@@ -325,7 +325,7 @@ void Checkpointing::end() {
   } catch (...) {
     failure = std::current_exception();
   }
-  // Write the last epoch's metrics even if its weights could not be saved.
+  // Writes the metrics of the last epoch even if its weights could not be saved.
   try {
     if (writes_files_) write_metrics();
   } catch (...) {

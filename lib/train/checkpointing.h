@@ -32,8 +32,8 @@ class Checkpointing {
   /// their devices, which is a collective operation.
   Checkpointing(const RunPlan& plan, RunDirectory directory, TrainingState& state, Observer& observer);
 
-  /// Starts the run: writes its directory, configuration and metrics. `on_disk`: a checkpoint of the current
-  /// state already exists. Keeps a reference to the engine, which must outlive this object.
+  /// Starts the run: writes its directory, configuration and metrics. `on_disk`: whether a checkpoint of the
+  /// current state already exists. Keeps a reference to the engine, which must outlive this object.
   void begin(Engine& engine, bool on_disk, int64_t steps_per_epoch);
 
   /// Returns whether the configuration asks for a checkpoint after `step` steps, or after the epoch that has
@@ -90,7 +90,8 @@ class Checkpointing {
   /// A save that is in progress.
   struct Task {
     bool holds = false;  // whether the task writes held_
-    // The position of the current state, if the task writes it (after held_); otherwise the default.
+    // Position of the state that the task writes in addition to held_. Has the default value if the task
+    // writes only held_.
     Point point = {};
     std::optional<TrainingState::Best> best = {};  // best epoch according to the last checkpoint written
     bool announce = false;

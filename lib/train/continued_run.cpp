@@ -41,8 +41,9 @@ void bring_checkpoints(const RunDirectory& directory, const Checkpoint& resumed,
   try {
     bring_checkpoint(directory, Checkpoint::load(beside.string()), step);
   } catch (const UserError& error) {
-    observer.on_warning(
-        fmt::format("{}; the best checkpoint will be chosen only among the following epochs", error.what()));
+    observer.on_warning(fmt::format(
+        "{}; the best checkpoint will be chosen only from the epochs that are trained from now on",
+        error.what()));
     trainer.forget_best();
   }
 }

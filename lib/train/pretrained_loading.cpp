@@ -173,7 +173,8 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
     if (!known.contains(name)) unused.push_back(weight->name);
   if (!missing.empty())
     report(
-        fmt::format("the file has no {}; list weights that keep their initial values under `skip`, and "
+        fmt::format("the file does not contain the model's {}; list weights that keep their initial values "
+                    "under `skip`, and "
                     "weights that have other names in the file under `rename`",
                     list_some(missing)));
   if (!unused.empty())

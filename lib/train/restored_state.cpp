@@ -34,8 +34,9 @@ void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const Pa
                                : fmt::format("the optimizer's '{}' of '{}'", state, slice.path());
   if (!array) throw UserError(fmt::format("{}: the checkpoint does not contain {}", checkpoint.path(), name));
   if (array->shape != shape || array->dtype != DType::float32)
-    throw UserError(fmt::format("{}: expected {} float32 for {}, found {} {}", checkpoint.path(), shape.str(),
-                                name, array->shape.str(), name_of(array->dtype)));
+    throw UserError(fmt::format("{}: {} must be float32 with the shape {}, but it is {} with the shape {}",
+                                checkpoint.path(), name, shape.str(), name_of(array->dtype),
+                                array->shape.str()));
   if (range.size() == 0) return;
   engine.state().write(state, range, static_cast<const float*>(array->data));
 }
@@ -120,8 +121,9 @@ std::string restore_slots(const Checkpoint& checkpoint, const RunConfig& config,
   }
   if (reset.empty()) return "";
   return fmt::format(
-      "the checkpoint has no optimizer state for {}, which {} not trained before: {} with initial values",
-      list_some(reset), reset.size() == 1 ? "was" : "were", reset.size() == 1 ? "it starts" : "they start");
+      "the checkpoint has no optimizer state for {}, which {} not trained before; {} optimizer state starts "
+      "with its initial values",
+      list_some(reset), reset.size() == 1 ? "was" : "were", reset.size() == 1 ? "its" : "their");
 }
 
 }  // namespace

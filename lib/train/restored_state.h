@@ -30,7 +30,7 @@ void restore_weights(const Checkpoint& checkpoint, Engine& engine);
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                              Plan::Purpose purpose, int64_t batch_size,
                                              const DataMemory& data);
-/// Like the function above, but takes the memory of the samples from a loader.
+/// Like the function above, but for samples of `loader`, which determines the memory that the samples need.
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                              Plan::Purpose purpose, int64_t batch_size, const Loader& loader);
 

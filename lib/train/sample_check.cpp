@@ -102,7 +102,8 @@ void check_targets_at_hand(const RunConfig& config, const Dataset& data, const s
 void check_readable(const Dataset& data, size_t most_bytes) {
   constexpr size_t kBlock = size_t{4} << 20;
   for (size_t column = 0; column < data.columns().size(); ++column) {
-    // Stored in memory and converted only by a scale, which cannot fail.
+    // Skips columns that are in memory and are only converted by an affine map, because their conversion
+    // cannot fail.
     if (data.in_memory() && data.stored_form(column)) continue;
     const TensorSpec& spec = data.columns()[column];
     const size_t row_bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);

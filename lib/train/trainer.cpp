@@ -204,8 +204,9 @@ bool Trainer::should_stop(bool may_save) {
   return stop_ != 0 || asked[2] != 0;
 }
 
-/// If the interval is a number of steps or epochs, all processes make the same decision without
-/// communication. If it is a time, they must agree.
+/// Returns whether a checkpoint is due after `step` steps. If the interval between checkpoints is a number of
+/// steps or epochs, all processes make the same decision without communication. If the interval is a time,
+/// the processes communicate to make the same decision.
 bool Trainer::is_save_due(int64_t step) {
   const bool due = checkpointing_->due_after_step(step);
   return config_.checkpoint.every.is_time() ? world_.any(due) : due;
@@ -258,8 +259,8 @@ void Trainer::report(double step_loss) {
   observer_.on_step(progress);
 }
 
-/// Assumes that each later epoch takes as long as the last finished epoch or, before the first one has
-/// finished, as the current epoch.
+/// Returns an estimate of the seconds until the end of the run. Assumes that each later epoch takes as long
+/// as the last finished epoch. In the first epoch, assumes that each later epoch takes as long as the first.
 double Trainer::run_seconds_left(double epoch_seconds_left) const {
   const Json* last = state_.history.last().find("seconds");
   const double training = state_.train_seconds + epoch_seconds_left;

@@ -225,7 +225,7 @@ class Resume(Case):
         # alone.h5 is a copy of the newest checkpoint. The best checkpoint is not in its folder.
         (self.dir / "alone.h5").write_bytes(self.checkpoints()[-1].read_bytes())
         process = self.dtrain("resume", "alone.h5", "--epochs", 3, "--output", "alone", "--json")
-        self.assertRegex(process.err, rf"warning: {names[0]}: .*; the best checkpoint will be chosen only among the following epochs")
+        self.assertRegex(process.err, rf"warning: {names[0]}: .*; the best checkpoint will be chosen only from the epochs that are trained from now on")
         self.assertEqual(json.loads(process.out)["best"]["step"], 3 * STEPS_PER_EPOCH)
         self.assertEqual([path.name for path in self.checkpoints("alone")], [f"ckpt-{3 * STEPS_PER_EPOCH:08}.h5"])
 

@@ -37,7 +37,7 @@ RowsOfBatch own_rows(const RunPlan& plan, Plan::Purpose purpose);
 
 /// Loss and metrics of a split.
 struct Measures {
-  /// A metric that may be off by more than kStatedAccuracy, with an upper bound of its error.
+  /// A metric whose error may be larger than kStatedAccuracy. `by`: an upper bound of the error.
   struct Uncertain {
     std::string name;
     double by = 0;
