@@ -1,5 +1,6 @@
-// The subcommands. Each function adds one to the command line, which runs it after parsing. `world`: the
-// processes that run the command together; must outlive the command line.
+// The subcommands. Each function adds one subcommand to the command line. The command line runs the chosen
+// subcommand after parsing. `world`: the processes that run the subcommand together. It must outlive the
+// command line.
 #pragma once
 
 #include "cli/command_line.h"

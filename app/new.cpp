@@ -52,7 +52,7 @@ NewConfig config_for(const NewOptions& options, FileType type) {
   return options.target.empty() && is_prose(options.data) ? prose_config(options) : table_config(options);
 }
 
-/// Prints notes and the table of columns as results, and warnings.
+/// Prints the notes and the table of columns to standard output, and the warnings to standard error.
 void say(const NewConfig& config, const OutputOptions& output) {
   if (output.text()) {
     for (const std::string& note : config.notes) print_text(one_line(note) + "\n");

@@ -13,8 +13,9 @@ struct WatchOptions {
   std::optional<int64_t> count;     // number of measurements; unlimited if not given
 };
 
-/// Redraws in place on a terminal; otherwise prints each measurement. With --json prints one document per
-/// line.
+/// Measures the devices repeatedly, and shows the measurements. On a terminal, each measurement is drawn in
+/// place of the previous one; otherwise it is printed below. With --json, each measurement is one JSON
+/// document on one line.
 void watch_devices(const OutputOptions& output, const WatchOptions& options);
 
 }  // namespace dtrain

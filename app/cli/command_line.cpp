@@ -31,7 +31,8 @@ std::string explain_values(const std::string& message) {
   return message;
 }
 
-/// Returns what is wrong with `argument`, which is neither an option nor an expected argument of the command.
+/// Returns the error message for `argument`, which is neither an option nor an expected argument of the
+/// command.
 std::string explain_unknown(const CLI::App& command, const std::string& argument) {
   if (!argument.starts_with('-')) return fmt::format("unexpected argument '{}'", argument);
   // CLI11 splits `-q=maybe` into the flag `-q` and the unknown argument `-=maybe`.

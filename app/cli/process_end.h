@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Returns whether this process prints messages in place of process 0 if process 0 is gone. The first process
-/// of another machine does so, or process 1 if there is no other machine.
+/// Returns whether this process is the process that prints messages if process 0 has ended or does not
+/// respond: the first process of another machine or, if there is no other machine, process 1.
 bool speaks_for_process_0(const Processes& processes);
 
 /// Waits until process 0 has ended or is gone, and then ends this process. A launcher ends all processes as

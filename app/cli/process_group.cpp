@@ -144,7 +144,8 @@ int leave_processes(Processes& processes, int exit_code, const std::string& erro
     ignore_stop_signals();
     if (processes.finish(exit_code)) return exit_code;
   }
-  // If several processes find the same error, process 0 reports it.
+  // Several processes may find the same error. In this case, process 0 reports it, so the other processes
+  // first wait for a message that process 0 has failed.
   if (processes.rank() > 0) control.wait_for_failure(std::chrono::milliseconds(500));
   control.report_error(error, exit_code);  // no effect after a failure of another process
   const auto failure = control.failure();

@@ -25,7 +25,7 @@ struct SweepSets {
 /// or repeated value, and for a repeated key.
 SweepSets parse_sweep_sets(const std::vector<std::string>& sets);
 
-/// The values of one setting, by key, in the order of the keys.
+/// A setting of a sweep: a pair of key and value for each varied key, in the order of the keys.
 using SettingValues = std::vector<std::pair<std::string, std::string>>;
 
 /// Returns every combination of the values. The last key changes fastest. If `random` is given, returns only
