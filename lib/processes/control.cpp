@@ -186,8 +186,8 @@ void ControlChannel::post(Json message) {
 
 void ControlChannel::run() {
   // Each iteration adds its duration to Peer::silence, but at most this time. If an iteration took longer,
-  // this process itself was stopped (by Ctrl-Z, or because the machine was suspended), and the other
-  // processes are not to blame.
+  // this process itself was stopped (by Ctrl-Z, or because the machine was suspended), and may not have
+  // received the messages of the other processes.
   constexpr Seconds kMostAtOnce(1);
   Clock::time_point before = Clock::now();
   for (;;) {

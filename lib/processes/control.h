@@ -49,12 +49,12 @@ class ControlChannel {
   using Progress = ProcessProgress;
   /// Sets the progress of this process, which is sent with heartbeats and errors.
   void set_progress(int64_t step, std::string_view phase);
-  /// Sets a function that returns the progress of this process. It is called before each heartbeat and error.
-  /// Null removes the function. After set_progress_source() has returned, the previous function is no longer
-  /// called.
+  /// Sets a function that returns the progress of this process. The function is called before each heartbeat
+  /// and each error message. Null removes the function. After set_progress_source() has returned, the
+  /// previous function is no longer called.
   void set_progress_source(std::function<Progress()> source);
-  /// Sets the seconds of silence after which another process counts as lost. Time in which this process was
-  /// itself stopped does not count.
+  /// Sets the time without a message after which another process counts as failed. Time in which this process
+  /// itself was stopped does not count.
   void set_peer_timeout(std::chrono::duration<double> limit);
   /// Sets the time after which a hanging process is an error. A process hangs if all of the following are
   /// true: its progress source returns the same progress and is not waiting for other processes; the process

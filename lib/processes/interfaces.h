@@ -33,9 +33,9 @@ std::vector<InterfaceAddress> addresses_in(const ChosenNetwork& network,
                                            const std::vector<InterfaceAddress>& addresses);
 
 /// Sets the environment variables that tell Open MPI, MPICH, libfabric, UCX and NCCL which network interfaces
-/// to use. Keeps variables that the user has set. `addresses`: the chosen addresses. `has_infiniband`: the
-/// machine has InfiniBand; the variable of UCX is then not set, because UCX would no longer use InfiniBand.
-/// Must be called before threads start and before MPI and NCCL are opened.
+/// to use. Keeps variables that the user has set. `addresses`: the chosen addresses. `has_infiniband`:
+/// whether the machine has InfiniBand. If it does, the variable of UCX is not set, because with the variable
+/// UCX would not use InfiniBand. Must be called before threads start and before MPI and NCCL are opened.
 void set_network_environment(const ChosenNetwork& network, const std::vector<InterfaceAddress>& addresses,
                              bool has_infiniband);
 

@@ -21,7 +21,7 @@ class ReportedByProcess0 : public UserError {
   using UserError::UserError;
 };
 
-/// This process and the other processes of the run.
+/// Connects this process with the other processes of the run, by MPI and by the control channel.
 class Processes {
  public:
   /// Connects the processes of the launch. See connect_processes().
@@ -35,7 +35,8 @@ class Processes {
   const std::vector<std::string>& hosts() const { return hosts_; }
   /// Returns a name such as "node2 (process 1 of 4)".
   std::string name() const { return process_name(hosts_[static_cast<size_t>(rank())], rank(), size()); }
-  /// Return this process's rank among the processes of its machine, and the number of these processes.
+  /// These functions return the rank of this process among the processes on its machine, and the number of
+  /// processes on its machine.
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   /// Returns the name and version of the MPI library, such as "Open MPI 4.1.4".

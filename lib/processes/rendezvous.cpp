@@ -76,7 +76,7 @@ std::vector<Endpoint> endpoints_of(const Json& invitation) {
   return endpoints;
 }
 
-/// One of several attempts to connect.
+/// An attempt to connect to process 0 at one of its addresses.
 struct Attempt {
   Endpoint endpoint;
   Connection connection;

@@ -12,7 +12,7 @@ namespace dtrain {
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Return this process's rank, and the number of processes.
+  /// These functions return the rank of this process, and the number of processes.
   virtual int rank() const = 0;
   virtual int size() const = 0;
 

@@ -15,12 +15,12 @@ struct MpiRequest {
   uint64_t bits;
 };
 
-/// Every function returns 0 (MPI_SUCCESS), or an error code for error_text(). All messages are MPI_BYTE in
-/// MPI_COMM_WORLD.
+/// The MPI functions that dtrain calls. Every function returns 0 (MPI_SUCCESS), or an error code for
+/// error_text(). All messages are MPI_BYTE in MPI_COMM_WORLD.
 struct MpiTable {
   int table_version;
-  /// MPI_Init_thread with MPI_THREAD_SERIALIZED; `enough`: whether this level is provided. Errors are
-  /// returned from then on (MPI_ERRORS_RETURN).
+  /// Calls MPI_Init_thread with MPI_THREAD_SERIALIZED, and stores in `enough` whether MPI provides this
+  /// thread level. After this call, errors of MPI functions are returned (MPI_ERRORS_RETURN).
   int (*initialize)(bool* enough);
   int (*world)(int* rank, int* size);
   /// Sets the rank of this process among the processes that share its memory (MPI_COMM_TYPE_SHARED), and
