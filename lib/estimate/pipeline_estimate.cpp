@@ -41,8 +41,8 @@ PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
   const std::vector<StageLoad> with_copies = stage_loads(problem, slots);
   problem.seconds_per_byte = 0;
   const std::vector<StageLoad> alone = stage_loads(problem, slots);
-  // Time of the second forward pass in each stage, in seconds. It is a quarter of the time of a recomputed
-  // layer.
+  // Time of the second forward pass of the recomputed layers of each stage, in seconds: a quarter of the
+  // total time of each of these layers.
   std::vector<double> again(alone.size(), 0.0);
   for (size_t i = 0; i < graph.nodes.size(); ++i)
     if (const auto stage = static_cast<size_t>(slots[i]); graph.nodes[i].recompute >= 0)

@@ -25,7 +25,8 @@ GraphNode input_of_positions() {
   return node;
 }
 
-/// Returns whether `step` is the sequence's spec with one position instead of `positions`.
+/// Returns whether `step` is equal to `sequence` except that its first axis has one position instead of
+/// `positions`.
 bool is_one_position(const TensorSpec& step, const TensorSpec& sequence, int64_t positions) {
   if (sequence.shape.rank() == 0 || sequence.shape[0] != positions) return false;
   Shape expected = sequence.shape;
