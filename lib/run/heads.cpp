@@ -130,7 +130,7 @@ struct MetricsByOutput {
   ConfigNode resolved = ConfigNode::sequence({});
 };
 
-/// Reads a list of metrics, or a single one.
+/// Reads a list of metrics, or a single metric.
 WrittenMetrics read_list(const ConfigNode& node, Diagnostics& diagnostics) {
   WrittenMetrics list;
   const auto add = [&](const ConfigNode& kind) {
@@ -210,7 +210,7 @@ std::string name_problem(const std::string& prefix, const std::string& name) {
   constexpr std::array<std::string_view, 14> kKeys{
       "at_threshold", "epoch",  "step",  "loss",   "learning_rate", "seconds", "samples_per_second",
       "samples",      "errors", "split", "inputs", "checkpoint",    "classes", "in_units_of_data"};
-  if (name.empty()) return "expected a name, found an empty text";
+  if (name.empty()) return "the name of a metric must not be empty";
   if (name.starts_with("val_"))
     return fmt::format("'{}' is the name of '{}' on the validation split; choose another name", name,
                        name.substr(4));

@@ -31,7 +31,7 @@ const Schema<ParameterGroup>& ParameterGroup::schema() {
 void apply_groups(const std::vector<ParameterGroup>& groups, Graph& graph, Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (GraphNode& node : graph.nodes) {
-    if (node.shared_with >= 0) {  // the options of shared parameters are those of the owner
+    if (node.shared_with >= 0) {  // shared parameters have the options of their owner
       node.parameters = graph.nodes[static_cast<size_t>(node.shared_with)].parameters;
       continue;
     }

@@ -1,4 +1,4 @@
-// `train.groups`: parameters with training options that differ from the rest.
+// The option `train.groups`: groups of weights with their own training options.
 #pragma once
 
 #include <optional>

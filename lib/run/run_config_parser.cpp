@@ -232,7 +232,7 @@ void check_callbacks_once(const std::vector<Configured<Callback>>& callbacks, Di
 }
 
 /// Reports target masks with more classes than the output of the model can predict. The classes of the masks
-/// are those in the option `classes` of the reader, and the class that an augmentation fills in.
+/// are the classes in the option `classes` of the reader, and the option `fill_class` of augmentations.
 void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
   if (config.graph.nodes.empty() || config.heads.size() != 1) return;
   const Head& head = config.heads[0];
@@ -259,7 +259,7 @@ void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
 }
 
 /// Checks that transforms, targets that are inputs, windows and masks match the inputs and targets of the
-/// model. Does nothing if these are not known because of errors.
+/// model. Does nothing if the targets are not known because the loss of an output has errors.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   const auto has_loss = [](const Head& head) { return head.loss != nullptr; };
   if (!std::all_of(config.heads.begin(), config.heads.end(), has_loss)) return;

@@ -12,7 +12,7 @@ namespace dtrain {
 /// The purpose of a configuration.
 enum class ConfigUse {
   description,  ///< a whole run; does not check whether this machine supports it
-  training,     ///< a whole run; also checks what this machine supports (placement.h)
+  training,     ///< a whole run; also checks that this machine supports it (placement.h)
   model,        ///< a model; `dataset` and `train` may be missing, as for imported models
 };
 

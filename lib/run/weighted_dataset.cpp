@@ -68,7 +68,7 @@ void WeightedDataset::weigh(const Samples& samples, const float* own, const void
   for (size_t s = 0; s < samples.size(); ++s) {
     const float of_sample = own ? own[s] : 1.0f;
     if (!(of_sample >= 0.0f) || std::isinf(of_sample))
-      throw UserError(fmt::format("{}: expected a finite weight that is not negative, found {}",
+      throw UserError(fmt::format("{}: the sample weight must be finite and not negative, but it is {}",
                                   data_->sample_name(samples.rows[s]), of_sample));
     for (size_t r = s * rows; r < (s + 1) * rows; ++r) {
       weights[r] = of_sample;

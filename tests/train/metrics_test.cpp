@@ -53,7 +53,7 @@ TEST_CASE("errors in metrics and weights have source locations") {
        "name: 'epoch' is already the name of another reported value");
   says({"train.metrics=[{recall: {name: seconds}}]"}, "name: 'seconds' is already the name of another");
   says({"train.metrics=[{recall: {name: per_class}}]"}, "name: 'per_class' is already the name of another");
-  says({"train.metrics=[{recall: {name: ''}}]"}, "name: expected a name, found an empty text");
+  says({"train.metrics=[{recall: {name: ''}}]"}, "name: the name of a metric must not be empty");
   says({"train.metrics=[{recall: {name: val_loss}}]"},
        "name: 'val_loss' is the name of 'loss' on the validation split");
   CHECK(errors_of({"train.metrics=[{recall: {name: val_loss}}]"}).find("give the output another name") ==

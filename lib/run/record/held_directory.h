@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Creates a directory and its missing parents; appends the created ones to `made`, outermost first. Throws
-/// UserError.
+/// Creates a directory and its missing parent directories. Appends the created directories to `made`,
+/// outermost first. Throws UserError if a directory cannot be created.
 void make_directories(const std::filesystem::path& path, std::vector<std::string>& made);
 
 /// A directory that is open and locked after open() was called. The directory may be renamed while it is
