@@ -9,7 +9,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns those metrics of one output that Keras also has, with the names under which dtrain reports them.
+/// Returns the metrics of one output that Keras also has, with the names under which dtrain reports them.
 Json metrics_of(const RunConfig& config, const Head& head, bool weighted) {
   const TensorSpec& output = config.graph.spec(head.output);
   Json metrics = Json::array();

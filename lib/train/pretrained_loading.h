@@ -21,7 +21,8 @@ struct TorchArray {
 struct Pretrained {
   std::string path;
   WeightFile file;  // owns the arrays
-  // Indexed by the model's names; weights that are not listed keep their initial values.
+  // Arrays of the file, by the names of the model's weights that they initialize. Other weights of the model
+  // keep their initial values.
   std::map<std::string, const ArrayRef*> weights;
   std::deque<TorchArray> of_torch;  // PyTorch weights converted to Keras's order of axes
   std::vector<std::string> warnings;
@@ -30,7 +31,7 @@ struct Pretrained {
 
 /// Reads the file of graph.pretrained, which must be set. Throws UserError if weights of the model are
 /// missing in the file or have another shape, if weights of the file are unused, or if a pattern matches no
-/// weight. The message lists all of these with their locations.
+/// weight. The message lists all of these problems with their locations.
 Pretrained load_pretrained(const Graph& graph);
 
 }  // namespace dtrain

@@ -49,8 +49,8 @@ void check_column(const Dataset& data, size_t column, const Consumer& consumer, 
   }
 }
 
-/// Returns the layer that reads this input as indices. If several layers do so, returns the layer with the
-/// smallest number of valid indices. Returns nullopt if no layer reads the input as indices.
+/// Returns the layer that reads this input as indices. If several layers read it as indices, returns the
+/// layer with the smallest number of valid indices. Returns nullopt if no layer reads the input as indices.
 std::optional<Consumer> consumer_of_input(const Graph& graph, int input) {
   const GraphNode* const reader = graph.reader_of_indices(input);
   if (!reader) return std::nullopt;

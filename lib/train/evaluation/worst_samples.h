@@ -16,8 +16,8 @@ struct WorstSample {
   int64_t row = 0;  // index in the split, from 0
   std::string id;   // the sample's name in the data, or its row in the file
   double loss = 0;  // the loss of a batch of this sample only, without weights
-  /// Indexed by output: {target, prediction}, or {target, prediction, scores} if the prediction is a class.
-  /// Values are numbers in the units of the data's targets, or arrays of them.
+  /// Contains one element for each output of the model: {target, prediction}, or {target, prediction, scores}
+  /// if the prediction is a class. Values are numbers in the units of the data's targets, or arrays of them.
   std::vector<Json> outputs;
 };
 
