@@ -82,8 +82,8 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
                       "keys; give another directory with --output",
                       path_));
     throw UserError(
-        fmt::format("{}: this directory contains {}, not written by dtrain, and the sweep would overwrite "
-                    "files of these names; give another directory with --output",
+        fmt::format("{}: this directory contains {}, which dtrain has not written. The sweep would overwrite "
+                    "files with these names; give another directory with --output",
                     path_, list_some(others, kNames.size())));
   }
 }

@@ -22,7 +22,7 @@ class SweepRunner {
   /// Called after each run with its index, to update tables and messages.
   using OnEnd = std::function<void(size_t run, const std::vector<SweepRun>& results)>;
 
-  /// The reference arguments must outlive the runner.
+  /// `folder`, `runs` and `requests` must outlive the runner.
   SweepRunner(const SweepFolder& folder, const std::vector<PlannedRun>& runs, size_t most_at_once,
               Requests& requests, OnEnd on_end);
 
