@@ -28,7 +28,7 @@ enum class TextEnd { max_tokens, stop };
 struct GeneratedText {
   size_t prompt = 0;                 // index
   int64_t sample = 0;                // number of this text among the texts for the same prompt, from 0
-  std::string text = {};             // UTF-8, up to the stop text
+  std::string text = {};             // generated text (UTF-8), without the stop text
   std::vector<int32_t> tokens = {};  // tokens of the text, including the tokens of the stop text
   TextEnd end = TextEnd::max_tokens;
 };

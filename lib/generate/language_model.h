@@ -21,7 +21,7 @@ struct LanguageModel {
 };
 
 /// Returns the language model of a saved run. Throws UserError if the run has no tokenizer, or if its model
-/// has other inputs or outputs than [positions] int32 and [positions, ids].
+/// does not have exactly one input (int32, [positions]) and one output ([positions, ids]).
 LanguageModel language_model_of(const RunConfig& config);
 
 /// Returns the tokens of a prompt. Throws UserError if the prompt has no tokens, or if it contains unknown

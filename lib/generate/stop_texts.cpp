@@ -7,7 +7,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the length of the longest beginning of `stop`, shorter than `stop`, with which `text` ends.
+/// Returns the length of the longest proper prefix of `stop` that is also a suffix of `text`.
 size_t begun_at_end(std::string_view text, std::string_view stop) {
   for (size_t count = std::min(text.size(), stop.size() - 1); count > 0; --count)
     if (text.ends_with(stop.substr(0, count))) return count;
