@@ -83,8 +83,9 @@ Schema<TopLevel> make_top_level_schema(bool is_run) {
         // load_config() removes `base` after it has loaded a configuration file, so `base` is found here only
         // if the configuration does not come from a file.
         if (top.base)
-          diagnostics.error(*node.find("base"),
-                            "base: only a configuration file can extend another configuration");
+          diagnostics.error(
+              *node.find("base"),
+              "base: only a configuration file can extend another configuration; remove `base` here");
       });
   return schema;
 }

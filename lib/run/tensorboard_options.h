@@ -26,7 +26,7 @@ struct TensorboardOptions {
   int64_t histogram_freq = 0;   // epochs between histograms of the weights; 0: none
   bool write_grads = false;     // also write histograms of the gradients
   bool write_graph = true;
-  int64_t input_images = 0;  // number of samples shown before the first step
+  int64_t input_images = 0;  // number of training samples that are written as images before the first step
 
   bool wants_histograms(int64_t epoch) const { return histogram_freq > 0 && epoch % histogram_freq == 0; }
 };

@@ -14,7 +14,7 @@ namespace dtrain {
 void check_divisors(const RunConfig& config, Diagnostics& diagnostics);
 
 /// Returns, for each output, the columns from which its row weights are computed, as indices of the columns
-/// that with_weights() returns. For a model that needs divisors.
+/// that with_weights() returns. To be called only if the model needs divisors.
 std::vector<WeightColumns> weight_columns(const RunConfig& config);
 
 }  // namespace dtrain

@@ -184,10 +184,10 @@ void RunDirectory::reject_foreign_files() {
   const std::string path = held_->path;
   discard();
   constexpr size_t kMostShown = 6;
-  throw UserError(
-      fmt::format("{}: this directory contains {}, not written by dtrain, and the run would replace files of "
-                  "these names; give another directory with --output",
-                  path, list_some(in_the_way, kMostShown)));
+  throw UserError(fmt::format(
+      "{}: this directory contains {}, which dtrain has not written. The run would replace files with these "
+      "names; give another directory with --output",
+      path, list_some(in_the_way, kMostShown)));
 }
 
 void RunDirectory::discard() {
