@@ -16,7 +16,7 @@ struct ExportRequest {
 };
 
 struct ExportedRun {
-  ExportedModel model;                ///< refers to the run
+  ExportedModel model;                ///< has pointers to the graph and the weights of the run
   std::vector<std::string> warnings;  ///< parts of the run that the exported file lacks
 };
 
