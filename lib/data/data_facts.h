@@ -29,7 +29,7 @@ struct FieldNames {
   bool has_names() const { return !inputs.empty() || !targets.empty(); }
   bool operator==(const FieldNames&) const = default;
   Json to_json() const;
-  /// Throws UserError if a part is missing or malformed.
+  /// Throws UserError if a part of the JSON value is missing or malformed.
   static FieldNames from_json(const Json& json);
 };
 
@@ -81,7 +81,7 @@ struct DataFacts {
   bool empty() const { return source.empty() && fitted.empty() && !split_seed; }
   bool operator==(const DataFacts&) const = default;
   Json to_json() const;
-  /// Throws UserError if a part is malformed.
+  /// Throws UserError if a part of the JSON value is malformed.
   static DataFacts from_json(const Json& json);
 };
 

@@ -45,8 +45,8 @@ class Dataset {
   virtual std::optional<StoredForm> stored_form(size_t /*index*/) const { return std::nullopt; }
   /// Copies one column of the samples in its stored form; only for columns that have a stored_form().
   virtual void read_stored(size_t /*index*/, std::span<const int64_t> /*rows*/, void* /*dst*/) const {}
-  /// Returns the size of all samples in bytes. A column that has a stored_form() counts with the size of its
-  /// stored type, any other column with the size of the type in which it is read.
+  /// Returns the size of all samples in bytes. For a column that has a stored_form(), the size of the stored
+  /// type is used. For any other column, the size of the type in which it is read is used.
   size_t stored_bytes() const;
   /// Returns the identity of the samples. With it, a resumed run can detect that the data have changed. Reads
   /// parts of the files.

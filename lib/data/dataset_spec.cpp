@@ -35,10 +35,10 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
           fmt::format("split: 'of' must name a split that has a reader, but '{}' is missing or has no reader",
                       of));
     else if (other->reader->overlap() && (split->drawn->stratify || split->drawn->seed))
-      diagnostics.error(split->mark,
-                        fmt::format("split: the samples of '{0}' are parts of one text, so '{1}' consists of "
-                                    "the last samples; remove 'stratify' and 'seed'",
-                                    of, name));
+      diagnostics.error(
+          split->mark, fmt::format("split: the samples of '{0}' are parts of one text, so '{1}' consists of "
+                                   "the last samples and not of random samples; remove 'stratify' and 'seed'",
+                                   of, name));
     else if ((fractions[of] += split->drawn->fraction) >= 1)
       diagnostics.error(
           split->mark,
@@ -64,8 +64,9 @@ void check_split_windows(const DatasetSpec& spec, Diagnostics& diagnostics) {
     if (!split) continue;
     const SplitSpec* source = split->drawn ? spec.find(split->drawn->of) : split;
     if (split->drawn && source && source->windows && (split->drawn->stratify || split->drawn->seed))
-      diagnostics.error(split->mark, fmt::format("split: windows are split by time; remove '{}'",
-                                                 split->drawn->stratify ? "stratify" : "seed"));
+      diagnostics.error(split->mark,
+                        fmt::format("split: windows are split by time and not at random; remove '{}'",
+                                    split->drawn->stratify ? "stratify" : "seed"));
     if (split->drawn) continue;
     has_windows = has_windows || split->windows;
     if (!first) first = split;
@@ -145,9 +146,10 @@ Schema<DatasetSpec> make_schema() {
                 "whether to shuffle the training split. If true, each epoch has a new random order of all "
                 "samples, which depends on the seed")
       .optional("batches", &DatasetSpec::batches, "options for batches of padded sequences")
-      .optional("cache", &DatasetSpec::cache,
-                "where samples are kept for later epochs after they have been read. none: nowhere; memory: "
-                "in memory; {file: PATH}: in a file; device: in memory and also in the memory of each GPU")
+      .optional(
+          "cache", &DatasetSpec::cache,
+          "where samples are kept for later epochs after they have been read. none: samples are not kept; "
+          "memory: in memory; {file: PATH}: in a file; device: in memory and also in the memory of each GPU")
       .optional("prefetch", &DatasetSpec::prefetch,
                 "maximum number of batches that are read in advance while the model trains. With 0, each "
                 "batch is read when it is needed",

@@ -113,15 +113,15 @@ class NewPairs(NewCase):
     def test_files_without_a_partner_are_an_error(self):
         self.pairs("data/images", "data/masks", [0, 100, 200])
         (self.dir / "data/masks/7.png").unlink()
-        self.assertIn("data/images: expected a target of the same name in data/masks for each file, found none for '7.png'",
+        self.assertIn("data/images: each file must have a target of the same name in data/masks, but there is none for '7.png'",
                       self.dtrain("new", "data", expect=2).err)
 
     def test_folders_that_could_be_classes_are_pairs_if_most_names_match(self):
         self.pairs("data/noisy", "data/clean", [0, 100, 200])
         (self.dir / "data/noisy/7.png").rename(self.dir / "data/noisy/20.png")
-        self.assertIn("error: data/noisy: expected a target of the same name in data/clean for each file, found none for '20.png'; "
-                      "data/clean: expected an image of the same name in data/noisy for each file, found none for '7.png'; "
-                      "add the missing files, or remove the files without a partner. If data/noisy and data/clean are two classes, "
+        self.assertIn("error: data/noisy: each file must have a target of the same name in data/clean, but there is none for '20.png'; "
+                      "data/clean: each file must have an image of the same name in data/noisy, but there is none for '7.png'; "
+                      "add the missing files, or remove the files that have no counterpart. If data/noisy and data/clean are two classes, "
                       "give the folders other names", self.dtrain("new", "data", expect=2).err)
         self.assertFalse((self.dir / "data.yaml").exists())
         (self.dir / "data/noisy").rename(self.dir / "data/static")

@@ -96,7 +96,7 @@ class Tables(Case):
         self.table("flowers.csv", self.rows[::-1], list(self.rows[0]))
         self.assertIn("the data of the split 'test' have changed", self.dtrain("evaluate", "of-test", "--split", "test").err)
         for split in splits:
-            self.assertIn(f"the data of the split '{split}' have changed since the training: flowers.csv holds other data",
+            self.assertIn(f"the data of the split '{split}' have changed since the training: flowers.csv has different content",
                           self.dtrain("evaluate", "run", "--split", split).err)
 
     def test_rows_with_weight_0_have_no_effect(self):

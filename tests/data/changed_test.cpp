@@ -171,7 +171,7 @@ TEST_CASE("the identity of data depends on its content, not on its path") {
   std::string bytes = read_file(folder / "x");
   bytes[bytes.size() / 2] ^= 1;
   write_file(folder / "x", bytes);
-  CHECK(describe_change(before, identity(folder, "{npy: {input: x}}")) == "x holds other data");
+  CHECK(describe_change(before, identity(folder, "{npy: {input: x}}")) == "x has different content");
   write_file(folder / "x", npy_bytes("<f4", "(1, 32)", raw(std::vector<float>(32, 1))));
   const std::string shorter = describe_change(before, identity(folder, "{npy: {input: x}}"));
   CHECK(contains(shorter, "x has 256 bytes (it had 512128)"));

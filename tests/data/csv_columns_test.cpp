@@ -100,7 +100,8 @@ TEST_CASE_FIXTURE(Run, "date features of unsuitable columns are errors") {
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}, amounts: d", x),
                  "more than one of 'dates'"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {e: [days]}", x), "a column named 'e'"));
-  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: []}", x), "'d' needs at least one feature"));
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: []}", x),
+                 "at least one feature for the column 'd'"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [century]}", x), "century"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}, DType::int32}}),
                  "belongs to the input 'x' of type int32"));

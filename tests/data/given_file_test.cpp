@@ -33,7 +33,7 @@ TEST_CASE("JSON lines are read as a table") {
   CHECK(contains(refusal("{}\n[]\n"), "in.jsonl:2: expected an object as in the first line, found an array"));
   CHECK(contains(refusal("{\"a\": 1}\n{\"a\": {}}\n"), "in.jsonl:2: expected a number or a text for 'a'"));
   CHECK(contains(refusal("[1\n"), "in.jsonl:1: the line cannot be read as JSON; expected ']'"));
-  CHECK(contains(refusal("[1]\n[]\n"), "in.jsonl:2: expected values, found an empty array"));
+  CHECK(contains(refusal("[1]\n[]\n"), "in.jsonl:2: expected an array of values, found an empty array"));
 }
 
 TEST_CASE("JSON lines with nested arrays are read as one array per key") {

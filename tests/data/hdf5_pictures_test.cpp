@@ -243,7 +243,7 @@ TEST_CASE("if a global heap is damaged, reading is an error, or the images after
   file.put(size, picture(200).size() + 1, 8);  // libhdf5 would overrun its buffer
   CHECK(contains(
       file.error(),
-      fmt::format("expected an object of {} bytes, the length in the reference, found an object of {}",
+      fmt::format("expected an object of {} bytes (the length in the reference), found an object of {}",
                   picture(200).size(), picture(200).size() + 1)));
 
   file.put(file.second, 77, 2);

@@ -57,7 +57,7 @@ TEST_CASE("wrong options of labels are reported") {
     return run.error("x,tags\n1,a;b\n", options, {kNumbers}, targets);
   };
   CHECK(contains(error("header: true, target: tags, labels: {column: tags}"),
-                 "give either 'labels' (several per sample) or a target, not both"));
+                 "give either 'labels' (for several labels per sample) or a target, not both"));
   CHECK(contains(error("header: true, labels: {}"),
                  "labels: give either 'columns' (columns of 0 and 1) or 'column'"));
   CHECK(contains(error("header: true, labels: {column: tags, separator: ab}"), "expected one character"));

@@ -77,7 +77,7 @@ TEST_CASE("idx: a file that is not IDX is an error") {
   // Headers that claim terabytes of data are rejected before memory is allocated.
   CHECK(contains(error(idx_bytes({0xffffffff, 0xffffffff}, "abcd")), "fits in memory"));
   CHECK(contains(error(idx_bytes({0xfffffff, 256}, "abcd"), true), "too small"));
-  CHECK(contains(error(idx_bytes({0, 4}, "")), "expected samples"));
+  CHECK(contains(error(idx_bytes({0, 4}, "")), "expected an array with at least one element"));
   write_gzip(folder / "x", idx_bytes({2, 2000}, std::string(4000, 'a')));
   const std::string packed = read_file(folder / "x");
   write_file(folder / "x", packed.substr(0, packed.size() - 12));
@@ -209,8 +209,9 @@ TEST_CASE("cifar10: planes are read as channels") {
   CHECK(Values(image.begin() + 15, image.begin() + 18) == Values{10, 20, 30});
   CHECK(image[14] == 0);
   write_file(folder / "b.bin", other + "x");
-  CHECK(contains(open_error(folder, yaml, {"image", {32, 32, 3}}),
-                 "a file of whole records of 3073 bytes, found 3074 bytes"));
+  CHECK(contains(
+      open_error(folder, yaml, {"image", {32, 32, 3}}),
+      "must be a positive multiple of 3073 bytes (the size of a record), but the file has 3074 bytes"));
 }
 
 TEST_CASE("synthetic: each value depends only on the seed, the row and the position in the row") {

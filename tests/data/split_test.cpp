@@ -322,7 +322,7 @@ TEST_CASE_FIXTURE(Fixture, "errors in the configuration are found without readin
   const auto error = [&](const std::string& yaml) { return error_of([&] { parse(folder, yaml); }); };
   CHECK(contains(error("train: {idxx: {input: x}}"), "did you mean 'idx'?"));
   CHECK(contains(error("train: {idx: {inptu: x}}"), "did you mean 'input'?"));
-  CHECK(contains(error("train: {idx: {target: x}}"), "'input' (one) or 'inputs'"));
+  CHECK(contains(error("train: {idx: {target: x}}"), "'input' (for the only input) or 'inputs'"));
   CHECK(contains(error("train: {idx: {input: x}, rows: [5, 2]}"),
                  "dataset.yaml:1:32: error: rows: expected [from, to)"));
   CHECK(contains(error("shuffle: true"), "at least one of train"));

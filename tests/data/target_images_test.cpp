@@ -131,11 +131,11 @@ TEST_CASE_FIXTURE(Shapes, "another folder's parallel folders are found by the na
 
 TEST_CASE_FIXTURE(Shapes, "up to ten files without a partner are named") {
   write_bytes(folder / "images/lonely.jpg", jpeg_of(gradient(12, 10, 3)));
-  CHECK(contains(error(kPairs), "expected a target of the same name in "));
+  CHECK(contains(error(kPairs), "each file must have a target of the same name in "));
   CHECK(contains(error(kPairs), "found none for 'lonely.jpg'"));
   fs::remove(folder / "images/lonely.jpg");
   for (int i = 10; i < 25; ++i) write_bytes(folder / fmt::format("masks/{}.png", i), png_of(shapes(i)));
-  CHECK(contains(error(kPairs), "expected an image of the same name in "));
+  CHECK(contains(error(kPairs), "each file must have an image of the same name in "));
   CHECK(contains(error(kPairs), "'19.png' and 5 more"));
   write_bytes(folder / "masks/0.bmp", bmp_of(gradient(12, 10, 3)));
   CHECK(contains(error(kPairs), "expected one image called '0', found 0.bmp and 0.png"));
@@ -364,7 +364,7 @@ TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported with thei
                     "target_images: {directory: masks, classes: [0, 1, 2]}"),
                  "expected as many 'classes' as 'class_names', found 3 classes and 2 names"));
   CHECK(contains(at("directory: images, class_names: [a, b], target_images: masks"),
-                 "'class_names' is only for masks; leave it out"));
+                 "'class_names' applies only to masks; remove it"));
   CHECK(contains(at("directory: images, target_images: {directory: masks, classes: numbers, channels: 3}"),
                  "masks ('classes') have no channels"));
   CHECK(contains(error(kPairsOfImages, {{"", {kHeight, kWidth, 21}, DType::float32}}),

@@ -242,7 +242,7 @@ TEST_CASE("text: mistakes are reported with their locations") {
   CHECK(contains(error("directory: t, stride: 4"), "'stride' is for language models"));
   CHECK(contains(error("directory: t, length: 4, sequence_length: 4"), "only one kind"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, vocabulary: 9"), "bytes always have 256 tokens"));
-  CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words"), "need a vocabulary"));
+  CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words"), "need a vocabulary size"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words, vocabulary: 2"), "at least 3"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: bpe, vocabulary: 256"), "at least 257"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, standardize: lower"), "is for `tokens: words`"));

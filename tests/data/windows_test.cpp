@@ -327,7 +327,7 @@ TEST_CASE("mistakes in the options of windows are reported with their locations"
                  "a target cannot be an input"));
   CHECK(contains(
       mistake("train: " + csv + "{length: 3}}\nvalidation: {split: {of: train, fraction: 0.2, seed: 1}}"),
-      "dataset.yaml:2:13: error: split: windows are split by time; remove 'seed'"));
+      "dataset.yaml:2:13: error: split: windows are split by time and not at random; remove 'seed'"));
   CHECK(contains(mistake("train: " + csv + "{length: 3}}\nvalidation: " + csv + "{length: 4}}"),
                  "another split has length 3, horizon 1, but this split has length 4, horizon 1; give all "
                  "splits windows of the same length and horizon"));

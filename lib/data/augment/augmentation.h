@@ -25,7 +25,7 @@ struct AugmentedTarget {
   bool is_training;      // if false, only the changes of apply_in_evaluation() are made
 };
 
-/// Holds an augmentation's options. Immutable.
+/// Base class of augmentations. An object holds the options of one augmentation and is immutable.
 class Augmentation {
  public:
   virtual ~Augmentation() = default;

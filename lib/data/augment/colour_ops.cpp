@@ -79,7 +79,8 @@ void stretch_contrast(const float* src, const PictureShape& shape, float* dst) {
 void equalize(const float* src, const PictureShape& shape, float* dst) {
   const auto bin_of = [](float value) { return static_cast<size_t>(within_bytes(value)); };
   for (int64_t c = 0; c < shape.channels; ++c) {
-    // First a histogram, then for each bin the number of values in this bin and all lower bins.
+    // `below` is first a histogram. Then each bin is replaced with the number of values in this bin and all
+    // lower bins.
     std::array<int64_t, 256> below{};
     for (int64_t i = c; i < shape.elements(); i += shape.channels) ++below[bin_of(src[i])];
     for (size_t bin = 1; bin < below.size(); ++bin) below[bin] += below[bin - 1];

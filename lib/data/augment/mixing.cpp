@@ -96,7 +96,7 @@ class CutMix final : public Augmentation {
 double draw_beta(double a, Draws& draws) {
   const double x = draw_gamma(a, draws), y = draw_gamma(a, draws);
   if (x + y > 0) return x / (x + y);
-  // Both numbers underflowed to 0. This happens only if the parameter is so small that nearly all results are
+  // Both x and y underflowed to 0. This happens only if the parameter is so small that nearly all results are
   // close to 0 or 1.
   return draws.uniform() < 0.5f ? 0 : 1;
 }

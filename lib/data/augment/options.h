@@ -32,7 +32,8 @@ struct Codec<UniformRange> {
     std::vector<double> ends;
     if (!Codec<std::vector<double>>::parse(node, where, ends, diagnostics)) return false;
     if (ends.size() != 2 || ends[0] > ends[1])
-      return report_unexpected(node, where, "a number or [lower, upper] with lower <= upper", diagnostics);
+      return report_unexpected(node, where, "a number, or a range [lower, upper] with lower <= upper",
+                               diagnostics);
     out = {ends[0], ends[1]};
     return true;
   }
@@ -65,7 +66,7 @@ Check<Range> range_within(double least, double most) {
 using ValueRange = std::vector<double>;
 
 inline Check<ValueRange> two_ascending() {
-  return {"[least, most] with least < most",
+  return {"a range [least, most] with least < most",
           [](const ValueRange& range) { return range.size() == 2 && range[0] < range[1]; },
           Json::object().set("minItems", 2).set("maxItems", 2)};
 }

@@ -63,7 +63,7 @@ void add_random_erasing(Registry<Augmentation>& table) {
   Schema<Options> schema("Replaces a rectangle of an image with noise or with one value.");
   schema.example("{factor: 1.0, scale: [0.02, 0.33]}");
   const Check<std::vector<double>> parts{
-      "[least, most] with 0 < least <= most <= 1",
+      "a range [least, most] with 0 < least <= most <= 1",
       [](const auto& s) { return s.size() == 2 && s[0] > 0 && s[0] <= s[1] && s[1] <= 1; },
       Json::object().set("minItems", 2).set("maxItems", 2)};
   schema

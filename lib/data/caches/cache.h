@@ -41,7 +41,7 @@ struct CachedColumns : SourceColumns {
   void replace(const Columns& all);
 
   SourceFacts known;  // facts that were passed to the reader; `facts` contains the facts after reading
-  int64_t first = 0;  // row number in the source of the first row of the columns
+  int64_t first = 0;  // the first row of the columns is this row of the source
   int64_t total = 0;
   bool on_device = false;  // whether each device that uses the samples should keep a copy
 };

@@ -84,8 +84,8 @@ std::string make_header(const CacheKey& key, const CachedColumns& cached, int64_
   return std::string(reinterpret_cast<const char*>(&start), sizeof start) + padded;
 }
 
-/// If the file is not a valid cache file, this function and the following ones throw UserError (through
-/// InputFile and Json).
+/// spec_from() and the following functions throw UserError if the file is not a valid cache file. The errors
+/// come from InputFile and Json.
 TensorSpec spec_from(const Json& json) {
   std::vector<int64_t> extents;
   for (const Json& extent : json.at("shape").items()) extents.push_back(extent.as_int());
@@ -260,7 +260,9 @@ void write_cache_file(const std::string& path, const CacheKey& key, const Cached
     const std::string zeros(static_cast<size_t>(aligned(file.appended()) - file.appended()), '\0');
     file.append(zeros.data(), zeros.size());
   }
-  check_cache_file(path, key);  // the file is checked again, because writing takes a while
+  // The path is checked again because another process may have created or changed a file at this path in the
+  // meantime.
+  check_cache_file(path, key);
   file.finish();
 }
 

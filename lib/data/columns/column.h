@@ -1,4 +1,4 @@
-// A column is one array of a data set as it is stored: the images of a file, or its labels.
+// A column is one array of a data set in its stored form, for example the images or the labels of a file.
 #pragma once
 
 #include <algorithm>

@@ -30,7 +30,7 @@ class ColumnPlan {
   void affine(std::vector<double> scale, std::vector<double> offset);
   /// Adds a conversion to another type (see AffineStage::cast).
   void cast(DType type);
-  /// Adds a stage that is a separate pass. Its input must be spec().
+  /// Adds a stage that is a separate pass. The input of the stage must have the type and shape spec().
   void add(std::shared_ptr<const ColumnStage> stage);
 
   /// Returns true if rows are copied unchanged.

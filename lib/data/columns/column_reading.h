@@ -1,4 +1,5 @@
-// How the texts of a table column are converted to numbers, if they are not plain numbers or categories.
+// Options for converting the texts of a table column to numbers, if the texts are not plain numbers or
+// categories.
 #pragma once
 
 #include <optional>
@@ -42,14 +43,14 @@ struct ColumnReading {
   // Whether the texts are numbers with a currency, a percent sign or thousands separators.
   bool amount = false;
   std::vector<DatePart> dates;   // features made from a date column; empty for other columns
-  std::optional<DateForm> form;  // if not set, it is determined from the file
+  std::optional<DateForm> form;  // format of the dates; if not set, it is determined from the file
   /// Whether the column is followed by a 0/1 feature that marks missing values. If not set, this feature is
   /// added only if the file has missing values.
   std::optional<bool> indicator = false;
 
   bool operator==(const ColumnReading&) const = default;
   Json to_json() const;
-  /// Throws UserError if a part is malformed.
+  /// Throws UserError if a part of the JSON value is malformed.
   static ColumnReading from_json(const Json& json);
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kCommonKeys{"of"};
 
-/// Adds the option `of` to the option fields of a transform.
+/// Adds the JSON schema of the option `of` to the schemas of a transform's options.
 Json with_of(const Json& options) {
   Json of = json_type("array").set("items", json_type("string")).set("minItems", 1);
   return Json(options).set("of", of.set("description", "names of the inputs and targets to transform"));
@@ -30,7 +30,7 @@ Shape without_ones_at_end(const Shape& shape) {
   return Shape(std::move(extents));
 }
 
-/// Calls `apply` and adds the source location to any UserError.
+/// Calls `apply` and adds the location in the configuration to any UserError.
 template <class Apply>
 void at_mark(const Mark& mark, Apply apply) {
   try {
@@ -190,7 +190,7 @@ TensorSpec transformed(const TensorSpec& stored, const TensorSpec& wanted, bool 
   const auto augment_pictures = [&] { is_augmented = is_augmented || apply_augment(augment, plan); };
   for (const TransformSpec* spec : transforms_of(wanted, target, transforms).chosen) {
     augment_pictures();
-    // Fitted transforms do not change the shape, so they are not needed here.
+    // Fitted transforms are skipped because they do not change the shape.
     if (!spec->transform->is_fitted())
       at_mark(spec->transform.resolved.mark(), [&] { spec->transform->apply(plan); });
   }

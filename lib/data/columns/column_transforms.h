@@ -33,13 +33,14 @@ struct Codec<TransformSpec> {
 
 /// Transforms of one input or target.
 struct ColumnTransforms {
-  // The transforms in order; the pointers point into the list that was passed in.
+  // The transforms in the order in which they are applied. The pointers point into the list that was passed
+  // to transforms_of().
   std::vector<const TransformSpec*> chosen;
   TensorSpec stored;  // the stored column; the transforms convert it to the wanted column
 };
 
 /// Chooses the transforms of the column `wanted`. The list is searched from the last transform to the first
-/// because Transform::is_for() depends on the form that the column has after the transform.
+/// because Transform::is_for() depends on the shape and type that the column has after the transform.
 ColumnTransforms transforms_of(const TensorSpec& wanted, bool target,
                                const std::vector<TransformSpec>& transforms);
 

@@ -29,7 +29,7 @@ void gather_copy(const void* base, size_t row_bytes, std::span<const int64_t> ro
 
 /// Prefetches a row that will be read soon into the processor's cache.
 inline void prefetch_row(const void* row, size_t bytes) {
-  constexpr size_t kLine = 64, kMost = 16 * kLine;  // the processor prefetches more than this by itself
+  constexpr size_t kLine = 64, kMost = 16 * kLine;  // the processor itself prefetches later bytes
   for (size_t at = 0; at < bytes && at < kMost; at += kLine)
     __builtin_prefetch(static_cast<const char*>(row) + at);
 }

@@ -72,7 +72,7 @@ FittedStep fit_fill(const std::vector<std::string>& fills, const FitSamples& sam
     if (std::isnan(value))
       throw UserError(
           fmt::format("fill: element {} (counted from 0) of '{}' has no value in the whole training split, "
-                      "so its {} cannot be computed",
+                      "so its {} cannot be computed; set 'fill' to a number",
                       i, samples.spec.name, fills[i]));
     fitted.numbers["values"].push_back(value);
   }

@@ -38,7 +38,7 @@ class RowFitter final : public Fitter {
   std::string name_;
   FitRows rows_;
   size_t done_ = 0;    // number of steps that next() has returned
-  std::string chain_;  // options of these steps and of the transforms between them
+  std::string chain_;  // options of all transforms up to the last step that next() has returned
 };
 
 /// Adds a pass that replaces missing values (NaN). `fills` is the column's entry in SourceFacts::fills.

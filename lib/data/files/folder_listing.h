@@ -45,13 +45,14 @@ std::vector<ListedFile> list_files(const std::vector<std::string>& paths);
 void check_readable(const std::string& path, const ListedFile& listed);
 
 /// Opens the file at `path` that was listed as `listed`. Throws UserError if it cannot be read, and Error if
-/// it has changed since.
+/// it has changed since it was listed.
 std::unique_ptr<const InputFile> open_listed(const std::string& path, const ListedFile& listed);
 
 /// Returns one line that changes if any path, size, inode or time of the files changes.
 std::string fingerprint_of(const FileListing& listing);
 
-/// Returns "folder/path"; `path` alone if it is absolute or `folder` is "", `folder` alone if `path` is "".
+/// Returns "folder/path". Returns only `path` if it is absolute or if `folder` is "". Returns only `folder`
+/// if `path` is "".
 std::string path_in(const std::string& folder, const std::string& path);
 
 }  // namespace dtrain

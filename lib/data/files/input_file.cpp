@@ -199,8 +199,9 @@ void InputStream::read_exactly(void* dst, size_t bytes, const std::string& what)
   const int64_t start = offset_;
   const size_t got = read(dst, bytes);
   if (got < bytes)
-    throw UserError(fmt::format("{}: expected {} ({} bytes at byte {}), found only {} bytes before the end",
-                                path(), what, bytes, start, got));
+    throw UserError(
+        fmt::format("{}: expected {} ({} bytes at byte {}), found only {} bytes before the end of the data",
+                    path(), what, bytes, start, got));
 }
 
 std::string read_rest(InputStream& stream) {

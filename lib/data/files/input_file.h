@@ -26,7 +26,7 @@ class InputFile {
     return int64_t{status_.st_mtim.tv_sec} * 1'000'000'000 + status_.st_mtim.tv_nsec;
   }
   /// Throws Error if the file has changed since it was opened: it was truncated, has grown or was written to.
-  /// A new file under the same name does not count, because the old one stays open.
+  /// Does not throw if a new file has replaced the file under the same name, because the old file stays open.
   void check_unchanged() const;
   /// Returns true if `descriptor` refers to this file and its content is as it was when this object opened
   /// it.

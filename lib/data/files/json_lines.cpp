@@ -67,7 +67,7 @@ class TableMaker {
     check_is_as_first(value, has_header_, name_, number);
     std::vector<std::string>& row = rows_.emplace_back();
     if (!has_header_) {
-      if (value.items().empty()) fail(name_, number, "expected values, found an empty array");
+      if (value.items().empty()) fail(name_, number, "expected an array of values, found an empty array");
       for (const Json& one : value.items()) row.push_back(checked(one, "", number));
       return;
     }

@@ -84,7 +84,8 @@ MappedRegion* add_region(uintptr_t begin, uintptr_t end) {
 MappedFile::MappedFile(const std::string& path) : file_(path), size_(static_cast<size_t>(file_.size())) {
   if (size_ == 0) return;
   void* const memory = file_.map();
-  if (memory == MAP_FAILED) throw Error(fmt::format("{}: cannot be mapped: {}", path, std::strerror(errno)));
+  if (memory == MAP_FAILED)
+    throw Error(fmt::format("{}: cannot be mapped into memory: {}", path, std::strerror(errno)));
   data_ = static_cast<const std::byte*>(memory);
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   region_ = add_region(begin, (begin + size_ + page_bytes - 1) / page_bytes * page_bytes);

@@ -55,8 +55,8 @@ struct LoaderOptions {
   uint64_t seed = 0;     // seed for the order and for the sample keys
   int64_t prefetch = 2;  // maximum number of batches that are read ahead
   int threads = 0;       // number of reader threads; 0 for one per core available to this process
-  // If other processes read a part of each batch: returns the rows that this process reads. Null if this
-  // process reads all rows.
+  // Returns the rows of a batch that this process reads, if other processes read the remaining rows. Null if
+  // this process reads all rows.
   RowsOfBatch rows = nullptr;
   /// If set, each batch is truncated to the length of its longest sample. If the samples are shuffled, the
   /// samples of each batch have similar lengths.

@@ -29,8 +29,8 @@ int64_t length_of(const T* sample, int64_t positions, int64_t elements, T paddin
 }
 
 /// Measures the lengths of consecutive samples in a column, beginning with the sample `first`. Element i of
-/// `lengths` belongs to sample first + i. It is set to the length of this sample if this length is greater
-/// than its previous value.
+/// `lengths` belongs to sample first + i. If the sample is longer than the value of this element, the element
+/// is set to the length of the sample.
 void measure(const Dataset& dataset, const PaddedColumn& column, int64_t first, std::span<int64_t> lengths) {
   const TensorSpec& spec = dataset.columns()[column.index];
   const int64_t positions = spec.shape[0], row = spec.shape.elements(), elements = row / positions;
@@ -127,7 +127,7 @@ std::vector<int64_t> exact_lengths(const Dataset& dataset, std::span<const Padde
 }
 
 SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions) {
-  // An upper limit, because the time of divide() grows with the square of this number.
+  // The number of units is limited because the time of divide() grows with the square of this number.
   constexpr int64_t kMostUnits = 512;
   const auto quotient = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   const int64_t unit = SampleLengths::kUnit * quotient(quotient(positions, SampleLengths::kUnit), kMostUnits);
@@ -140,7 +140,7 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions) {
     if (samples[units] > 0) groups.push_back({static_cast<int64_t>(units), samples[units]});
 
   SampleLengths lengths{.distinct = {}, .which = {}, .positions = positions};
-  // The index is a number of units. The value is the index of the rounded length in `distinct`.
+  // For samples with a length of n units, which[n] is the index of the rounded length in `distinct`.
   std::vector<uint8_t> which(samples.size(), 0);
   size_t first = 0;
   for (const size_t last : divide(groups, SampleLengths::kMost)) {

@@ -57,8 +57,8 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions);
 std::vector<int64_t> order_by_length(const SampleLengths& lengths, int64_t batch_size, uint64_t seed,
                                      int64_t epoch);
 
-/// Returns the number of positions that the model computes in an epoch with this order. Each batch counts
-/// with its number of samples times the length to which it is truncated.
+/// Returns the number of positions that the model computes in an epoch with this order. For each batch, this
+/// is the number of samples times the length to which the batch is truncated.
 int64_t computed_positions(const SampleLengths& lengths, std::span<const int64_t> order, int64_t batch_size);
 
 }  // namespace dtrain

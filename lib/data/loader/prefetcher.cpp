@@ -64,7 +64,8 @@ class Prefetcher::Slot final : public Batch {
     }
   }
 
-  /// Prepares the slot for a batch of `size` samples. Only `read` of these samples will be read.
+  /// Prepares the slot for a batch of `size` samples. `read` is the number of these samples that will be
+  /// read.
   void begin(int64_t size, int64_t read) {
     size_ = size;
     unread_ = read;
@@ -132,8 +133,8 @@ ReadAheadMemory Prefetcher::memory(const Dataset& dataset, const LoaderOptions& 
 
 void Prefetcher::begin(const Samples& order, int64_t first_step) {
   pool_.cancel();  // stop reading in the previous order
-  // The memory is allocated here and not in the constructor because memory plans that are made in between
-  // count it as free.
+  // The memory is allocated here and not in the constructor because memory plans that are made after the
+  // constructor and before the first call of begin() count this memory as free.
   while (static_cast<int64_t>(slots_.size()) < depth_ + 2)
     slots_.push_back(std::make_shared<Slot>(dataset_->columns(), std::min(batch_size_, dataset_->size())));
   order_ = order;

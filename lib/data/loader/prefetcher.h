@@ -55,7 +55,7 @@ class Prefetcher {
 
   Samples order_;
   int64_t steps_ = 0;                 // number of steps in the epoch
-  int64_t given_ = 0;                 // step that next() returns next
+  int64_t given_ = 0;                 // step of the batch that next() will return
   std::mutex mutex_;                  // protects spent_ and the progress of the slots that are being read
   std::condition_variable was_read_;  // wakes the thread in next()
   ReadSeconds spent_;

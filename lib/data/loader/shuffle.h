@@ -6,7 +6,7 @@
 
 namespace dtrain {
 
-/// What a permutation is used for. Permutations for different purposes are independent of each other.
+/// The purpose of a permutation. Permutations for different purposes are independent of each other.
 enum class ShuffleOf : uint32_t { samples = 0x73687566, batches = 0x62617463 };
 
 /// Returns a uniformly random permutation of the numbers 0 to size - 1 (a Fisher-Yates shuffle in

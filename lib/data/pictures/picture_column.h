@@ -52,8 +52,8 @@ std::shared_ptr<const Column> picture_column(std::string name, std::shared_ptr<c
 PictureHeader header_of_picture(const PictureSource& source, int64_t i, int64_t* bytes = nullptr);
 
 /// Checks the images on several threads. With OnError::error, reads only the headers, and throws UserError if
-/// an image is invalid or too large. The message names the first of these images and the number of the other
-/// ones. With OnError::skip, decodes the images completely and leaves out those that cannot be decoded.
+/// an image is invalid or too large. The message names the first such image and contains the number of the
+/// other ones. With OnError::skip, decodes the images completely and leaves out those that cannot be decoded.
 /// Throws UserError if no image remains; `where` is the location of the images in this message.
 CheckedPictures check_pictures(const PictureSource& source, const std::string& where, const PictureRow& row,
                                OnError on_error, bool can_skip);

@@ -174,7 +174,7 @@ class TarWalk {
   void read_extension(char type, int64_t at, int64_t bytes) {
     if (bytes > kTarMostName)
       fail(at - kTarBlock, fmt::format("an extension header of at most {} bytes", kTarMostName),
-           fmt::format("{} bytes", bytes));
+           fmt::format("a header of {} bytes", bytes));
     std::string text(bytes_at(at, bytes));
     if (type == 'L') {
       name_ = until_zero(text);
@@ -186,7 +186,7 @@ class TarWalk {
       const auto digits = static_cast<size_t>(end - rest.data());
       if (error != std::errc() || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
           rest[length - 1] != '\n')
-        fail(at, "the records of a pax header", "damage");
+        fail(at, "the records of a pax header", "damaged records");
       const std::string_view record = rest.substr(digits + 1, length - digits - 2);
       take_record(at, record.substr(0, record.find('=')),
                   record.substr(std::min(record.find('='), record.size() - 1) + 1));

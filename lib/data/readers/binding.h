@@ -29,7 +29,8 @@ template <class V>
 struct Codec<Named<V>> {
   static bool parse(const ConfigNode& node, const std::string& where, Named<V>& out,
                     Diagnostics& diagnostics) {
-    if (!node.is_mapping()) return report_unexpected(node, where, "a mapping of names", diagnostics);
+    if (!node.is_mapping())
+      return report_unexpected(node, where, "a mapping from names to values", diagnostics);
     bool good = true;
     out.clear();
     for (const auto& [key, written] : node.entries()) {
@@ -48,7 +49,7 @@ struct Codec<Named<V>> {
   static Json schema() { return json_type("object").set("additionalProperties", Codec<V>::schema()); }
 };
 
-/// Assigns a `V` (a file, a dataset in a file) to each input or target of the model.
+/// Assigns a `V` (such as a file, or a dataset in a file) to each input or target of the model.
 template <class V>
 struct Binding {
   std::optional<V> one;
@@ -77,7 +78,7 @@ struct Binding {
     for (const auto& [name, value] : several)
       if (std::none_of(wanted.begin(), wanted.end(),
                        [&, n = name](const auto& spec) { return spec.name == n; }))
-        request.fail("'" + several_key + "' names '" + name + "', which the model does not have");
+        request.fail("'" + several_key + "' contains the name '" + name + "', which the model does not have");
     return chosen;
   }
 
@@ -145,9 +146,12 @@ Schema<Options>& add_array_names(Schema<Options>& schema, const std::string& wha
       .optional("targets", static_cast<Several>(&Options::targets), what + " of each target, by output name")
       .rule([](const Options& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.input.has_value() == !options.inputs.empty())
-          diagnostics.error(node, "give either 'input' (one) or 'inputs' (several, by name)");
+          diagnostics.error(
+              node, "give either 'input' (for the only input) or 'inputs' (for several inputs, by name)");
         if (options.target && !options.targets.empty())
-          diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+          diagnostics.error(node,
+                            "give either 'target' (for the only target) or 'targets' (for several targets, "
+                            "by name), not both");
       });
   return schema;
 }

@@ -134,7 +134,7 @@ std::string describe_change(const DataIdentity& before, const DataIdentity& now)
     const std::string name =
         was.name == is.name ? is.name : fmt::format("{} (before: {})", is.name, was.name);
     changes.push_back(was.bytes == is.bytes
-                          ? fmt::format("{} holds other data", name)
+                          ? fmt::format("{} has different content", name)
                           : fmt::format("{} has {} bytes (it had {})", name, is.bytes, was.bytes));
   }
   if (before.samples != now.samples)

@@ -24,7 +24,7 @@ struct DataIdentity {
   std::string drawn = {};    // how the split was drawn from these rows; "" if it was not drawn
 
   Json to_json() const;
-  /// Throws UserError if a part is missing or malformed.
+  /// Throws UserError if a part of the JSON value is missing or malformed.
   static DataIdentity from_json(const Json& json);
 };
 

@@ -21,7 +21,7 @@ bool parse_rows(const ConfigNode& node, SplitSpec& out, Diagnostics& diagnostics
   std::vector<int64_t> rows;
   if (!Codec<std::vector<int64_t>>::parse(node, "rows", rows, diagnostics)) return false;
   if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
-    return report_unexpected(node, "rows", "[from, to) with 0 <= from < to", diagnostics);
+    return report_unexpected(node, "rows", "a range [from, to) with 0 <= from < to", diagnostics);
   out.rows = std::move(rows);
   return true;
 }

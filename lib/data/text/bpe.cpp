@@ -51,7 +51,8 @@ class BpeTokenizer final : public Tokenizer {
     for (const auto& [first, second] : learned().merges) {
       merged_.emplace(merge_key(first, second), static_cast<int32_t>(pieces_.size()));
       pieces_.push_back(pieces_[static_cast<size_t>(first)] + pieces_[static_cast<size_t>(second)]);
-      if (pieces_.back().size() > kMostPieceBytes) throw UserError("a token of bpe has more than 64 bytes");
+      if (pieces_.back().size() > kMostPieceBytes)
+        throw UserError("a token of the bpe vocabulary has more than 64 bytes");
     }
   }
 

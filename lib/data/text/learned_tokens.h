@@ -24,7 +24,8 @@ struct LearnedTokens {
   int64_t size() const;
   bool operator==(const LearnedTokens&) const = default;
   Json to_json() const;
-  /// Throws UserError if a part is missing or malformed, or if a merge names an id that does not exist yet.
+  /// Throws UserError if a part of the JSON value is missing or malformed, or if a merge names an id that
+  /// does not exist yet.
   static LearnedTokens from_json(const Json& json);
 };
 

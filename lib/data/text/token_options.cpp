@@ -14,8 +14,8 @@ void check_token_options(const TokenOptions& options, const ConfigNode& node, Di
                       "vocabulary: bytes always have 256 tokens; leave the option out, or set 'tokens' "
                       "to words or bpe");
   else if (!is_bytes && !options.vocabulary)
-    diagnostics.error(place, fmt::format("tokens: {} need a vocabulary; give the maximum number of different "
-                                         "tokens, such as `vocabulary: 8192`",
+    diagnostics.error(place, fmt::format("tokens: {} need a vocabulary size; set 'vocabulary' to the maximum "
+                                         "number of different tokens, for example 8192",
                                          is_words ? "words" : "bpe tokens"));
   else if (!is_bytes && *options.vocabulary < least)
     diagnostics.error(place, fmt::format("vocabulary: expected at least {} ({}), found {}", least,
@@ -24,7 +24,8 @@ void check_token_options(const TokenOptions& options, const ConfigNode& node, Di
                                          *options.vocabulary));
   if (options.standardize && !is_words)
     diagnostics.error(node,
-                      "standardize: the option is for `tokens: words`; bytes and bpe do not change the text");
+                      "standardize: this option applies only to `tokens: words`, because bytes and bpe do "
+                      "not change the text; remove this option");
 }
 
 }  // namespace dtrain

@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// Holds the options of a transform. Immutable.
+/// Base class of transforms. An object holds the options of one transform and is immutable.
 class Transform {
  public:
   virtual ~Transform() = default;

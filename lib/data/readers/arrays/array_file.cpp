@@ -20,7 +20,8 @@ void check_shape(const std::string& path, const Shape& shape, int element_bytes)
     bytes = product;
   }
   if (shape.elements() == 0)
-    throw UserError(fmt::format("{}: expected samples, found an array of shape {}", path, shape.str()));
+    throw UserError(fmt::format("{}: expected an array with at least one element, found an array of shape {}",
+                                path, shape.str()));
 }
 
 namespace {

@@ -7,7 +7,7 @@ namespace dtrain {
 namespace {
 
 /// Implements make_plain(). Converts a text from its beginning to its end, because all text before a position
-/// decides whether a quote is open there.
+/// decides whether the position is inside quotes.
 class PlainWriter {
  public:
   PlainWriter(std::span<char> text, char delimiter, bool blanks_delimit, std::optional<char> comment)
@@ -65,8 +65,8 @@ class PlainWriter {
   const char delimiter_;
   const bool blanks_delimit_;
   const std::optional<char> comment_;
-  bool starts_ = true;      // a value may start here, so a quote opens a quoted value
-  bool has_value_ = false;  // the line has a value before this position
+  bool starts_ = true;  // true if a value may start at this position, so that a quote opens a quoted value
+  bool has_value_ = false;  // true if the line has a value before this position
 };
 
 }  // namespace

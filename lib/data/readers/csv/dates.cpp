@@ -104,7 +104,8 @@ bool is_whole_day(const CsvDate& date) {
   return date.year > 0 && date.day > 0 && is_in_calendar(date);
 }
 
-/// Returns a text such as "February has no day 31" if the month of the date does not have this day; else "".
+/// Returns a text such as "February has no day 31" if the day of the date does not exist in its month;
+/// otherwise returns "".
 std::string missing_day(const std::optional<CsvDate>& date) {
   if (!date || date->month < 1 || date->month > 12 || date->day <= 28 || is_in_calendar(*date)) return "";
   std::string name(kMonths[static_cast<size_t>(date->month - 1)]);
@@ -334,7 +335,7 @@ void DateFormFinder::add(std::string_view text) {
     some_numbers_ = true;
     all_years_ = all_years_ && read_compact(text, 4);
     all_yyyymmdd_ = all_yyyymmdd_ && read_compact(text, 8);
-    // If such a large number were in seconds, the year would be 5138 or later.
+    // Numbers of at least 1e11 are milliseconds. As seconds, they would be dates in the year 5138 or later.
     some_milliseconds_ = some_milliseconds_ || std::abs(*number) >= 1e11;
     return;
   }

@@ -50,7 +50,7 @@ class DateFormFinder {
  private:
   bool first_is_day_ = false, second_is_day_ = false;  // a number above 12 was found in this position
   bool some_numbers_ = false, all_years_ = true, all_yyyymmdd_ = true, some_milliseconds_ = false;
-  bool some_dates_ = false;  // some dates are not plain numbers
+  bool some_dates_ = false;  // true if a text is a date that is not a plain number
 };
 
 }  // namespace dtrain

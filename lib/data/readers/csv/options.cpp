@@ -123,8 +123,9 @@ void check_characters(const CsvOptions& options, const ConfigNode& node, Diagnos
     diagnostics.error(node, "comment: expected a character that is neither the delimiter nor a quote");
   for (const auto& [column, parts] : options.dates)
     if (parts.empty())
-      diagnostics.error(node,
-                        fmt::format("dates: '{}' needs at least one feature, for example [days]", column));
+      diagnostics.error(
+          node,
+          fmt::format("dates: give at least one feature for the column '{}', for example [days]", column));
 }
 
 Schema<CsvLabels> make_labels_schema() {
@@ -184,6 +185,23 @@ void add_value_options(Schema<CsvOptions>& schema) {
                 "with the name of the column, or the only remaining int32 input");
 }
 
+/// Reports options that exclude each other.
+void check_exclusive(const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
+  if (options.target && !options.targets.empty())
+    diagnostics.error(node,
+                      "give either 'target' (for the only target) or 'targets' (for several targets, "
+                      "by name), not both");
+  if (options.labels && (options.target || !options.targets.empty()))
+    diagnostics.error(node, "give either 'labels' (for several labels per sample) or a target, not both");
+  if (!options.columns.empty() && !options.inputs.empty())
+    diagnostics.error(node,
+                      "give either 'columns' (for the only input) or 'inputs' (for several inputs, by "
+                      "name), not both");
+  if (!options.columns.empty() && !options.drop.empty())
+    diagnostics.error(
+        node, "give either 'columns' (the columns to read) or 'drop' (the columns to ignore), not both");
+}
+
 Schema<CsvOptions> make_csv_schema() {
   Schema<CsvOptions> schema(
       "A table in a text file (plain or .gz), with one sample per line. The values of a line are separated "
@@ -229,18 +247,7 @@ Schema<CsvOptions> make_csv_schema() {
                 "what to do with a row without a target. `error` ends the run with an error; `skip` leaves "
                 "the row out and does not count it in row numbers. Default: error");
   add_value_options(schema);
-  schema.rule(check_characters)
-      .rule([](const CsvOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
-        if (options.target && !options.targets.empty())
-          diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
-        if (options.labels && (options.target || !options.targets.empty()))
-          diagnostics.error(node, "give either 'labels' (several per sample) or a target, not both");
-        if (!options.columns.empty() && !options.inputs.empty())
-          diagnostics.error(node,
-                            "give either 'columns' (of one input) or 'inputs' (several, by name), not both");
-        if (!options.columns.empty() && !options.drop.empty())
-          diagnostics.error(node, "give either 'columns' (to read) or 'drop' (to ignore), not both");
-      });
+  schema.rule(check_characters).rule(check_exclusive);
   return schema;
 }
 

@@ -32,8 +32,8 @@ struct CsvCategory {
   /// Whether texts that are not in the table are accepted. Their index is 0, and the indices of the table
   /// begin at 1. With 0/1 features, all features of these texts are 0.
   bool other = false;
-  /// Whether the field has a table: always, or only if some or all of its values in the file (without missing
-  /// values) are names. A field without a table has numbers.
+  /// The condition under which the field has a table: always, or only if some or all of its values in the
+  /// file (without missing values) are names. A field without a table has numbers.
   enum class When { always, some_are_names, all_are_names };
   When when = When::always;
   /// The character between the values of one text, if a text may have several values. Each of these values is

@@ -43,8 +43,8 @@ size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
 CsvPlan CsvPlanner::plan() {
   const std::vector<std::vector<size_t>> inputs = choose_inputs();
   const std::vector<std::vector<size_t>> targets = choose_targets();
-  // The options determine categories and readings only for the training file. For other files, the facts
-  // about the training file determine them.
+  // The options determine the categories and the ColumnReadings only for the training file. For other files,
+  // the facts about the training file determine them.
   if (is_first()) {
     for (const CsvColumnRef& name : options_.categories) categories_.insert(place_of(name));
     check_texts(inputs);
@@ -198,7 +198,7 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
   for (const auto& [name, fields] : options_.inputs)
     if (std::none_of(request_.inputs.begin(), request_.inputs.end(),
                      [&, n = name](const TensorSpec& input) { return input.name == n; }))
-      request_.fail("'inputs' names '" + name + "', which the model does not have");
+      request_.fail("'inputs' contains the name '" + name + "', which the model does not have");
   std::vector<std::vector<size_t>> all;
   const auto places = [&](const std::vector<CsvColumnRef>& fields) {
     std::vector<size_t> some;

@@ -51,8 +51,9 @@ class CsvPlanner {
   bool is_first() const { return known_.fields == FieldNames(); }
   bool by_name() const { return !start_.names.empty() && known_.fields.has_names(); }
 
-  /// Returns the column that an option selects. `name` is the column's name in the training file. If the
-  /// option is an index and both files have column names, the column is looked up by `name` instead.
+  /// Returns the index of the column that an option selects. `name` is the column's name in the training
+  /// file. If the option is an index and both files have column names, the column is looked up by `name`
+  /// instead.
   size_t place_of(const CsvColumnRef& field, const std::string& name = "") const;
   /// Like place_of(), but returns nullopt for a missing column that a file for predictions need not have.
   std::optional<size_t> find(const CsvColumnRef& field, const std::string& name = "") const;
@@ -75,13 +76,14 @@ class CsvPlanner {
   std::vector<std::vector<size_t>> choose_inputs();
   /// Returns the columns of each target.
   std::vector<std::vector<size_t>> choose_targets();
-  /// Returns the column of a target. `name` is the name of the column in the training file. Throws UserError
-  /// if this file does not have the column.
+  /// Returns the index of the column of a target. `name` is the name of the column in the training file.
+  /// Throws UserError if this file does not have the column.
   size_t place_of_target(const CsvColumnRef& field, const std::string& name) const;
   void choose_weight_and_id();
   /// Chooses the columns of series and times, by which the rows of windows are sorted.
   void choose_order();
-  /// Returns the column that an option of `windows` names. Throws UserError if it is missing.
+  /// Returns the index of the column that an option of `windows` names. Throws UserError if the column is
+  /// missing.
   size_t place_of_order(const std::string& key, const Mark& mark) const;
   /// Returns true if the option `dates` or `categories` names the column, which makes it a feature.
   bool is_named_feature(size_t place) const;
@@ -89,20 +91,21 @@ class CsvPlanner {
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
   /// Returns the name that a field has in the training file. `field` is the i-th field of all inputs.
   std::string known_name(size_t field, size_t i) const;
-  /// Collects the readings that the options select for columns of the training file. Throws UserError if
-  /// options contradict each other.
+  /// Collects the ColumnReading of each column for which the options select one. Used for the training file.
+  /// Throws UserError if options contradict each other.
   void choose_readings();
-  /// Returns the column that a key of an option (such as `dates`) names: the column with this name or, if no
-  /// column has this name, the column with this index.
+  /// Returns the index of the column to which a key of an option (such as `dates`) refers. The key is a
+  /// column name or, if no column has this name, a column index.
   size_t place_of_key(const std::string& key) const;
   /// Returns how to read the texts of a column. `name` is the name of the column in the facts. If facts about
   /// the training file are known, they determine the reading; otherwise the options do.
   ColumnReading reading_of(size_t place, const std::string& name, bool is_number) const;
-  /// Adds a reading to the plan, unless it is the default one.
+  /// Adds the ColumnReading of a column to the plan, unless the column is read in the default way.
   void add_reading(size_t place, const std::string& name, const ColumnReading& reading);
   void add_input_reading(const TensorSpec& input, size_t place, const std::string& name);
-  /// Adds and returns the reading of a column with one number per row, which has no indicator. Throws
-  /// UserError for a column of dates. `role` ("target" or "weight") describes the column in messages.
+  /// Adds the ColumnReading of a column with one number per row, and returns it. Such a column has no
+  /// indicator of missing values. Throws UserError for a column of dates. `role` ("target" or "weight")
+  /// describes the column in messages.
   ColumnReading scalar_reading(const std::string& name, size_t place, const std::string& role);
   void add_input(const TensorSpec& input, const std::vector<size_t>& places);
   /// Adds an input that consists of the tokens of one column.

@@ -32,9 +32,10 @@ void CsvPlanner::choose_readings() {
     const bool dates = !reading.dates.empty();
     const bool text = text_column(place, called(place)) != nullptr;
     if (dates + reading.amount + categories_.contains(place) + text > 1)
-      request_.fail(fmt::format(
-          "the column '{}' is named by more than one of 'dates', 'amounts', 'categories' and 'text'",
-          called(place)));
+      request_.fail(
+          fmt::format("the column '{}' is listed in more than one of the options 'dates', 'amounts', "
+                      "'categories' and 'text'; list it in only one of them",
+                      called(place)));
   }
 }
 
@@ -94,7 +95,8 @@ void CsvPlanner::check_texts(const std::vector<std::vector<size_t>>& inputs) con
   for (const auto& [key, column] : options_.text) {
     const size_t place = place_of_key(key);
     if (categories_.contains(place))
-      request_.fail(fmt::format("the column '{}' is named by both 'text' and 'categories'", key));
+      request_.fail(fmt::format(
+          "the column '{}' is listed in both 'text' and 'categories'; list it in only one of them", key));
     if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& places) {
           return std::find(places.begin(), places.end(), place) != places.end();
         }))
@@ -177,7 +179,7 @@ void CsvPlanner::add_input_reading(const TensorSpec& input, size_t place, const 
   const ColumnReading reading = reading_of(place, name, is_float && !is_category(place, name));
   if (!is_float && (!reading.dates.empty() || reading.indicator.value_or(true)))
     request_.fail(fmt::format(
-        "{}: the column '{}' belongs to the input '{}' of type int32; the option is only for float32 inputs",
+        "{}: this option applies only to float32 inputs, but the column '{}' belongs to the int32 input '{}'",
         reading.dates.empty() ? "indicators" : "dates", name, input.name));
   add_reading(place, name, reading);
 }

@@ -23,7 +23,7 @@ std::vector<std::string> sorted(const TextSet& texts, const CsvValues& values) {
   return all;
 }
 
-/// Findings in one block, or in several blocks (merge()).
+/// Findings of the survey in one block. merge() adds the findings of another block.
 struct Findings {
   explicit Findings(const CsvQuestions& questions) {
     for (const size_t field : questions.texts) texts[field];
@@ -78,7 +78,9 @@ class Surveyor {
     size_t* longest = nullptr;
     TokenCounts* tokens = nullptr;
     bool gaps = false;
-    int required = 0;  // value without which a row is left out: 0 none, 1 a number, 2 a name
+    // The value that a row must have in this field: 0 if no value is required, 1 for a number, 2 for a name.
+    // A row without the required value is left out.
+    int required = 0;
   };
 
   /// Returns the beginning of the next row if this row must be left out; else null.

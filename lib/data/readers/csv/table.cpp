@@ -182,8 +182,8 @@ class Table {
   bool has_table(CsvCategory::When when, const std::vector<std::string>& values) const {
     if (when == CsvCategory::When::always) return true;
     const auto is_name = [&](const auto& text) { return values_.is_name(text); };
-    // Amounts and decimal commas are not class names. If the option that reads them is missing, they are an
-    // error.
+    // Amounts and numbers with a decimal comma are not class names. If the option that reads such numbers is
+    // not set, they are reported as errors.
     const auto is_number = [&](const auto& text) {
       return values_.number(text).has_value() || !values_.advice(text, "").empty();
     };

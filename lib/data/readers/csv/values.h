@@ -31,7 +31,8 @@ class CsvValues {
  public:
   explicit CsvValues(CsvNotation notation = {});
 
-  /// These functions do the same as the free functions above, but for this notation.
+  /// The following functions do the same as csv_number() and the other functions above, but for numbers and
+  /// missing values in this notation.
   std::optional<double> number(std::string_view text) const {
     return is_plain_ ? csv_number(text) : number_of_notation(text);
   }
@@ -49,8 +50,8 @@ class CsvValues {
   bool has_na_numbers() const { return !na_numbers_.empty(); }
   bool is_na_number(double number) const;
   char decimal() const { return notation_.decimal; }
-  /// Returns advice to set the option with which the text would be a number, or "" if no option helps.
-  /// `column` is the name of the column that has the text.
+  /// Returns advice that names the option with which the text would be read as a number, or "" if no option
+  /// helps. `column` is the name of the column that has the text.
   std::string advice(std::string_view text, const std::string& column) const;
 
  private:

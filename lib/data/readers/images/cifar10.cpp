@@ -24,8 +24,10 @@ class Records {
     for (const std::string& path : paths) {
       auto file = std::make_unique<InputFile>(path);
       if (file->size() == 0 || file->size() % kRecord != 0)
-        throw UserError(fmt::format("{}: expected a file of whole records of {} bytes, found {} bytes", path,
-                                    kRecord, file->size()));
+        throw UserError(
+            fmt::format("{}: the size of the file must be a positive multiple of {} bytes (the size of a "
+                        "record), but the file has {} bytes",
+                        path, kRecord, file->size()));
       count_ += file->size() / kRecord;
       files_.push_back(std::move(file));
     }

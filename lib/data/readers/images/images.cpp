@@ -181,8 +181,8 @@ void check_target_images(const ImagesOptions& options, const ConfigNode& node, D
   };
   if (options.hdf5)
     refuse(
-        "the option is only for images in folders and images that a CSV file lists; for arrays in an HDF5 "
-        "file, use the reader hdf5");
+        "this option applies only to images in folders and images that a CSV file lists, but 'hdf5' is "
+        "given; for arrays in an HDF5 file, use the reader hdf5");
   else if (options.csv && targets.directory)
     refuse("'csv' lists the paths of the target images in its column 'target_image'; leave 'directory' out");
   else if (options.csv && !options.csv->target_image)
@@ -191,7 +191,8 @@ void check_target_images(const ImagesOptions& options, const ConfigNode& node, D
     refuse("give 'directory': the folder with the target image of each image");
   if (options.class_names.empty()) return;
   if (!targets.classes)
-    refuse("'class_names' is only for masks; leave it out, or give 'classes' if the target images are masks");
+    refuse(
+        "'class_names' applies only to masks; remove it, or give 'classes' if the target images are masks");
   else if (!targets.classes->are_numbers() && options.class_names.size() != targets.classes->colours.size())
     refuse(fmt::format("expected as many 'classes' as 'class_names', found {} classes and {} names",
                        targets.classes->colours.size(), options.class_names.size()));

@@ -180,9 +180,12 @@ const Schema<PictureCsv>& PictureCsv::schema() {
                     csv_delimiter_check())
           .rule([](const PictureCsv& options, const ConfigNode& node, Diagnostics& diagnostics) {
             if (options.target && !options.targets.empty())
-              diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+              diagnostics.error(node,
+                                "give either 'target' (for the only target) or 'targets' (for several "
+                                "targets, by name), not both");
             if (options.labels && (options.target || !options.targets.empty() || options.target_image))
-              diagnostics.error(node, "give either 'labels' (several per image) or a target, not both");
+              diagnostics.error(node,
+                                "give either 'labels' (for several labels per image) or a target, not both");
             if (options.target_image && (options.target || !options.targets.empty()))
               diagnostics.error(node,
                                 "give either 'target_image' (if the targets are images) or 'target' or "

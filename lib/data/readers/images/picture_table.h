@@ -42,10 +42,11 @@ struct PictureTable {
 /// Returns the files that the table lists, in its order. Throws UserError like read_csv().
 FileListing files_of_table(const PictureTable& table);
 
-/// Returns the images that a table lists, with the targets of the request. Targets are numbers, classes
-/// (their texts are class names), or the images of the column target_image (PictureSet::targets; its `row` is
-/// not set). The names of the rows are the texts of the path column. Throws UserError, with the position in
-/// the table, if a split lists an image twice, and if a file does not exist (unless `on_error` is `skip`).
+/// Returns the images that a table lists, with the targets of the request. A target is a number, a class (the
+/// text in the table is the name of the class), or an image of the column target_image. Target images are in
+/// PictureSet::targets, whose `row` is not set. The names of the rows are the texts of the path column.
+/// Throws UserError, with the position in the table, if a split lists an image twice, and if a file does not
+/// exist (unless `on_error` is `skip`).
 PictureSet list_table(const PictureTable& table, OnError on_error, const ReadRequest& request);
 
 }  // namespace dtrain

@@ -46,7 +46,7 @@ std::string describe_missing(const std::string& folder, const FilesByName& files
   for (const auto& [name, file] : files)
     if (!others.contains(name)) missing.push_back(file.path);
   if (missing.empty()) return "";
-  return fmt::format("{}: expected {} of the same name in {} for each file, found none for {}; ", folder,
+  return fmt::format("{}: each file must have {} of the same name in {}, but there is none for {}; ", folder,
                      partner, other_folder, list_some(missing, 10));
 }
 
@@ -160,7 +160,7 @@ PictureSet list_pairs(const std::string& folder, const std::string& target_folde
   const std::string problem = describe_missing(folder, images, target_folder, targets, "a target") +
                               describe_missing(target_folder, targets, folder, images, "an image");
   if (!problem.empty())
-    throw UserError(problem + "add the missing files, or remove the files without a partner");
+    throw UserError(problem + "add the missing files, or remove the files that have no counterpart");
   FileListing listed{folder, {}}, listed_targets{target_folder, {}};
   for (const auto& [name, file] : images) {
     listed.files.push_back(file);

@@ -14,10 +14,10 @@ constexpr int64_t kRandomGroup = 64;
 
 /// Fills `count` elements of one row with low + (high - low) u, for u uniform in [0, 1) with 24 bits.
 void fill_uniform(Philox random, int64_t row, float low, float high, float* dst, int64_t count);
-/// Fills with uniform integers in [low, low + range).
+/// Fills `count` elements of one row with uniformly distributed integers in [low, low + range).
 void fill_integers(Philox random, int64_t row, int32_t low, uint32_t range, int32_t* dst, int64_t count);
-/// Fills with normally distributed numbers (Box and Muller 1958, on pairs of elements 32 apart within a
-/// group).
+/// Fills `count` elements of one row with normally distributed numbers (Box and Muller 1958, on pairs of
+/// elements 32 apart within a group).
 void fill_normal(Philox random, int64_t row, float mean, float stddev, float* dst, int64_t count);
 
 }  // namespace dtrain

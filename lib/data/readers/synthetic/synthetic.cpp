@@ -42,7 +42,7 @@ struct SyntheticInput {
                                                              "must be in the range of float32, found {}",
                                                              value));
               if (input.low >= input.high)
-                diagnostics.error(node, fmt::format("expected 'low' to be less than 'high', found {} and {}",
+                diagnostics.error(node, fmt::format("'low' must be less than 'high', but they are {} and {}",
                                                     input.low, input.high));
             });
     return all;
@@ -63,7 +63,8 @@ struct SyntheticTarget {
                       "the shape of the target. Its values are uniformly distributed in [0, 1)")
             .rule([](const SyntheticTarget& target, const ConfigNode& node, Diagnostics& diagnostics) {
               if (target.classes.has_value() == target.shape.has_value())
-                diagnostics.error(node, "give either 'classes' or 'shape'");
+                diagnostics.error(node,
+                                  "give either 'classes' (for a class index) or 'shape' (for an array)");
               else if (target.classes && *target.classes > INT32_MAX)
                 diagnostics.error(
                     node, fmt::format("expected at most {} classes, found {}", INT32_MAX, *target.classes));
@@ -206,7 +207,9 @@ void add_synthetic(Registry<Reader>& table) {
       .optional("seed", &SyntheticOptions::seed, "seed of the random numbers")
       .rule([](const SyntheticOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
         if (options.target && !options.targets.empty())
-          diagnostics.error(node, "give either 'target' (one) or 'targets' (several, by name), not both");
+          diagnostics.error(node,
+                            "give either 'target' (for the only target) or 'targets' (for several targets, "
+                            "by name), not both");
       });
   table.add<SyntheticReader>("synthetic", schema);
 }

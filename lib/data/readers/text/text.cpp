@@ -202,7 +202,7 @@ class TextReader final : public Reader {
 
 void check_text_options(const TextReaderOptions& options, const ConfigNode& node, Diagnostics& diagnostics) {
   const int places = options.file.has_value() + options.directory.has_value() + !options.files.empty();
-  if (places != 1) diagnostics.error(node, "give one of 'file', 'files' and 'directory'");
+  if (places != 1) diagnostics.error(node, "give exactly one of 'file', 'files' and 'directory'");
   if (options.has_windows()) {
     if (options.length || !options.class_names.empty())
       diagnostics.error(node,
