@@ -68,8 +68,8 @@ Hdf5Conversion::Hdf5Conversion(const char* name, hid_t from, hid_t to, H5T_conv_
 
 Hdf5Conversion::~Hdf5Conversion() {
   // The types are not passed to this call. If they were passed, libhdf5 would remove only the conversion
-  // between exactly these two types. It would keep the conversions that it has derived from it for other
-  // types of the same classes.
+  // between exactly these two types. The conversions that libhdf5 has derived from it for other types of the
+  // same classes would remain registered.
   H5Tunregister(H5T_PERS_SOFT, name_, H5I_INVALID_HID, H5I_INVALID_HID, convert_);
 }
 
@@ -143,7 +143,7 @@ Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::
           fmt::format("{} of {} bytes at byte {}", is_free ? "free space" : "an object", bytes, at));
     if (number == wanted && !is_free) {
       if (bytes != length)
-        refuse(where, fmt::format("an object of {} bytes, the length in the reference", length),
+        refuse(where, fmt::format("an object of {} bytes (the length in the reference)", length),
                fmt::format("an object of {} bytes at byte {}", bytes, at));
       return {static_cast<int64_t>(at + object_header), static_cast<int64_t>(bytes)};
     }

@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// How an image is fitted to a requested size that has another aspect ratio.
+/// Methods of fitting an image to a requested size that has another aspect ratio.
 enum class Resize {
   stretch,  // scales each axis by its own factor
   crop,     // keeps the central part with the requested aspect ratio

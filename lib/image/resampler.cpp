@@ -74,7 +74,7 @@ ResampleAxis::ResampleAxis(int64_t extent, double from, double to, int64_t size)
       sum += triangle.back();
     }
     // At the edge of an image that was downscaled while it was decoded, there may be no pixel within reach.
-    // The sum is then 0.
+    // The sum of the weights is then 0.
     if (sum <= 0) sum = triangle[0] = 1;
     first.push_back(begin);
     taps.push_back(end - begin);
