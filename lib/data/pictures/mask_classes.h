@@ -14,7 +14,8 @@ namespace dtrain {
 /// The classes that the pixels of a mask denote. In the configuration, this is `numbers`, or a list of gray
 /// levels (0 to 255) and colors ("#rrggbb").
 struct MaskClasses {
-  static constexpr size_t kMost = 256;  // class numbers are stored as bytes
+  // Maximum number of classes: class numbers are stored as bytes.
+  static constexpr size_t kMost = 256;
 
   /// The color of each class as 0xrrggbb, in the order of the class numbers. If empty, the values of the
   /// pixels are the class numbers.

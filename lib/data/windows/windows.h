@@ -14,7 +14,8 @@ namespace dtrain {
 /// Divides each series into parts by time, and selects one of these parts. If there are no fractions, there
 /// is only one part.
 struct TimeParts {
-  // The fraction of the rows of a series that each part gets, in the order of time.
+  // For each part, the fraction of the rows of a series that the part gets. The parts are in the order of
+  // time.
   std::vector<double> fractions = {};
   size_t rest = 0;  // index of the part that gets the remaining rows
   size_t wanted = 0;

@@ -125,7 +125,8 @@ class Cifar10Reader final : public Reader {
   static SourceColumns open_records(const std::vector<std::string>& paths, const ReadRequest& request) {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
       request.fail(
-          fmt::format("cifar10 needs a model with one input and at most one target; this model has {} and {}",
+          fmt::format("the reader cifar10 needs a model with one input and at most one target, but this "
+                      "model has {} and {}",
                       format_plural(static_cast<int64_t>(request.inputs.size()), "input"),
                       format_plural(static_cast<int64_t>(request.targets.size()), "target")));
     const auto records = std::make_shared<const Records>(paths);

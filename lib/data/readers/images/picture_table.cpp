@@ -120,7 +120,7 @@ void reject_duplicates(const PictureTable& table, const ReadTable& read) {
     const auto [first, is_new] = met.emplace(std::filesystem::path(path).lexically_normal().string(), i);
     if (is_new || text_of(*read.columns.names, static_cast<int64_t>(i)).empty()) continue;
     const Places places(table, read);
-    places.fail(i, fmt::format("expected each image once, but {} is also in line {}", path,
+    places.fail(i, fmt::format("each image must be listed only once, but {} is also listed in line {}", path,
                                places.line_of(first->second)));
   }
 }

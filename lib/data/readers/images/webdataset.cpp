@@ -109,8 +109,9 @@ class WebDatasetReader final : public Reader {
                               const ReadRequest& request) const {
     check_one_picture(request);
     if (request.targets.size() > 1)
-      request.fail(fmt::format("webdataset needs a model with at most one target; this model has {} targets",
-                               request.targets.size()));
+      request.fail(fmt::format(
+          "the reader webdataset needs a model with at most one target, but this model has {} targets",
+          request.targets.size()));
     const TarSamples samples = list_tar_samples(paths, request.targets.empty() ? "" : options_.target);
     PictureSet set{name, samples.pictures, {}, true};
     set.known.facts = request.facts;

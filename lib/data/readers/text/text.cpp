@@ -109,10 +109,10 @@ class TextReader final : public Reader {
 
   static void check_ends(const ReadRequest& request) {
     if (request.inputs.size() != 1 || request.targets.size() > 1)
-      request.fail(
-          fmt::format("text needs a model with one input and at most one target; this model has {} and {}",
-                      format_plural(static_cast<int64_t>(request.inputs.size()), "input"),
-                      format_plural(static_cast<int64_t>(request.targets.size()), "target")));
+      request.fail(fmt::format(
+          "the reader text needs a model with one input and at most one target, but this model has {} and {}",
+          format_plural(static_cast<int64_t>(request.inputs.size()), "input"),
+          format_plural(static_cast<int64_t>(request.targets.size()), "target")));
   }
 
   /// Returns the files at these paths. A folder stands for all files in it and in its subfolders.
