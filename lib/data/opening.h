@@ -31,7 +31,7 @@ enum class Purpose { training, evaluation, prediction };
 /// transform is fitted, adds the result to the facts in `source`.
 class ColumnPlanner {
  public:
-  /// `held` contains the stored columns. Each call that adds a column uses the next one.
+  /// `held` contains the stored columns. Each call that adds a column uses the next stored column.
   ColumnPlanner(const DatasetSpec& spec, const CachedColumns& held, DataSource& source, const Mark& place,
                 Purpose purpose)
       : spec_(spec), held_(held), source_(source), place_(place), purpose_(purpose) {}

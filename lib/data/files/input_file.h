@@ -66,8 +66,8 @@ class InputStream {
   bool is_packed() const { return unpacking_ != nullptr; }
   /// Returns the number of decompressed bytes read so far.
   int64_t offset() const { return offset_; }
-  /// Reads up to `bytes` bytes and returns the number read, which is smaller only at the end. Throws
-  /// UserError for damaged or truncated gzip data.
+  /// Reads up to `bytes` bytes and returns the number of bytes read. This number is smaller than `bytes` only
+  /// at the end of the stream. Throws UserError for damaged or truncated gzip data.
   size_t read(void* dst, size_t bytes);
   /// Reads exactly `bytes` bytes; `what` names them in messages. Throws UserError if the file ends earlier.
   void read_exactly(void* dst, size_t bytes, const std::string& what);

@@ -53,7 +53,7 @@ struct Windows {
 
 /// Returns all windows whose targets are in the wanted part of their series. The inputs of a window may begin
 /// before this part. `inputs` is the number of input columns. Throws UserError if a series is shorter than
-/// length + horizon, or if the part is too short for a window in every series.
+/// length + horizon, or if no series has enough rows in this part for a window.
 Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const TimeParts& parts,
                         size_t inputs);
 
