@@ -38,7 +38,8 @@ BlockParameters parse_parameters(const ConfigNode& node, const std::string& bloc
   BlockParameters parameters;
   if (node.is_null()) return parameters;
   if (!node.is_mapping()) {
-    report_unexpected(node, block + ": parameters", "a mapping of names to defaults", diagnostics);
+    report_unexpected(node, block + ": parameters", "a mapping from parameter names to default values",
+                      diagnostics);
     return parameters;
   }
   const std::vector<std::string> taken = LayerKeys::block_schema().field_names();
@@ -59,14 +60,14 @@ std::map<std::string, Block> parse_blocks(const ConfigNode& node, Diagnostics& d
   std::map<std::string, Block> blocks;
   if (node.is_null()) return blocks;
   if (!node.is_mapping()) {
-    report_unexpected(node, "blocks", "a mapping of names to blocks", diagnostics);
+    report_unexpected(node, "blocks", "a mapping from block names to blocks", diagnostics);
     return blocks;
   }
   for (const auto& [key, value] : node.entries()) {
     if (!check_part(key, "block", diagnostics)) continue;
     const std::string what = fmt::format("block '{}'", key.text());
     if (registry<Layer>().contains(key.text()))
-      diagnostics.error(key, fmt::format("{} has the name of a type of layer; choose another name", what));
+      diagnostics.error(key, fmt::format("{} has the same name as a layer type; choose another name", what));
     BlockText text;
     const bool good = block_schema().parse(value, what, text, diagnostics);
     Block& block = blocks[key.text()];
@@ -97,8 +98,9 @@ ConfigNode substitute(const ConfigNode& node, const BlockParameters* parameters,
 
   const std::string name = node.text().substr(1);
   if (!parameters) {
-    diagnostics.error(node,
-                      fmt::format("'{}' is outside a block, but only blocks have parameters", node.text()));
+    diagnostics.error(node, fmt::format("'{}' refers to a block parameter, but is used outside a block; use "
+                                        "it only in the layers of a block",
+                                        node.text()));
     return node;
   }
   const auto found = parameters->find(name);

@@ -88,7 +88,7 @@ std::string Constraint::mistake_for(const Shape& shape) const {
     if (sorted[i] < 0 || sorted[i] >= rank)
       return fmt::format("expected axes from {} to {}, found [{}]", -rank, rank - 1, fmt::join(axes, ", "));
     if (i > 0 && sorted[i] != sorted[i - 1] + 1)
-      return fmt::format("expected adjacent axes, each of them once, but found [{}]", fmt::join(axes, ", "));
+      return fmt::format("expected adjacent axes without repetition, but found [{}]", fmt::join(axes, ", "));
   }
   return "";
 }

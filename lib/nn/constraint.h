@@ -1,4 +1,4 @@
-// Keras's constraints, as options of layers.
+// The constraints of Keras. They are options of layers.
 #pragma once
 
 #include <cstdint>

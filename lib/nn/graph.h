@@ -43,7 +43,7 @@ struct GraphNode {
   std::vector<ValueRef> output_masks;
   std::vector<ParameterSpec> parameters;
   bool trainable = true;
-  /// True if the only reason why the layer is not trainable is a match with Graph::freeze.
+  /// True if the layer is not trainable only because its name matches Graph::freeze.
   bool is_frozen = false;
   /// Whether the layer treats padding as data. If so, the layer reads no masks, and its outputs do not get
   /// the masks of its inputs.
@@ -62,7 +62,7 @@ struct GraphNode {
   /// memory.
   int recompute = -1;
   /// Whether the node was created for the `activation:` option of the previous node. The node reads the first
-  /// output of the previous node. Users do not see it as a separate layer.
+  /// output of the previous node. Users do not see the node as a separate layer.
   bool is_activation_of_previous = false;
   Mark mark;
 
@@ -137,8 +137,8 @@ struct Graph {
   int64_t count_parameters(bool trainable) const;
 };
 
-/// Returns the `activity_regularizer:` option of a layer. `layer` is the index of its node. (If the layer has
-/// an `activation:` option, the option's node is the next node.)
+/// Returns the `activity_regularizer:` option of a layer. `layer` is the index of the layer's node. (If the
+/// layer has an `activation:` option, the activation is the next node.)
 const OptionalRegularizer& activity_regularizer_of(const std::vector<GraphNode>& nodes, int layer);
 
 /// Returns the model as a flat list of layers (Graph::resolved). If parse_model() reads this list, the result

@@ -12,8 +12,9 @@ namespace dtrain {
 namespace {
 
 constexpr int kMostLayers = 100'000;
-constexpr size_t kMostErrors = 1000;      // no more layers are added after this many errors
-constexpr size_t kMostSuggestions = 100;  // each suggestion compares with every name, which is slow
+constexpr size_t kMostErrors = 1000;  // no more layers are added after this many errors
+/// Maximum number of errors whose message suggests a name, because finding a similar name is slow.
+constexpr size_t kMostSuggestions = 100;
 /// Maximum number of elements in the table of an embedding. Other arrays have a lower limit, because external
 /// libraries compute with these arrays.
 constexpr int64_t kMostTableElements = int64_t{1} << 40;
@@ -112,7 +113,7 @@ void GraphBuilder::claim_name(const LayerSpec& layer, const Scope& scope) {
         name.mark,
         fmt::format("the name '{}' contains '/', which is not allowed in names inside a block", name.text));
   if (scope.values.contains(name.text) || !names_.insert(scope.prefix + name.text).second)
-    misunderstood(name.mark, fmt::format("the name '{}' is taken already", name.text));
+    misunderstood(name.mark, fmt::format("the name '{}' is already used; choose another name", name.text));
 }
 
 /// Returns the next free name of "dense", "dense_1", ..., numbered as in Keras.
@@ -223,7 +224,8 @@ void GraphBuilder::add_layer(const LayerSpec& layer, Scope& scope) {
   ValueRef value = add(std::move(node));
   if (activation.layer) {
     if (!names_.insert(activation.name).second)
-      misunderstood(activation.mark, fmt::format("the name '{}' is taken already", activation.name));
+      misunderstood(activation.mark,
+                    fmt::format("the name '{}' is already used; choose another name", activation.name));
     activation.inputs = {value};
     used_[static_cast<size_t>(value.node)] = true;
     value = add(std::move(activation));

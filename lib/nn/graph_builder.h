@@ -61,8 +61,8 @@ class GraphBuilder {
   void check_all_used();
   /// Reports recomputed segments whose layers are not consecutive.
   void check_segments();
-  /// Checks the layers of blocks that the model does not use. The input of such a block has no known shape,
-  /// so errors of shapes are not found.
+  /// Checks the layers of blocks that the model does not use. The shape of the input of such a block is
+  /// unknown, so the check does not find errors in shapes.
   void check_unused_blocks();
 
   /// Returns whether some layer had an error that may cause follow-up errors.
@@ -106,7 +106,7 @@ class GraphBuilder {
   std::vector<GraphNode> nodes_;
   std::vector<bool> known_, used_;                // indexed by node
   std::unordered_set<std::string> names_;         // canonical names of nodes and uses of blocks
-  std::unordered_map<std::string, int> numbers_;  // next number of an automatic name, by canonical base name
+  std::unordered_map<std::string, int> numbers_;  // number of the next automatic name, by canonical base name
   std::unordered_map<std::string, int> layers_;   // node index, by canonical layer name
   std::map<std::string, Use> uses_;               // uses of blocks, by canonical name
   std::map<std::string, int> named_segments_;     // segment index, by canonical name

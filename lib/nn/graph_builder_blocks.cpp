@@ -11,8 +11,8 @@ namespace dtrain {
 namespace {
 constexpr size_t kDeepest = 100;  // maximum nesting depth of blocks
 
-/// The use `name` of a block may share the weights of another use of the block. Returns the name prefix of
-/// that other use. Returns nullopt if the use `name` has its own weights.
+/// `use` is a use of a block, and `name` is its name. If this use shares the weights of another use of the
+/// block, returns the name prefix of the other use. Returns nullopt if the use has its own weights.
 std::optional<std::string> shared_prefix(const LayerSpec& use, const std::string& name, const Scope& scope) {
   if (use.keys.shared_with) return scope.prefix + use.keys.shared_with->text + "/";
   if (scope.shared_prefix) return *scope.shared_prefix + name.substr(scope.prefix.size()) + "/";
@@ -35,8 +35,8 @@ bool GraphBuilder::may_open(const ConfigNode& kind) {
   return false;
 }
 
-/// Returns the use of the block whose weights this use shares. If there is no such use, reports an error and
-/// returns null.
+/// `layer` is a use of a block with the key `shared_with`. Returns the earlier use that this key names. If
+/// the earlier use does not exist, reports an error and returns null.
 const GraphBuilder::Use* GraphBuilder::shared_use(const LayerSpec& layer, const Scope& scope) {
   const Name& name = *layer.keys.shared_with;
   const auto found = uses_.find(scope.prefix + name.text);
@@ -58,18 +58,16 @@ std::optional<BlockParameters> GraphBuilder::bind(const LayerSpec& layer, const 
     const Use* shared = shared_use(layer, scope);
     if (shared && options.is_mapping())
       for (const auto& [key, value] : options.entries())
-        diagnostics_.error(
-            key,
-            fmt::format(
-                "block '{}' has shared_with and therefore uses the parameters of '{}'; remove this parameter",
-                layer.kind.text(), layer.keys.shared_with->text));
+        diagnostics_.error(key, fmt::format("block '{}' shares the weights and the parameters of '{}' "
+                                            "(shared_with); remove this parameter",
+                                            layer.kind.text(), layer.keys.shared_with->text));
     return shared ? std::optional(shared->parameters) : std::nullopt;
   }
   BlockParameters parameters = blocks_.at(layer.kind.text()).parameters;
   if (options.is_null()) return parameters;
   if (!options.is_mapping()) {
-    report_unexpected(options, fmt::format("block '{}'", layer.kind.text()), "a mapping of its parameters",
-                      diagnostics_);
+    report_unexpected(options, fmt::format("block '{}'", layer.kind.text()),
+                      "a mapping from parameter names to values", diagnostics_);
     return std::nullopt;
   }
   bool good = true;
@@ -125,7 +123,8 @@ void GraphBuilder::add_block(const LayerSpec& layer, Scope& scope) {
       open_.pop_back();
       uses_.emplace(name, Use{kind, *parameters});
       good = diagnostics_.count() == before;
-      // read_flow() marks the value as used, because after an error no layer reads it.
+      // After an error, no layer reads this value. read_flow() marks it as used, so that it is not also
+      // reported as unused.
       const ValueRef last = good ? *inner.flow : read_flow(inner);
       flow = good || layer.keys.repeat == 1 ? last : kUnknown;
     }

@@ -45,7 +45,7 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
     for (const auto& [key, value] : layer.options.entries())
       diagnostics_.error(
           key,
-          fmt::format("{} '{}' has shared_with and therefore uses the options of '{}'; remove this option",
+          fmt::format("{} '{}' shares the weights and the options of '{}' (shared_with); remove this option",
                       node.kind, node.name, named.name));
   }
   if (known_[static_cast<size_t>(number)] && owner.parameters.empty())
@@ -54,8 +54,8 @@ void GraphBuilder::share(const LayerSpec& layer, const Scope& scope, GraphNode& 
   if (named.kind == node.kind) {
     if (node.activity_regularizer)
       diagnostics_.error(node.mark,
-                         fmt::format("{} '{}' has shared_with and therefore uses the activity_regularizer of "
-                                     "'{}'; remove its activity_regularizer",
+                         fmt::format("{} '{}' shares the weights and the options of '{}' (shared_with), "
+                                     "including its activity_regularizer; remove activity_regularizer here",
                                      node.kind, node.name, named.name));
     node.activity_regularizer = activity_regularizer_of(nodes_, found->second);
   }
@@ -73,8 +73,8 @@ void GraphBuilder::share(const GraphNode& owner, int number, const Mark& mark, G
   node.shared_with = number;
 }
 
-/// Handles a layer in a use of a block that shares the weights of another use of the block. If the
-/// corresponding layer of the other use has parameters, this layer gets them.
+/// `node` is a layer in a use of a block that shares the weights of another use of the block. If the
+/// corresponding layer of the other use has parameters, `node` shares them.
 void GraphBuilder::share_as_block(const Scope& scope, GraphNode& node) {
   const auto found = layers_.find(*scope.shared_prefix + node.name.substr(scope.prefix.size()));
   if (found == layers_.end()) return;

@@ -19,8 +19,8 @@ namespace dtrain {
 struct HeadMetric {
   std::string name;  // name in reports
   std::shared_ptr<const Metric> metric;
-  int64_t sums = 1;            // number of sums that it accumulates
-  bool weighted = false;       // whether its rows are weighted, if there are row weights
+  int64_t sums = 1;            // number of sums that the metric accumulates
+  bool weighted = false;       // whether row weights, if there are any, apply to this metric
   std::string computes = {};   // kind and options without the name: equal for metrics that differ only in
                                // their names
   ConfigNode configured = {};  // {kind: options} with all defaults; null for a metric that is not configured
@@ -38,8 +38,8 @@ struct Head {
   std::shared_ptr<const Loss> loss;  // null in a model that is only used for predictions
   std::vector<HeadMetric> metrics;
   TensorSpec target;  // shape and dtype of the target, as the loss requires them
-  /// The column of the data with the row weights, which all heads share. A sample has either one weight for
-  /// all of its rows, or one weight for each row. nullopt: all rows have the same weight.
+  /// The row weights, which are a column of the data. All heads share this column. A sample has either one
+  /// weight for all of its rows, or one weight for each row. nullopt: all rows have the same weight.
   std::optional<TensorSpec> weights = {};
   /// The output's mask; nullopt if the output has none. Masked positions have weight 0.
   std::optional<HeadMask> mask = {};

@@ -18,8 +18,9 @@ class Initializer {
 template <>
 const Registry<Initializer>& registry<Initializer>();
 
-/// Keras's fan_in and fan_out. For [in, out] kernels they are the two extents; for convolution kernels
-/// [receptive field ..., in, out] both are multiplied by the size of the receptive field.
+/// Keras's fan_in and fan_out. For a kernel of shape [in, out], fan_in is `in` and fan_out is `out`. For a
+/// convolution kernel of shape [receptive field ..., in, out], both numbers are multiplied by the size of the
+/// receptive field.
 struct Fans {
   double in, out;
 };

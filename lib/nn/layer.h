@@ -38,8 +38,8 @@ struct ParameterSpec {
   Configured<Initializer> initializer;
   /// The momentum of a moving statistic; nullopt if the parameter is trained by gradients. A moving statistic
   /// is updated as state = momentum * state + (1 - momentum) * batch value. Backward (or forward) writes the
-  /// batch value where other parameters have their gradient. The batch value is multiplied by the replica's
-  /// share of the global batch.
+  /// batch value into LayerArguments::diff_parameters, which contains the gradients of the other parameters.
+  /// The batch value is multiplied by the replica's share of the global batch.
   std::optional<float> moving_average;
   ParameterTraining training = {};
   PenaltySpec penalty = {};                                // added to the loss if the parameter is trained
@@ -69,8 +69,8 @@ struct LayerRequest {
   std::span<const Layout> input_layouts;
   ActivationSpec activation;  // fused with the first output; always linear if can_fuse() is false
   /// Whether forward adds args.addend to the first output before it applies the activation. This requires
-  /// can_add(). The addition is the computation of an add layer, and the gradient is handled by that layer's
-  /// node.
+  /// can_add(). This layer then also does the addition of an add layer in the forward pass. In the backward
+  /// pass, the node of the add layer handles the gradient of the addition.
   bool adds = false;
   std::vector<bool> input_needs_gradient;
   /// For each input, whether the layer gets a mask for it; empty if no input has a mask.
@@ -78,14 +78,14 @@ struct LayerRequest {
   uint32_t stream = 0;  // random stream of this node
   /// If false, the parameters are constant, and batch normalization uses its moving statistics.
   bool trainable = true;
-  /// For collective calls in forward and backward; null if there is one replica.
+  /// Used for collective calls in forward and backward; null if there is only one replica.
   Collective* replicas = nullptr;
 
   const TensorSpec& output() const { return outputs[0]; }  // for layers with one output
   bool is_masked(size_t input) const { return input < masked.size() && masked[input]; }
 };
 
-/// A prepared layer's properties that the plan needs.
+/// The properties of a prepared layer that the plan needs.
 struct LayerRequirements {
   /// Layouts of the inputs that the layer reads and of the outputs that it writes; empty if all are plain. If
   /// an input has another layout, the plan reorders it before the call.
@@ -142,7 +142,8 @@ struct LayerArguments {
   /// PreparedLayer describes the "gradients" of moving averages, and LayerRequirements::bias describes the
   /// gradients of biases.
   std::vector<float*> diff_parameters;
-  /// Indexed by input; null for an input without a mask; empty if no input has a mask.
+  /// The masks of the inputs, indexed by input. A mask is null if the input has no mask. The list is empty if
+  /// no input has a mask.
   std::vector<const uint8_t*> masks;
   const void* addend = nullptr;  // set if LayerRequest::adds
   void* saved = nullptr;
@@ -169,9 +170,9 @@ inline Shape image_batch(const Shape& batch) {
 }
 
 /// The computation of one layer for one batch size on one device. It is used by the thread of one replica.
-/// After the constructor, it allocates no memory. For moving averages, backward writes the values of this
-/// batch into diff_parameters (see ParameterSpec::moving_average); in training, these pointers are never
-/// null.
+/// After the constructor, it allocates no memory. For moving averages, backward writes the statistics of the
+/// current batch into LayerArguments::diff_parameters (see ParameterSpec::moving_average). In training, the
+/// pointers in diff_parameters are never null.
 class PreparedLayer {
  public:
   virtual ~PreparedLayer() = default;

@@ -18,7 +18,8 @@ std::vector<ModelInput> lay_inputs(const ConfigNode& inputs, GraphBuilder& build
                                    Diagnostics& diagnostics) {
   std::vector<ModelInput> known;
   if (!inputs.is_mapping() || inputs.entries().empty()) {
-    report_unexpected(inputs, "inputs", "a mapping of at least one input's name to its shape", diagnostics);
+    report_unexpected(inputs, "inputs", "a mapping from the names of one or more inputs to their shapes",
+                      diagnostics);
     scope.flow = kUnknown;
     return known;
   }

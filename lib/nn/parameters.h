@@ -17,7 +17,7 @@ namespace dtrain {
 
 /// The position of one parameter in a flat buffer. Offsets and sizes are numbers of floats.
 struct ParameterSlice {
-  int node = 0;   // index of the graph's node
+  int node = 0;   // index of the node in the graph
   int index = 0;  // index among the node's parameters
   std::string layer, name;
   Shape shape;
@@ -82,8 +82,8 @@ class ModelLayout {
   /// number of slots.
   ModelLayout(const Graph& graph, std::span<const int> slots, int count);
 
-  /// Returns the layout that the parameters would have if all were on one slot. Ranges of parameters are
-  /// positions in this layout.
+  /// Returns the layout that the parameters would have if all of them were on one slot. Functions that take a
+  /// range of parameters, such as for_each_piece(), expect offsets in this layout.
   const ParameterLayout& whole() const { return whole_; }
   int slots() const { return static_cast<int>(by_slot_.size()); }
   const ParameterLayout& on(int slot) const { return by_slot_[static_cast<size_t>(slot)]; }

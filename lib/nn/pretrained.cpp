@@ -39,8 +39,9 @@ bool Codec<Renames>::parse(const ConfigNode& node, const std::string& where, Ren
       good = report_unexpected(to, where + "." + from.text(), "a name, or a pattern such as 'head/*'",
                                diagnostics);
     } else if (stars(from.text()) > 1 || stars(from.text()) != stars(to.text())) {
-      diagnostics.error(from, fmt::format("{}: '{}' and '{}' must both contain one *, or none", where,
-                                          from.text(), to.text()));
+      diagnostics.error(
+          from, fmt::format("{}: '{}' and '{}' must either both contain exactly one *, or both contain none",
+                            where, from.text(), to.text()));
       good = false;
     }
     out.items.emplace_back(from, to);
@@ -66,10 +67,11 @@ const Schema<PretrainedWeights>& PretrainedWeights::schema() {
           "with the same shape, unless `skip` lists the weight. Every weight of the file must be used, "
           "unless `unused` lists the weight.")
           .example("{from: pretrained.h5, rename: {\"base/*\": \"backbone/*\"}, skip: [\"head/*\"]}")
-          .required("from", &PretrainedWeights::from,
-                    "path of the weights: a run directory (its best checkpoint or, if it has none, its "
-                    "newest), a checkpoint, the folder of an imported model, or a file with the extension "
-                    ".h5, .weights.h5, .keras or .safetensors")
+          .required(
+              "from", &PretrainedWeights::from,
+              "path of the weights: a run directory (its best checkpoint or, without a best checkpoint, its "
+              "newest one), a checkpoint, the folder of an imported model, or a file with the extension "
+              ".h5, .weights.h5, .keras or .safetensors")
           .optional("rename", &PretrainedWeights::rename,
                     "Mapping from names of weights in the file to names of weights in this model. Names may "
                     "be patterns with one *.")

@@ -1,4 +1,4 @@
-// Keras's regularizers, as options of layers.
+// The regularizers of Keras. They are options of layers.
 #pragma once
 
 #include <optional>

@@ -48,7 +48,8 @@ class Shortening {
 
   /// Checks that positions of padding have no influence on the valid positions of the layer's outputs.
   void check_masks(int i, const GraphNode& its) const {
-    // If the layer masks an input of the model, padded_sequences() has already found its padding.
+    // If the layer creates the mask of a model input, padded_sequences() has already found the padding of
+    // this input.
     if (its.layer->creates_mask()) {
       if (whole_.nodes[static_cast<size_t>(its.inputs[0].node)].layer)
         fail(i, "masks values that are not an input of the model");
@@ -97,8 +98,8 @@ class Shortening {
   Graph graph_;
 };
 
-/// Returns the head of an output after the change. If the output has fewer positions, the target, the mask
-/// and the weights also have fewer.
+/// Returns the head of an output of the shortened model. If the output has fewer positions than before, the
+/// target, the mask and the weights also have fewer positions.
 Head shorter_head(const Head& whole, const Graph& before, const Graph& after) {
   Head head = whole;
   const Shape &old = before.spec(head.output).shape, &now = after.spec(head.output).shape;
@@ -106,9 +107,10 @@ Head shorter_head(const Head& whole, const Graph& before, const Graph& after) {
   const auto fail = [&](const std::string& why) {
     throw LengthError(
         before.nodes[static_cast<size_t>(head.output.node)].mark,
-        fmt::format("the output '{}' has an axis of positions, {}; dataset.batches.bucket_by_length needs {}",
-                    before.value_name(head.output), why,
-                    head.mask ? "a target for each position" : "a mask of the output's padding"));
+        fmt::format(
+            "the output '{}' has an axis of positions, {}; dataset.batches.bucket_by_length requires {}",
+            before.value_name(head.output), why,
+            head.mask ? "a target for each position" : "a mask of the output's padding"));
   };
   if (!head.mask) fail("but no mask");
   head.mask->shape = after.spec(head.mask->value).shape;

@@ -30,7 +30,8 @@ struct PaddedSequences {
     size_t index = 0;   // index of the input among Graph::inputs
     float padding = 0;  // Layer::padding
   };
-  /// Not empty; if several layers mask an input, it is listed once for each of these layers.
+  /// The inputs; there is at least one. If several layers mask an input, the input is listed once for each of
+  /// these layers.
   std::vector<Input> inputs;
   int64_t positions = 0;  // number of positions, which is the same for all these inputs
 };
@@ -46,11 +47,11 @@ struct ShorterModel {
 };
 
 /// Returns the model for sequences of `length` positions, which must be at most PaddedSequences::positions.
-/// If all further positions are padding, the losses, metrics and gradients of this model are the same as
-/// those of the whole model. The only exceptions are dropout and noise, which may draw other random numbers.
-/// Throws LengthError if a layer does not guarantee the same results. Such a layer treats padding as data,
-/// needs all positions for its parameters or outputs, or has a penalty on its output. The error has the
-/// location of the layer.
+/// If all positions after the first `length` are padding, the losses, metrics and gradients of this model are
+/// the same as those of the whole model. The only exceptions are dropout and noise, which may draw other
+/// random numbers. Throws LengthError if a layer does not guarantee the same results. Such a layer treats
+/// padding as data, needs all positions for its parameters or outputs, or has a penalty on its output. The
+/// error has the location of the layer.
 ShorterModel shorter_model(const Graph& graph, std::span<const Head> heads, int64_t length);
 
 }  // namespace dtrain

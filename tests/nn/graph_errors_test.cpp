@@ -54,16 +54,16 @@ TEST_CASE("misspelt common keys of layers and blocks are reported with a suggest
 TEST_CASE("duplicate and invalid names are errors") {
   CHECK(model_errors(with_layers("  - flatten: {name: a}\n"
                                  "  - flatten: {name: a}\n")) ==
-        "m.yaml:4:21: error: the name 'a' is taken already");
+        "m.yaml:4:21: error: the name 'a' is already used; choose another name");
   CHECK(model_errors(with_layers("  - flatten: {name: x}\n")) ==
-        "m.yaml:3:21: error: the name 'x' is taken already");
+        "m.yaml:3:21: error: the name 'x' is already used; choose another name");
   CHECK(model_errors(with_layers("  - flatten: {name: 'a b'}\n"))
             .starts_with("m.yaml:3:21: error: flatten's name: "));
   CHECK(model_errors(with_layers("  - flatten: {name: ../a}\n"))
             .starts_with("m.yaml:3:21: error: flatten's name: "));
   CHECK(model_errors(with_layers("  - dense: {units: 1, name: d, activation: relu}\n"
                                  "  - flatten: {name: d/activation}\n")) ==
-        "m.yaml:3:5: error: the name 'd/activation' is taken already");
+        "m.yaml:3:5: error: the name 'd/activation' is already used; choose another name");
 }
 
 TEST_CASE("further outputs that do not exist are errors") {
@@ -172,7 +172,8 @@ TEST_CASE("missing and unknown block parameters are errors") {
             with_blocks("  b: {parameters: {units: 4}, layers: [{dense: {units: $unit}}]}\n", "  - b\n")) ==
         "m.yaml:3:56: error: the block has no parameter 'unit'; did you mean 'units'?");
   CHECK(model_errors(with_layers("  - dense: {units: $units}\n")) ==
-        "m.yaml:3:20: error: '$units' is outside a block, but only blocks have parameters");
+        "m.yaml:3:20: error: '$units' refers to a block parameter, but is used outside a block; use it only "
+        "in the layers of a block");
   CHECK(
       model_errors(with_blocks("  b: {parameters: {name: 4}, layers: [{dense: {units: 4}}]}\n", "  - b\n")) ==
       "m.yaml:3:20: error: block 'b': 'name' is a key of every block and cannot be the name of a parameter");
@@ -180,7 +181,7 @@ TEST_CASE("missing and unknown block parameters are errors") {
 
 TEST_CASE("errors within a block are reported in the block") {
   CHECK(model_errors(with_blocks("  dense: {layers: [flatten]}\n", "  - flatten\n")) ==
-        "m.yaml:3:3: error: block 'dense' has the name of a type of layer; choose another name");
+        "m.yaml:3:3: error: block 'dense' has the same name as a layer type; choose another name");
   CHECK(model_errors(with_blocks("  b: {layers: []}\n", "  - flatten\n")) ==
         "m.yaml:3:3: error: block 'b' has no layers");
   CHECK(model_errors(with_blocks("  b: {layer: [flatten]}\n", "  - flatten\n"))
@@ -191,7 +192,7 @@ TEST_CASE("errors within a block are reported in the block") {
                                  "  - dense: {units: 4, name: outer}\n  - b\n"))
             .starts_with("m.yaml:3:39: error: 'outer' is not defined before this layer"));
   CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: input}}]}\n", "  - b\n")) ==
-        "m.yaml:3:33: error: the name 'input' is taken already");
+        "m.yaml:3:33: error: the name 'input' is already used; choose another name");
   CHECK(model_errors(with_blocks("  b: {layers: [{flatten: {name: a/c}}]}\n", "  - b\n")) ==
         "m.yaml:3:33: error: the name 'a/c' contains '/', which is not allowed in names inside a block");
   CHECK(model_errors(with_blocks("  b: {layers: [flatten]}\n",

@@ -315,7 +315,8 @@ TEST_CASE("errors name expected and found shapes") {
               "differ only along axis -1, but 'img' has the shape 5x5x64 and 'y'");
   check_error("concatenate: {axis: 0}", {image, image}, "axis 0 does not exist in 'img' of shape 5x5x64");
   check_error("concatenate: {axis: -4}", {image, image}, "axis -4 does not exist in 'img' of shape 5x5x64");
-  check_error("concatenate", {{"s", {}}, {"t", {}}}, "expected inputs with an axis, but 's' is a scalar");
+  check_error("concatenate", {{"s", {}}, {"t", {}}},
+              "expected inputs with at least one axis, but 's' is a scalar");
   check_error("reshape: [2, -1]", {row},
               "target_shape [2, -1] does not fit the input 'x' of shape 5, which has 5 elements");
   check_error("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit the input");
@@ -338,9 +339,10 @@ TEST_CASE("dot removes one axis of each input") {
       "the axes must have the same size, but the size is 3 in 'a' of shape 3x5 and 4 in 'b' of shape 4x5");
   check_error("dot: {axes: 0}", {a, b}, "axis 0 does not exist in 'a' of shape 3x5");
   check_error("dot: {axes: [-1, 3]}", {a, b}, "axis 3 does not exist in 'b' of shape 4x5");
-  check_error("dot: {axes: 1}", {a, {"s", {}}}, "expected inputs with an axis, but 's' is a scalar");
+  check_error("dot: {axes: 1}", {a, {"s", {}}},
+              "expected inputs with at least one axis, but 's' is a scalar");
   check_error("dot: {axes: -1}", {a, b, b}, "expected 2 inputs, found 3");
-  check_error("dot: {axes: [1, 2, 3]}", {a, b}, "dot's axes: expected one number or two");
+  check_error("dot: {axes: [1, 2, 3]}", {a, b}, "dot's axes: expected one number, or a list of two numbers");
 }
 
 TEST_CASE("time_distributed refuses layers that it cannot apply to all positions at once") {
@@ -354,8 +356,8 @@ TEST_CASE("time_distributed refuses layers that it cannot apply to all positions
       "{conv2d: {filters: 1, kernel_size: 1}}", sequence,
       "the inner layer conv2d: expected images of shape [height, width, channels], but 'x' has the shape 2");
   check("batch_normalization", video,
-        "the inner layer batch_normalization: expected a layer that computes no statistics of the batch");
-  check("masking", {"x", {4, 3, 2}}, "the inner layer masking: expected a layer that creates no mask");
+        "the inner layer batch_normalization: expected a layer that does not compute batch statistics");
+  check("masking", {"x", {4, 3, 2}}, "the inner layer masking: expected a layer that does not create a mask");
   check("{lstm: {units: 1, return_state: true}}", {"x", {4, 3, 2}},
         "the inner layer lstm: expected a layer with one output, but the layer has 3 outputs");
   check("add", sequence, "the inner layer add: expected at least two inputs, found 1");
@@ -394,7 +396,7 @@ TEST_CASE("invalid options are reported at their location") {
   check_error("rescaling: {scale: []}", {image},
               "scale: expected a number, or a list with one number for each channel");
   check_error("rescaling: {scale: [1, 2], offset: [1, 2, 3]}", {image},
-              "rescaling's offset: expected one number, or 2 numbers as in scale");
+              "rescaling's offset: expected one number, or 2 numbers (as many as in `scale`)");
   check_error("rescaling", {image}, "missing key 'scale'");
   check_error("resizing: {height: 4}", {image}, "missing key 'width'");
   check_error("resizing: {height: 4, width: 0}", {image}, "resizing's width: expected a number from 1 to");
@@ -402,10 +404,11 @@ TEST_CASE("invalid options are reported at their location") {
               "resizing's interpolation: unknown value 'bicubic'; expected one of nearest, bilinear");
   check_error("resizing: {height: 4, width: 4}", {{"x", {4}}},
               "expected images of shape [height, width, channels]");
-  check_error("resizing: {height: 1073741823, width: 4}", {image},
-              "'x' of shape 5x5x2 cannot be resized to 1073741823 x 4, because these images are too large");
+  check_error(
+      "resizing: {height: 1073741823, width: 4}", {image},
+      "'x' of shape 5x5x2 cannot be resized to 1073741823 x 4, because images of these sizes are too large");
   check_error("reshape: [-1, -1]", {image}, "-1 at most once");
-  check_error("reshape: [0]", {image}, "sizes of at least 1");
+  check_error("reshape: [0]", {image}, "a list of sizes of at least 1");
   check_error("zero_padding2d: -1", {image}, "a number from 0 to");
   check_error("zero_padding2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");
   check_error("cropping2d: -1", {image}, "cropping2d's cropping: expected a number from 0 to");

@@ -197,8 +197,8 @@ TEST_CASE("metrics report an unsuitable output or target") {
   CHECK(errors("precision: {thresholds: 0.9}", output, dense) == "");
   CHECK(errors("precision", output, sparse) == "");
   CHECK(errors("precision: {thresholds: 0.9}", output, sparse) ==
-        "'thresholds' requires columns that are separate yes/no predictions, but the target of 'y' is one of "
-        "4 class numbers, so that the prediction is the class with the largest score; remove this option");
+        "'thresholds' applies only to yes/no predictions (one for each row, or one for each column), but 'y' "
+        "predicts exactly one of 4 classes; remove this option");
   CHECK(errors("f1_score: {threshold: 0.9}", output, sparse) != "");
   CHECK(errors("f1_score: {threshold: 0.9}", {"y", {1}}, sparse) == "");
   CHECK(errors("dice: {threshold: 0.9}", {"y", {1}}, {"t", {1}}) == "");
@@ -220,7 +220,8 @@ TEST_CASE("metrics report an unsuitable output or target") {
   CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 3}", output, sparse) == "");
   CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 4}", output, sparse) ==
         "class_id 4 is not one of the 4 columns of 'y' (columns are counted from 0)");
-  CHECK(errors("top_k", output, sparse) == "k 5 is more than the 4 classes of 'y'");
+  CHECK(errors("top_k", output, sparse) ==
+        "k must be at most the number of classes, but k is 5 and 'y' has 4 classes");
 }
 
 }  // namespace dtrain::test

@@ -29,9 +29,9 @@ TEST_CASE("sharing weights with an unsuitable layer is an error") {
   CHECK(errors("  - flatten: {name: f}\n  - flatten: {shared_with: f}\n") ==
         "m.yaml:5:28: error: shared_with: flatten 'f' has no weights to share");
   CHECK(errors("  - dense: {shared_with: a, units: 4, use_bias: true, name: b}\n") ==
-        "m.yaml:4:29: error: dense 'b' has shared_with and therefore uses the options of 'a'; remove this "
+        "m.yaml:4:29: error: dense 'b' shares the weights and the options of 'a' (shared_with); remove this "
         "option\n"
-        "m.yaml:4:39: error: dense 'b' has shared_with and therefore uses the options of 'a'; remove this "
+        "m.yaml:4:39: error: dense 'b' shares the weights and the options of 'a' (shared_with); remove this "
         "option");
   CHECK(errors("  - dense: {shared_with: a, name: b, trainable: false}\n") ==
         "m.yaml:4:5: error: dense 'b' is not trainable, but it shares the weights of 'a', which is trained; "
@@ -77,7 +77,7 @@ TEST_CASE("a dense layer that cannot have an embedding's weights is an error") {
   CHECK(errors("  - dense: {shared_with: token, name: b}\n  - dense: {shared_with: b, activation: relu}\n") ==
         "m.yaml:5:5: error: dense 'dense': the embedding has vectors of length 3, so the last axis of the "
         "input must have this length, but 'b' has the shape 4x9\n"
-        "m.yaml:5:29: error: dense 'dense' has shared_with and therefore uses the options of 'b'; remove "
+        "m.yaml:5:29: error: dense 'dense' shares the weights and the options of 'b' (shared_with); remove "
         "this option");
   // Only the error of the embedding is reported, because it explains the others.
   CHECK(model_errors("inputs: {x: {shape: [4], dtype: int32}}\nlayers:\n"
@@ -100,7 +100,7 @@ TEST_CASE("sharing weights with an unsuitable block is an error") {
   CHECK(errors("  - one: {name: itself, shared_with: itself}\n")
             .find("shared_with: 'itself' is not an earlier use of block 'one'") != std::string::npos);
   CHECK(errors("  - one: {shared_with: first, units: 4}\n")
-            .find("block 'one' has shared_with and therefore uses the parameters of 'first'; remove this "
+            .find("block 'one' shares the weights and the parameters of 'first' (shared_with); remove this "
                   "parameter") != std::string::npos);
   CHECK(errors("  - dense: {units: 3}\n  - one: {shared_with: first}\n")
             .find("the layer needs a kernel of shape 3x4, but the kernel that it shares with 'first/a' has "

@@ -59,7 +59,7 @@ TEST_CASE("errors in metrics and weights have source locations") {
   CHECK(errors_of({"train.metrics=[{recall: {name: val_loss}}]"}).find("give the output another name") ==
         std::string::npos);
   says({"train.metrics=[{precision: {thresholds: 0.9}}]"},
-       "precision: 'thresholds' requires columns that are separate yes/no predictions");
+       "precision: 'thresholds' applies only to yes/no predictions");
   says({"model.layers=[{dense: {units: 1000}}]", "dataset.train.synthetic.target.classes=1000",
         "dataset.validation.synthetic.target.classes=1000", "train.metrics=[{auc: {num_thresholds: 65536}}]"},
        "auc: the metric needs 131072000 counts for an output of shape 1000; all metrics of a run together "

@@ -240,7 +240,7 @@ TEST_CASE("a layer that shares another's weights has its activity_regularizer") 
   const std::string of_second = "model.layers.2.dense.activity_regularizer={l2: 0.03}";
   CHECK(error_of([&] {
           plan_from(kRules, {of_second, "model.layers.3.dense.activity_regularizer={l2: 0.03}"});
-        }).find("dense 'again' has shared_with and therefore uses the activity_regularizer of 'second'") !=
+        }).find("dense 'again' shares the weights and the options of 'second' (shared_with), including") !=
         std::string::npos);
 }
 

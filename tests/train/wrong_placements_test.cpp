@@ -220,7 +220,8 @@ const WrongPlacement kWrong[] = {
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: @right/twin}",
      "shared_with: 'right/twin' is not an earlier dense layer"},
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: right/stem, @units: 4}",
-     "dense 'right/twin' has shared_with and therefore uses the options of 'right/stem'; remove this option"},
+     "dense 'right/twin' shares the weights and the options of 'right/stem' (shared_with); remove this "
+     "option"},
 };
 
 }  // namespace

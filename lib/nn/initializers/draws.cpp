@@ -45,8 +45,8 @@ void draw_normal(float* values, int64_t n, double mean, double deviation, const 
 void draw_truncated_normal(float* values, int64_t n, double mean, double deviation, const Philox& random) {
   for (int64_t i = 0; i < n; ++i) {
     const auto inside = [](double z) { return std::abs(z) < 2; };
-    // Each element has its own blocks of random numbers. Almost always the first block contains a number in
-    // the range: only about one element in 230,000 needs a second block.
+    // Each element has its own blocks of four random numbers. Almost always, the first block contains a
+    // number between -2 and 2: only about one element in 230,000 needs a second block.
     for (uint64_t attempt = 0;; ++attempt) {
       const auto z = normals(random(attempt, static_cast<uint64_t>(i)));
       const auto found = std::find_if(z.begin(), z.end(), inside);

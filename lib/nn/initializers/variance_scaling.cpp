@@ -85,7 +85,7 @@ void add_variance_scaling(Registry<Initializer>& table) {
       Schema<ScalingOptions>("Random numbers with mean 0 and variance scale / fan. Here fan is the number of "
                              "inputs or outputs of the weight (see mode).")
           .example("{scale: 2, mode: fan_out, distribution: truncated_normal}")
-          .optional("scale", &ScalingOptions::scale, "scale of the variance, which is scale / fan",
+          .optional("scale", &ScalingOptions::scale, "numerator of the variance, which is scale / fan",
                     greater_than(0.0))
           .optional("mode", &ScalingOptions::mode,
                     "Meaning of fan: the number of inputs (`fan_in`), the number of outputs (`fan_out`), or "

@@ -16,9 +16,9 @@ namespace dtrain {
 /// Describes how the options of a sequence layer are converted to options of the corresponding image layer.
 struct ImageOptions {
   std::string kind;  ///< kind of the image layer: "conv2d"
-  /// Names of options that are lengths: the length n is converted to [1, n].
+  /// Names of options whose value is a length. The length n is converted to [1, n].
   std::vector<std::string_view> windows;
-  /// Names of options that are pairs: the pair [a, b] is converted to [[0, 0], [a, b]].
+  /// Names of options whose value is a pair. The pair [a, b] is converted to [[0, 0], [a, b]].
   std::vector<std::string_view> sides;
 };
 

@@ -9,11 +9,11 @@
 
 namespace dtrain {
 
-/// The padding of the input. valid: none, so that all windows are inside the image. same: zeros around the
-/// image, so that there are ceil(extent / stride) windows; if the number of rows or columns of zeros is odd,
-/// the bottom or right gets one more. causal: all zeros are at the top and left, so that an output depends
-/// only on its own and earlier positions. Only sequences have causal padding, so the options of image layers
-/// do not accept its name.
+/// The padding of the input. With `valid`, there is no padding, and all windows are inside the image. With
+/// `same`, the image is padded with zeros, so that there are ceil(extent / stride) windows. If the number of
+/// padded rows or columns is odd, one more is added at the bottom or right. With `causal`, all zeros are
+/// added at the top and left, so that an output depends only on its own and earlier positions. Only sequences
+/// can have causal padding, so the options of image layers do not accept the name `causal`.
 enum class Border { valid, same, causal };
 template <>
 inline const EnumNames<Border> names_of<Border> = {{Border::valid, "valid"}, {Border::same, "same"}};
@@ -26,8 +26,8 @@ struct Window {
   Border border = Border::valid;
 };
 
-// `image` is the shape of an image, [height, width, channels], or of a volume, [depth, height, width,
-// channels].
+// In the functions below, `image` is the shape of an image, [height, width, channels], or of a volume,
+// [depth, height, width, channels].
 
 /// Returns the extents of the image without the channels.
 Size3 extents_of(const Shape& image);
@@ -39,8 +39,9 @@ Padding3 padding_of(const Window& window, const Shape& image);
 /// columns, channels] for images and [planes, rows, columns, channels] for volumes. The window must fit into
 /// the image.
 Shape window_positions(const Window& window, const Shape& image, int64_t channels);
-/// A window and the padding of its image. If a row, column or plane of the window is outside the image at
-/// every position, it only reads padding, and it is removed from both.
+/// A window and the padding of its image. A row, column or plane of a window is removed if it is outside the
+/// image at every position of the window, because it only reads padding. The padding is reduced by the same
+/// amount.
 struct TrimmedWindow {
   Size3 size;
   Padding3 padding;

@@ -117,7 +117,7 @@ Scores ElementwiseLoss::takes() const {
 
 bool ElementwiseLoss::may_be_negative() const {
   return spec_.kind == ElementwiseKind::poisson ||
-         // Negative if the probabilities of a row do not sum to 1.
+         // The divergence is negative if the probabilities of a row do not sum to 1.
          spec_.kind == ElementwiseKind::kl_divergence;
 }
 

@@ -30,7 +30,8 @@ class TopK : public Metric {
     if (!fits) return false;
     const int64_t classes = output.shape.columns();
     if (k_ <= classes) return true;
-    report_error(fmt::format("k {} is more than the {} classes of '{}'", k_, classes, output.name));
+    report_error(fmt::format("k must be at most the number of classes, but k is {} and '{}' has {} classes",
+                             k_, output.name, classes));
     return false;
   }
 

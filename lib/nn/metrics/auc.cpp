@@ -133,9 +133,10 @@ class Auc : public ScoredMetric<Auc> {
     return count == 0 ? kNoValue : sum / count;
   }
 
-  /// Returns the meaning of the scores. It is the meaning that the loss has for them, unless the user gave
-  /// `from_logits`. If the scores are logits by `from_logits` but not by the loss, the dtype of the target
-  /// decides: class numbers mean logits of a softmax, and floats mean logits of a sigmoid.
+  /// Returns the meaning of the scores. If the user did not give `from_logits`, the scores have the same
+  /// meaning as for the loss. If the scores are logits according to `from_logits` but not according to the
+  /// loss, the dtype of the target determines their meaning: with class numbers, they are logits of a
+  /// softmax, and with floats, logits of a sigmoid.
   CountSpec::Scores scores(int64_t columns, bool sparse) const {
     const CountSpec::Scores by_loss = reading().counted(columns);
     const bool logits = options_.from_logits.value_or(reading().is_logits(columns));
@@ -157,8 +158,8 @@ void add_auc(Registry<Metric>& table) {
                          "negative. For PR, it is the mean precision over all recalls.")
           .example("{curve: PR}")
           .optional("curve", &AucOptions::curve,
-                    "The curve. `ROC` has the recall for each false positive rate. `PR` has the precision "
-                    "for each recall.")
+                    "The curve. `ROC` shows the recall at each false positive rate. `PR` shows the precision "
+                    "at each recall.")
           .optional("num_thresholds", &AucOptions::num_thresholds, kNumThresholds,
                     between<std::optional<int64_t>>(2, 1048576))
           .optional("multi_label", &AucOptions::multi_label,

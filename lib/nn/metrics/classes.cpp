@@ -24,7 +24,9 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
   struct Kind {
     std::string threshold_option;
     ScoreOfCounts score;
-    bool by_threshold;  // whether columns with float targets are yes/no predictions for every loss
+    /// Applies to targets of floats. If true, each column is a yes/no prediction for every loss. If false,
+    /// this depends on the loss and on the option `threshold`.
+    bool by_threshold;
   };
   ClassMetric(Kind kind, const ClassOptions& options) : kind_(std::move(kind)), options_(options) {}
 
@@ -39,10 +41,10 @@ class ClassMetric : public ScoredMetric<ClassMetric> {
       return false;
     }
     if (!options_.threshold || spec(output.shape.columns(), target.dtype).by_threshold) return true;
-    report_error(fmt::format(
-        "'{}' requires columns that are separate yes/no predictions, but the target of '{}' is one of {} "
-        "class numbers, so that the prediction is the class with the largest score; remove this option",
-        kind_.threshold_option, output.name, output.shape.columns()));
+    report_error(
+        fmt::format("'{}' applies only to yes/no predictions (one for each row, or one for each column), but "
+                    "'{}' predicts exactly one of {} classes; remove this option",
+                    kind_.threshold_option, output.name, output.shape.columns()));
     return false;
   }
   bool is_number(const TensorSpec& output) const override {

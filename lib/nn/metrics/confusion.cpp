@@ -103,7 +103,7 @@ struct KappaOptions {
 };
 
 /// Cohen's kappa, as in scikit-learn: 1 - (weighted disagreements) / (expected weighted disagreements). The
-/// expected number is that of independent predictions with the same number of rows per class.
+/// expected disagreements are those of independent random predictions with the same number of rows per class.
 class CohenKappa : public ConfusionMetric<CohenKappa> {
  public:
   explicit CohenKappa(const KappaOptions& options) : weightage_(options.weightage) {}

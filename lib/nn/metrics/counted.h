@@ -21,14 +21,14 @@ inline constexpr auto kMetricName =
 /// The result of a metric whose value is undefined.
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
-/// The meaning of an output's numbers for a metric. It is the same as for the loss of the output.
+/// The meaning of an output's numbers for a metric. It is determined by the loss of the output.
 struct ScoreReading {
   Scores scores = Scores::any;
   bool of_columns = false;  // true if each column is a separate yes/no prediction
 
   static ScoreReading of(const Loss& loss);
-  /// Returns the meaning in the form that Ops::count needs. A single column is always a yes/no prediction, so
-  /// its logits are logits of a sigmoid.
+  /// Returns the meaning of the scores as a CountSpec::Scores, for Ops::count. A single column is always a
+  /// yes/no prediction, so its logits are logits of a sigmoid.
   CountSpec::Scores counted(int64_t columns) const;
   bool is_logits(int64_t columns) const { return counted(columns) != CountSpec::Scores::probabilities; }
   /// Converts a threshold for probabilities to a threshold for scores. `columns` is the number of columns of

@@ -68,8 +68,9 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
     const size_t begin = 2 * n * static_cast<size_t>(options_.class_id.value_or(0));
     return {sums.subspan(begin, n), sums.subspan(begin + n, n)};
   }
-  /// Returns the largest precision among all buckets for which the recall is reached. `precision` computes it
-  /// from (true positives, false positives of higher buckets, negatives of the bucket).
+  /// Returns the largest precision among all buckets for which the recall is reached. The function
+  /// `precision` computes the precision from (true positives, false positives of higher buckets, negatives of
+  /// the bucket).
   template <class Precision>
   double best(const BucketCounts& counts, Precision precision) const {
     const double all = BucketCounts::sum(counts.positives);
@@ -94,7 +95,7 @@ void add_precision_at_recall(Registry<Metric>& table) {
           .example("{recall: 0.9}")
           .required("recall", &Options::recall, "the minimum recall", between(0.0, 1.0))
           .optional("num_thresholds", &Options::num_thresholds,
-                    fmt::format("{} and a class_id", kNumThresholds),
+                    fmt::format("{}, if class_id is set", kNumThresholds),
                     between<std::optional<int64_t>>(2, 1048576))
           .optional("class_id", &Options::class_id,
                     "Index of the column whose yes/no predictions are counted, from 0. Default: all columns "

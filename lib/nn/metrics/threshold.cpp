@@ -31,7 +31,8 @@ struct Predicted {
   double balanced_accuracy() const { return (recall() + ratio(negatives - misses, negatives)) / 2; }
 };
 
-/// Rates a threshold for a goal. Of two thresholds, the one with the greater pair is better.
+/// Rates a threshold for a goal. The better of two thresholds is the one with the greater rating. (Pairs are
+/// compared by their first numbers, and then by their second numbers.)
 std::pair<double, double> worth(const ThresholdGoal& goal, const Predicted& at) {
   switch (goal.kind) {
     case Goal::f1_score:
@@ -71,7 +72,7 @@ class ThresholdMetric final : public ScoredMetric<ThresholdMetric> {
   explicit ThresholdMetric(const ThresholdGoal& goal) : goal_(goal) {}
 
   Json result(std::span<const double> sums, double, const TensorSpec&) const override {
-    // If there are two columns, these are the counts of the column of the second class.
+    // The counts of the last column. If there are two columns, this is the column of the second class.
     const auto second = sums.last(2 * static_cast<size_t>(kBuckets));
     const auto negatives = second.first(kBuckets), positives = second.last(kBuckets);
     Predicted at;

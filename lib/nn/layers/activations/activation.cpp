@@ -71,8 +71,8 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
     if (!options_.activation || is_softmax()) return std::nullopt;
     return options_.activation->spec;
   }
-  // If the function has an error, there is no function, and the result is false. The shape of the layer is
-  // still checked.
+  // If the activation option has an error, options_.activation is empty, and the result is false. The shape
+  // of the layer is still checked.
   bool is_softmax() const override { return options_.activation && options_.activation->softmax; }
 };
 

@@ -161,8 +161,8 @@ const Registry<ActivationFunction>& registry<ActivationFunction>() {
     add_with_options<HardSigmoidOptions>(t, "hard_sigmoid");
     add_with_options<EluOptions>(t, "elu");
     elementwise("selu", Activation::selu,
-                "Scaled exponential linear unit: 1.05070 times elu with an alpha of 1.67326. Kernels before "
-                "it should have the initializer lecun_normal.");
+                "Scaled exponential linear unit: 1.05070 times elu with an alpha of 1.67326. The "
+                "layer before it should have the kernel_initializer lecun_normal.");
     elementwise("softplus", Activation::softplus, "log(1 + exp(x)).");
     elementwise("softsign", Activation::softsign, "x / (1 + |x|).");
     elementwise("exponential", Activation::exponential, "exp(x).");

@@ -1,4 +1,4 @@
-// Keras's activation functions, as options of layers.
+// The activation functions of Keras. They are options of layers.
 #pragma once
 
 #include <optional>

@@ -45,7 +45,7 @@ class SoftmaxLayer : public Layer {
     return prepare_softmax(request);
   }
 
-  bool is_softmax() const override { return true; }  // a cross-entropy may read its input instead
+  bool is_softmax() const override { return true; }  // a cross-entropy may read the layer's input instead
 };
 
 }  // namespace

@@ -323,7 +323,7 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
   /// values.
   bool can_penalize_output() const override { return false; }
 
-  /// Queries ignore the values that are masked. The output has the mask of the queries.
+  /// Masked values are ignored in attention. The output has the mask of the queries.
   MaskRule mask_rule() const override { return MaskRule::read; }
   bool masks_output(size_t) const override { return true; }
 
@@ -365,7 +365,9 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
     return cached;
   }
 
-  /// Returns whether the numbers and sizes of heads fit; reports an error otherwise.
+  /// Checks the number and the size of the heads: num_heads must divide the width of the query if key_dim is
+  /// not set, num_key_value_heads must divide num_heads, and rotary embeddings need an even key_dim. Reports
+  /// an error and returns false if a check fails.
   bool heads_fit(const TensorSpec& query, const ReportError& report_error) const {
     const int64_t heads = options_.num_heads, width = query.shape[1];
     if (!options_.key_dim && width % heads != 0) {

@@ -1,5 +1,5 @@
-// position_embedding and sinusoidal_position_encoding: rows that depend on the position are added to a
-// sequence.
+// position_embedding and sinusoidal_position_encoding. Both layers add a vector to each position of a
+// sequence. The vector depends on the position.
 #include <functional>
 #include <memory>
 #include <utility>
@@ -64,7 +64,8 @@ class PreparedPositionEmbedding : public PreparedLayer {
  private:
   Ops& ops_;
   int64_t batch_, per_sample_;
-  // Number of elements of the position vectors that no sequence uses, because the sequences are shorter.
+  // Number of elements in the position vectors that are not used, because the sequences are shorter than the
+  // maximum length.
   int64_t unused_;
 };
 
@@ -152,7 +153,7 @@ struct SinusoidalOptions {
     static const auto schema =
         Schema<O>(
             "Adds a fixed encoding of the position to each position of a sequence (Vaswani et al. 2017). "
-            "Features with even numbers get the sine of an angle, and features with odd numbers get the "
+            "Features with even indices get the sine of an angle, and features with odd indices get the "
             "cosine. The angle is proportional to the position.")
             .optional("max_wavelength", &O::max_wavelength,
                       "Determines the angles. If there are n features, the features 2i and 2i + 1 have the "

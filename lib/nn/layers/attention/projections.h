@@ -121,8 +121,8 @@ class Projections {
       ops_.column_sum(biases, diff_y, rows_, width_);
     }
     if (separate) return;
-    // copy_block() copies elements of the compute type and does not convert them. The gradients are floats. A
-    // float has the size of one or two elements of the compute type.
+    // copy_block() copies elements of the compute type without converting them. The gradients are floats.
+    // Therefore each float is copied as one or two elements of the compute type.
     const auto units = static_cast<int64_t>(sizeof(float) / bytes_of(ops_.compute_type()));
     int64_t column = 0;
     for (const Part& part : parts_) {

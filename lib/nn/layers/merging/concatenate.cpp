@@ -68,7 +68,8 @@ class Concatenate : public LayerWith<ConcatenateOptions> {
     const Shape& first = inputs[0].shape;
     const auto rank = static_cast<int64_t>(first.rank());
     if (rank == 0) {
-      report_error(fmt::format("expected inputs with an axis, but '{}' is a scalar", inputs[0].name));
+      report_error(
+          fmt::format("expected inputs with at least one axis, but '{}' is a scalar", inputs[0].name));
       return {};
     }
     if (options_.axis == 0 || options_.axis < -rank || options_.axis > rank) {

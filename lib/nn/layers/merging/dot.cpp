@@ -30,7 +30,7 @@ struct DotOptions {
                 "axes", &O::axes,
                 "Axis along which the products are summed: one axis for both inputs, or a list with the axis "
                 "of each input. 1 is the first axis after the batch axis, and -1 is the last axis.",
-                {"one number or two",
+                {"one number, or a list of two numbers",
                  [](const Axes& axes) { return axes.axes.size() == 1 || axes.axes.size() == 2; }})
             .optional("normalize", &O::normalize,
                       "Whether each input is first divided by its Euclidean norm along its axis. The outputs "
@@ -54,8 +54,8 @@ DotAxis axis_of(const Shape& shape, size_t axis) {
 }
 
 /// One input as a matrix of shape [batch * rows, extent]. To get this matrix, the summed axis is moved to the
-/// end, and the rows are normalized if the user requested it. Backward computes the matrix again, so that it
-/// needs no memory between forward and backward.
+/// end, and the rows are normalized if the user requested it. Backward computes the matrix again, so that the
+/// matrix does not need to be saved between forward and backward.
 class DotRows {
  public:
   /// Reserves arrays for the matrix and its gradient in scratch memory.
@@ -200,7 +200,8 @@ class Dot : public LayerWith<DotOptions> {
       const Shape& own = inputs[i].shape;
       const std::optional<size_t> axis = axis_in(i, own);
       if (own.rank() == 0) {
-        report_error(fmt::format("expected inputs with an axis, but '{}' is a scalar", inputs[i].name));
+        report_error(
+            fmt::format("expected inputs with at least one axis, but '{}' is a scalar", inputs[i].name));
         return {};
       }
       if (!axis) {

@@ -23,13 +23,13 @@ struct ScaleAndShift {
     if (center) specs.push_back(beta.parameter("beta", shape));
     return specs;
   }
-  /// Returns gamma or its gradient. `arrays` has the order of parameters(). Returns null if the layer has no
+  /// Returns gamma or its gradient. `list` has the order of parameters(). Returns null if the layer has no
   /// gamma.
   template <class Pointer>
   Pointer gamma_of(const std::vector<Pointer>& list) const {
     return scale ? list[0] : nullptr;
   }
-  /// Returns beta or its gradient. `arrays` has the order of parameters(). Returns null if the layer has no
+  /// Returns beta or its gradient. `list` has the order of parameters(). Returns null if the layer has no
   /// beta.
   template <class Pointer>
   Pointer beta_of(const std::vector<Pointer>& list) const {

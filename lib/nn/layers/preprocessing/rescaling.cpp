@@ -30,7 +30,8 @@ struct RescalingOptions {
               const size_t scales = o.scale.values.size(), offsets = o.offset.values.size();
               if (scales > 1 && offsets > 1 && scales != offsets)
                 report_unexpected(*node.find("offset"), "rescaling's offset",
-                                  fmt::format("one number, or {} numbers as in scale", scales), diagnostics);
+                                  fmt::format("one number, or {} numbers (as many as in `scale`)", scales),
+                                  diagnostics);
             })
             .details({"scale", "offset"});
     return schema;
@@ -60,7 +61,8 @@ class PreparedRescaling : public PreparedLayer {
   }
 
  private:
-  /// Returns one number per column. If the option has a single number, all columns get this number.
+  /// Returns one number of the option for each column of the rows. If the option has a single number, all
+  /// columns get this number.
   std::vector<float> of_channels(const PerChannel& option) const {
     std::vector<float> numbers;
     for (int64_t c = 0; c < columns_; ++c)

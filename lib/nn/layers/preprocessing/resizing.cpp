@@ -35,9 +35,9 @@ class Resizing : public LayerWith<ResizingOptions> {
     if (!input) return {};
     if (!math::ResizedAxis::fits(input->shape[0], options_.height) ||
         !math::ResizedAxis::fits(input->shape[1], options_.width)) {
-      report_error(
-          fmt::format("'{}' of shape {} cannot be resized to {} x {}, because these images are too large",
-                      input->name, input->shape.str(), options_.height, options_.width));
+      report_error(fmt::format(
+          "'{}' of shape {} cannot be resized to {} x {}, because images of these sizes are too large",
+          input->name, input->shape.str(), options_.height, options_.width));
       return {};
     }
     return {TensorSpec{{}, {options_.height, options_.width, input->shape[2]}, DType::float32}};

@@ -181,7 +181,8 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
     own.input_needs_gradient = inputs_of(d, request.input_needs_gradient);
     own.masked = {request.is_masked(0)};
     own.input_layouts = request.input_layouts.first(std::min(inputs.size(), request.input_layouts.size()));
-    // Different random numbers, so that dropout in the two directions drops different features.
+    // The second direction gets a different random stream, so that dropout in the two directions drops
+    // different features.
     if (d == 1) own.stream += 0x9e3779b9u;
     // The second layer processes the steps in the opposite order. As in Keras, the steps of its output are
     // reversed if return_sequences is true.

@@ -236,8 +236,8 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
                     const ReportError& report_error) const {
     if (layer().creates_mask()) {
       report_error(
-          "expected a layer that creates no mask, because other layers cannot read a separate mask for each "
-          "position");
+          "expected a layer that does not create a mask, because a mask created separately at each position "
+          "cannot be passed on to other layers");
       return false;
     }
     if (outputs.size() != 1) {
@@ -250,9 +250,9 @@ class TimeDistributed : public LayerWith<TimeDistributedOptions> {
                      [](const ParameterSpec& spec) { return spec.moving_average.has_value(); }))
       return true;
     report_error(
-        "expected a layer that computes no statistics of the batch, because Keras computes them separately "
-        "for each position; use this layer without time_distributed, so that it computes them over all "
-        "positions");
+        "expected a layer that does not compute batch statistics, because Keras would compute them "
+        "separately for each position; use this layer without time_distributed, so that the statistics are "
+        "computed over all positions");
     return false;
   }
 };

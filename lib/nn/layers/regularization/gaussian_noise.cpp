@@ -31,10 +31,11 @@ struct GaussianDropoutOptions {
             "In training, multiplies each element by a normally distributed random number with mean 1. "
             "Evaluation and prediction do not change the input.")
             .example("{rate: 0.5}")
-            .required("rate", &GaussianDropoutOptions::rate,
-                      "Determines the variance of the random numbers, which is rate / (1 - rate). A dropout "
-                      "layer with the same rate has the same variance.",
-                      between_excluding_high(0.0, 1.0))
+            .required(
+                "rate", &GaussianDropoutOptions::rate,
+                "Determines the variance of the random numbers, which is rate / (1 - rate). The factors "
+                "of a dropout layer with the same rate have the same variance.",
+                between_excluding_high(0.0, 1.0))
             .details({"rate"});
     return schema;
   }

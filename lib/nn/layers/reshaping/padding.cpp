@@ -20,7 +20,7 @@ bool parse_number_of_pixels(const ConfigNode& node, const std::string& where, in
   return report_unexpected(node, where, fmt::format("a number from 0 to {}", kMost), diagnostics);
 }
 
-/// Parses a pair [before, after]. A single number stands for both.
+/// Parses a pair [before, after]. A single number n is the same as [n, n].
 bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out, Diagnostics& diagnostics) {
   if (!node.is_sequence()) {
     if (!parse_number_of_pixels(node, where, out.first, diagnostics)) return false;
@@ -28,7 +28,7 @@ bool parse_pair(const ConfigNode& node, const std::string& where, Pair& out, Dia
     return true;
   }
   if (node.items().size() != 2)
-    return report_unexpected(node, where, "two numbers, before and after", diagnostics);
+    return report_unexpected(node, where, "a list of two numbers, [before, after]", diagnostics);
   return parse_number_of_pixels(node.items()[0], where, out.first, diagnostics) &&
          parse_number_of_pixels(node.items()[1], where, out.second, diagnostics);
 }

@@ -21,7 +21,8 @@ struct ReshapeOptions {
             .required("target_shape", &ReshapeOptions::target_shape,
                       "the new shape of a sample. One size may be -1; it is then computed from the number of "
                       "elements and the other sizes",
-                      {"sizes of at least 1, and -1 at most once", [](const std::vector<int64_t>& shape) {
+                      {"a list of sizes of at least 1, in which at most one size is -1",
+                       [](const std::vector<int64_t>& shape) {
                          const auto good = [](int64_t n) { return n == -1 || (n >= 1 && n <= 1 << 30); };
                          return std::all_of(shape.begin(), shape.end(), good) &&
                                 std::count(shape.begin(), shape.end(), -1) <= 1;

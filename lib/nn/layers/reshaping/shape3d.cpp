@@ -99,8 +99,9 @@ std::unique_ptr<PreparedLayer> prepare_padding(const LayerRequest& request, cons
                                                const Shape& inner, const Shape& outer, bool pads) {
   const int64_t n = request.batch, channels = inner[3];
   const Padding2 of_planes{sides.top, sides.bottom, sides.left, sides.right}, across{sides.front, sides.back};
-  // The first step changes each plane: its input has the planes of `volume`. The second step changes the
-  // number of planes: its planes already have the size of `plane`.
+  // The first step pads or crops the height and width of each plane; in this step, there are volume[0]
+  // planes. The second step pads or crops the depth; in this step, each plane already has the height and
+  // width of `plane`.
   const Shape& volume = pads ? inner : outer;
   const Shape& plane = pads ? outer : inner;
   const Step first = padding_step(request.ops, of_planes, {n * volume[0], inner[1], inner[2], channels});
