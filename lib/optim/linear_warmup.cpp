@@ -13,7 +13,8 @@ struct LinearWarmupOptions {
   Configured<Schedule> then;
 };
 
-/// A linear warm-up, followed by another schedule. The state is the state of the other schedule.
+/// A linear warm-up, followed by another schedule. The state of this schedule is the state of the other
+/// schedule.
 class LinearWarmup : public Schedule {
  public:
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}
