@@ -101,8 +101,8 @@ class ColumnProfiler {
   void add_to_sample(double value);
   void count(std::string_view text);
   ColumnProfile::Kind kind() const;
-  /// Returns true if the column contains numbers and a single repeated text. Such a text marks missing
-  /// values, whatever it is.
+  /// Returns true if most values of the column are numbers, and all other values are one repeated text. This
+  /// text then marks missing values, even if it is not one of the usual marks.
   bool has_marker() const;
 
   const CsvValues* values_;

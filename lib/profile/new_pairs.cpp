@@ -89,8 +89,8 @@ std::string model_text(const UNet& net, const std::string& last) {
 }
 
 /// Returns the lines of the last layers for target images that are `factor` times as large as the inputs. If
-/// inputs and targets have the same channels, the network computes the difference between them. This
-/// difference is 0 before training.
+/// inputs and targets have the same number of channels, the network computes the difference between them.
+/// This difference is 0 before training.
 std::string image_layers(int64_t factor, int channels, bool has_same_channels) {
   std::string text;
   if (factor > 1)
@@ -202,10 +202,10 @@ void describe(const InspectedPairs& pairs, const UNet& net, int64_t factor, NewC
         "multiples of {}",
         net.height, net.width, pairs.has_masks() ? "" : ", which loses details", int64_t{1} << net.poolings));
   if (!pairs.has_masks() && pairs.are_called_masks)
-    config.warnings.push_back(
-        fmt::format("the pixels in {} do not have the values of 2 to 64 classes, so these files are not used "
-                    "as masks but as images that the model should compute",
-                    pairs.train.targets));
+    config.warnings.push_back(fmt::format(
+        "the files in {} cannot be masks, because a mask has at most 64 different pixel values, and all "
+        "masks together have 2 to 256; therefore, the files are used as images that the model should compute",
+        pairs.train.targets));
   if (!pairs.has_masks() && factor == 0)
     config.warnings.push_back(
         fmt::format("the targets have {} pixels and the images have {} pixels; the ratio is not a whole "

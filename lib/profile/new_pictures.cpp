@@ -143,8 +143,9 @@ NewConfig picture_config(const NewOptions& options) {
 NewConfig picture_table_config(const NewOptions& options, const TableProfile& table,
                                const NamedPictures& pictures) {
   if (table.columns.size() < 2)
-    throw UserError(
-        fmt::format("{}: expected a column that describes the images, found only their names", options.data));
+    throw UserError(fmt::format(
+        "{}: expected a column that describes the images, but found only the column with their file names",
+        options.data));
   const TargetPlan plan = choose_target(table, options.target, pictures.column);
   const ColumnProfile& target = table.columns[plan.column];
   const int64_t side = side_for(pictures.look);

@@ -52,9 +52,9 @@ int64_t middle_of(std::vector<int64_t> values) {
 /// The image headers of files; nullopt for a file that is not an image.
 using Found = std::vector<std::optional<PictureHeader>>;
 
-/// Returns the number of the file that represents the i-th group of `stride` consecutive files. Its position
-/// within the group is different for each group. Otherwise, if files come in pairs, only one file of each
-/// pair would be sampled.
+/// Returns the index of the file that represents the i-th group of `stride` consecutive files. The position
+/// of this file within the group is different for each group. With the same position in each group, only one
+/// file of each pair could be sampled if the files come in pairs.
 int64_t place_of(int64_t i, int64_t stride, int64_t files) {
   return std::min(i * stride + i * 40'503 / 16 % stride, files - 1);
 }
@@ -110,7 +110,8 @@ std::string describe_bad(const PictureLook& look, const std::string& where) {
       fmt::format("{} of {} {} {} that can be read: {}", format_count(look.bad), of, where,
                   look.bad == 1 ? "is not an image" : "are not images", fmt::join(look.first, ", "));
   if (look.bad > static_cast<int64_t>(look.first.size())) text += ", ...";
-  return text + "; 'on_error: skip' skips such files, but then all files are decoded once before each run";
+  return text +
+         "; to skip such files, set 'on_error: skip' (all files are then decoded once before each run)";
 }
 
 namespace {

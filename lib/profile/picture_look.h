@@ -56,10 +56,11 @@ struct InspectedPictures {
     std::string path;
     PictureLook look;
   };
-  // The folders of validation and test are in the same folder as that of train.
+  // The validation and test folders are in the same parent folder as the training folder.
   Split train, validation, test;
   std::vector<std::string> classes;  // sorted
-  // Number of images of each class in `train`; number of files if only a sample was read.
+  // Number of images of each class in `train`. If only a sample of the headers was read, this is the number
+  // of files instead.
   std::vector<int64_t> counts;
   std::string warning;  // suspected problems with the classes; "" if none
 };

@@ -27,8 +27,8 @@ const char* read_table_row(const CsvText& text, CsvFields& fields, const char* p
 /// Returns the row at position `p`, and sets `p` to the position of the next row.
 TableRow take_table_row(const CsvText& text, CsvFields& fields, const char*& p);
 
-/// Returns true if the row `first` is a header, which is judged by comparing it with the rows below it.
-/// Throws UserError if it is a header in which a name is repeated.
+/// Returns true if the row `first` is a header. To find out, compares this row with the rows `below` it.
+/// Throws UserError if the header contains the same name twice.
 bool is_table_header(const CsvText& text, const TableRow& first, const std::vector<TableRow>& below);
 
 }  // namespace dtrain

@@ -119,8 +119,9 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
       plan.columns[place].why = fmt::format("it is the target, {}, under another name", name);
     }
     plan.warnings.push_back(fmt::format(
-        "{} {} left out, because {} the target, {}, under another name: every value of the one corresponds "
-        "to a single value of the other; to train on such a column anyway, remove it from 'drop'",
+        "{} {} left out, because {} the target, {}, under another name: each value of such a column "
+        "corresponds to a single value of the target, and vice versa; to train on the column anyway, remove "
+        "it from 'drop'",
         list_of(table, same), same.size() == 1 ? "is" : "are", same.size() == 1 ? "it is" : "each is", name));
   }
   if (!determining.empty())
@@ -134,8 +135,8 @@ void settle_giveaways(const TableProfile& table, TablePlan& plan) {
                     name, list_of(table, determined), kAdvice));
 }
 
-/// Of the columns of free text, makes the one with the most words a feature. Called if there are no other
-/// features.
+/// If there are no other features, this function makes a column of free text a feature. It chooses the column
+/// with the most words.
 void choose_text(const TableProfile& table, TablePlan& plan) {
   std::optional<size_t> longest;
   for (size_t i = 0; i < plan.columns.size(); ++i) {
@@ -212,7 +213,8 @@ TablePlan plan_table(const TableProfile& table, const std::string& path, const s
   choose_id(table, plan);
   choose_series(table, path, plan);
   warn_of_odd_numbers(table, plan);
-  // In time series, past values of the target are features, so other features may depend on the target.
+  // The following check for features that reveal the target is skipped for time series: their features
+  // include past values of the target, so other features may depend on the target.
   if (plan.series) return plan;
   settle_giveaways(table, plan);
   if (plan.places(Use::feature).empty()) choose_text(table, plan);

@@ -25,8 +25,8 @@ void reject_other_formats(const CsvText& text) {
     refuse(text.path().ends_with(".zip") ? "a ZIP archive; unpack it"
                                          : "an Excel workbook (or another ZIP archive); save it as CSV");
   if (start == "\xd0\xcf\x11\xe0") refuse("an Excel workbook; save it as CSV");
-  if (start == "\x93NUM") refuse("a NumPy array, which a configuration reads with the reader 'npy'");
-  if (start == "\x89HDF") refuse("HDF5, which a configuration reads with the reader 'hdf5'");
+  if (start == "\x93NUM") refuse("a NumPy array; use the reader 'npy' in a configuration");
+  if (start == "\x89HDF") refuse("an HDF5 file; use the reader 'hdf5' in a configuration");
   if (start == "\x89PNG" || start.starts_with("\xff\xd8\xff"))
     refuse("an image; give a folder that contains a subfolder of images for each class");
 }
@@ -46,7 +46,7 @@ const char* find_not_utf8(const CsvText& text) {
 }
 
 std::string warn_of_bytes(const CsvText& text, const char* at) {
-  return fmt::format("{}:{}: this is not UTF-8; if it is Latin-1, convert it: {}", text.path(),
+  return fmt::format("{}:{}: this line is not UTF-8; if the file is Latin-1, convert it: {}", text.path(),
                      text.line_of(at), piped("iconv -f latin1 -t utf8", text.path(), "utf8.csv"));
 }
 

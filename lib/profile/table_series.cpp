@@ -27,9 +27,9 @@ CsvColumns read_order(const TableProfile& table, const std::string& path, size_t
   });
 }
 
-/// Returns the interval between consecutive rows of a series in days, if the intervals are even. This is the
-/// median interval. Intervals are even if at least nine tenths of them differ from the median by at most a
-/// tenth; months are even in this sense. Otherwise returns nullopt.
+/// Returns the median interval, in days, between consecutive rows of a series. Returns nullopt if the
+/// intervals are not even. Intervals are even if at least nine tenths of them differ from the median by at
+/// most a tenth. By this definition, months are even.
 std::optional<double> even_interval(const SeriesRows& series, const Column& times) {
   std::vector<double> days(series.rows.size()), steps;
   times.read(series.rows, days.data());

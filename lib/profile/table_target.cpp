@@ -171,8 +171,8 @@ void plan_classes(const TableProfile& table, TargetPlan& plan) {
   plan.stratify = *least >= kSplits;
   if (!plan.stratify)
     plan.rare_warning = fmt::format(
-        "the class {} has only {}, too few for each of the training, validation and test splits, so the "
-        "splits are not stratified",
+        "the class {} has only {}, too few to put one into each of the training, validation and test splits, "
+        "so the splits are not stratified",
         quoted_value(column.values[static_cast<size_t>(least - column.counts.begin())]),
         format_plural(*least, "row"));
 }

@@ -286,7 +286,7 @@ kind      categories        0         2  target: 2 classes
         rows = "".join(f"{i}.5,{cities[i % 2]},{'pq'[i % 3 > 0]}\n" for i in range(60))
         (self.dir / "data.csv").write_bytes(("a,city,kind\n" + rows).encode("latin-1"))
         err = self.dtrain("new", "data.csv").err
-        self.assertEqual(err, "warning: data.csv:2: this is not UTF-8; if it is Latin-1, convert it: "
+        self.assertEqual(err, "warning: data.csv:2: this line is not UTF-8; if the file is Latin-1, convert it: "
                               "iconv -f latin1 -t utf8 data.csv > utf8.csv\n")
         self.fits()
         self.write("data.csv", "a,city,kind\n" + rows)
@@ -298,8 +298,8 @@ kind      categories        0         2  target: 2 classes
                 ("book.csv", b"PK\x03\x04\x14\0\x06\0\n\0", "an Excel workbook (or another ZIP archive); save it as CSV"),
                 ("old.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\n", "an Excel workbook; save it as CSV"),
                 ("data.zip", b"PK\x03\x04\x14\0", "a ZIP archive; unpack it"),
-                ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array, which a configuration reads with the reader 'npy'"),
-                ("x.h5", b"\x89HDF\r\n\x1a\n", "found HDF5, which a configuration reads with the reader 'hdf5'"),
+                ("x.npy", b"\x93NUMPY\x01\0v\0", "found a NumPy array; use the reader 'npy' in a configuration"),
+                ("x.h5", b"\x89HDF\r\n\x1a\n", "found an HDF5 file; use the reader 'hdf5' in a configuration"),
                 ("cat.png", b"\x89PNG\r\n\x1a\n", "found an image; give a folder that contains a subfolder of images"),
                 ("cat.jpg", b"\xff\xd8\xff\xe0\0", "found an image; give a folder that contains a subfolder of images"),
                 ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16; convert it: iconv -f utf-16 -t utf-8 wide.csv > utf8.csv")):

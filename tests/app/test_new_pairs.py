@@ -106,8 +106,9 @@ class NewPairs(NewCase):
     def test_masks_of_one_value_are_taken_for_images(self):
         self.pairs("data/images", "data/masks", [7, 7])
         output = self.json("new", "data")
-        self.assertEqual(output["warnings"], ["the pixels in data/masks do not have the values of 2 to 64 classes, so these files are not used as "
-                                              "masks but as images that the model should compute"])
+        self.assertEqual(output["warnings"], ["the files in data/masks cannot be masks, because a mask has at most 64 different pixel values, "
+                                              "and all masks together have 2 to 256; therefore, the files are used as images that the model "
+                                              "should compute"])
         self.assertIn("loss: mean_squared_error", (self.dir / "data.yaml").read_text())
 
     def test_files_without_a_partner_are_an_error(self):
