@@ -10,7 +10,7 @@ namespace dtrain {
 namespace {
 
 struct Setting {
-  size_t place;  // index in the configuration
+  size_t place;  // index among the settings of the run
   std::string value;
 };
 using Settings = std::map<std::string, Setting>;
@@ -79,7 +79,7 @@ class Comparison {
 
   std::vector<Difference> differences() {
     for (const std::string& key : written_) compare(key);
-    std::map<std::string, int> below;  // for each written key, the number of rows that belong to it
+    std::map<std::string, int> below;  // number of rows for each key that the user has written
     for (const auto& [key, row] : rows_) ++below[written_as(key)];
     std::map<std::string, Row> named;
     for (const auto& [key, row] : rows_)

@@ -21,7 +21,8 @@ constexpr std::array<uint32_t, 256> kCrcTable = [] {
   return table;
 }();
 
-/// Masks a CRC as the TFRecord format requires. A CRC of data that contain a CRC would otherwise be weak.
+/// Masks a CRC as the TFRecord format requires. The mask is needed because a CRC is weak if it is computed
+/// over data that contain another CRC.
 uint32_t masked(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }

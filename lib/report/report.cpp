@@ -71,7 +71,7 @@ Json value_of(const Json* event, const char* key, const Json& otherwise = {}) {
   return value ? *value : otherwise;
 }
 
-/// Returns the events for the page. Of the description of a machine, only its name is kept.
+/// Returns the events for the page. For each machine, only its name is included, not its full description.
 Json history_of(const RunFiles& run) {
   Json rows = Json::array();
   for (const Json& event : run.events) {

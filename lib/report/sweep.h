@@ -46,8 +46,9 @@ std::vector<SweepSetting> settings_of(std::span<const SweepRun> runs);
 /// Returns the name of the value that the sweep monitors, or "" if no run has such a value.
 std::string monitored_value(std::span<const SweepRun> runs);
 
-/// Returns an object for each setting, in the same order. Its keys are values (numbers are JSON numbers),
-/// runs, finished, failed, monitor, mean and deviation. If a run failed, there is also the key `note`.
+/// Returns a JSON array with one object per setting, in the order of settings_of(). Each object has the keys
+/// `values`, `runs`, `finished`, `failed`, `monitor`, `mean` and `deviation`. If a run failed, the object
+/// also has the key `note`. In `values`, numbers are JSON numbers.
 Json sweep_json(std::span<const SweepRun> runs);
 
 /// Returns the runs that belong to sweeps, grouped by the folder of the sweep.

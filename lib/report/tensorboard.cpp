@@ -92,7 +92,8 @@ void TensorBoard::write(const std::string& folder, const std::string& records) {
   try {
     const std::string path = directory_.tensorboard_directory() + "/" + folder;
     std::string head;
-    // In the second case, the run directory has been removed and created again since the last call.
+    // If begun_ is true but the file does not exist, the run directory has been removed and created again
+    // since the last call.
     if (!begun_[folder] || !fs::exists(path)) {
       fs::create_directories(path);
       head = tf_record(version_event(time_now()));
