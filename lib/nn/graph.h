@@ -150,7 +150,7 @@ struct ModelInput {
   std::string name;
   DType dtype = DType::float32;
   std::optional<Shape> shape;  // nullopt if unknown
-  ConfigNode open_shape;       // if the shape is written as `auto`: the node of this `auto`; otherwise null
+  ConfigNode open_shape;       // configuration node of the shape if it is `auto`; otherwise null
 };
 
 /// The name, the shape and the dtype of an output of a model, as far as they are known. parse_model() also
@@ -159,7 +159,7 @@ struct ModelOutput {
   ValueRef value;                  // none if unknown
   std::string name;                // "" if unknown
   std::optional<TensorSpec> spec;  // nullopt if unknown
-  ConfigNode open_units;           // if the layer has `units: auto`: the node of this `auto`; otherwise null
+  ConfigNode open_units;  // configuration node of the layer's `units` if it is `auto`; otherwise null
 };
 
 /// The inputs and outputs of a model, as far as they are known.
@@ -174,8 +174,8 @@ struct ModelEnds {
 /// Builds the graph from the `model:` section of a configuration. The section has inputs, layers, blocks and
 /// outputs (default: the first output of the last layer). Blocks are expanded, with their parameters and
 /// `repeat`. Reports every error. Returns nullopt if there were errors, or if the graph cannot be built
-/// because shapes depend on the data. If `ends` is not null, it receives the inputs and outputs as far as
-/// they are known, in each of these cases.
+/// because shapes depend on the data. If `ends` is not null, it always receives the inputs and outputs, as
+/// far as they are known.
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends = nullptr);
 Json model_json_schema();
 

@@ -310,8 +310,8 @@ ModelOutput GraphBuilder::describe(ValueRef value) const {
   return output;
 }
 
-/// Returns the `units: auto` of the layer that produces this value. Activation layers between that layer and
-/// the value are skipped. Returns null if the layer has no `units: auto`.
+/// Returns the configuration node of `units: auto` in the layer that produces this value. Activation layers
+/// between that layer and the value are skipped. Returns null if the layer has no `units: auto`.
 ConfigNode GraphBuilder::open_units_behind(ValueRef value) const {
   while (value != kUnknown) {
     const GraphNode& node = nodes_[static_cast<size_t>(value.node)];

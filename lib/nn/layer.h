@@ -205,8 +205,9 @@ class Layer {
   /// device's libraries cannot do it.
   virtual std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const = 0;
 
-  /// If the size of the output's last axis is written as `auto`, returns the node of this `auto`. Otherwise
-  /// returns null. While the size is `auto`, infer() cannot be called: the size is determined by the data.
+  /// If the size of the output's last axis is written as `auto`, returns the configuration node of this
+  /// option. Otherwise returns null. While the size is `auto`, infer() cannot be called, because the data
+  /// determines the size.
   virtual ConfigNode open_units() const { return {}; }
   /// Returns the activation option of the layer (`activation: relu`), or an empty object if the layer has
   /// none. In the graph, the activation is a separate node after the layer's first output. The plan fuses the
@@ -234,7 +235,7 @@ class Layer {
   /// For layers that create a mask, returns the value that marks padding. A position is masked if all its
   /// elements in the input have this value. For other layers, returns nullopt.
   virtual std::optional<float> padding() const { return std::nullopt; }
-  /// Returns whether the last output is the mask of the first one. Users do not see it as an output.
+  /// Returns whether the last output is the mask of the first one. Users do not see the mask as an output.
   bool creates_mask() const { return padding().has_value(); }
   /// Returns whether, in inference, each position of the outputs depends only on the same position of the
   /// inputs.

@@ -1,4 +1,5 @@
-// The layout of a model's parameters in flat buffers. Each slot has one buffer.
+// The layout of a model's parameters in flat buffers. There is one buffer for each slot (each device of a
+// replica).
 #pragma once
 
 #include <cstdint>

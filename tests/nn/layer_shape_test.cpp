@@ -223,9 +223,10 @@ TEST_CASE("attention has Keras's parameters") {
 
 TEST_CASE("attention reports heads and inputs that do not fit") {
   const TensorSpec x{"x", {9, 6}};
-  check_error("multi_head_attention: {num_heads: 4}", {x}, "num_heads 4 does not divide the width 6 of 'x'");
+  check_error("multi_head_attention: {num_heads: 4}", {x},
+              "num_heads must divide the width of the input, but num_heads is 4 and 'x' has the width 6");
   check_error("multi_head_attention: {num_heads: 3, num_key_value_heads: 2}", {x},
-              "num_key_value_heads 2 does not divide num_heads 3");
+              "num_key_value_heads must divide num_heads, but num_key_value_heads is 2 and num_heads is 3");
   check_error("multi_head_attention: {num_heads: 2, rotary: {}}", {x},
               "rotary needs an even key_dim, but key_dim is 3");
   check_error("multi_head_attention: {num_heads: 2}", {{"x", {6}}},
@@ -246,9 +247,11 @@ TEST_CASE("recurrent layers report inputs and activations that they do not take"
   check_error("lstm: {units: 2}", {{"x", {9}}},
               "expected sequences of shape [steps, features], but 'x' has the shape 9");
   check_error("lstm: {units: 2}", {sequence, state},
-              "expected one input, or 3 inputs with the initial state and cell state, but found 2");
+              "expected one input (the sequences), or 3 inputs (the sequences, and the initial state and "
+              "cell state), but found 2 inputs");
   check_error("gru: {units: 2}", {sequence, state, state},
-              "expected one input, or 2 inputs with the initial state, but found 3");
+              "expected one input (the sequences), or 2 inputs (the sequences, and the initial state), but "
+              "found 3 inputs");
   check_error("gru: {units: 3}", {sequence, state},
               "expected an initial state of shape 3, but 'h' has the shape 2");
   check_error("simple_rnn: {units: 2}", {{"n", {9, 3}, DType::int32}}, "expected a float32 input");
@@ -283,7 +286,8 @@ TEST_CASE("errors name expected and found shapes") {
   check_error("prelu: {shared_axes: [1, 4]}", {image},
               "shared_axes: expected axes from 1 to 3 for the input 'img' of shape 5x5x64, but found 4");
   check_error("prelu: {shared_axes: [2, 4, 6]}", {{"x", {2, 2, 2, 2, 2, 2, 2}}},
-              "these shared_axes are not supported: use adjacent axes, or an input with at most 5 axes");
+              "shared_axes: this combination of axes is not supported; use adjacent axes, or an input with "
+              "at most 5 axes");
   check_error("conv1d: {filters: 2, kernel_size: 3, padding: casual}", {image}, "did you mean 'causal'?");
   check_error("conv2d: {filters: 2, kernel_size: 3, padding: causal}", {image}, "unknown value 'causal'");
   check_error("subtract", {image, image, image}, "expected 2 inputs, found 3");

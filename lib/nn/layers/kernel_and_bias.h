@@ -17,8 +17,8 @@ struct KernelAndBias {
   WeightOptions kernel{registry<Initializer>().make("glorot_uniform")};
   WeightOptions bias{registry<Initializer>().make("zeros")};
 
-  /// Returns the kernel, of shape `kernel_shape`. If the layer has a bias, it follows, with the shape
-  /// [outputs].
+  /// Returns the kernel, of shape `kernel_shape`, and the bias, of shape [outputs]. Returns only the kernel
+  /// if use_bias is false.
   std::vector<ParameterSpec> parameters(const Shape& kernel_shape, int64_t outputs) const {
     std::vector<ParameterSpec> specs = {kernel.parameter("kernel", kernel_shape)};
     if (use_bias) specs.push_back(bias.parameter("bias", {outputs}));

@@ -98,8 +98,8 @@ void add_precision_at_recall(Registry<Metric>& table) {
                     fmt::format("{}, if class_id is set", kNumThresholds),
                     between<std::optional<int64_t>>(2, 1048576))
           .optional("class_id", &Options::class_id,
-                    "Index of the column whose yes/no predictions are counted, from 0. Default: all columns "
-                    "together.",
+                    "Index (counted from 0) of the column whose yes/no predictions are counted. Default: all "
+                    "columns together.",
                     at_least<std::optional<int64_t>>(0))
           .optional("name", &Options::name, kMetricName));
 }

@@ -148,9 +148,10 @@ class Prelu : public LayerWith<PreluOptions> {
           return {};
         }
     if (!axes_in(Layout::plain, 2, input->shape, alpha_of(input->shape)).fit()) {
-      report_error(fmt::format(
-          "these shared_axes are not supported: use adjacent axes, or an input with at most {} axes",
-          PreluSpec::kAxes - 1));
+      report_error(
+          fmt::format("shared_axes: this combination of axes is not supported; use adjacent axes, or an "
+                      "input with at most {} axes",
+                      PreluSpec::kAxes - 1));
       return {};
     }
     return same_as(input);

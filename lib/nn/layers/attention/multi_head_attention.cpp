@@ -371,14 +371,17 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
   bool heads_fit(const TensorSpec& query, const ReportError& report_error) const {
     const int64_t heads = options_.num_heads, width = query.shape[1];
     if (!options_.key_dim && width % heads != 0) {
-      report_error(fmt::format(
-          "num_heads {} does not divide the width {} of the input '{}'; change num_heads, or set key_dim",
-          heads, width, query.name));
+      report_error(
+          fmt::format("num_heads must divide the width of the input, but num_heads is {} and '{}' has the "
+                      "width {}; change num_heads, or set key_dim",
+                      heads, query.name, width));
       return false;
     }
     const int64_t kv_heads = options_.num_key_value_heads.value_or(heads);
     if (heads % kv_heads != 0) {
-      report_error(fmt::format("num_key_value_heads {} does not divide num_heads {}", kv_heads, heads));
+      report_error(fmt::format(
+          "num_key_value_heads must divide num_heads, but num_key_value_heads is {} and num_heads is {}",
+          kv_heads, heads));
       return false;
     }
     const int64_t key_dim = options_.key_dim.value_or(width / heads);

@@ -24,7 +24,7 @@ struct Conv1DTransposeOptions : KernelAndBias {
                 .required("filters", &O::filters, "number of channels of the output", extent())
                 .required("kernel_size", &O::kernel_size, "length of the kernel", extent())
                 .optional("strides", &O::strides,
-                          "stride: neighboring positions of the input are this distance apart in the output",
+                          "stride: the distance in the output between neighboring positions of the input",
                           extent())
                 .optional("padding", &O::padding,
                           "Determines the length of the output. With `same`, the length is strides times the "

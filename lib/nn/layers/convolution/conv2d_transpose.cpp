@@ -22,7 +22,7 @@ const Schema<TransposeOptions>& transpose_schema() {
               .required("filters", &O::filters, "number of channels of the output", extent())
               .required("kernel_size", &O::kernel_size, "size of the kernel")
               .optional("strides", &O::strides,
-                        "stride: neighboring pixels of the input are this distance apart in the output")
+                        "stride: the distance in the output between neighboring pixels of the input")
               .optional("padding", &O::padding,
                         "Determines the size of the output. With `same`, the size is strides times the size "
                         "of the input. With `valid`, the output has all pixels that the kernel reaches.")

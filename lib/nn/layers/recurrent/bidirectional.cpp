@@ -111,9 +111,10 @@ class Bidirectional : public LayerWith<BidirectionalOptions> {
                                 const ReportError& report_error) const override {
     const size_t states = layer(0).states() + layer(1).states();
     if (inputs.size() != 1 && inputs.size() != 1 + states) {
-      report_error(fmt::format(
-          "expected one input, or {} inputs with the initial states of both directions, but found {} inputs",
-          1 + states, inputs.size()));
+      report_error(
+          fmt::format("expected one input (the sequences), or {} inputs (the sequences, and the initial "
+                      "states of both directions), but found {} inputs",
+                      1 + states, inputs.size()));
       return {};
     }
     std::array<std::vector<TensorSpec>, 2> outputs;

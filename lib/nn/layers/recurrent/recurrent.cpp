@@ -199,8 +199,10 @@ Schema<RecurrentOptions> recurrent_schema(RecurrenceSpec::Kind kind, const std::
 std::vector<TensorSpec> RecurrentLayer::infer(std::span<const TensorSpec> inputs,
                                               const ReportError& report_error) const {
   if (inputs.size() != 1 && inputs.size() != 1 + states()) {
-    report_error(fmt::format("expected one input, or {} inputs with the initial {}, but found {}",
-                             1 + states(), states() == 2 ? "state and cell state" : "state", inputs.size()));
+    report_error(
+        fmt::format("expected one input (the sequences), or {} inputs (the sequences, and the initial {}), "
+                    "but found {} inputs",
+                    1 + states(), states() == 2 ? "state and cell state" : "state", inputs.size()));
     return {};
   }
   if (!float_input(inputs.first(1), report_error)) return {};
