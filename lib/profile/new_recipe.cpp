@@ -39,7 +39,7 @@ std::string drawn_split(const char* name, bool stratify) {
 std::string schedule_text(const TrainingLength& length) {
   return fmt::format(
       "  optimizer:\n"
-      "    # From 0.002 down to 0 along a cosine over all epochs.\n"
+      "    # The learning rate decreases from 0.002 to 0 along a cosine over all epochs.\n"
       "    adamw: {{learning_rate: {{cosine_decay: {{initial: 0.002, steps: auto}}}}, weight_decay: 0.1}}\n"
       "  callbacks: [{{early_stopping: {{monitor: val_loss, patience: {}}}}}]\n\n"
       "checkpoint: {{best: {{monitor: val_loss}}}}   # used by `dtrain predict`\n",

@@ -201,13 +201,14 @@ InspectedPictures inspect_pictures(const std::string& folder) {
   if (!train.empty()) {
     looked.validation = inspect_split(split_called(folder, kValidationFolders));
     looked.test = inspect_split(split_called(folder, kTestFolders));
-    // The folder has no folders of splits. However, a class may be called "train", for example next to a
-    // class "bus".
+    // No folder of a split was found. The folder may still contain a class called "train", for example next
+    // to a class "bus".
   } else {
     if (has_flat_splits(folder))
-      throw UserError(fmt::format(
-          "{}: expected a folder of images for each class, found folders of splits without class folders",
-          folder));
+      throw UserError(
+          fmt::format("{}: expected a folder of images for each class, but the folders of the splits contain "
+                      "no folders of classes",
+                      folder));
     train = folder;
   }
   const PictureClasses list = list_classes(train, {});

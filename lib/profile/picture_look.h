@@ -31,7 +31,7 @@ struct NamedPictures {
   size_t column = 0;
   std::string folder;     // folder that contains the images; "" for the folder of the table
   std::string extension;  // extension that the names in the column lack, e.g. ".png"
-  PictureLook look;       // statistics of the files that the table's profile lists
+  PictureLook look;       // statistics of the image files that the table names
 };
 
 /// Returns the first column whose values are names of images in the folder of the table or in a subfolder. If

@@ -1,5 +1,5 @@
 // Analyzes a CSV file for `dtrain new`. Values are classified in the same way as by the csv reader
-// (data/readers/csv/values.h). Whether the first line is a header is only guessed; the generated
+// (data/readers/csv/values.h). The program can only guess whether the first line is a header; the generated
 // configuration states the result.
 #pragma once
 
