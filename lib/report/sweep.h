@@ -18,8 +18,8 @@ namespace dtrain {
 /// omitted, as in "learning_rate.initial".
 std::vector<std::string> short_keys(const std::vector<std::string>& whole_keys);
 
-/// A run of a sweep. `values`: the keys that the sweep varies, with their values as written. "seed" does not
-/// belong to a setting.
+/// A run of a sweep. `values` has the keys that the sweep varies, with their values as written. It may
+/// include "seed", which does not belong to a setting.
 struct SweepRun {
   std::vector<std::pair<std::string, std::string>> values;
   bool finished = false, failed = false;
