@@ -137,7 +137,8 @@ void GraphBuilder::check_unused_blocks() {
   const size_t laid = nodes_.size();
   for (const auto& [name, block] : blocks_) {
     if (used_blocks_.contains(name) || block.layers.empty()) continue;
-    // Adds the layers of the block. Its input has an unknown shape, because no layer provides one.
+    // Adds the layers of the block. The shape of the block's input is unknown, because the model does not use
+    // the block.
     Scope scope{.prefix = name + "/",
                 .parameters = &block.parameters,
                 .values = {{"input", kUnknown}},

@@ -202,7 +202,7 @@ class Layer {
   /// inputs.
   virtual std::vector<ParameterSpec> parameters(std::span<const TensorSpec> /*inputs*/) const { return {}; }
   /// Returns the computation for one batch size on the device of `request`. Throws Unsupported if the
-  /// device's libraries cannot do it.
+  /// device's libraries do not support the computation.
   virtual std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const = 0;
 
   /// If the size of the output's last axis is written as `auto`, returns the configuration node of this

@@ -47,8 +47,8 @@ class Loss {
   /// for each of its rows, and all rows of a sample must have the same weight.
   virtual bool is_of_samples() const { return false; }
   virtual bool may_be_negative() const { return false; }
-  /// Returns whether the activation converts logits to the probabilities that this loss expects, such as a
-  /// softmax.
+  /// Returns whether the activation, such as a softmax, converts logits to the probabilities that this loss
+  /// expects.
   virtual bool is_probability(const Layer& /*activation*/) const { return false; }
   /// Returns a loss that computes the same value from the input of the final activation instead of its
   /// output. Such a loss is fused with the activation and numerically stable. For example, a cross-entropy

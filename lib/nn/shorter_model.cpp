@@ -63,8 +63,8 @@ class Shortening {
       fail(i, "computes each position from all positions, including padding");
   }
 
-  /// Checks that the layer has no activity penalty on positions. Such a penalty would include padding, and
-  /// cutting the padding off would change the penalty.
+  /// Checks that the layer has no activity penalty on outputs with an axis of positions. Such a penalty would
+  /// include padding, so it would change if the padding were cut off.
   void check_penalty(int i) const {
     const GraphNode& its = graph_.nodes[static_cast<size_t>(i)];
     if (!its.activity_penalty()) return;

@@ -6,7 +6,8 @@
 
 namespace dtrain {
 
-/// Divides a block of memory into arrays, each aligned for any access.
+/// Divides a block of memory into arrays. The start of each array is aligned, so that the array can have
+/// elements of any type.
 class ArrayOffsets {
  public:
   /// Returns the offset of the next array.

@@ -40,7 +40,7 @@ struct ScoreReading {
 class CountedMetric : public Metric {
  public:
   /// Accepts targets that are class numbers and targets that are floats. The loss of the output determines
-  /// which of them the targets are.
+  /// which of these two kinds a target has.
   bool check(const TensorSpec& output, const TensorSpec& target,
              const ReportError& report_error) const override {
     return target.dtype == DType::int32 ? is_sparse_target(output, target, report_error)

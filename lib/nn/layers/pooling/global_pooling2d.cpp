@@ -42,7 +42,7 @@ class GlobalPooling : public LayerWith<GlobalPoolingOptions<Size>> {
   /// for every layout of the input.
   std::unique_ptr<PreparedLayer> prepare(const LayerRequest& request) const override {
     const Size3 extents = extents_of(request.inputs[0].shape);
-    // Treats the planes of a volume as one tall image.
+    // The planes of a volume are treated as one tall image.
     const Size2 all{extents.depth * extents.height, extents.width};
     return std::make_unique<PreparedPooling>(request, kind_, Window{all, all, {}},
                                              Shape(extents_with(all, {request.inputs[0].shape.back()})),
