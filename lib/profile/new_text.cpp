@@ -118,7 +118,8 @@ std::string language_model() {
 }  // namespace
 
 int64_t length_for_words(double words) {
-  // The length is a power of two. Texts with twice the mean number of words fit into it.
+  // The length is the smallest power of two that is at least 16 and at least twice the mean number of words.
+  // It is at most 512.
   int64_t length = 16;
   while (length < 512 && static_cast<double>(length) < 2 * words) length *= 2;
   return length;

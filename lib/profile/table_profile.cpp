@@ -59,7 +59,7 @@ std::vector<TableRow> first_rows(const CsvText& text, const char* p) {
   return rows;
 }
 
-/// Profiles the rows from `p` on. Each must have as many fields as there are profilers.
+/// Profiles the rows from `p` on. Each row must have as many fields as there are profilers.
 void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler>& profilers, int64_t& rows) {
   CsvFields fields(text);
   for (; p < text.end(); ++rows) {

@@ -14,7 +14,7 @@ using Pairs = std::vector<std::pair<double, double>>;
 
 constexpr int64_t kEnoughRows = 20;
 
-/// Returns the probability that two randomly chosen rows have different second values.
+/// Returns the probability that two randomly chosen pairs differ in their second value.
 double difference_of_second(const Pairs& pairs) {
   std::vector<double> values;
   for (const auto& pair : pairs) values.push_back(pair.second);
