@@ -96,15 +96,16 @@ TEST_CASE_FIXTURE(Run, "a date column is replaced by its date features") {
 
 TEST_CASE_FIXTURE(Run, "date features of unsuitable columns are errors") {
   const std::vector<TensorSpec> x{{"x", {2}}};
-  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {y: [days]}", x), "found the target 'y'"));
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {y: [days]}", x),
+                 "but 'y' is the column of the target"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}, amounts: d", x),
-                 "more than one of 'dates'"));
+                 "more than one of the options 'dates'"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {e: [days]}", x), "a column named 'e'"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: []}", x),
                  "at least one feature for the column 'd'"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [century]}", x), "century"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}", {{"x", {1}, DType::int32}}),
-                 "belongs to the input 'x' of type int32"));
+                 "belongs to the int32 input 'x'"));
 }
 
 TEST_CASE_FIXTURE(Run, "amounts are read in features and targets") {

@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(Run, "text: mistakes are reported with their locations") {
   CHECK(contains(error(kReviews, text + "{review: {}}, inputs: {tokens: [review, id]}", {kReview}),
                  "consists of the tokens of the column 'review'"));
   CHECK(contains(error(kReviews, text + "{review: {}}, categories: [review]", {kReview}),
-                 "by both 'text' and 'categories'"));
+                 "in both 'text' and 'categories'"));
   CHECK(contains(error(kReviews, text + "{review: {tokens: words}}", {kReview}), "need a vocabulary size"));
   CHECK(contains(error(kReviews, text + "{review: {}}", {{"x", {3, 2}, DType::int32}}), "give 'length'"));
 }

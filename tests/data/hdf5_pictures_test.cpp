@@ -173,7 +173,7 @@ TEST_CASE("references are read from any storage, with any address size and after
     bytes.replace(static_cast<size_t>(address), static_cast<size_t>(size), std::string(size, '\1'));
   }
   write_file(folder / "a.h5", bytes);  // a chunk with two references cannot be decompressed
-  CHECK(contains(error_of([&] { open(folder, "packed"); }), "a.h5:packed: expected rows 0 to 0"));
+  CHECK(contains(error_of([&] { open(folder, "packed"); }), "a.h5:packed: rows 0 to 0 cannot be read"));
   CHECK(firsts(*open(folder, "packed", ", on_error: skip")) == std::vector<double>{30});
 }
 

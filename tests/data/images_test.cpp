@@ -181,7 +181,7 @@ TEST_CASE("class_names determine the order of classes") {
   for (const char* names : {"[yes, no, yes]", "[yes, no, '']"})
     CHECK(contains(
         open_error(folder, fmt::format("train: {{images: {{directory: all, class_names: {}}}}}", names)),
-        "class_names: expected different names"));
+        "class_names: expected names that differ from each other"));
 }
 
 TEST_CASE("a broken image is an error with its path, or is skipped and counted") {

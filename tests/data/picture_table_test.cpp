@@ -168,7 +168,7 @@ TEST_CASE("errors in a table name line and column") {
       "every row"));
   shop.table("file,kind\n1.png,a\n2.png,b\n./1.png,a\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:4:1: each image must be listed only once, but "));
-  CHECK(contains(shop.error(kOptions), "1.png is also in line 2"));
+  CHECK(contains(shop.error(kOptions), "1.png is also listed in line 2"));
   shop.table("file,kind\n1.png,a\n2.png\n");
   CHECK(contains(shop.error(kOptions), "labels.csv:3: expected 2 values"));
   shop.table("file,kind\n1.png,a\n../labels.csv,b\n");

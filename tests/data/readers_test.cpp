@@ -69,7 +69,7 @@ TEST_CASE("idx: a file that is not IDX is an error") {
   CHECK(error(good).empty());
   CHECK(contains(error(good.substr(0, good.size() - 1)), "expected a file of 16 bytes"));
   CHECK(contains(error(good + "e"), "found 17"));
-  CHECK(contains(error(good + "e", true), "found more"));
+  CHECK(contains(error(good + "e", true), "but the file has more data"));
   CHECK(contains(error(good.substr(0, good.size() - 1), true), "found only 3 bytes before the end"));
   CHECK(contains(error("PK\x03\x04 something else"), "expected an IDX file"));
   CHECK(contains(error(""), "found an empty file"));

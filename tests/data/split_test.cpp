@@ -294,8 +294,9 @@ TEST_CASE("validation on training data causes a warning") {
     return diagnostics.warnings();
   };
   REQUIRE(warnings("{npy: {input: a.npy}}").size() == 1);
-  CHECK(contains(warnings("{npy: {input: a.npy}}")[0],
-                 "d.yaml:2:13: warning: validation: this split has samples in common with train"));
+  CHECK(
+      contains(warnings("{npy: {input: a.npy}}")[0],
+               "d.yaml:2:13: warning: validation: this split has samples in common with the training split"));
   CHECK(warnings("{npy: {input: b.npy}}").empty());
   CHECK(warnings("{split: {of: train, fraction: 0.1}}").empty());
   CHECK(warnings("{npy: {input: a.npy}, rows: [10, 20]}", ", rows: [0, 10]").empty());
@@ -324,10 +325,11 @@ TEST_CASE_FIXTURE(Fixture, "errors in the configuration are found without readin
   CHECK(contains(error("train: {idx: {inptu: x}}"), "did you mean 'input'?"));
   CHECK(contains(error("train: {idx: {target: x}}"), "'input' (for the only input) or 'inputs'"));
   CHECK(contains(error("train: {idx: {input: x}, rows: [5, 2]}"),
-                 "dataset.yaml:1:32: error: rows: expected [from, to)"));
+                 "dataset.yaml:1:32: error: rows: expected a range [from, to)"));
   CHECK(contains(error("shuffle: true"), "at least one of train"));
   CHECK(contains(error("train: {synthetic: {samples: 0}}"), "samples"));
-  CHECK(contains(error("train: {synthetic: {samples: 5, target: {}}}"), "'classes' or 'shape'"));
+  CHECK(contains(error("train: {synthetic: {samples: 5, target: {}}}"),
+                 "give either 'classes' (for a class index) or 'shape' (for an array)"));
   CHECK(contains(error("train: {idx: {input: x}}\ncache: disk"), "cache"));
   CHECK(contains(error("train: {idx: {input: x}}\ntransforms: [normalize: {mean: 0, std: 0}]"), "positive"));
   CHECK(contains(error("train: {idx: {input: x}}\ntransforms: [reshpe: [1]]"), "did you mean 'reshape'?"));

@@ -132,7 +132,7 @@ TEST_CASE_FIXTURE(Shapes, "another folder's parallel folders are found by the na
 TEST_CASE_FIXTURE(Shapes, "up to ten files without a partner are named") {
   write_bytes(folder / "images/lonely.jpg", jpeg_of(gradient(12, 10, 3)));
   CHECK(contains(error(kPairs), "each file must have a target of the same name in "));
-  CHECK(contains(error(kPairs), "found none for 'lonely.jpg'"));
+  CHECK(contains(error(kPairs), "but there is none for 'lonely.jpg'"));
   fs::remove(folder / "images/lonely.jpg");
   for (int i = 10; i < 25; ++i) write_bytes(folder / fmt::format("masks/{}.png", i), png_of(shapes(i)));
   CHECK(contains(error(kPairs), "each file must have an image of the same name in "));

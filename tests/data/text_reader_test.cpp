@@ -238,14 +238,16 @@ TEST_CASE("text: mistakes are reported with their locations") {
   CHECK(contains(error("directory: empty, sequence_length: 4"), "found an empty folder"));
   CHECK(contains(error("directory: empty"), "expected one folder of texts per class"));
   CHECK(contains(error("file: a.txt"), "give 'sequence_length'"));
-  CHECK(contains(error("file: a.txt, directory: t, sequence_length: 4"), "give one of"));
+  CHECK(contains(error("file: a.txt, directory: t, sequence_length: 4"),
+                 "give exactly one of 'file', 'files' and 'directory'"));
   CHECK(contains(error("directory: t, stride: 4"), "'stride' is for language models"));
-  CHECK(contains(error("directory: t, length: 4, sequence_length: 4"), "only one kind"));
+  CHECK(contains(error("directory: t, length: 4, sequence_length: 4"), "remove the options of one kind"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, vocabulary: 9"), "bytes always have 256 tokens"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words"), "need a vocabulary size"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: words, vocabulary: 2"), "at least 3"));
   CHECK(contains(error("file: a.txt, sequence_length: 4, tokens: bpe, vocabulary: 256"), "at least 257"));
-  CHECK(contains(error("file: a.txt, sequence_length: 4, standardize: lower"), "is for `tokens: words`"));
+  CHECK(contains(error("file: a.txt, sequence_length: 4, standardize: lower"),
+                 "applies only to `tokens: words`"));
   CHECK(contains(error("file: a.txt, sequence_length: 3, tokens: bytes"), "the data have 3 int32"));
 }
 

@@ -91,7 +91,10 @@ TEST_CASE("words: the most frequent have the smallest ids") {
   CHECK(words->size() == 6);
   CHECK(words->encode("a! b d c") == Ids{2, 4, 1, 3});
   CHECK(words->decode(Ids{2, 1, 0, 3, 99}) == "a [UNK] c");
-  CHECK(contains(error_of([] { learn(options(TokenKind::words, 9), {" ", "..."}); }), "expected words"));
+  CHECK(contains(error_of([] {
+                   learn(options(TokenKind::words, 9), {" ", "..."});
+                 }),
+                 "expected a text with words"));
 }
 
 TEST_CASE("bpe: the pieces together are the text, and no piece splits a character") {
@@ -245,8 +248,8 @@ TEST_CASE("vocabularies are stored as JSON") {
   const auto wrong = [](const std::string& json) {
     return error_of([&] { make_tokenizer(LearnedTokens::from_json(Json::parse(json))); });
   };
-  CHECK(contains(wrong(R"({"tokens": "bpe", "merges": [97, 256]})"), "do not exist"));
-  CHECK(contains(wrong(R"({"tokens": "bpe", "merges": [97, -1]})"), "do not exist"));
+  CHECK(contains(wrong(R"({"tokens": "bpe", "merges": [97, 256]})"), "does not exist"));
+  CHECK(contains(wrong(R"({"tokens": "bpe", "merges": [97, -1]})"), "does not exist"));
   CHECK(contains(wrong(R"({"tokens": "bpe", "merges": [97, 98, 99]})"), "expected two"));
   CHECK(contains(wrong(R"({"tokens": "letters"})"), "expected one of "));
   std::string doubling = R"({"tokens": "bpe", "merges": [97, 97)";

@@ -411,7 +411,7 @@ TEST_CASE("invalid options are reported at their location") {
   check_error(
       "resizing: {height: 1073741823, width: 4}", {image},
       "'x' of shape 5x5x2 cannot be resized to 1073741823 x 4, because images of these sizes are too large");
-  check_error("reshape: [-1, -1]", {image}, "-1 at most once");
+  check_error("reshape: [-1, -1]", {image}, "at most one size is -1");
   check_error("reshape: [0]", {image}, "a list of sizes of at least 1");
   check_error("zero_padding2d: -1", {image}, "a number from 0 to");
   check_error("zero_padding2d: [1, 2, 3]", {image}, "[[top, bottom], [left, right]]");

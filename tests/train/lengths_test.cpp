@@ -237,7 +237,7 @@ TEST_CASE("models whose batches cannot be cut are errors with a location") {
   fails(mistake_in("[" + masked + ", group_normalization: {groups: 2}, " + end),
         "4:", "group_normalization 'group_normalization' computes each position from all positions");
   fails(mistake_in("[" + masked + ", prelu, " + end),
-        "4:", "prelu 'prelu': has separate parameters for each position");
+        "4:", "prelu 'prelu' has separate parameters for each position");
   fails(mistake_in("[" + masked +
                    ", {embedding: {name: plain, inputs: x, input_dim: 9, output_dim: 4}}, {add: "
                    "{inputs: [embedding, plain]}}, " +

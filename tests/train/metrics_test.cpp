@@ -48,7 +48,7 @@ TEST_CASE("errors in metrics and weights have source locations") {
   says({"train.metrics=[auc, auc]"}, "the metric 'auc' is given twice");
   says({"train.metrics=acuracy"}, "unknown metric 'acuracy'; did you mean 'accuracy'?");
   CHECK(errors_of({"train.metrics=accuracy"}) == "");
-  says({"train.metrics=[r2_score]"}, "r2_score: expected a target of float32");
+  says({"train.metrics=[r2_score]"}, "r2_score: expected a target of type float32");
   says({"train.metrics=[{recall: {name: epoch}}]"},
        "name: 'epoch' is already the name of another reported value");
   says({"train.metrics=[{recall: {name: seconds}}]"}, "name: 'seconds' is already the name of another");

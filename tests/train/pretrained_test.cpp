@@ -81,11 +81,13 @@ TEST_CASE("all weights that do not fit are reported at once, with names and both
   const Before before;
   const std::string wider =
       before.error({before.from(), "model.layers=[{dense: {units: 9}}, {dense: {units: 3}}]"});
-  CHECK(has(wider, "expected the shape 6x9 for 'dense/kernel', found 6x8 in 'dense/kernel'"));
-  CHECK(has(wider, "expected the shape 9x3 for 'dense_1/kernel', found 8x3"));
+  CHECK(has(
+      wider,
+      "expected the shape 6x9 for the weight 'dense/kernel', but found 6x8 in the file's 'dense/kernel'"));
+  CHECK(has(wider, "expected the shape 9x3 for the weight 'dense_1/kernel', but found 8x3"));
   const std::string deeper =
       before.error({before.from(), "model.layers=[{dense: {units: 8}}, {dense: {units: 3, name: top}}]"});
-  CHECK(has(deeper, "has no 'top/kernel', 'top/bias'"));
+  CHECK(has(deeper, "does not contain the model's 'top/kernel', 'top/bias'"));
   CHECK(has(deeper, "this model has no weight for the file's 'dense_1/kernel', 'dense_1/bias'"));
   const std::string patterns =
       before.error({before.from(", rename: {'base/*': 'dense/*'}, skip: 'tail/*', unused: 'predictions/*'")});

@@ -279,7 +279,7 @@ TEST_CASE("a target outside the range of its loss is an error") {
                                         "train.metrics=[]"};
   auto outside = binary;
   outside.push_back("dataset.train.synthetic.target.classes=50");
-  CHECK(has(error(outside), "which takes 0 to 1"));
+  CHECK(has(error(outside), "which takes values from 0 to 1"));
 }
 
 TEST_CASE("a run that early stopping ended continues if a later end is requested") {
