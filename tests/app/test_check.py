@@ -99,7 +99,7 @@ class Schedule(Case):
         self.assertAlmostEqual(document["bubble"], 1 - busy / (2 * end), places=6)
         self.assertLess(abs(document["bubble"] - 1 / 5), 0.06)  # two stages, four microbatches
         text = self.dtrain("check", "wide.yaml", "--schedule").out
-        self.assertIn("in microbatches of 32 samples, by estimated times:", text)
+        self.assertIn("in microbatches of 32 samples, with estimated times:", text)
         self.assertRegex(text, r"\n0 cpu:0 +\d+ % +2 +F")
         self.assertRegex(text, r"\n1 cpu:1 +\d+ % +1 +\.+ ?F")
         self.assertRegex(text, r"\nbubble: the stages are idle for \d+ % of ")
@@ -213,7 +213,7 @@ class Fit(Case):
         for arguments, message in ((["--memory", "24GB"], "--fit"), (["--fit", "--plan"], "--plan"),
                                    (["--fit", "--memory", "24gigs"], "--memory: expected a positive number of bytes, such as 24GB"),
                                    (["--fit", "--bandwidth", "0"], "expected a positive number of bytes per second, such as"),
-                                   (["--fit", "--devices", "65"], "at most 64"), (["--fit", "--devices", "0"], "from 1 up")):
+                                   (["--fit", "--devices", "65"], "at most 64"), (["--fit", "--devices", "0"], "of at least 1")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("check", "wide.yaml", *arguments, expect=2).err)
         if self.json("gpus")["gpu"]["count"] == 0:

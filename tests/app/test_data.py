@@ -192,7 +192,7 @@ class Data(Case):
             self.write("g.csv", "".join(f"{i},{i % 3},{i % 5},{labels[i % 2]}\n" for i in range(40)))
             messages.append(self.dtrain("check", "config.yaml", expect=2).err)
         for message in messages:
-            self.assertIn("has -1 for 'dense', which takes 0 to 1", message)
+            self.assertIn("has the value -1 for 'dense', which takes values from 0 to 1", message)
 
     def test_a_linked_configuration_finds_files_in_its_own_folder(self):
         os.makedirs(self.dir / "deep" / "configs")
@@ -237,7 +237,7 @@ class Data(Case):
         config = CONFIG.replace("units: 2", "units: 1").replace("sparse_categorical", "binary")
         self.write("config.yaml", config)
         for command in (["check", "config.yaml"], ["fit", "config.yaml", "-o", "other"]):
-            self.assertRegex(self.dtrain(*command, expect=2).err, "sample .* has 2 for 'dense', which takes 0 to 1")
+            self.assertRegex(self.dtrain(*command, expect=2).err, "sample .* has the value 2 for 'dense', which takes values from 0 to 1")
         self.assertFalse((self.dir / "other").exists())
 
     def test_damage_late_in_a_file_is_found(self):

@@ -86,8 +86,8 @@ class FineTuning(Case):
         for command in ("check", "fit"):
             error = self.dtrain(command, "four.yaml", expect=2).err
             self.assertIn("four.yaml:10:12: error: weights: ", error)
-            self.assertIn("expected the shape 384x4 for 'head/kernel', found 384x6 in 'head/kernel'", error)
-            self.assertIn("expected the shape 4 for 'head/bias', found 6 in 'head/bias'", error)
+            self.assertIn("expected the shape 384x4 for the weight 'head/kernel', but found 384x6 in the file's 'head/kernel'", error)
+            self.assertIn("expected the shape 4 for the weight 'head/bias', but found 6 in the file's 'head/bias'", error)
         self.assertFalse((self.dir / "runs").exists())
 
 

@@ -32,7 +32,7 @@ class Named(Case):
         self.archive("a.h5", "metadata.json", "config.json", "model.weights.h5")  # the content counts, not the name
         self.write("config.yaml", CONFIG.replace("model:\n", "model:\n  weights: {from: a.h5}\n"))
         for command in (["evaluate", "a.h5"], ["resume", "a.h5", "--output", "other"]):
-            self.assertIn("a model that Keras saved as .keras; `dtrain import FILE`", self.dtrain(*command, expect=2).err)
+            self.assertIn("a model that Keras saved as .keras; use `dtrain import FILE`", self.dtrain(*command, expect=2).err)
         for command in (["inspect", "a.h5"], ["summary", "a.h5"], ["import", "a.h5", "--output", "new"],
                         ["fit", "config.yaml"], ["check", "config.yaml"]):
             self.assertIn("expected an HDF5 file in model.weights.h5", self.dtrain(*command, expect=2).err)
@@ -87,7 +87,7 @@ class Safetensors(Case):
         self.assertIn("4 of 4 weights from", self.fit_from(safetensors(header, data), more=names))
         header["a.weight"]["shape"] = [12, 16]  # Keras's axis order, unlike PyTorch's
         error = self.fit_from(safetensors(header, data), expect=2, more=names)
-        self.assertIn("expected the shape 12x16 for 'dense/kernel', found 16x12 in 'a/weight'", error)
+        self.assertIn("expected the shape 12x16 for the weight 'dense/kernel', but found 16x12 in the file's 'a/weight'", error)
         self.assertIn("does not contain the model's 'dense/kernel', 'dense/bias'", self.fit_from(safetensors(header, data), expect=2))
 
     def test_exported_weights_are_read_back(self):
@@ -106,7 +106,7 @@ class Safetensors(Case):
     def test_damaged_files_are_errors_with_a_reason(self):
         good = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
         damaged = {
-            "each key once": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
+            "a new key instead of 'w'": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
             "contiguous arrays": safetensors({"a": good, "b": good}, bytes(4)),
             "'b' at byte 8, although the data before it end at byte 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
             "arrays of 8 bytes in total, up to the end of the file": safetensors({"a": good}, bytes(8)),

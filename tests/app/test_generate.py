@@ -77,7 +77,7 @@ class Generate(Case):
         # window.
         self.assertEqual(document["cache"], {"used": True, "bytes_per_text": 2 * 32 * 16 * 4, "bytes": 2 * 32 * 16 * 4})
         self.assertEqual(self.json("check", "config.yaml")["generate_cache"], 2 * 32 * 16 * 4)
-        self.assertIn("`dtrain generate` keeps", self.dtrain("check", "config.yaml").out)
+        self.assertIn("`dtrain generate` caches", self.dtrain("check", "config.yaml").out)
         slow = self.json("generate", "run", *greedy, "--no-cache")
         self.assertEqual((slow["cache"], slow["samples"]), ({"used": False, "reason": "--no-cache was given"}, document["samples"]))
         # Text generation does not need the training data.
@@ -178,7 +178,7 @@ class Generate(Case):
     def test_runs_that_are_no_language_models(self):
         self.fit("--epochs", "1", output="numbers")
         error = self.dtrain("generate", "numbers", "--prompt", "a", expect=2).err
-        self.assertIn("the run has no tokenizer, because it was not trained on text; generate needs a language model", error)
+        self.assertIn("the run has no tokenizer, because it was not trained on text; `dtrain generate` needs a language model", error)
         for name in ("good", "bad"):
             for number in range(4):
                 self.write(f"reviews/{name}/{number}.txt", f"this is {name}")

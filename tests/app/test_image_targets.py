@@ -81,7 +81,7 @@ class ImageTargets(Case):
             (self.dir / name).rename(other / name)
         self.assertEqual(self.json("evaluate", "run", "--input", "other")["mean_iou"], found)
         (other / "masks").rename(other / "labels")
-        self.assertIn("other: expected the folders 'images' (images) and 'masks' (their targets)",
+        self.assertIn("other: expected the folders 'images' (images) and 'masks' (target images)",
                       self.dtrain("evaluate", "run", "--input", "other", expect=2).err)
 
     def test_losses_of_whole_samples_do_not_depend_on_devices(self):
@@ -155,7 +155,7 @@ class ImageTargets(Case):
                       failure("--input", "images", "--output", "full/", "--overwrite"))
         self.assertEqual([p.name for p in (self.dir / "full").iterdir()], ["7.png"])
         (self.dir / "masks/7.png").unlink()
-        self.assertIn("found none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "again", expect=2).err)
+        self.assertIn("but there is none for '7.png'", self.dtrain("fit", "config.yaml", "--output", "again", expect=2).err)
 
     def test_a_damaged_image_or_mask_is_an_error(self):
         """The file's header is intact, so the damage is found only when a step reads the pixels. The last step is

@@ -65,7 +65,7 @@ class Messages(Case):
         error = self.fit("--set", "train.loss=binary_crossentropy", "--set", "model.layers.2.dense.units=1", expect=2).err
         self.assertIn("the metric cannot be used with the loss binary_crossentropy; use 'accuracy', which works with every classification loss", error)
         error = self.fit("--set", "model.layers.2.dense.units=1", expect=2).err
-        self.assertIn("'dense_1', which takes values from 0 to 0; class 1 needs an output of at least 2 units, but 'dense_1' has 1 (`units: auto`", error)
+        self.assertIn("'dense_1', which takes values from 0 to 0; class 1 needs an output of at least 2 units, but 'dense_1' has 1 (with `units: auto`", error)
 
     def test_outputs_without_probabilities_are_reported(self):
         self.fit(config=ALONE.replace("{sparse_categorical_crossentropy: {from_logits: true}}", "binary_crossentropy").replace("units: 2", "units: 1"))

@@ -100,7 +100,7 @@ MISTAKES = [
     ("learning_rate: 0.001", "learning_rate: @-1", "at least 0"),
     ("kernel_size: 3", "kernel_size: 3, dilation_rate: @4294967297", "an integer from 1 to 2147483647"),
     ("kernel_size: 3", "kernel_size: 1000001, padding: same", "- @conv2d", "the kernel of shape 1000001x1000001x3x4 has more"),
-    ("kernel_size: 3", "kernel_size: 3, padding: same, dilation_rate: 2147483647", "- @conv2d", "spans 2147"),
+    ("kernel_size: 3", "kernel_size: 3, padding: same, dilation_rate: 2147483647", "- @conv2d", "spans 4294967295x4294967295 elements"),
     ("repeat: 2", "repeat: @2147483647", "a number from 1 to 10000"),
     ("batch_size: 16", "batch_size: @2147483647", "and an array may have at most 2147483647 elements"),
     ("learning_rate: 0.001", "learning_rate: @1e39", "(the range of float32)"),

@@ -250,7 +250,7 @@ kind      categories        0         2  target: 2 classes
     def test_a_target_with_too_many_texts_is_an_error(self):
         self.write("data.csv", "a,b,name\n" + "".join(f"{i}.5,{i * 7 % 11},n{i}\n" for i in range(100)))
         err = self.dtrain("new", "data.csv", "--target", "name", expect=2).err
-        self.assertIn("'name' cannot be predicted: it has 100 different texts in 100 rows, too many to be classes; --target", err)
+        self.assertIn("'name' cannot be predicted: it has 100 different texts in 100 rows, too many to be classes; use --target", err)
         self.assertFalse((self.dir / "data.yaml").exists())
         # If all values of a numeric column are different, the column cannot be a target with classes either.
         self.write("data.csv", "a,y\n" + "".join(f"{i * 7 % 19}.5,{i * 3}\n" for i in range(20)))
@@ -333,7 +333,7 @@ kind      categories        0         2  target: 2 classes
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected images, but this folder contains no files"),
                                    (["folder", "--target", "x"], "--target: this option selects a column of a CSV file, but folder is a folder"),
-                                   (["flat"], "flat: expected a folder of images for each class, found folders of splits")):
+                                   (["flat"], "flat: expected a folder of images for each class, but the folders of the splits contain no folders of classes")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
         self.assertFalse((self.dir / "ragged.yaml").exists())

@@ -274,7 +274,7 @@ class Pictures(Case):
                 (self.dir / "all" / name / path.name).write_bytes(path.read_bytes())
         text, messages = self.new("all")
         for place in (text, messages):
-            self.assertIn("'Train' and 'Val' are taken for classes", place)
+            self.assertIn("the folders 'Train' and 'Val' are used as classes", place)
 
     def test_new_reports_missing_images_of_a_table(self):
         rows = self.labels()
@@ -334,7 +334,7 @@ class Pictures(Case):
 
     def test_the_same_folder_for_two_splits_is_a_warning(self):
         message = self.fit("--epochs", 1, config=CONFIG.replace("{directory: validation,", "{directory: train,")).err
-        self.assertIn("config.yaml:10:15: warning: validation: this split has samples in common with train", message)
+        self.assertIn("config.yaml:10:15: warning: validation: this split has samples in common with the training split", message)
 
     def test_a_killed_and_resumed_run_has_the_same_bits(self):
         self.fit("--epochs", 12, config=CONFIG, output="whole")

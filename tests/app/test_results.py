@@ -273,7 +273,7 @@ class Facts(Case):
     def test_check_reads_all_labels(self):
         self.write("config.yaml", CONFIG)
         error = self.dtrain("check", "config.yaml", "--set", "dataset.train.synthetic.target.classes=4", expect=2).err
-        self.assertRegex(error, "sample .* of the split 'train' has 3 for 'dense.*', which takes 0 to 2")
+        self.assertRegex(error, "sample .* of the split 'train' has the value 3 for 'dense.*', which takes values from 0 to 2")
 
     def test_indices_outside_an_embedding_are_errors(self):
         config = """

@@ -193,7 +193,7 @@ class Directories(Saving):
         wrong = CONFIG.replace("{x: [12]}", "{x: [2]}").replace(
             "{synthetic: {samples: 500, target: {classes: 3}, seed: 1}}", "{csv: {file: data.csv, target: -1}}")
         wrong = "\n".join(line for line in wrong.splitlines() if "validation" not in line)
-        for config, message in ((wrong, "has 7 for"), (wrong.replace("data.csv", "missing.csv"), "missing.csv")):
+        for config, message in ((wrong, "has the value 7 for"), (wrong.replace("data.csv", "missing.csv"), "missing.csv")):
             with self.subTest(message):
                 self.assertIn(message, self.fit(config=config, output="runs/run", expect=2).err)
                 self.assertFalse((self.dir / "runs").exists())
