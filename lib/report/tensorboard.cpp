@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -30,11 +29,16 @@ double time_now() {
 }
 
 /// Returns the name of a new event file. The time precedes the host name, because TensorBoard reads the files
-/// of a folder in alphabetical order.
+/// of a folder in alphabetical order. The microseconds order files that were created in the same second, by a
+/// run and by its continuation.
 std::string make_file_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.dtrain", std::time(nullptr), host.data(), ::getpid());
+  const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  return fmt::format("events.out.tfevents.{:010}.{}.{:06}.{}.dtrain", now / 1'000'000, host.data(),
+                     now % 1'000'000, ::getpid());
 }
 
 std::vector<EventGraphNode> nodes_of(const Graph& graph) {
