@@ -17,8 +17,8 @@ template <class Base>
 struct Configured {
   std::string name;
   std::shared_ptr<const Base> value;
-  /// {name: {all options}}, or only the name if the type has no options. Has the mark of the choice in the
-  /// configuration.
+  /// {name: {all options}}, or only the name if the type has no options. The location of this node is the
+  /// place in the configuration where the type is chosen.
   ConfigNode resolved;
 
   explicit operator bool() const { return value != nullptr; }

@@ -160,8 +160,9 @@ struct BatchNormalizationSpec {
   float epsilon = 1e-3f;
   bool scale = true, center = true;
   bool relu = false;  ///< if true, applies a relu after the normalization (and after the addition)
-  /// If true, calls pass an addend, which is added to the normalized values before the relu. The caller must
-  /// then compute the gradient of the relu. Only supported if Ops::adds_in_normalization() is true.
+  /// Whether each call passes an addend, which is added to the normalized values before the relu. If true,
+  /// the caller must compute the gradient of the relu. Only supported if Ops::adds_in_normalization() is
+  /// true.
   bool adds = false;
   Layout layout = Layout::plain;
   bool training = true;

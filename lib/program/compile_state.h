@@ -28,7 +28,8 @@ struct LossPoint {
 struct NodeState {
   ActivationSpec activation;  // activation that the node's layer applies to its first output
   int fused_into = -1;        // for a fused activation: the node whose layer computes the activation
-  // The sum that this node's layer also computes; the layer is called at the position of the sum.
+  // If a sum is fused into this node's layer: the node of the sum. The layer then runs at the position of
+  // that node.
   int added_in = -1;
   int summand = -1;  // for a fused sum: the node whose layer computes the sum
   bool needs_gradient = false;

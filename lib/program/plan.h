@@ -55,9 +55,9 @@ class Plan {
   /// has no rows of a microbatch, but other replicas do. The collective calls are the same in the plans for
   /// all batch sizes.
   void join_collectives(int slot, Part part, Collective& replicas, StateShards* shards) const;
-  /// Allows other processes to send the values of a microbatch to the slot before the slot receives them. The
-  /// slot's thread must call this function once for each microbatch, in the order in which it runs the
-  /// microbatches.
+  /// Announces that this slot will receive the values of one microbatch. If the sender is in another process,
+  /// the values may then arrive before the slot's thread waits for them. The slot's thread must call this
+  /// function once for each microbatch, in the order in which it runs the microbatches.
   void expect(int slot) const;
   /// Returns a text that describes the planned transfers between slots. The texts of two processes are equal
   /// if they plan the same transfers.

@@ -1,4 +1,5 @@
-// The columns from which row weights are summed before a step, for models that need divisors (nn/divisors.h).
+// Finds the columns whose row weights are added up before each step. Some models divide their losses and
+// gradients by these sums (nn/divisors.h).
 #pragma once
 
 #include <vector>

@@ -50,7 +50,7 @@ struct ReadRequest {
   std::string find(const std::string& file_name) const;
   /// Returns the path of a file, which may be empty. Throws UserError if it is not in the folder of the data.
   std::string find_any(const std::string& file_name) const;
-  /// Returns a location whose file is in the folder that find() searches.
+  /// Returns a source location with which find_file() searches the same folder as find().
   Mark folder() const;
   /// Throws UserError with this message.
   [[noreturn]] void fail(const std::string& message) const;

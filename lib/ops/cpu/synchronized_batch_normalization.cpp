@@ -35,7 +35,8 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
   /// Returns the bytes for all threads. Each thread stores its moments, the first value of each channel, and
   /// the moments of a run of rows.
   size_t scratch_bytes() const override { return static_cast<size_t>(threads_ * stride()) * sizeof(double); }
-  /// Returns the bytes for the number of rows of all replicas and for the four arrays of `Kept`.
+  /// Returns the size of the values that forward saves: the number of rows of all replicas (a double), and
+  /// the four arrays of `Kept`.
   size_t saved_bytes() const override {
     return sizeof(double) + 4 * static_cast<size_t>(spec_.channels) * sizeof(float);
   }

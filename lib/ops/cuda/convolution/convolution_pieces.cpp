@@ -115,7 +115,8 @@ class ConvolutionInPieces final : public Convolution {
   Ops& ops_;
   ConvolutionSpec spec_;
   int64_t images_;
-  // Convolutions for pieces of images_ images, and for a smaller last piece (null if there is none).
+  // `whole_` computes pieces of `images_` images each. `rest_` computes the smaller last piece; null if there
+  // is none.
   std::unique_ptr<Convolution> whole_, rest_;
 };
 
