@@ -213,26 +213,19 @@ def processor():
     return platform.processor()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
-    unknown = set(arguments.workloads) - set(WORKLOADS)
-    if unknown:
-        parser.error(f"unknown workload {', '.join(unknown)}; available: {', '.join(WORKLOADS)}")
-    today = datetime.date.today().isoformat()
-    stem = HERE / "results" / f"{today}-cpu"
-    data = stem.with_suffix(".json")
-    # The table also keeps the results of workloads that were measured earlier on the same day.
-    kept = {row["workload"]: row for row in json.loads(data.read_text())} if data.exists() else {}
-    for name in arguments.workloads or WORKLOADS:
-        kept[name] = measure(name, arguments.rounds, arguments.threads)
-    results = [kept[name] for name in WORKLOADS if name in kept]
+def check_packages(python, packages):
+    """Exits with a message if the interpreter lacks a package."""
+    command = [python, "-c", "import " + ", ".join(packages)]
+    check = subprocess.run(command, capture_output=True, text=True)
+    if check.returncode != 0:
+        sys.exit(f"{python} cannot import {', '.join(packages)}: {check.stderr.strip().splitlines()[-1]}")
+
+
+def table(results, date):
+    """Returns the results as a page in Markdown."""
     beside = "PyTorch and Keras" if any("keras_ms" in row for row in results) else "PyTorch"
     frameworks = ", ".join(dict.fromkeys(row[key] for key in ("framework", "keras_framework") for row in results if key in row))
-    lines = [f"# dtrain beside {beside}, {today}", "", f"{processor()}, {frameworks}. `./dev bench` repeats it.", "",
+    lines = [f"# dtrain beside {beside}, {date}", "", f"{processor()}, {frameworks}. `./dev bench` repeats it.", "",
              "| workload | batch | threads | rounds | dtrain ms | PyTorch ms | R (lowest to highest) | must | memory MiB | of PyTorch's "
              "| first step s | PyTorch's | losses differ by |", "|" + "---|" * 13]
     for r in results:
@@ -248,10 +241,33 @@ def main():
                   f"{r['keras_R_spread'][1]:.2f}) | {r['keras_peak_mib']:.0f} | {r['dtrain_peak_mib'] / r['keras_peak_mib']:.2f} | "
                   f"{r['keras_first_step_s']:.2f} | {r['keras_loss_difference']:.1e} ({r['losses_compared']} steps) |"
                   for r in results if "keras_ms" in r]
-    text = "\n".join(lines) + "\n"
-    stem.with_suffix(".md").write_text(text)
-    data.write_text(json.dumps(results, indent=1) + "\n")
-    print(text)
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    unknown = set(arguments.workloads) - set(WORKLOADS)
+    if unknown:
+        parser.error(f"unknown workload {', '.join(unknown)}; available: {', '.join(WORKLOADS)}")
+    check_packages(PYTHON, ["numpy", "h5py", "torch"])
+    if KERAS_PYTHON:
+        check_packages(KERAS_PYTHON, ["keras", "tensorflow"])
+    today = datetime.date.today().isoformat()
+    stem = HERE / "results" / f"{today}-cpu"
+    data = stem.with_suffix(".json")
+    # The table also keeps the results of workloads that were measured earlier on the same day.
+    kept = {row["workload"]: row for row in json.loads(data.read_text())} if data.exists() else {}
+    for name in arguments.workloads or WORKLOADS:
+        kept[name] = measure(name, arguments.rounds, arguments.threads)
+        # Results are stored after each workload, because all workloads together take about an hour.
+        results = [kept[name] for name in WORKLOADS if name in kept]
+        data.write_text(json.dumps(results, indent=1) + "\n")
+        stem.with_suffix(".md").write_text(table(results, today))
+    print(table(results, today))
 
 
 if __name__ == "__main__":

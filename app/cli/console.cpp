@@ -68,7 +68,7 @@ bool print_bytes(std::string_view bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0)
     return true;
   if (errno == EPIPE) return false;
-  throw Error(fmt::format("standard output: cannot be written: {}", std::generic_category().message(errno)));
+  throw Error(fmt::format("cannot write to standard output: {}", std::generic_category().message(errno)));
 }
 
 void print_json(const Json& document) {

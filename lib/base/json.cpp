@@ -235,7 +235,7 @@ class Parser {
       expect(':');
       const auto [place, is_new] = places.emplace(key, entries.size());
       if (!is_new && repeated_ == Json::RepeatedKeys::error)
-        fail(fmt::format("a new key instead of '{}', which this object already has,", place->first));
+        fail(fmt::format("different keys in an object, but found '{}' for the second time,", place->first));
       if (is_new)
         entries.emplace_back(std::move(key), value(depth + 1));
       else

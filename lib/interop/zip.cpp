@@ -218,7 +218,8 @@ Bytes ZipFile::read(const ZipEntry& entry) const {
     state.avail_out = static_cast<uint32_t>(bytes.size);
     const int result = isal_inflate_stateless(&state);
     if (result != ISAL_DECOMP_OK || state.total_out != bytes.size)
-      refuse(fmt::format("data of '{}' that unpack to {} bytes", entry.name, entry.bytes), "damaged data");
+      refuse(fmt::format("data of '{}' that decompresses to {} bytes", entry.name, entry.bytes),
+             "damaged data");
   } else {
     if (offset > file_bytes_ || entry.bytes > file_bytes_ - offset)
       refuse(fmt::format("the data of '{}' within the file, which has {} bytes", entry.name, file_bytes_),

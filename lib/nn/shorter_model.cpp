@@ -85,9 +85,10 @@ class Shortening {
     for (size_t k = 0; k < outputs.size(); ++k) {
       Shape& shape = its.outputs[k].shape;
       if (outputs[k].shape != shape && outputs[k].shape != with_positions(shape, positions_, length_))
-        fail(i, fmt::format(
-                    "has an output of shape {} for {} positions, but an output of shape {} for {} positions",
-                    shape.str(), positions_, outputs[k].shape.str(), length_));
+        fail(i, fmt::format("gives an output of shape {} if its input has {} positions, and an output of "
+                            "shape {} if its input has "
+                            "{} positions",
+                            shape.str(), positions_, outputs[k].shape.str(), length_));
       shape = outputs[k].shape;
     }
     check_penalty(i);

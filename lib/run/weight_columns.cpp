@@ -50,9 +50,9 @@ void check_divisors(const RunConfig& config, Diagnostics& diagnostics) {
     const GraphNode& creator = graph.nodes[static_cast<size_t>(head.mask->value.node)];
     diagnostics.error(
         creator.mark,
-        fmt::format("{} '{}' makes the mask of the output '{}' from values that the model computes. In this "
-                    "model, the masks of outputs must be made from inputs of the model, because {}. Let '{}' "
-                    "read an input, or set `ignore_mask: true` on a layer after it",
+        fmt::format("{} '{}' creates the mask of the output '{}' from the output of another layer. In this "
+                    "model, such a mask must be created directly from an input of the model, because {}. "
+                    "Connect '{}' to an input of the model, or set `ignore_mask: true` on a layer after it",
                     creator.kind, creator.name, graph.layer_name(head.output.node), reason, creator.name));
   }
   const auto augmented = [&](const Head& head) { return is_augmented(config, head); };

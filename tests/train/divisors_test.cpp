@@ -253,8 +253,8 @@ TEST_CASE("masks of several outputs must follow from the inputs") {
       "model.layers=[{embedding: {input_dim: 9, output_dim: 4}}, {masking: {name: hidden}}, {lstm: {units: "
       "5, return_sequences: true}}, {dense: {name: tags, units: 3}}, {global_average_pooling1d: {inputs: "
       "lstm}}, {dense: {name: kind, units: 2}}]");
-  CHECK(message.find("masking 'hidden' makes the mask of the output 'tags' from values that the model "
-                     "computes. In this model, the masks of outputs must be made from inputs of the model, "
+  CHECK(message.find("masking 'hidden' creates the mask of the output 'tags' from the output of another "
+                     "layer. In this model, such a mask must be created directly from an input of the model, "
                      "because the outputs 'tags' and 'kind' have different masks") != message.npos);
 }
 

@@ -37,9 +37,8 @@ void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const Picture
                         std::back_inserter(both));
   if (images.first_skipped.empty()) images.first_skipped = targets.first_skipped;
   if (both.empty())
-    throw UserError(
-        fmt::format("{}: there is no image that can be read together with its target; the first error: {}",
-                    set.where, images.first_skipped));
+    throw UserError(fmt::format("{}: no pair of an image and its target could be read; the first error: {}",
+                                set.where, images.first_skipped));
   images.skipped = set.pictures->size() - static_cast<int64_t>(both.size());
   images.kept = targets.kept = std::move(both);
 }

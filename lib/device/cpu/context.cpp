@@ -32,7 +32,8 @@ class CpuContext final : public Context {
  public:
   CpuContext(DeviceId device, std::vector<int> cores, bool pin)
       : device_(device), cores_(std::move(cores)), pin_(pin), all_cores_(available_cores()) {
-    if (cores_.empty()) throw Error(fmt::format("{}: a context needs at least one core", device_.str()));
+    if (cores_.empty())
+      throw Error(fmt::format("{}: the device context needs at least one CPU core", device_.str()));
     if (!kThreaded) cores_.resize(1);
   }
   ~CpuContext() override { detach(); }

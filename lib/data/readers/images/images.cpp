@@ -181,8 +181,9 @@ void check_target_images(const ImagesOptions& options, const ConfigNode& node, D
   };
   if (options.hdf5)
     refuse(
-        "this option applies only to images in folders and images that a CSV file lists, but 'hdf5' is "
-        "given; for arrays in an HDF5 file, use the reader hdf5");
+        "this option cannot be used together with 'hdf5'. It applies only to images in folders and to images "
+        "that "
+        "a CSV file lists. To read arrays from an HDF5 file, use the reader `hdf5`");
   else if (options.csv && targets.directory)
     refuse("'csv' lists the paths of the target images in its column 'target_image'; leave 'directory' out");
   else if (options.csv && !options.csv->target_image)
