@@ -178,7 +178,7 @@ std::shared_ptr<const Dataset> open_data(const SavedRun& run, const EvaluateOpti
   const GivenFiles given = open_given_files(found.inputs);
   if (world.writes_files()) warn_of_trained_files(run, given);
   auto data = with_weights(
-      open_labelled(given, config.dataset, config.graph.input_specs(), config.targets(), options.text()),
+      open_labeled(given, config.dataset, config.graph.input_specs(), config.targets(), options.text()),
       config, nullptr);
   check_samples(config, *data, "evaluated");
   return data;

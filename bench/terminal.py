@@ -52,12 +52,12 @@ SPECIES = {  # for each species, the mean length and width of petals, and the us
 }
 
 
-def write_table(path, rows, seed, labelled=True):
+def write_table(path, rows, seed, labeled=True):
     """Writes a table of flowers: numbers, of which some are missing, a category, an id and the species."""
     draw = random.Random(seed)
     with open(path, "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        table.writerow(["id", "length", "width", "colour"] + ["species"] * labelled)
+        table.writerow(["id", "length", "width", "colour"] + ["species"] * labeled)
         for row in range(rows):
             species = draw.choice(list(SPECIES))
             length, width, colour = SPECIES[species]
@@ -65,7 +65,7 @@ def write_table(path, rows, seed, labelled=True):
                       colour if draw.random() < 0.8 else draw.choice(["blue", "red", "white"])]
             if draw.random() < 0.05:
                 values[1] = ""
-            table.writerow(values + [species] * labelled)
+            table.writerow(values + [species] * labeled)
 
 
 def in_terminal(command, folder, dtrain):
@@ -159,7 +159,7 @@ def record(dtrain):
         folder = pathlib.Path(name)
         (folder / "oops.yaml").write_text(OOPS, encoding="utf-8")
         write_table(folder / "flowers.csv", 300, 1)
-        write_table(folder / "new.csv", 3, 2, labelled=False)
+        write_table(folder / "new.csv", 3, 2, labeled=False)
         for command, first, last in SESSION:
             output, code = in_terminal(command, folder, dtrain)
             if code not in (0, 2) or (code == 2) != ("oops" in command):

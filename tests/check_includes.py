@@ -161,7 +161,7 @@ def self_test():
         "app/good.cpp": '#include <CLI/CLI.hpp>\n\n#include "local.h"\n#include "ops/good.h"\n',
         # Files with mistakes.
         "lib/base/up.h": '#pragma once\n#include <vector>\n#  include "ops/good.h"\n',
-        "lib/ops/neighbour.cpp": '#include "collective/good.h"\n',
+        "lib/ops/neighbor.cpp": '#include "collective/good.h"\n',
         "lib/ops/cage.cpp": "#include <vector>\n#include <yaml-cpp/yaml.h>\n",
         "lib/collective/cage.cpp": "#include <cublasLt.h>\n",
         "lib/nn/cage.cu": "#include <cuda_runtime.h>\n",
@@ -188,7 +188,7 @@ def self_test():
         "lib/nn/cage.cu:1: nn must not include <cuda_runtime.h>: CUDA stays in collective and device and ops",
         "lib/nn/once.h:1: the header has no #pragma once",
         "lib/ops/cage.cpp:2: ops must not include <yaml-cpp/yaml.h>: yaml-cpp stays in config",
-        "lib/ops/neighbour.cpp:1: ops must not include collective",
+        "lib/ops/neighbor.cpp:1: ops must not include collective",
         'lib/ops/relative.cpp:1: "good.h" is no file under lib/',
         "lib/ops/tests.cpp:1: ops must not include <doctest/doctest.h>: doctest stays in tests",
         "lib/ops/unknown.cpp:1: <boost/any.hpp> belongs to no library",

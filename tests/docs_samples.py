@@ -132,7 +132,7 @@ def write_tables(folder):
     flowers = [[f"F{i}", *(f"{draw.gauss(3, 1):.1f}" for _ in range(4)), draw.choice(["blue", "red", "white"]), f"note {i}",
                 draw.choice(["iris", "lily", "rose"])] for i in range(120)]
     header = ["name", "length", "width", "stem", "age", "colour", "notes", "species"]
-    for name in ("flowers.csv", "all.csv", "labelled.csv"):
+    for name in ("flowers.csv", "all.csv", "labeled.csv"):
         write_csv(folder / name, header, flowers)
     for name in ("more.csv", "a.csv", "b.csv"):
         write_csv(folder / name, header[:-1], [row[:-1] for row in flowers[:5]])

@@ -43,14 +43,14 @@ constexpr const char *kRed = "31", *kYellow = "33";
 /// Prints with one call and no memory allocation, because the message may be about lack of memory. If
 /// stderr_is_lively(), the message replaces a progress bar on the current line (progress.cpp). Ignores write
 /// errors: a lost message must not end a run.
-void print_message(std::string_view kind, const char* colour, std::string_view message) {
+void print_message(std::string_view kind, const char* color, std::string_view message) {
   if (muted) return;
   const std::string escaped = is_visible(message) ? "" : visible(message);
   if (!escaped.empty()) message = escaped;
   const auto length = [](std::string_view text) { return static_cast<int>(text.size()); };
   const bool on_bar = stderr_is_lively(), lively = !kind.empty() && on_bar;
   std::fprintf(stderr, "%s%s%s%s%.*s%s%s%.*s\n", on_bar ? "\r\x1b[K" : "", lively ? "\x1b[1;" : "",
-               lively ? colour : "", lively ? "m" : "", length(kind), kind.data(),
+               lively ? color : "", lively ? "m" : "", length(kind), kind.data(),
                kind.empty() ? ""
                : lively     ? ":\x1b[0m"
                             : ":",

@@ -34,7 +34,7 @@ TargetPicture pixels_of(const RunConfig& config, const Head& head) {
     if (const auto pixels = reader->target_picture()) return *pixels;
   const bool is_input = config.dataset.train && config.dataset.train->find_input_target(head.target.name);
   return !is_input && head.loss && head.loss->tells_classes() ? TargetPicture::classes
-                                                              : TargetPicture::colours;
+                                                              : TargetPicture::colors;
 }
 
 /// Returns the name of each sample's files, without the extension.
@@ -127,7 +127,7 @@ class PredictionPictures final : public ArrayWriter {
     std::vector<uint8_t> bytes;
     int64_t channels = form.channels;
     if (form.pixels == TargetPicture::classes) {
-      channels = form.classes.are_grey() ? 1 : 3;
+      channels = form.classes.are_gray() ? 1 : 3;
       for (int64_t pixel = 0; pixel < pixels; ++pixel) add_class(form, class_of(form, number, pixel), bytes);
     } else {
       for (int64_t element = 0; element < pixels * form.channels; ++element) {
@@ -155,12 +155,12 @@ class PredictionPictures final : public ArrayWriter {
   /// Appends the pixel of a class: one byte, or three if classes have colors.
   static void add_class(const PictureOutput& form, int64_t number, std::vector<uint8_t>& bytes) {
     if (form.classes.are_numbers()) return bytes.push_back(static_cast<uint8_t>(number));
-    const uint32_t colour = form.classes.colours[static_cast<size_t>(number)];
-    if (!form.classes.are_grey()) {
-      bytes.push_back(static_cast<uint8_t>(colour >> 16));
-      bytes.push_back(static_cast<uint8_t>(colour >> 8));
+    const uint32_t color = form.classes.colors[static_cast<size_t>(number)];
+    if (!form.classes.are_gray()) {
+      bytes.push_back(static_cast<uint8_t>(color >> 16));
+      bytes.push_back(static_cast<uint8_t>(color >> 8));
     }
-    bytes.push_back(static_cast<uint8_t>(colour));
+    bytes.push_back(static_cast<uint8_t>(color));
   }
 
   std::vector<PictureOutput> outputs_;
@@ -201,7 +201,7 @@ PictureOutput picture_output(const RunConfig& config, size_t index) {
     output.threshold = (bounds->least + bounds->most) / 2;
   const Reader* reader = reader_of_targets(config.dataset);
   const MaskClasses classes = reader ? reader->mask_classes() : MaskClasses();
-  if (classes.colours.size() == static_cast<size_t>(std::max<int64_t>(channels, 2))) output.classes = classes;
+  if (classes.colors.size() == static_cast<size_t>(std::max<int64_t>(channels, 2))) output.classes = classes;
   return output;
 }
 

@@ -19,7 +19,7 @@ struct PictureOutput {
   /// For a mask of classes, each pixel is the class with the largest number. If there is only one number per
   /// pixel, the pixel is class 1 if the number is above `threshold`, and class 0 otherwise. For an image, the
   /// pixels are the numbers, rounded and clipped to 0 to 255.
-  TargetPicture pixels = TargetPicture::colours;
+  TargetPicture pixels = TargetPicture::colors;
   double threshold = 0.5;
   MaskClasses classes = {};  // gray levels or colors to write for the classes; empty: class numbers
 };

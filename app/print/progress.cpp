@@ -191,7 +191,7 @@ class BarProgress final : public EpochProgress {
     if (bar > 0) bar = std::min(bar + room, kMostBar);
     std::string line = head + (bar > 0 ? draw_bar(progress, bar - 2) : "") + count + metrics + speed + busy +
                        waiting + left + of_run;
-    return bar > 0 ? colour_bar(std::move(line), head.size()) : line;
+    return bar > 0 ? color_bar(std::move(line), head.size()) : line;
   }
 
   static std::string draw_bar(const Progress& progress, size_t width) {
@@ -201,7 +201,7 @@ class BarProgress final : public EpochProgress {
   }
 
   /// Colors the text from the opening bracket at `start` to the closing bracket green.
-  static std::string colour_bar(std::string line, size_t start) {
+  static std::string color_bar(std::string line, size_t start) {
     line.insert(line.find(']', start) + 1, "\x1b[0m");
     return line.insert(start, "\x1b[32m");
   }

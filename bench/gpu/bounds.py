@@ -77,8 +77,8 @@ class Images:
         # The forward pass reads y once for the statistics and once for the output; the second time, it also reads the
         # block's other branch. The backward pass reads the gradient and y once for the sums and once for the gradient
         # of y. It also writes the gradient of relu's input, which is the gradient of the other branch.
-        self.passes.append(Pass("normalisation", 0, (3 + 1 if adds else 3) * y))
-        self.passes.append(Pass("normalisation's gradients", 0, (5 + 1 if adds else 5) * y))
+        self.passes.append(Pass("normalization", 0, (3 + 1 if adds else 3) * y))
+        self.passes.append(Pass("normalization's gradients", 0, (5 + 1 if adds else 5) * y))
         self.parameters += weights + 3 * filters
         self.side, self.channels = out, filters
 
@@ -136,17 +136,17 @@ def transformer(batch, positions, vocabulary, width, hidden, blocks, precision):
     bytewise("embedding", 1, 1, vocabulary * width)
     bytewise("position embedding", 2, 1, positions * width)
     for _ in range(blocks):
-        bytewise("normalisation", 2, 3, 2 * width)
+        bytewise("normalization", 2, 3, 2 * width)
         product(width, 3 * width, 3 * width * (width + 1))
         scores = 4 * batch * positions * positions * width
         passes.append(Pass("attention", scores, 4 * rows * width * size))
         passes.append(Pass("attention's gradient", 2 * scores, 8 * rows * width * size))
         product(width, width, width * (width + 1))
-        bytewise("addition and normalisation", 4, 5, 2 * width)
+        bytewise("addition and normalization", 4, 5, 2 * width)
         product(width, hidden, (width + 1) * hidden)
         bytewise("activation", 2 * hidden // width, 3 * hidden // width, 0)
         product(hidden, width, (hidden + 1) * width)
-    bytewise("normalisation", 2, 3, 2 * width)
+    bytewise("normalization", 2, 3, 2 * width)
     product(width, vocabulary, (width + 1) * vocabulary)
     return [*passes, update(sum(one.parameters for one in passes), 2, size)]
 

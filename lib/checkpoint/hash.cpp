@@ -15,7 +15,7 @@ using Lanes = std::array<uint64_t, kLanes>;
 
 uint64_t step(uint64_t lane, uint64_t word) {
   uint64_t x = lane ^ word;
-  x ^= x >> 32;  // without this shift, a change of the top bit could be cancelled by the next word
+  x ^= x >> 32;  // without this shift, a change of the top bit could be canceled by the next word
   return std::rotl(x * kOdd, 29);
 }
 

@@ -108,9 +108,9 @@ std::shared_ptr<const Dataset> open_inputs(const GivenFiles& files, const Datase
 /// Opens files that hold both inputs and targets, in the form that the losses need. The files are read with
 /// the run's own reader. If they have sample weights, these are an additional last column of type float32.
 /// Throws UserError in the same cases as open_inputs(), and also if a file has no targets.
-std::shared_ptr<const Dataset> open_labelled(const GivenFiles& files, const DatasetSpec& spec,
-                                             const std::vector<TensorSpec>& inputs,
-                                             const std::vector<TensorSpec>& targets,
-                                             const TextOptions& options);
+std::shared_ptr<const Dataset> open_labeled(const GivenFiles& files, const DatasetSpec& spec,
+                                            const std::vector<TensorSpec>& inputs,
+                                            const std::vector<TensorSpec>& targets,
+                                            const TextOptions& options);
 
 }  // namespace dtrain

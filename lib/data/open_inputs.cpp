@@ -21,7 +21,7 @@ namespace dtrain {
 
 namespace {
 
-/// The arguments of open_inputs() and open_labelled().
+/// The arguments of open_inputs() and open_labeled().
 struct Wanted {
   const DatasetSpec& spec;
   const std::vector<TensorSpec>& inputs;
@@ -146,7 +146,7 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
   return SourceColumns(std::move(columns));
 }
 
-[[noreturn]] void reject_unlabelled(const GivenFile& file, const DatasetSpec& spec) {
+[[noreturn]] void reject_unlabeled(const GivenFile& file, const DatasetSpec& spec) {
   throw UserError(
       fmt::format("{}: expected a file that contains both inputs and targets and that the run's reader {} "
                   "can read; if inputs and targets are in separate files, name the files in a split: --set "
@@ -195,7 +195,7 @@ Opened open_as_run(const Group& group, const Wanted& wanted) {
     expected.insert(expected.end(), request.targets.begin(), request.targets.end());
     return {open_json_arrays(file, expected), first};
   }
-  if (!request.targets.empty()) reject_unlabelled(file, spec);
+  if (!request.targets.empty()) reject_unlabeled(file, spec);
   return {open_arrays(group, spec, request.inputs, text), first};
 }
 
@@ -264,10 +264,10 @@ std::shared_ptr<const Dataset> open_inputs(const GivenFiles& files, const Datase
   return open_all(files, {spec, inputs, nullptr, options});
 }
 
-std::shared_ptr<const Dataset> open_labelled(const GivenFiles& files, const DatasetSpec& spec,
-                                             const std::vector<TensorSpec>& inputs,
-                                             const std::vector<TensorSpec>& targets,
-                                             const TextOptions& options) {
+std::shared_ptr<const Dataset> open_labeled(const GivenFiles& files, const DatasetSpec& spec,
+                                            const std::vector<TensorSpec>& inputs,
+                                            const std::vector<TensorSpec>& targets,
+                                            const TextOptions& options) {
   return open_all(files, {spec, inputs, &targets, options});
 }
 

@@ -37,15 +37,15 @@ class BmpRows final : public PictureRows {
     if (has_runs_ && !bottom_up_)
       throw UserError(
           "expected run-length encoded rows from bottom to top, but the rows are from top to bottom");
-    const size_t colours_end = read_colours(header, old, compression);
+    const size_t colors_end = read_colors(header, old, compression);
     first_pixel_ = number(10, 4);
     if (bits_ <= 8 && first_pixel_ == 14 + header)
-      first_pixel_ = colours_end;  // some programs write an offset that does not include the palette
-    if (first_pixel_ < colours_end)
+      first_pixel_ = colors_end;  // some programs write an offset that does not include the palette
+    if (first_pixel_ < colors_end)
       throw UserError(
           fmt::format("expected pixels after the header and the palette, which end at byte {}, but the "
                       "pixels begin at byte {}",
-                      colours_end, first_pixel_));
+                      colors_end, first_pixel_));
     if (has_runs_) return;
     row_bytes_ = (static_cast<size_t>(width) * bits_ + 31) / 32 * 4;
     const uint64_t end = first_pixel_ + static_cast<uint64_t>(row_bytes_) * static_cast<uint64_t>(height);
@@ -98,7 +98,7 @@ class BmpRows final : public PictureRows {
   }
 
   /// Reads the masks or the palette. Returns the offset at which the header, the masks and the palette end.
-  size_t read_colours(uint32_t header, bool old, uint32_t compression) {
+  size_t read_colors(uint32_t header, bool old, uint32_t compression) {
     constexpr uint32_t kBitFields = 3, kAlphaBitFields = 6;
     const bool fields = compression == kBitFields || compression == kAlphaBitFields;
     if (bits_ == 1 || bits_ == 4 || bits_ == 8) {
@@ -134,9 +134,9 @@ class BmpRows final : public PictureRows {
     const size_t declared = old ? 0 : number(46, 4);
     const size_t count = declared == 0 || declared > most ? most : declared;
     for (size_t i = 0; i < count; ++i) {
-      const uint32_t colour = number(14 + header + entry * i, 3);
-      palette_[i] = {static_cast<uint8_t>(colour >> 16), static_cast<uint8_t>(colour >> 8),
-                     static_cast<uint8_t>(colour)};
+      const uint32_t color = number(14 + header + entry * i, 3);
+      palette_[i] = {static_cast<uint8_t>(color >> 16), static_cast<uint8_t>(color >> 8),
+                     static_cast<uint8_t>(color)};
     }
     return 14 + header + entry * count;
   }
@@ -147,9 +147,9 @@ class BmpRows final : public PictureRows {
     const size_t in_byte = 8 / bits;
     for (size_t x = 0; x < width; ++x) {
       const size_t shift = (in_byte - 1 - x % in_byte) * bits;
-      const auto& colour =
+      const auto& color =
           palette_[static_cast<size_t>(src[x / in_byte] >> shift) & ((size_t{1} << bits) - 1)];
-      for (size_t c = 0; c < 3; ++c) row[3 * x + c] = colour[c];
+      for (size_t c = 0; c < 3; ++c) row[3 * x + c] = color[c];
     }
   }
 

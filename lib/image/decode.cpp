@@ -77,21 +77,21 @@ Box before_turn(Box box, int64_t height, int64_t width, const Turn& turn) {
   return box;
 }
 
-uint8_t grey_of(const uint8_t* rgb) {  // luma of Rec. 601, as in Pillow
+uint8_t gray_of(const uint8_t* rgb) {  // luma of Rec. 601, as in Pillow
   return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
 /// Converts a row of `width` pixels from `from` channels to `to` channels. `src` and `dst` may be equal if
 /// `to` <= `from`.
 void convert_row(const uint8_t* src, int from, uint8_t* dst, int to, int64_t width) {
-  const bool grey = from <= 2, alpha = from == 2 || from == 4;
+  const bool gray = from <= 2, alpha = from == 2 || from == 4;
   for (int64_t x = 0; x < width; ++x, src += from, dst += to) {
     const uint8_t opacity = alpha ? src[from - 1] : 255;
     if (to == 1) {
-      dst[0] = grey ? src[0] : grey_of(src);
+      dst[0] = gray ? src[0] : gray_of(src);
       continue;
     }
-    const uint8_t red = src[0], green = src[grey ? 0 : 1], blue = src[grey ? 0 : 2];
+    const uint8_t red = src[0], green = src[gray ? 0 : 1], blue = src[gray ? 0 : 2];
     dst[0] = red;
     dst[1] = green;
     dst[2] = blue;
@@ -156,9 +156,9 @@ void decode_box(PictureRows& rows, const Box& box, int64_t height, int64_t width
 }
 
 void fill_pixels(const PictureForm& form, uint8_t* dst) {
-  const std::array<uint32_t, 4> colour{form.fill >> 16 & 0xff, form.fill >> 8 & 0xff, form.fill & 0xff, 0};
+  const std::array<uint32_t, 4> color{form.fill >> 16 & 0xff, form.fill >> 8 & 0xff, form.fill & 0xff, 0};
   for (size_t i = 0; i < form.bytes(); ++i)
-    dst[i] = static_cast<uint8_t>(colour[form.channels == 1 ? 2 : i % static_cast<size_t>(form.channels)]);
+    dst[i] = static_cast<uint8_t>(color[form.channels == 1 ? 2 : i % static_cast<size_t>(form.channels)]);
 }
 
 /// Decodes a box of the stored image and resizes it to [height, width] pixels by nearest neighbor: each
@@ -222,7 +222,7 @@ bool is_picture_file(std::span<const uint8_t> start) {
 
 PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes) {
   const auto rows = open_picture(start, file_bytes);
-  PictureHeader header{rows->full_height(), rows->full_width(), rows->is_grey(),
+  PictureHeader header{rows->full_height(), rows->full_width(), rows->is_gray(),
                        picture_format(start) != PictureFormat::jpeg};
   if (Turn(rows->orientation()).transposed) std::swap(header.height, header.width);
   return header;

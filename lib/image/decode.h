@@ -47,7 +47,7 @@ bool is_picture_file(std::span<const uint8_t> start);
 /// displayed, after it is turned to its EXIF orientation.
 struct PictureHeader {
   int64_t height = 0, width = 0;
-  bool grey = false;
+  bool gray = false;
   bool exact = true;  // whether decoding returns exactly the values that were encoded; false for JPEGs
 };
 

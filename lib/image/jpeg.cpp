@@ -88,7 +88,7 @@ class JpegRows final : public PictureRows {
         jpeg_read_header(&decoder_, TRUE);
       });
       // A block of 8 x 8 pixels takes at least one bit, so a byte contains at most 512 pixels.
-      grey_ = decoder_.jpeg_color_space == JCS_GRAYSCALE;
+      gray_ = decoder_.jpeg_color_space == JCS_GRAYSCALE;
       set_full_size(decoder_.image_width, decoder_.image_height, file_bytes, 512);
     } catch (...) {
       jpeg_destroy_decompress(&decoder_);
@@ -101,7 +101,7 @@ class JpegRows final : public PictureRows {
   JpegRows& operator=(const JpegRows&) = delete;
 
   void start(int channels, double wanted_scale) override {
-    choose_colours(channels);
+    choose_colors(channels);
     decoder_.scale_denom = 8;
     decoder_.scale_num = 1;
     while (decoder_.scale_num < 8 && decoder_.scale_num < 8 * kLeastOversize * wanted_scale)
@@ -156,12 +156,12 @@ class JpegRows final : public PictureRows {
 
   bool is_cmyk() const { return decoder_.out_color_space == JCS_CMYK; }
 
-  void choose_colours(int channels) {
-    const bool grey_file = decoder_.jpeg_color_space == JCS_GRAYSCALE;
+  void choose_colors(int channels) {
+    const bool gray_file = decoder_.jpeg_color_space == JCS_GRAYSCALE;
     if (decoder_.jpeg_color_space == JCS_CMYK || decoder_.jpeg_color_space == JCS_YCCK) {
       decoder_.out_color_space = JCS_CMYK;
       channels_ = 3;
-    } else if (channels == 1 || grey_file) {
+    } else if (channels == 1 || gray_file) {
       decoder_.out_color_space = JCS_GRAYSCALE;
       channels_ = 1;
     } else if (decoder_.jpeg_color_space == JCS_YCbCr || decoder_.jpeg_color_space == JCS_RGB) {

@@ -25,7 +25,7 @@ class PictureRows {
   /// Returns the EXIF orientation: 1 (not turned) to 8.
   int orientation() const { return orientation_; }
   /// Returns true if the image is stored without colors.
-  bool is_grey() const { return grey_; }
+  bool is_gray() const { return gray_; }
 
   /// Starts decoding. Must be called once before read(). `channels` is the requested number of channels;
   /// decoders of formats that can convert to it do so. `wanted_scale` is the requested size divided by the
@@ -55,7 +55,7 @@ class PictureRows {
   void set_full_size(int64_t width, int64_t height, size_t file_bytes, int64_t most_pixels_a_byte);
 
   int orientation_ = 1;
-  bool grey_ = false;
+  bool gray_ = false;
   int64_t width_ = 0, height_ = 0;
   int channels_ = 0;
   double scale_ = 1;

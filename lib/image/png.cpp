@@ -60,7 +60,7 @@ class PngRows final : public PictureRows {
         pass_over_chunks();
         png_read_info(png_, info_);
       });
-      grey_ = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0;
+      gray_ = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0;
       set_full_size(png_get_image_width(png_, info_), png_get_image_height(png_, info_), file_bytes,
                     8 * kMostDeflated);
       check_unpacked_size();

@@ -47,7 +47,7 @@ void blend_pixels(const ResampleAxis& axis, int channels, const float* src, uint
   }
 }
 
-void blend_grey(const ResampleAxis& axis, const float* src, uint8_t* dst) {
+void blend_gray(const ResampleAxis& axis, const float* src, uint8_t* dst) {
   for (size_t i = 0; i < axis.first.size(); ++i) {
     const float* weight = axis.weights.data() + axis.first_weight[i];
     float sum = 0;
@@ -64,13 +64,13 @@ ResampleAxis::ResampleAxis(int64_t extent, double from, double to, int64_t size)
   const auto least = static_cast<int64_t>(std::floor(from));
   const auto most = std::min(extent, static_cast<int64_t>(std::ceil(to)));
   for (int64_t i = 0; i < size; ++i) {
-    const double centre = from + (static_cast<double>(i) + 0.5) * step;
-    const int64_t begin = std::clamp(static_cast<int64_t>(std::floor(centre - reach + 0.5)), least, most - 1);
-    const int64_t end = std::clamp(static_cast<int64_t>(std::floor(centre + reach + 0.5)), begin + 1, most);
+    const double center = from + (static_cast<double>(i) + 0.5) * step;
+    const int64_t begin = std::clamp(static_cast<int64_t>(std::floor(center - reach + 0.5)), least, most - 1);
+    const int64_t end = std::clamp(static_cast<int64_t>(std::floor(center + reach + 0.5)), begin + 1, most);
     std::vector<double> triangle;
     double sum = 0;
     for (int64_t x = begin; x < end; ++x) {
-      triangle.push_back(std::max(0.0, 1 - std::abs(static_cast<double>(x) + 0.5 - centre) / reach));
+      triangle.push_back(std::max(0.0, 1 - std::abs(static_cast<double>(x) + 0.5 - center) / reach));
       sum += triangle.back();
     }
     // At the edge of an image that was downscaled while it was decoded, there may be no pixel within reach.
@@ -110,7 +110,7 @@ int64_t Resampler::run(const ReadRow& read_row, uint8_t* dst, size_t dst_row_byt
     for (; read < rows_.end(i); ++read) read_row(window_row(read));
     blend_rows(i);
     if (channels_ == 1)
-      blend_grey(columns_, blended_.data(), dst);
+      blend_gray(columns_, blended_.data(), dst);
     else
       blend_pixels(columns_, channels_, blended_.data(), dst);
   }

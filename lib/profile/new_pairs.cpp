@@ -39,7 +39,7 @@ UNet net_for(const PictureLook& look) {
   };
   net.height = side(height);
   net.width = side(width);
-  net.channels = look.grey ? 1 : 3;
+  net.channels = look.gray ? 1 : 3;
   return net;
 }
 
@@ -181,7 +181,7 @@ std::string describe_targets(const InspectedPairs& pairs) {
   std::string text = fmt::format("masks of {} classes: ", pairs.class_count);
   text += pairs.classes->are_numbers()
               ? fmt::format("the pixel values are numbers from 0 to {}", pairs.class_count - 1)
-          : pairs.classes->are_grey() ? "gray levels " + classes_text(*pairs.classes)
+          : pairs.classes->are_gray() ? "gray levels " + classes_text(*pairs.classes)
                                       : "colors " + classes_text(*pairs.classes);
   if (pairs.examined < pairs.pairs)
     text += fmt::format(" ({} of {} masks were examined)", format_count(pairs.examined),
@@ -221,7 +221,7 @@ NewConfig pairs_config(const NewOptions& options, const InspectedPairs& pairs) {
     check_can_be_split(pairs.train.images, pairs.pairs, format_plural(pairs.pairs, "image"));
   const UNet net = net_for(pairs.images);
   const int64_t factor = enlargement(pairs);
-  const int channels = pairs.targets.grey ? 1 : 3;
+  const int channels = pairs.targets.gray ? 1 : 3;
   NewConfig config;
   describe(pairs, net, factor, config);
   const std::string last =

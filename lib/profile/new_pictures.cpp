@@ -123,7 +123,7 @@ NewConfig picture_config(const NewOptions& options) {
   const auto [least, most] = std::minmax_element(looked.counts.begin(), looked.counts.end());
   const PictureLook& look = looked.train.look;
   const int64_t side = side_for(look);
-  const int channels = look.grey ? 1 : 3;
+  const int channels = look.gray ? 1 : 3;
   const std::string count = look.looked == look.files
                                 ? format_plural(pictures, "image")
                                 : fmt::format("{}, of which {} were examined",
@@ -149,7 +149,7 @@ NewConfig picture_table_config(const NewOptions& options, const TableProfile& ta
   const TargetPlan plan = choose_target(table, options.target, pictures.column);
   const ColumnProfile& target = table.columns[plan.column];
   const int64_t side = side_for(pictures.look);
-  const int channels = pictures.look.grey ? 1 : 3;
+  const int channels = pictures.look.gray ? 1 : 3;
   std::string csv =
       fmt::format("file: {}, path: {}, target: {}", yaml_string(path_from_config(options, options.data)),
                   yaml_column(table, pictures.column), yaml_column(table, plan.column));

@@ -80,7 +80,7 @@ PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad)
   PictureLook look;
   look.files = files.size();
   look.looked = static_cast<int64_t>(found.size());
-  look.grey = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.has_value(); });
+  look.gray = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.has_value(); });
   std::vector<int64_t> heights, widths;
   if (is_bad) is_bad->assign(static_cast<size_t>(files.size()), false);
   for (size_t i = 0; i < found.size(); ++i) {
@@ -88,7 +88,7 @@ PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad)
     if (found[i]) {
       heights.push_back(found[i]->height);
       widths.push_back(found[i]->width);
-      look.grey = look.grey && found[i]->grey;
+      look.gray = look.gray && found[i]->gray;
       continue;
     }
     ++look.bad;

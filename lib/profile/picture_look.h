@@ -21,7 +21,7 @@ struct PictureLook {
   int64_t bad = 0;
   std::vector<std::string> first;  // paths of the first files that count as `bad`
   int64_t height = 0, width = 0;   // median height and width of the images
-  bool grey = false;               // whether all images are gray
+  bool gray = false;               // whether all images are gray
 
   bool has_pictures() const { return bad < looked; }
 };

@@ -148,10 +148,10 @@ std::optional<MaskClasses> classes_of(const PictureSource& source, int64_t most,
     class_count = *stored->rbegin() + 1;
     return MaskClasses();
   }
-  const auto colours = values_of_masks(source, 3, most);
-  if (!colours || colours->size() < 2) return std::nullopt;
-  class_count = static_cast<int64_t>(colours->size());
-  return MaskClasses{{colours->begin(), colours->end()}};
+  const auto colors = values_of_masks(source, 3, most);
+  if (!colors || colors->size() < 2) return std::nullopt;
+  class_count = static_cast<int64_t>(colors->size());
+  return MaskClasses{{colors->begin(), colors->end()}};
 }
 
 /// Returns true if the targets are masks of few classes and the images are not masks. Several files of each

@@ -49,7 +49,7 @@ function chart(title, lines, unit, axis) {
     for (const kind of several ? [false, true] : lines) {
       const line = several ? {label: kind ? "training" : "validation", thin: kind} : kind;
       caption.append(element("span", {class: "key"}, element("span", {class: "swatch", style: {
-        borderTopColor: several ? "var(--soft)" : colour(line.colour),
+        borderTopColor: several ? "var(--soft)" : color(line.color),
         borderTopStyle: several && line.thin ? "dotted" : "solid"}}), line.label));
     }
   caption.append(value);
@@ -95,13 +95,13 @@ function drawLine(svg, line, {x, y}) {
     path += (gap ? "M" : "L") + x(line.epochs[i]).toFixed(1) + " " + y(each).toFixed(1);
     // A single point without neighbors would not be visible as a line.
     if (gap && !isNumber(line.values[i + 1]))
-      svg.append(drawn("circle", {cx: x(line.epochs[i]), cy: y(each), r: 3.5, fill: colour(line.colour)}));
+      svg.append(drawn("circle", {cx: x(line.epochs[i]), cy: y(each), r: 3.5, fill: color(line.color)}));
     gap = false;
   });
-  const attributes = {d: path, fill: "none", stroke: colour(line.colour), "stroke-width": line.thin ? 1.1 : runs.length > 6 && singled !== line.run ? 1.4 : 2,
+  const attributes = {d: path, fill: "none", stroke: color(line.color), "stroke-width": line.thin ? 1.1 : runs.length > 6 && singled !== line.run ? 1.4 : 2,
     opacity: singled !== null && singled !== line.run ? 0.12 : 1,
     "stroke-linejoin": "round", "stroke-linecap": "round"};
-  if (several && line.thin) attributes["stroke-dasharray"] = "2 3"; else if (dashes(line.colour)) attributes["stroke-dasharray"] = dashes(line.colour);
+  if (several && line.thin) attributes["stroke-dasharray"] = "2 3"; else if (dashes(line.color)) attributes["stroke-dasharray"] = dashes(line.color);
   svg.append(drawn("path", attributes));
 }
 
@@ -117,7 +117,7 @@ function markBest(svg, lines, {top, height, bottom, x, y}) {
     if (!isNumber(line.values[at])) continue;
     if (!several && line === lines[0])
       svg.append(drawn("line", {class: "best", x1: x(best.epoch), x2: x(best.epoch), y1: top, y2: height - bottom, stroke: "var(--good)", "stroke-dasharray": "4 3"}));
-    svg.append(drawn("circle", {class: "best", cx: x(line.epochs[at]), cy: y(line.values[at]), r: 4.5, fill: "var(--panel)", stroke: colour(line.colour), "stroke-width": 2}));
+    svg.append(drawn("circle", {class: "best", cx: x(line.epochs[at]), cy: y(line.values[at]), r: 4.5, fill: "var(--panel)", stroke: color(line.color), "stroke-width": 2}));
   }
 }
 
@@ -178,7 +178,7 @@ function curves() {
   const bases = [...groups.keys()].filter(group => !own.includes(group) && !(group.startsWith("val_") && groups.has(group.slice(4))));
   const lines = (group, thin, label, shade) => runs.flatMap((run, index) => {
     const series = run.series[seriesIn(run, group)];
-    return series && series.values.length ? [{run: index, label, thin, colour: several ? index : shade, epochs: series.epochs, values: series.values}] : [];
+    return series && series.values.length ? [{run: index, label, thin, color: several ? index : shade, epochs: series.epochs, values: series.values}] : [];
   });
   const of = base => {
     const validation = lines("val_" + base, false, "validation", 1);
@@ -199,7 +199,7 @@ function curves() {
       button.setAttribute("aria-pressed", !hidden.has(index));
       redraw();
     }, onmouseenter: () => { singled = index; redraw(); }, onmouseleave: () => { singled = null; redraw(); }},
-      element("span", {class: "swatch", style: {borderTopColor: colour(index), borderTopStyle: index >= 10 ? "dashed" : "solid"}}), run.name);
+      element("span", {class: "swatch", style: {borderTopColor: color(index), borderTopStyle: index >= 10 ? "dashed" : "solid"}}), run.name);
     legend.append(button);
   });
   const marks = runs.some(run => run.kept_best) ? [element("p", {class: "soft"}, "A ring marks the best epoch.")] : [];
@@ -215,7 +215,7 @@ function areas() {
       const validation = name.startsWith("val_");
       if (!hits || (several && !validation && run.tables["val_" + name]) || drawnBefore.has(validation + JSON.stringify([hits, misses]))) continue;
       drawnBefore.add(validation + JSON.stringify([hits, misses]));
-      const line = {run: index, label: plain(name), colour: several ? index : lines.roc.length};
+      const line = {run: index, label: plain(name), color: several ? index : lines.roc.length};
       const all = hits.at(-1), others = misses.at(-1), precision = hits.map((hit, i) => hit / (hit + misses[i]));
       lines.roc.push({...line, epochs: [0, ...misses.map(miss => miss / others)], values: [0, ...hits.map(hit => hit / all)]});
       lines.pr.push({...line, epochs: [0, ...hits.map(hit => hit / all)], values: [precision[0], ...precision]});

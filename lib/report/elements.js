@@ -52,7 +52,7 @@ function moment(text) {  // "2026-11-21T22:39:54+0100", shown in its own time zo
   const found = /^(\d+-\d+-\d+)T(\d+:\d+)/.exec(text || "");
   return found ? found[1] + " " + found[2] : "";
 }
-const colour = index => `var(--s${index % 10})`;
+const color = index => `var(--s${index % 10})`;
 const dashes = index => index >= 10 ? "7 3" : "";
 const plain = name => name.replace(/_/g, " ");
 

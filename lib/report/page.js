@@ -112,8 +112,8 @@ function timeShares(run) {
   const rest = Math.max(0, spent.total - kinds.reduce((sum, [key]) => sum + spent[key], 0));
   const parts = [...kinds.map(([key, text], index) => ({text, seconds: spent[key], index})), {text: "everything else", seconds: rest, index: 7}];
   return [element("div", {class: "shares", role: "img", "aria-label": "shares of the time"}, ...parts.filter(part => part.seconds > 0).map(part =>
-    element("div", {title: `${part.text}: ${duration(part.seconds)}`, style: {flex: `${100 * part.seconds / spent.total} 0 0`, background: colour(part.index)}}))),
-    table([{title: "", of: part => part.text, wrap: true, show: part => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(part.index), borderTopWidth: "9px"}}), part.text); return made; }},
+    element("div", {title: `${part.text}: ${duration(part.seconds)}`, style: {flex: `${100 * part.seconds / spent.total} 0 0`, background: color(part.index)}}))),
+    table([{title: "", of: part => part.text, wrap: true, show: part => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: color(part.index), borderTopWidth: "9px"}}), part.text); return made; }},
       {title: "time", number: true, of: part => part.seconds, text: duration},
       {title: "share", number: true, of: part => part.seconds, text: value => spent.total ? (100 * value / spent.total).toFixed(1) + " %" : ""}], parts),
     element("p", {class: "soft"}, "For the last process, measured on its main training thread. On GPUs, the parameter update counts as computing. " +
@@ -175,7 +175,7 @@ function comparison() {
   const rows = runs.map((run, index) => ({run, index}));
   const kept = runs.some(run => run.kept_best);
   const made = fittedTable([
-    {title: "run", wrap: true, of: row => row.run.name, show: row => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: colour(row.index), borderTopStyle: row.index >= 10 ? "dashed" : "solid"}}), row.run.name); return made; }},
+    {title: "run", wrap: true, of: row => row.run.name, show: row => { const made = document.createDocumentFragment(); made.append(element("span", {class: "swatch", style: {borderTopColor: color(row.index), borderTopStyle: row.index >= 10 ? "dashed" : "solid"}}), row.run.name); return made; }},
     ...variedColumns(runs.map(run => run.varied), row => row.run.varied),
     {title: "state", of: row => row.run.state, spare: 2}, {title: "epochs", number: true, of: row => row.run.epochs, spare: 3},
     ...(kept ? [{title: "best epoch", number: true, of: row => row.run.kept_best ? row.run.kept_best.epoch : null, spare: 1}] : []),

@@ -242,7 +242,7 @@ void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
   for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
     if (!split || split->drawn || !split->reader) continue;
-    const auto classes = static_cast<int64_t>(split->reader->mask_classes().colours.size());
+    const auto classes = static_cast<int64_t>(split->reader->mask_classes().colors.size());
     if (classes > units)
       diagnostics.error(split->mark,
                         fmt::format("target_images: its 'classes' list {} classes, but the output '{}' has "

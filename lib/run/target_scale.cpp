@@ -17,7 +17,7 @@ namespace {
 bool has_values(const RunConfig& config, const TensorSpec& target) {
   const auto& train = config.dataset.train;
   return train && (train->find_input_target(target.name) ||
-                   (train->reader && train->reader->target_picture() == TargetPicture::colours));
+                   (train->reader && train->reader->target_picture() == TargetPicture::colors));
 }
 
 }  // namespace

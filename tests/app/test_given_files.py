@@ -73,7 +73,7 @@ class Tables(Case):
 
     # evaluate --input
 
-    def test_a_labelled_file_is_evaluated(self):
+    def test_a_labeled_file_is_evaluated(self):
         others = flowers(50, seed=2)
         self.table("others.csv", [dict(row, note="new") for row in others], ["species", "note", "width", "length", "colour"])
         found = self.json("evaluate", "run", "--input", "others.csv", "--per-class", "--errors", 2)

@@ -133,8 +133,8 @@ class Pictures(Case):
         self.assertGreater(right, 9)
         self.assertIn("expected the target in a column named 'colour'",
                       self.dtrain("evaluate", "run", "--input", "validation/new.csv", expect=2).err)
-        self.table("validation/labelled.csv", [(row[2], row[1]) for row in rows])
-        accuracy = self.json("evaluate", "run", "--input", "validation/labelled.csv")["sparse_categorical_accuracy"]
+        self.table("validation/labeled.csv", [(row[2], row[1]) for row in rows])
+        accuracy = self.json("evaluate", "run", "--input", "validation/labeled.csv")["sparse_categorical_accuracy"]
         self.assertAlmostEqual(accuracy, right / len(found))
         # Paths are relative to the table, although images of the same names exist below `directory`.
         self.dtrain("predict", "run", "--input", "validation", "--output", "folder.csv")

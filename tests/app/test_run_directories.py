@@ -51,7 +51,7 @@ class ForeignFiles(Case):
         (self.dir / "empty").mkdir()
         self.fit("--epochs", 1, output="empty")
 
-    def test_runs_of_earlier_versions_and_copies_are_recognised(self):
+    def test_runs_of_earlier_versions_and_copies_are_recognized(self):
         self.fit("--epochs", 1)
         (self.dir / "run/run.jsonl").unlink()  # the first versions did not write this file
         self.fit("--epochs", 1, "--overwrite")

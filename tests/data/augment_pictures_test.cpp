@@ -29,8 +29,8 @@ void fill(Pixels& pixels, const Bytes& colour, const std::function<bool(double x
         for (int c = 0; c < 3; ++c) pixels.at(y, x, c) = colour[static_cast<size_t>(c)];
 }
 
-bool in_circle(double x, double y, double centre_x, double centre_y, double radius) {
-  return std::hypot(x - centre_x, y - centre_y) < radius;
+bool in_circle(double x, double y, double center_x, double center_y, double radius) {
+  return std::hypot(x - center_x, y - center_y) < radius;
 }
 
 Pixels house() {

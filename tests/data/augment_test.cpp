@@ -12,7 +12,7 @@
 #include "config/node.h"
 #include "config/yaml/yaml.h"
 #include "data/augment/augmentation.h"
-#include "data/augment/colour_ops.h"
+#include "data/augment/color_ops.h"
 #include "data/augment/mixing.h"
 #include "data/augment/picture_stage.h"
 #include "data/augment/warp.h"
@@ -246,7 +246,7 @@ TEST_CASE("color augmentations give the same numbers as Keras") {
   check("color_degeneration", {34.277,  66.077, 97.877, 181.597, 213.397, 91.597,  96.275, 128.075, 159.875,
                                183.486, 61.686, 93.486, 158.272, 190.072, 221.872, 61.276, 93.076,  124.876,
                                148.487, 26.687, 58.487, 123.274, 155.074, 186.874, 26.278, 58.078,  89.878},
-        [&](float* dst) { degenerate_colour(src.data(), shape, 0.4f, dst); });
+        [&](float* dst) { degenerate_color(src.data(), shape, 0.4f, dst); });
   check("sharpness below", {36.338,  65.292, 94.246, 134.969, 168.815, 53,      66.492, 107.262, 136.215,
                             179.8,   52.169, 86.015, 129.185, 158.554, 199.738, 51.338, 97,      130.846,
                             150.431, 17.908, 58.677, 96.169,  118.2,   163.862, 19.108, 59.877,  100.646},

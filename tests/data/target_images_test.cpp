@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kHeight = 12, kWidth = 10;
-const std::vector<TensorSpec> kGrey{{"image", {kHeight, kWidth, 1}, DType::float32}};
+const std::vector<TensorSpec> kGray{{"image", {kHeight, kWidth, 1}, DType::float32}};
 const std::vector<TensorSpec> kMask{{"", {kHeight, kWidth}, DType::int32}};
 const std::vector<TensorSpec> kPixels{{"", {kHeight, kWidth, 1}, DType::float32}};
 
@@ -61,7 +61,7 @@ struct Shapes {
   std::shared_ptr<const Dataset> open(const std::string& reader,
                                       const std::vector<TensorSpec>& targets = kMask,
                                       const std::string& more = "", bool is_training = true,
-                                      const std::vector<TensorSpec>& inputs = kGrey) const {
+                                      const std::vector<TensorSpec>& inputs = kGray) const {
     const DatasetSpec spec = parse(folder, "train: {images: {" + reader + "}}\n" + more);
     return open_split(spec, *spec.train, inputs, targets, is_training);
   }

@@ -213,8 +213,8 @@ TEST_CASE("text: a folder of texts for each class") {
   const auto files = open_inputs(given(folder / "t"), spec, {kTokens}, {});
   CHECK(files->size() == 4);
   CHECK(files->sample_id(0) == "README");
-  const auto labelled = open_labelled(given(folder / "t"), spec, {kTokens}, {kClass}, {});
-  CHECK(read_all(*labelled, 1) == Values{0, 1, 1});
+  const auto labeled = open_labeled(given(folder / "t"), spec, {kTokens}, {kClass}, {});
+  CHECK(read_all(*labeled, 1) == Values{0, 1, 1});
   CHECK(contains(error_of([&] { open_inputs(given(input), spec, {kTokens}, {true, {}}); }), "plain text"));
 }
 

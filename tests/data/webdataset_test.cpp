@@ -119,11 +119,11 @@ TEST_CASE("the soft limit of open files is raised if it is reached") {
 
 TEST_CASE("targets are numbers, or names that are numbered in sorted order") {
   const TempDir folder;
-  const auto labelled = [&](const std::string& ending) {
+  const auto labeled = [&](const std::string& ending) {
     return member("1.x.png", "no picture of a sample") + member("1.JPG", picture(1)) +
            member("1." + ending, "fox") + member("2.png", picture(2)) + member("2." + ending, "ant") + kEnd;
   };
-  write_file(folder / "names.tar", labelled("txt"));
+  write_file(folder / "names.tar", labeled("txt"));
   const auto data = open(folder, "files: names.tar, target: txt");
   CHECK(read_all(*data, 1) == std::vector<double>{1, 0});
   CHECK(data->facts().source.class_names.at("target") == std::vector<std::string>{"ant", "fox"});

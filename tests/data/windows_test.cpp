@@ -230,9 +230,9 @@ TEST_CASE("predictions continue the last window of each series") {
   CHECK(contains(error_of([&] { open_inputs(given(table.folder / "other.csv"), spec, inputs, {}); }),
                  "expected a column named 'site'; did you mean 'sitE'?"));
 
-  const auto labelled = open_labelled(given(table.folder / "t.csv"), spec, inputs, targets, {});
-  CHECK(read_all(*labelled, 1) == Values{22, 12, 13});
-  CHECK(labelled->forecast_steps() == 0);
+  const auto labeled = open_labeled(given(table.folder / "t.csv"), spec, inputs, targets, {});
+  CHECK(read_all(*labeled, 1) == Values{22, 12, 13});
+  CHECK(labeled->forecast_steps() == 0);
 }
 
 TEST_CASE("windows are made of arrays") {

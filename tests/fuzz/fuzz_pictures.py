@@ -61,7 +61,7 @@ PROGRESSIVE = (
     "QP/EABYRAQEBAAAAAAAAAAAAAAAAAAEAEf/aAAgBAwEBPxDBA1K1u7//xAAZEQEBAAMBAAAAAAAAAAAAAAABABEhYTH/2gAIAQIBAT8QB3hdvJ"
     "onk0zL/8QAGhAAAwEBAQEAAAAAAAAAAAAAAAERMSFBgf/aAAgBAQABPxCDSLSwiJfSf0cTrYmLZ8I1wZGl0swhpJh//9k="
 )
-GREY = (
+GRAY = (
     "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABQODxIPDRQSEBIXFRQYHjIhHhwcHj0sLiQySUBMS0dARkVQWnNiUFVtVkVGZIhlbXd7gYKBTmCNl4"
     "x9lnN+gXz/wAALCAAUABwBAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIh"
     "MUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhI"
@@ -149,7 +149,7 @@ def make(seed, number):
     draw = random.Random(f"{seed} {number}")
     kind = draw.random()
     if kind < 0.45:
-        return mutated(base64.b64decode(draw.choice([BASELINE, PROGRESSIVE, GREY, CMYK])), draw)
+        return mutated(base64.b64decode(draw.choice([BASELINE, PROGRESSIVE, GRAY, CMYK])), draw)
     if kind < 0.85:
         colours, bits = draw.choice([(0, 1), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8), (4, 8), (4, 16), (6, 8), (6, 16)])
         chunks = png(bits, colours, draw.randrange(2), draw)

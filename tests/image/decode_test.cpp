@@ -133,17 +133,17 @@ TEST_CASE("a JPEG is decoded up to the loss of its compression") {
 }
 
 TEST_CASE("channels are added and dropped as in Keras") {
-  Pixels grey = gradient(8, 9, 1), both{8, 9, 2, {}}, opaque{8, 9, 4, {}}, three{8, 9, 3, {}};
-  for (const uint8_t value : grey.bytes) {
+  Pixels gray = gradient(8, 9, 1), both{8, 9, 2, {}}, opaque{8, 9, 4, {}}, three{8, 9, 3, {}};
+  for (const uint8_t value : gray.bytes) {
     both.bytes.insert(both.bytes.end(), {value, 9});
     three.bytes.insert(three.bytes.end(), {value, value, value});
     opaque.bytes.insert(opaque.bytes.end(), {value, value, value, 255});
   }
-  CHECK(decoded(png_of(grey), 8, 9, 3).bytes == three.bytes);
-  CHECK(decoded(png_of(grey), 8, 9, 4).bytes == opaque.bytes);
-  CHECK(decoded(png_of(both), 8, 9, 1).bytes == grey.bytes);
+  CHECK(decoded(png_of(gray), 8, 9, 3).bytes == three.bytes);
+  CHECK(decoded(png_of(gray), 8, 9, 4).bytes == opaque.bytes);
+  CHECK(decoded(png_of(both), 8, 9, 1).bytes == gray.bytes);
   CHECK(decoded(png_of(both), 8, 9, 3).bytes == three.bytes);  // transparent pixels keep their color
-  CHECK(decoded(png_of(three), 8, 9, 1).bytes == grey.bytes);
+  CHECK(decoded(png_of(three), 8, 9, 1).bytes == gray.bytes);
   CHECK(decoded(bmp_of(opaque), 8, 9, 3).bytes == three.bytes);
 
   Pixels rgb{1, 3, 3, {255, 0, 0, 0, 255, 0, 0, 0, 255}};

@@ -74,15 +74,15 @@ DEVICE_TEST_CASE("auc is within 0.005 of the exact value or gives its error boun
   std::mt19937 random(1);
   std::normal_distribution<double> normal;
   const std::string logits = "binary_crossentropy: {from_logits: true}";
-  const auto check = [&](const std::string& loss, double centre, double distance, double deviation,
+  const auto check = [&](const std::string& loss, double center, double distance, double deviation,
                          bool certain) {
     CAPTURE(loss);
-    CAPTURE(centre);
+    CAPTURE(center);
     std::vector<float> labels;
     Values scores;
     for (int i = 0; i < 400; ++i) {
       labels.push_back(random() % 2 == 0 ? 0.0f : 1.0f);
-      scores.push_back(static_cast<float>(centre + distance * static_cast<double>(labels.back()) +
+      scores.push_back(static_cast<float>(center + distance * static_cast<double>(labels.back()) +
                                           deviation * normal(random)));
       if (loss == "binary_crossentropy") scores.back() = 1 / (1 + std::exp(-scores.back()));
     }

@@ -379,7 +379,7 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"gradientcheckpointing", "recompute"},
     {"scaling", "rescale"},
     {"scale", "rescale"},
-    {"normalise", "normalize"},
+    {"normalize", "normalize"},
     {"normalization", "normalize"},
     {"standardize", "normalize"},
     {"onehotencoding", "one_hot"},

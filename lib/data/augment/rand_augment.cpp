@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "data/augment/colour_ops.h"
+#include "data/augment/color_ops.h"
 #include "data/augment/options.h"
 
 namespace dtrain {
@@ -44,7 +44,7 @@ void operate(int64_t operation, const RandAugmentOptions& options, const Picture
       return;
     }
     case 4:
-      return degenerate_colour(src, shape, small(), dst);
+      return degenerate_color(src, shape, small(), dst);
     case 5:
       return change_contrast(src, shape, 1 + small(), 0, 255, dst);
     case 6:

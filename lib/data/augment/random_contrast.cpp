@@ -1,4 +1,4 @@
-#include "data/augment/colour_ops.h"
+#include "data/augment/color_ops.h"
 #include "data/augment/options.h"
 
 namespace dtrain {

@@ -60,7 +60,7 @@ class Column {
 /// One column per model input, in the model's order, then one per target.
 using Columns = std::vector<std::shared_ptr<const Column>>;
 
-/// Allocates uninitialised memory for a large array, in huge pages if the system has them.
+/// Allocates uninitialized memory for a large array, in huge pages if the system has them.
 std::shared_ptr<std::byte> allocate_bytes(size_t bytes);
 
 /// A column whose rows are contiguous in memory.

@@ -10,18 +10,18 @@ namespace dtrain {
 namespace {
 
 constexpr const char* kNumbers = "numbers";
-constexpr const char* kColourPattern = "^#[0-9a-fA-F]{6}$";
+constexpr const char* kColorPattern = "^#[0-9a-fA-F]{6}$";
 
-uint32_t colour_of_grey(uint32_t level) {
+uint32_t color_of_gray(uint32_t level) {
   return level << 16 | level << 8 | level;
 }
 
-bool is_grey_colour(uint32_t colour) {
-  return colour == colour_of_grey(colour & 0xff);
+bool is_gray_color(uint32_t color) {
+  return color == color_of_gray(color & 0xff);
 }
 
 /// Parses a gray level or a color. Returns nullopt if the node is neither.
-std::optional<uint32_t> colour_in(const ConfigNode& node) {
+std::optional<uint32_t> color_in(const ConfigNode& node) {
   if (!node.is_scalar()) return std::nullopt;
   const std::string& text = node.text();
   const auto consists_of = [&](size_t from, const char* digits) {
@@ -31,23 +31,23 @@ std::optional<uint32_t> colour_in(const ConfigNode& node) {
     return static_cast<uint32_t>(std::stoul(text.substr(1), nullptr, 16));
   if (node.quoted() || text.size() > 3 || !consists_of(0, "0123456789")) return std::nullopt;
   const auto level = static_cast<uint32_t>(std::stoul(text));
-  return level > 255 ? std::nullopt : std::optional(colour_of_grey(level));
+  return level > 255 ? std::nullopt : std::optional(color_of_gray(level));
 }
 
 }  // namespace
 
-bool MaskClasses::are_grey() const {
-  return std::all_of(colours.begin(), colours.end(), is_grey_colour);
+bool MaskClasses::are_gray() const {
+  return std::all_of(colors.begin(), colors.end(), is_gray_color);
 }
 
 std::optional<size_t> MaskClasses::find(std::span<const uint8_t> rgb, uint8_t* classes) const {
   size_t last = 0;  // class of the previous pixel, which is compared first
   for (size_t i = 0; i < rgb.size() / 3; ++i) {
-    const uint32_t colour = uint32_t{rgb[3 * i]} << 16 | uint32_t{rgb[3 * i + 1]} << 8 | rgb[3 * i + 2];
-    if (colours[last] != colour) {
-      const auto found = std::find(colours.begin(), colours.end(), colour);
-      if (found == colours.end()) return i;
-      last = static_cast<size_t>(found - colours.begin());
+    const uint32_t color = uint32_t{rgb[3 * i]} << 16 | uint32_t{rgb[3 * i + 1]} << 8 | rgb[3 * i + 2];
+    if (colors[last] != color) {
+      const auto found = std::find(colors.begin(), colors.end(), color);
+      if (found == colors.end()) return i;
+      last = static_cast<size_t>(found - colors.begin());
     }
     classes[i] = static_cast<uint8_t>(last);
   }
@@ -56,7 +56,7 @@ std::optional<size_t> MaskClasses::find(std::span<const uint8_t> rgb, uint8_t* c
 
 bool Codec<MaskClasses>::parse(const ConfigNode& node, const std::string& where, MaskClasses& out,
                                Diagnostics& diagnostics) {
-  out.colours.clear();
+  out.colors.clear();
   if (node.is_scalar() && node.text() == kNumbers) return true;
   if (!node.is_sequence() || node.items().empty() || node.items().size() > MaskClasses::kMost)
     return report_unexpected(node, where,
@@ -66,18 +66,18 @@ bool Codec<MaskClasses>::parse(const ConfigNode& node, const std::string& where,
                              diagnostics);
   bool good = true;
   for (const ConfigNode& item : node.items()) {
-    const auto colour = colour_in(item);
-    if (!colour) {
+    const auto color = color_in(item);
+    if (!color) {
       good = report_unexpected(item, where, "a gray level from 0 to 255 or a color such as \"#ff8000\"",
                                diagnostics);
-    } else if (std::find(out.colours.begin(), out.colours.end(), *colour) != out.colours.end()) {
+    } else if (std::find(out.colors.begin(), out.colors.end(), *color) != out.colors.end()) {
       diagnostics.error(
           item,
           fmt::format("{}: {} is listed for two classes; each class needs a different gray level or color",
                       where, item.describe()));
       good = false;
     } else {
-      out.colours.push_back(*colour);
+      out.colors.push_back(*color);
     }
   }
   return good;
@@ -86,16 +86,16 @@ bool Codec<MaskClasses>::parse(const ConfigNode& node, const std::string& where,
 ConfigNode Codec<MaskClasses>::write(const MaskClasses& classes) {
   if (classes.are_numbers()) return ConfigNode::scalar(kNumbers);
   std::vector<ConfigNode> items;
-  for (const uint32_t colour : classes.colours)
-    items.push_back(is_grey_colour(colour) ? ConfigNode::scalar(std::to_string(colour & 0xff))
-                                           : ConfigNode::scalar(fmt::format("#{:06x}", colour), true));
+  for (const uint32_t color : classes.colors)
+    items.push_back(is_gray_color(color) ? ConfigNode::scalar(std::to_string(color & 0xff))
+                                         : ConfigNode::scalar(fmt::format("#{:06x}", color), true));
   return ConfigNode::sequence(std::move(items));
 }
 
 Json Codec<MaskClasses>::schema() {
   const Json level = json_type("integer").set("minimum", 0).set("maximum", 255);
-  const Json colour = json_type("string").set("pattern", kColourPattern);
-  const Json item = Json::object().set("anyOf", Json::array().push(level).push(colour));
+  const Json color = json_type("string").set("pattern", kColorPattern);
+  const Json item = Json::object().set("anyOf", Json::array().push(level).push(color));
   const Json list = json_type("array")
                         .set("items", item)
                         .set("minItems", 1)

@@ -19,10 +19,10 @@ struct MaskClasses {
 
   /// The color of each class as 0xrrggbb, in the order of the class numbers. If empty, the values of the
   /// pixels are the class numbers.
-  std::vector<uint32_t> colours;
+  std::vector<uint32_t> colors;
 
-  bool are_numbers() const { return colours.empty(); }
-  bool are_grey() const;
+  bool are_numbers() const { return colors.empty(); }
+  bool are_gray() const;
   /// Converts the colors of the pixels to class numbers. `rgb` has three bytes for each pixel, and `classes`
   /// gets one byte for each pixel. Returns the index of the first pixel whose color belongs to no class.
   /// Returns nullopt if all colors belong to a class.

@@ -100,7 +100,7 @@ void PictureRow::decode(std::span<const uint8_t> file, uint8_t* dst) const {
   throw UserError(fmt::format(
       "each pixel must have the color of one of the {} classes, but found {} in row {}, column {} (counted "
       "from 0) of the resized mask",
-      classes->colours.size(),
+      classes->colors.size(),
       rgb[0] == rgb[1] && rgb[1] == rgb[2] ? fmt::format("the gray level {}", rgb[0])
                                            : fmt::format("#{:02x}{:02x}{:02x}", rgb[0], rgb[1], rgb[2]),
       *unknown / width, *unknown % width));

@@ -21,7 +21,7 @@ template <>
 inline const EnumNames<OnError> names_of<OnError> = {{OnError::error, "error"}, {OnError::skip, "skip"}};
 
 /// Meaning of the pixels of a target image: colors, or class numbers.
-enum class TargetPicture { colours, classes };
+enum class TargetPicture { colors, classes };
 
 /// Options for reading images. If the size or the channels are not set, they are taken from the model's
 /// input.

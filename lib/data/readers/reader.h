@@ -22,7 +22,7 @@ struct WindowsOptions;  // data/windows/windows_options.h
 /// The purpose for which files are opened.
 enum class FileUse {
   split,       // a split of the configuration
-  evaluation,  // a labelled file that is not in the configuration; it may have other columns
+  evaluation,  // a labeled file that is not in the configuration; it may have other columns
   prediction,  // like `evaluation`, but targets and weights are not read
 };
 

@@ -55,7 +55,7 @@ std::shared_ptr<const Windows> windows_of_split(const DatasetSpec& spec, const S
 
 std::shared_ptr<const Windows> windows_of_file(const WindowsOptions& options, const CachedColumns& held,
                                                const std::string& path, size_t inputs, size_t targets,
-                                               bool are_labelled) {
+                                               bool are_labeled) {
   if (held.columns.size() != inputs + targets + options.key_columns())
     throw UserError(fmt::format(
         "{}: the file must also contain {}, which the run's windows need, but this file format can contain "
@@ -64,7 +64,7 @@ std::shared_ptr<const Windows> windows_of_file(const WindowsOptions& options, co
         options.by && options.time ? fmt::format("'{}' and '{}'", *options.by, *options.time)
                                    : fmt::format("'{}'", options.by ? *options.by : *options.time)));
   SeriesRows series = sort_series(order_columns(options, held, path), 0, held.total);
-  return std::make_shared<const Windows>(are_labelled
+  return std::make_shared<const Windows>(are_labeled
                                              ? windows_of_part(std::move(series), options, {}, inputs)
                                              : windows_of_forecasts(std::move(series), options, inputs));
 }

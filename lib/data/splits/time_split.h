@@ -26,11 +26,11 @@ TimeSplit time_split(const DatasetSpec& spec, const SplitSpec& split);
 std::shared_ptr<const Windows> windows_of_split(const DatasetSpec& spec, const SplitSpec& split,
                                                 const CachedColumns& held, DataSource& source, size_t inputs);
 
-/// Returns windows over the rows of a file. If `are_labelled` is true, returns all windows; otherwise returns
+/// Returns windows over the rows of a file. If `are_labeled` is true, returns all windows; otherwise returns
 /// only the last window of each series, for a forecast. Throws UserError if `held` does not contain the
 /// columns of series and times.
 std::shared_ptr<const Windows> windows_of_file(const WindowsOptions& options, const CachedColumns& held,
                                                const std::string& path, size_t inputs, size_t targets,
-                                               bool are_labelled);
+                                               bool are_labeled);
 
 }  // namespace dtrain

@@ -11,19 +11,19 @@ namespace {
 
 /// The two elements of an axis between which a result is interpolated. `part` is the weight of the second
 /// element.
-struct Neighbours {
+struct Neighbors {
   int64_t first = 0, second = 0;
   float part = 0;
 };
 
-Neighbours nearest(int64_t at, float factor, int64_t /*extent*/) {
+Neighbors nearest(int64_t at, float factor, int64_t /*extent*/) {
   const auto from = static_cast<int64_t>(std::floor(static_cast<float>(at) / factor));
   return {from, from, 0};
 }
 
-/// Returns the neighbours of position `at` of the result, in ONNX's half_pixel mode. If a neighbour is
+/// Returns the neighbors of position `at` of the result, in ONNX's half_pixel mode. If a neighbor is
 /// outside the array, it is replaced by the nearest element.
-Neighbours linear(int64_t at, float factor, int64_t extent) {
+Neighbors linear(int64_t at, float factor, int64_t extent) {
   const float place = (static_cast<float>(at) + 0.5f) / factor - 0.5f;
   const auto before = static_cast<int64_t>(std::floor(place));
   const auto inside = [&](int64_t one) { return std::clamp<int64_t>(one, 0, extent - 1); };
@@ -40,7 +40,7 @@ OnnxArray resized(const OnnxArray& array, size_t axis, float factor, Find&& find
   int64_t inner = 1;
   for (size_t i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
   for (int64_t i = 0; i < static_cast<int64_t>(result.values.size()); ++i) {
-    const Neighbours from = find(i / inner % shape[axis], factor, extent);
+    const Neighbors from = find(i / inner % shape[axis], factor, extent);
     const int64_t first = i / inner / shape[axis] * extent * inner + i % inner;
     const float a = array.values[static_cast<size_t>(first + from.first * inner)],
                 b = array.values[static_cast<size_t>(first + from.second * inner)];

@@ -86,7 +86,7 @@ class ImagesReader final : public Reader {
   std::optional<int64_t> target_classes() const override {
     const MaskClasses classes = mask_classes();
     if (!target_picture() || classes.are_numbers()) return std::nullopt;
-    return static_cast<int64_t>(classes.colours.size());
+    return static_cast<int64_t>(classes.colors.size());
   }
 
  private:
@@ -194,9 +194,9 @@ void check_target_images(const ImagesOptions& options, const ConfigNode& node, D
   if (!targets.classes)
     refuse(
         "'class_names' applies only to masks; remove it, or give 'classes' if the target images are masks");
-  else if (!targets.classes->are_numbers() && options.class_names.size() != targets.classes->colours.size())
+  else if (!targets.classes->are_numbers() && options.class_names.size() != targets.classes->colors.size())
     refuse(fmt::format("expected as many 'classes' as 'class_names', found {} classes and {} names",
-                       targets.classes->colours.size(), options.class_names.size()));
+                       targets.classes->colors.size(), options.class_names.size()));
 }
 
 }  // namespace

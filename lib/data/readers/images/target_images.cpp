@@ -125,7 +125,7 @@ PictureRow target_row(const TargetImages& options, const PictureForm& image, con
   if (options.classes) {
     row.form.is_mask = true;
     row.form.channels = options.classes->are_numbers() ? 1 : 3;
-    row.form.fill = options.classes->are_numbers() ? 0 : options.classes->colours[0];
+    row.form.fill = options.classes->are_numbers() ? 0 : options.classes->colors[0];
   }
   if (options.size) {
     row.form.height = options.size->height;

@@ -21,7 +21,7 @@ struct TargetImages {
   std::optional<int64_t> channels;
 
   static const Schema<TargetImages>& schema();
-  TargetPicture pixels() const { return classes ? TargetPicture::classes : TargetPicture::colours; }
+  TargetPicture pixels() const { return classes ? TargetPicture::classes : TargetPicture::colors; }
 };
 
 /// Returns how target images are converted to rows. If the options do not give a size, the size of `image`

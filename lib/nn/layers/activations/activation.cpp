@@ -56,7 +56,7 @@ class ActivationLayer : public LayerWith<ActivationOptions> {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
-    return same_as(is_softmax() ? float_input_with_axis(inputs, "to normalise over", report_error)
+    return same_as(is_softmax() ? float_input_with_axis(inputs, "to normalize over", report_error)
                                 : float_input(inputs, report_error));
   }
 

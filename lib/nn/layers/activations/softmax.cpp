@@ -36,7 +36,7 @@ class SoftmaxLayer : public Layer {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
-    return same_as(float_input_with_axis(inputs, "to normalise over", report_error));
+    return same_as(float_input_with_axis(inputs, "to normalize over", report_error));
   }
 
   MaskRule mask_rule() const override { return MaskRule::passed; }

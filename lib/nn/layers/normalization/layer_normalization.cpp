@@ -85,7 +85,7 @@ class LayerNormalization : public LayerWith<LayerNormalizationOptions> {
 
   std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
                                 const ReportError& report_error) const override {
-    return same_as(float_input_with_axis(inputs, "to normalise over", report_error));
+    return same_as(float_input_with_axis(inputs, "to normalize over", report_error));
   }
 
   std::vector<ParameterSpec> parameters(std::span<const TensorSpec> inputs) const override {

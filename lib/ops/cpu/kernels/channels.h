@@ -123,10 +123,10 @@ void channel_gradient_sums(const ChannelLayout& layout, const NormalizedChannels
                   *scale = channels.scale + channel, *shift = channels.shift + channel;
       add_terms(pixels, layout.inner, gradients + channel, products + channel,
                 [=](int64_t element, int64_t i) {
-                  const float centred = x[element] - mean[i];
+                  const float centerd = x[element] - mean[i];
                   const auto gradient =
-                      static_cast<double>(activation.backward(centred * scale[i] + shift[i], dy[element]));
-                  return Terms{gradient, gradient * static_cast<double>(centred)};
+                      static_cast<double>(activation.backward(centerd * scale[i] + shift[i], dy[element]));
+                  return Terms{gradient, gradient * static_cast<double>(centerd)};
                 });
     });
   });
@@ -142,9 +142,9 @@ void normalize_channels_backward(const ChannelLayout& layout, const NormalizedCh
       const float *slope = slopes + channel, *offset = offsets + channel;
       float* dx = diff_src + first;
       each_in_run(pixels, layout.inner, [=](int64_t element, int64_t i) {
-        const float centred = x[element] - mean[i];
-        const float gradient = activation.backward(centred * scale[i] + shift[i], dy[element]);
-        dx[element] = scale[i] * gradient + (slope[i] * centred + offset[i]);
+        const float centerd = x[element] - mean[i];
+        const float gradient = activation.backward(centerd * scale[i] + shift[i], dy[element]);
+        dx[element] = scale[i] * gradient + (slope[i] * centerd + offset[i]);
       });
     });
   });

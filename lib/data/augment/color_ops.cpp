@@ -1,4 +1,4 @@
-#include "data/augment/colour_ops.h"
+#include "data/augment/color_ops.h"
 
 #include <algorithm>
 #include <array>
@@ -25,14 +25,14 @@ void change_contrast(const float* src, const PictureShape& shape, float factor, 
   }
 }
 
-void degenerate_colour(const float* src, const PictureShape& shape, float part, float* dst) {
+void degenerate_color(const float* src, const PictureShape& shape, float part, float* dst) {
   if (shape.channels != 3) {
     std::copy_n(src, shape.elements(), dst);
     return;
   }
   for (int64_t i = 0; i < shape.elements(); i += 3) {
-    const float grey = 0.2989f * src[i] + 0.587f * src[i + 1] + 0.114f * src[i + 2];
-    for (int64_t c = i; c < i + 3; ++c) dst[c] = within_bytes(src[c] + part * (grey - src[c]));
+    const float gray = 0.2989f * src[i] + 0.587f * src[i + 1] + 0.114f * src[i + 2];
+    for (int64_t c = i; c < i + 3; ++c) dst[c] = within_bytes(src[c] + part * (gray - src[c]));
   }
 }
 

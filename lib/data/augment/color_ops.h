@@ -13,7 +13,7 @@ void change_contrast(const float* src, const PictureShape& shape, float factor, 
                      float* dst);
 /// Moves each pixel towards gray by the fraction `part`. Images that do not have exactly three channels are
 /// copied unchanged. May run in place.
-void degenerate_colour(const float* src, const PictureShape& shape, float part, float* dst);
+void degenerate_color(const float* src, const PictureShape& shape, float part, float* dst);
 /// Smooths or sharpens the image: factor 0 gives the smoothed image, 0.5 the unchanged image, and 1 the
 /// sharpened image. Factors between these values interpolate. Cannot run in place.
 void sharpen(const float* src, const PictureShape& shape, float factor, float* dst);
