@@ -351,7 +351,7 @@ TEST_CASE_FIXTURE(Shapes, "wrong options of target images are reported with thei
                  "target_images: give 'target_image' in 'csv'"));
   CHECK(contains(at("csv: {file: a.csv, path: p, target_image: m}, target_images: masks"),
                  "'csv' lists the paths of the target images in its column 'target_image'"));
-  CHECK(contains(at("hdf5: {file: a.h5, input: x}, target_images: masks"), "use the reader hdf5"));
+  CHECK(contains(at("hdf5: {file: a.h5, input: x}, target_images: masks"), "use the reader `hdf5`"));
   CHECK(contains(at("csv: {file: a.csv, path: p, target_image: m, target: n}"), "not both"));
   const auto classes = [&](const std::string& text) {
     return at("directory: images, target_images: {directory: masks, classes: " + text + "}");

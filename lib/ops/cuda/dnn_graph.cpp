@@ -136,10 +136,11 @@ DnnDescriptor DnnDescription::finish_if_it_works() {
   return std::move(descriptor_);
 }
 
-DnnDevice DnnDevice::described(const std::string& properties) {
+DnnDevice DnnDevice::described(const std::string& properties, int capability) {
   return DnnDevice(DnnDescription(kDeviceDescriptor)
                        .set(kDeviceJson, CUDNN_TYPE_CHAR, properties.size() + 1, properties.c_str())
-                       .finish());
+                       .finish(),
+                   capability);
 }
 
 cudnnDataType_t dnn_type(DType type) {

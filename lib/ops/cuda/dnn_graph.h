@@ -17,17 +17,21 @@ namespace dtrain::cuda {
 /// library.
 class DnnDevice {
  public:
-  DnnDevice(cudnnHandle_t handle) : handle_(handle) {}
+  /// `capability` is the GPU's compute capability; 90 is 9.0.
+  DnnDevice(cudnnHandle_t handle, int capability) : handle_(handle), capability_(capability) {}
   /// `properties` is JSON with cuDNN's names for the values of cudaDeviceProp.
-  static DnnDevice described(const std::string& properties);
+  static DnnDevice described(const std::string& properties, int capability);
 
   cudnnHandle_t handle() const { return handle_; }                 // null if described
   const DnnDescriptor& properties() const { return properties_; }  // null unless described
+  int capability() const { return capability_; }
 
  private:
-  explicit DnnDevice(DnnDescriptor properties) : properties_(std::move(properties)) {}
+  DnnDevice(DnnDescriptor properties, int capability)
+      : capability_(capability), properties_(std::move(properties)) {}
 
   cudnnHandle_t handle_ = nullptr;
+  int capability_;
   DnnDescriptor properties_;
 };
 

@@ -84,7 +84,7 @@ TEST_CASE("cuDNN has plans for attention in 16-bit types") {
   using enum DnnAttention::Direction;
   for (const Gpu& gpu : kGpus) {
     CAPTURE(gpu.name);
-    const DnnDevice device = DnnDevice::described(gpu.properties);
+    const DnnDevice device = DnnDevice::described(gpu.properties, gpu.capability);
     const GpuMath bfloat16{.type = DType::bfloat16}, float16{.type = DType::float16};
     for (const AttentionSpec& spec : {language_model(), padded(), crossed()}) {
       CAPTURE(spec.queries);
@@ -97,14 +97,58 @@ TEST_CASE("cuDNN has plans for attention in 16-bit types") {
     AttentionSpec wide = spec_of(128, 256);
     wide.heads = wide.kv_heads = 1;
     CHECK(has_plan(device, bfloat16, wide, forward));
-    CHECK(has_plan(device, bfloat16, wide, backward) == (gpu.name == "H200"));
+    CHECK_FALSE(has_plan(device, bfloat16, wide, backward));
   }
+}
+
+TEST_CASE("passes that are affected by known bugs of cuDNN are rejected") {
+  using enum DnnAttention::Direction;
+  const auto reliable = [](AttentionSpec spec, DnnAttention::Direction direction, int capability,
+                           size_t version) {
+    return DnnAttention::is_reliable(spec, direction, capability, version);
+  };
+  for (const int capability : {80, 90, 100, 110, 120}) {
+    CAPTURE(capability);
+    for (const auto direction : {forward, backward}) {
+      CHECK(reliable(language_model(), direction, capability, 91900));
+      CHECK_FALSE(reliable(language_model(), direction, capability, 91500));
+      AttentionSpec many = spec_of(16, 32), one_key = spec_of(16, 32);
+      many.batch = 65535;
+      CHECK(reliable(many, direction, capability, 91900));
+      many.batch = 65536;
+      CHECK_FALSE(reliable(many, direction, capability, 91900));
+      one_key.keys = 1;
+      CHECK_FALSE(reliable(one_key, direction, capability, 92600));
+    }
+    const bool affected = capability == 100 || capability == 110;
+    for (const size_t version : {91900, 92400, 92500})
+      CHECK(reliable(one_query(), forward, capability, version) == !affected);
+    for (const size_t version : {91800, 92401, 92501})
+      CHECK(reliable(one_query(), forward, capability, version));
+    CHECK_FALSE(reliable(one_query(), backward, capability, 92600));
+    for (const int64_t keys : {64, 192, 1088}) {
+      AttentionSpec spec = spec_of(keys, 64);
+      CHECK(reliable(spec, backward, capability, 92501) == (capability != 90));
+      CHECK(reliable(spec, backward, capability, 92600));
+      CHECK(reliable(spec, forward, capability, 92501));
+      spec.causal = true;
+      CHECK(reliable(spec, backward, capability, 92501));
+    }
+    CHECK(reliable(spec_of(128, 64), backward, capability, 91900));
+    CHECK(reliable(spec_of(128, 136), backward, capability, 91900) == (capability != 90));
+    CHECK(reliable(spec_of(128, 136), backward, capability, 92201));
+  }
+  AttentionSpec grouped = one_query();
+  grouped.causal = true;
+  CHECK(reliable(grouped, forward, 90, 91900));
+  grouped.kv_heads = 2;
+  CHECK_FALSE(reliable(grouped, forward, 90, 91900));
 }
 
 TEST_CASE("attention that cuDNN cannot compute as specified has no plan") {
   if (is_skipped()) return;
   using enum DnnAttention::Direction;
-  const DnnDevice device = DnnDevice::described(kGpus[0].properties);
+  const DnnDevice device = DnnDevice::described(kGpus[0].properties, kGpus[0].capability);
   const GpuMath bfloat16{.type = DType::bfloat16};
   const auto rejected = [&](const GpuMath& math, const AttentionSpec& spec,
                             DnnAttention::Direction direction) {

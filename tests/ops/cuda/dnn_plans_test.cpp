@@ -154,7 +154,7 @@ TEST_CASE("cuDNN has plans for convolutions that satisfy the requirements") {
   using enum DnnConvolution::Direction;
   for (const Gpu& gpu : kGpus) {
     CAPTURE(gpu.name);
-    const DnnDevice device = DnnDevice::described(gpu.properties);
+    const DnnDevice device = DnnDevice::described(gpu.properties, gpu.capability);
     for (const ConvolutionSpec& spec : all_specs()) {
       CAPTURE(spec.depth);
       CAPTURE(spec.height);
@@ -183,7 +183,7 @@ TEST_CASE("batches over 2^31 elements are divided to avoid cuDNN's slowest engin
   using enum DnnConvolution::Direction;
   for (const Gpu& gpu : kGpus) {
     CAPTURE(gpu.name);
-    const DnnDevice device = DnnDevice::described(gpu.properties);
+    const DnnDevice device = DnnDevice::described(gpu.properties, gpu.capability);
     for (ConvolutionSpec spec :
          {same(700, 224, 64, 64, 3), same(140000, 32, 16, 16, 3), valid(3000, 230, 3, 64, 7, 2)}) {
       CAPTURE(spec.batch);

@@ -26,7 +26,7 @@ class AttentionPlans {
     std::erase_if(plans_, [](const Entry& entry) { return entry.plan.expired(); });
     for (const Entry& entry : plans_)
       if (entry.spec == spec) return entry.plan.lock();
-    const DnnDevice device(ops.context().dnn());
+    const DnnDevice device(ops.context().dnn(), ops.context().capability());
     auto plan = std::make_shared<AttentionPlan>();
     plan->forward = DnnAttention::find(device, ops.math(), spec, DnnAttention::Direction::forward);
     if (spec.training)
@@ -76,7 +76,7 @@ class DnnBackedAttention final : public Attention {
     const auto count = [](int64_t n) { return static_cast<size_t>(n); };
     const size_t queries = count(spec.batch * spec.heads * spec.queries);
     if (spec.masked) {
-      bias_ = arrays_.add(count(spec.batch * spec.keys) * bytes_of(ops.compute_type()));
+      bias_ = arrays_.add(count(spec.batch * bias_stride(spec)) * bytes_of(ops.compute_type()));
       first_keys_ = arrays_.add(count(spec.batch) * sizeof(int64_t));
     }
     if (!spec.training) logsumexp_ = arrays_.add(queries * sizeof(float));

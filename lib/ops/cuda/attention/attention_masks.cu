@@ -26,14 +26,16 @@ struct Min {
 /// Each block processes one sample.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    key_bias_kernel(const uint8_t* key_mask, T* bias, int64_t* first_keys, int64_t keys) {
+    key_bias_kernel(const uint8_t* key_mask, T* bias, int64_t* first_keys, int64_t keys, int64_t stride) {
   const int64_t sample = blockIdx.x;
   int64_t first = keys;
   for (int64_t key = threadIdx.x; key < keys; key += kThreads) {
     const bool valid = !key_mask || key_mask[sample * keys + key] != 0;
-    bias[sample * keys + key] = valid ? from_float<T>(0.0f) : hidden_score<T>();
+    bias[sample * stride + key] = valid ? from_float<T>(0.0f) : hidden_score<T>();
     if (valid && key < first) first = key;
   }
+  for (int64_t key = keys + threadIdx.x; key < stride; key += kThreads)
+    bias[sample * stride + key] = from_float<T>(0.0f);
   first = block_reduce(first, Min{});
   if (threadIdx.x == 0) first_keys[sample] = first;
 }
@@ -61,7 +63,8 @@ void key_bias(CudaOps& ops, const AttentionSpec& spec, const uint8_t* key_mask, 
   with_type(ops.compute_type(), [&](auto type) {
     using T = decltype(type);
     launch(key_bias_kernel<T>, dim3(static_cast<unsigned>(spec.batch)), dim3(kThreads),
-           ops.context().compute(), key_mask, static_cast<T*>(bias), first_keys, spec.keys);
+           ops.context().compute(), key_mask, static_cast<T*>(bias), first_keys, spec.keys,
+           bias_stride(spec));
   });
 }
 

@@ -7,10 +7,16 @@
 
 namespace dtrain::cuda {
 
-/// Converts a mask to biases ([batch, keys], in the compute type). The bias is 0 for a valid key; for a
-/// masked key, it is so low that the weight of the key is 0. Also writes the index of the first valid key of
-/// each sample to first_keys ([batch]), or the number of keys if the sample has no valid key. If key_mask is
-/// null, all keys are valid.
+/// Returns the number of elements from the biases of a sample to the biases of the next sample. The biases of
+/// each sample are aligned to 16 bytes.
+inline int64_t bias_stride(const AttentionSpec& spec) {
+  return (spec.keys + 7) / 8 * 8;
+}
+
+/// Converts a mask to biases ([batch, bias_stride(spec)], in the compute type). The bias is 0 for a valid
+/// key; for a masked key, it is so low that the weight of the key is 0. Also writes the index of the first
+/// valid key of each sample to first_keys ([batch]), or the number of keys if the sample has no valid key. If
+/// key_mask is null, all keys are valid.
 void key_bias(CudaOps& ops, const AttentionSpec& spec, const uint8_t* key_mask, void* bias,
               int64_t* first_keys);
 

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "ops/cuda/attention/attention_masks.h"
+
 namespace dtrain::cuda {
 namespace {
 
@@ -207,8 +209,9 @@ class AttentionGraph {
     pointwise(CUDNN_POINTWISE_MUL, products, scale, scaled);
     if (!s_.masked) return scaled;
     const Tensor biased = weights();
+    const int64_t stride = bias_stride(s_);
     pointwise(CUDNN_POINTWISE_ADD, scaled,
-              tensor(kBias, type_, {s_.batch, 1, 1, s_.keys}, {s_.keys, s_.keys, s_.keys, 1}), biased);
+              tensor(kBias, type_, {s_.batch, 1, 1, s_.keys}, {stride, stride, stride, 1}), biased);
     return biased;
   }
 
@@ -268,18 +271,40 @@ class AttentionGraph {
 
 /// Returns true if cuDNN may compute this pass. cuDNN's dropout cannot be used, because its random numbers
 /// differ from those of AttentionDropout.
-bool suits(const GpuMath& math, const AttentionSpec& spec, Direction direction) {
+bool suits(const DnnDevice& device, const GpuMath& math, const AttentionSpec& spec, Direction direction) {
   if (math.type != DType::bfloat16 && math.type != DType::float16) return false;
   if (spec.dropout > 0.0f || (spec.causal && spec.first_query != 0)) return false;
   for (const int64_t elements :
        {spec.key_dim, spec.value_dim, spec.query_step(), spec.key_step(), spec.value_step()})
     if (elements % 8 != 0) return false;  // rows are not aligned to 16 bytes
-  if (direction == Direction::backward && (math.deterministic || (spec.queries == 1 && spec.keys == 1)))
-    return false;
-  return cudnnGetVersion() >= kOldestVersion;
+  if (direction == Direction::backward && math.deterministic) return false;
+  return DnnAttention::is_reliable(spec, direction, device.capability(), cudnnGetVersion());
 }
 
 }  // namespace
+
+bool DnnAttention::is_reliable(const AttentionSpec& spec, Direction direction, int capability,
+                               size_t version) {
+  if (version < kOldestVersion) return false;
+  // The execution of plans for larger batches fails.
+  if (spec.batch > 65535 || spec.heads > 65535) return false;
+  // cuDNN's release notes list both cases under known issues.
+  if (spec.keys == 1) return false;
+  if (spec.queries == 1 && spec.causal && spec.group() != 1) return false;
+  if (direction == Direction::forward) {
+    // The kernels for a single query return wrong numbers (PyTorch's issue 193893).
+    const bool wrong = version >= 91900 && version <= 92500 && version != 92401;
+    return !(spec.queries == 1 && wrong && (capability / 10 == 10 || capability / 10 == 11));
+  }
+  // The gradients of keys and values can be NaN (cudnn-frontend's issue 1072).
+  if (spec.queries == 1) return false;
+  if (capability != 90) return true;
+  // In the last tile, 64 keys that do not exist get the score 0. If all scores of a query are very low, the
+  // gradient of the query is then NaN (cudnn-frontend's pull request 628). Causal attention hides these keys.
+  if (version < 92600 && spec.keys % 128 == 64 && (!spec.causal || spec.queries > spec.keys)) return false;
+  // PyTorch uses heads of more than 128 columns only with later versions.
+  return version > 92200 || std::max(spec.key_dim, spec.value_dim) <= 128;
+}
 
 size_t DnnAttention::most_workspace(const AttentionSpec& spec) {
   const int64_t positions = spec.queries + spec.keys, columns = std::max(spec.key_dim, spec.value_dim);
@@ -290,7 +315,7 @@ size_t DnnAttention::most_workspace(const AttentionSpec& spec) {
 
 std::optional<DnnAttention> DnnAttention::find(const DnnDevice& device, const GpuMath& math,
                                                const AttentionSpec& spec, Direction direction) {
-  if (!suits(math, spec, direction)) return std::nullopt;
+  if (!suits(device, math, spec, direction)) return std::nullopt;
   AttentionGraph graph(math, spec);
   if (direction == Direction::forward) {
     graph.add_forward();

@@ -13,8 +13,9 @@ namespace dtrain::cuda {
 /// The arrays of a call. Arrays of the compute type are aligned to 16 bytes.
 struct DnnAttentionArrays {
   const void *query = nullptr, *key = nullptr, *value = nullptr;
-  const void* bias = nullptr;  ///< [batch, keys], added to the scores; null unless the spec has masks
-  void* dst = nullptr;         ///< written by the forward pass, read by the backward pass
+  const void* bias =
+      nullptr;          ///< [batch, bias_stride()], added to the scores; null unless the spec has masks
+  void* dst = nullptr;  ///< written by the forward pass, read by the backward pass
   /// [batch, heads, queries]; written by the forward pass, read by the backward pass.
   float* logsumexp = nullptr;
   // The following arrays are only used by the backward pass.
@@ -33,9 +34,13 @@ class DnnAttention {
  public:
   enum class Direction { forward, backward };
 
-  /// Returns nullopt if cuDNN has no engine for this pass. Also returns nullopt for a backward pass if `math`
-  /// requires deterministic results, because cuDNN's backward kernels add the gradients of the queries in any
-  /// order (although their numerical notes do not say so).
+  /// Returns true if a pass is free of the known bugs of this version of cuDNN (in the form of
+  /// cudnnGetVersion()) on GPUs of this compute capability.
+  static bool is_reliable(const AttentionSpec& spec, Direction direction, int capability, size_t version);
+
+  /// Returns nullopt if cuDNN has no engine for this pass, or if the pass is not reliable. Also returns
+  /// nullopt for a backward pass if `math` requires deterministic results, because cuDNN's backward kernels
+  /// add the gradients of the queries in any order (although their numerical notes do not say so).
   static std::optional<DnnAttention> find(const DnnDevice& device, const GpuMath& math,
                                           const AttentionSpec& spec, Direction direction);
 

@@ -93,8 +93,8 @@ class DnnBackedConvolution final : public Convolution {
     ops.context().workspace();  // allocates now, because allocation is impossible during a capture
     using enum DnnConvolution::Direction;
     const auto find = [&](DnnConvolution::Direction direction) {
-      auto found = DnnConvolution::find(ops.context().dnn(), ops.math(), spec, direction,
-                                        ops.context().workspace_bytes());
+      const DnnDevice device(ops.context().dnn(), ops.context().capability());
+      auto found = DnnConvolution::find(device, ops.math(), spec, direction, ops.context().workspace_bytes());
       if (found) reserve(*found);
       return found;
     };
