@@ -195,6 +195,9 @@ void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint
     throw UserError(fmt::format(
         "expected a mask as a {} file, but found a JPEG file; JPEG compression changes the values of pixels",
         form.channels == 1 ? "PNG" : "PNG or BMP"));
+  if (form.is_mask && rows->has_16_bits())
+    throw UserError(
+        "expected a mask with values of at most 8 bits, but found 16 bits; convert the mask to 8 bits");
   const auto decode = form.is_mask ? decode_box_nearest : decode_box;
   const Turn turn(rows->orientation());
   int64_t height = rows->full_height(), width = rows->full_width();
@@ -223,7 +226,7 @@ bool is_picture_file(std::span<const uint8_t> start) {
 PictureHeader read_picture_header(std::span<const uint8_t> start, size_t file_bytes) {
   const auto rows = open_picture(start, file_bytes);
   PictureHeader header{rows->full_height(), rows->full_width(), rows->is_gray(),
-                       picture_format(start) != PictureFormat::jpeg};
+                       picture_format(start) != PictureFormat::jpeg, rows->has_16_bits()};
   if (Turn(rows->orientation()).transposed) std::swap(header.height, header.width);
   return header;
 }

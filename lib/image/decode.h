@@ -35,7 +35,8 @@ struct PictureForm {
 /// resized bilinearly with antialiasing, or by nearest neighbor if it is a mask. The result is bitwise
 /// identical on every machine.
 /// Throws UserError (without a path) if the bytes are not a complete image. For a mask, also throws UserError
-/// if it is a JPEG, or if it has one channel but the file does not contain one value per pixel.
+/// if it is a JPEG, if its values have 16 bits, or if it has one channel but the file does not contain one
+/// value per pixel.
 void decode_picture(std::span<const uint8_t> file, const PictureForm& form, uint8_t* dst);
 
 /// Returns true if a file with these first bytes is a JPEG, a PNG or a BMP. Also returns true for other known
@@ -48,7 +49,8 @@ bool is_picture_file(std::span<const uint8_t> start);
 struct PictureHeader {
   int64_t height = 0, width = 0;
   bool gray = false;
-  bool exact = true;  // whether decoding returns exactly the values that were encoded; false for JPEGs
+  bool exact = true;         // whether decoding returns exactly the values that were encoded; false for JPEGs
+  bool has_16_bits = false;  // whether the values have 16 bits; decoding then keeps the high bytes
 };
 
 /// Reads the header of a file. `start` contains the first bytes of the file, and `file_bytes` is its size.

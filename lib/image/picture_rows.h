@@ -26,6 +26,8 @@ class PictureRows {
   int orientation() const { return orientation_; }
   /// Returns true if the image is stored without colors.
   bool is_gray() const { return gray_; }
+  /// Returns true if the values have 16 bits. start() keeps only their high bytes.
+  bool has_16_bits() const { return has_16_bits_; }
 
   /// Starts decoding. Must be called once before read(). `channels` is the requested number of channels;
   /// decoders of formats that can convert to it do so. `wanted_scale` is the requested size divided by the
@@ -34,7 +36,7 @@ class PictureRows {
   virtual void start(int channels, double wanted_scale) = 0;
   /// Starts decoding like start(), but without conversions: each pixel is read as the one value that is
   /// stored for it, a palette index or a gray level of at most 8 bits. Throws UserError if the file does not
-  /// contain one value per pixel.
+  /// contain one value per pixel. Must not be called if has_16_bits().
   virtual void start_as_stored();
   /// Return the size of the image that read() returns, the number of its channels (1: grayscale, 2: grayscale
   /// and alpha, 3: RGB, 4: RGBA), and its size relative to the stored image (1 if it is not downscaled).
@@ -55,7 +57,7 @@ class PictureRows {
   void set_full_size(int64_t width, int64_t height, size_t file_bytes, int64_t most_pixels_a_byte);
 
   int orientation_ = 1;
-  bool gray_ = false;
+  bool gray_ = false, has_16_bits_ = false;
   int64_t width_ = 0, height_ = 0;
   int channels_ = 0;
   double scale_ = 1;

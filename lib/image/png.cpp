@@ -61,6 +61,7 @@ class PngRows final : public PictureRows {
         png_read_info(png_, info_);
       });
       gray_ = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0;
+      has_16_bits_ = png_get_bit_depth(png_, info_) == 16;
       set_full_size(png_get_image_width(png_, info_), png_get_image_height(png_, info_), file_bytes,
                     8 * kMostDeflated);
       check_unpacked_size();
@@ -86,12 +87,12 @@ class PngRows final : public PictureRows {
   }
 
   void start_as_stored() override {
-    const int type = png_get_color_type(png_, info_), bits = png_get_bit_depth(png_, info_);
-    if ((type != PNG_COLOR_TYPE_PALETTE && (type & PNG_COLOR_MASK_COLOR) != 0) || bits > 8)
-      throw UserError(fmt::format(
-          "expected one value of at most 8 bits per pixel (a palette or gray levels), but found {}",
-          bits > 8 ? "16 bits; convert masks to 8 bits"
-                   : "colors; set 'classes' to a list with the color of each class"));
+    const int type = png_get_color_type(png_, info_);
+    if (type != PNG_COLOR_TYPE_PALETTE && (type & PNG_COLOR_MASK_COLOR) != 0)
+      throw UserError(
+          "expected one value per pixel (a palette or gray levels), but found colors; set 'classes' to a "
+          "list "
+          "with the color of each class");
     guarded([&] {
       png_set_packing(png_);
       passes_ = png_set_interlace_handling(png_);

@@ -203,9 +203,12 @@ void describe(const InspectedPairs& pairs, const UNet& net, int64_t factor, NewC
         net.height, net.width, pairs.has_masks() ? "" : ", which loses details", int64_t{1} << net.poolings));
   if (!pairs.has_masks() && pairs.are_called_masks)
     config.warnings.push_back(fmt::format(
-        "the files in {} cannot be masks, because a mask has at most 64 different pixel values, and all "
-        "masks together have 2 to 256; therefore, the files are used as images that the model should compute",
-        pairs.train.targets));
+        "the files in {} cannot be masks, because {}; therefore, the files are used as images that the model "
+        "should compute",
+        pairs.train.targets,
+        pairs.targets.has_16_bits
+            ? "their values have 16 bits (convert masks to 8 bits)"
+            : "a mask has at most 64 different pixel values, and all masks together have 2 to 256"));
   if (!pairs.has_masks() && factor == 0)
     config.warnings.push_back(
         fmt::format("the targets have {} pixels and the images have {} pixels; the ratio is not a whole "

@@ -89,6 +89,7 @@ PictureLook inspect_files(const PictureSource& files, std::vector<bool>* is_bad)
       heights.push_back(found[i]->height);
       widths.push_back(found[i]->width);
       look.gray = look.gray && found[i]->gray;
+      look.has_16_bits = look.has_16_bits || found[i]->has_16_bits;
       continue;
     }
     ++look.bad;

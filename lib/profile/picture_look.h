@@ -22,6 +22,7 @@ struct PictureLook {
   std::vector<std::string> first;  // paths of the first files that count as `bad`
   int64_t height = 0, width = 0;   // median height and width of the images
   bool gray = false;               // whether all images are gray
+  bool has_16_bits = false;        // whether an image has values of 16 bits
 
   bool has_pictures() const { return bad < looked; }
 };

@@ -11,11 +11,12 @@ def png(height, width, colour=(10, 200, 30)):
     return png_of_rows([list(colour) * width] * height, len(colour))
 
 
-def png_of_rows(rows, channels=1):
-    """Returns a PNG image of these values, with 1 channel (gray levels) or 3 (RGB)."""
+def png_of_rows(rows, channels=1, bits=8):
+    """Returns a PNG image of these values, with 1 channel (gray levels) or 3 (RGB). With 16 bits, two numbers are the
+    bytes of one value."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    head = struct.pack(">IIBBBBB", len(rows[0]) // channels, len(rows), 8, 0 if channels == 1 else 2, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", len(rows[0]) * 8 // bits // channels, len(rows), bits, 0 if channels == 1 else 2, 0, 0, 0)
     pixels = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 

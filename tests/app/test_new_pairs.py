@@ -111,6 +111,14 @@ class NewPairs(NewCase):
                                               "should compute"])
         self.assertIn("loss: mean_squared_error", (self.dir / "data.yaml").read_text())
 
+    def test_masks_of_16_bits_are_taken_for_images(self):
+        self.pairs("data/images", "data/masks", [0, 1, 2])
+        for path in (self.dir / "data/masks").iterdir():
+            path.write_bytes(png_of_rows([[0, i // 6] * 16 for i in range(16)], bits=16))
+        self.assertEqual(self.json("new", "data")["warnings"][0],
+                         "the files in data/masks cannot be masks, because their values have 16 bits (convert masks to 8 bits); "
+                         "therefore, the files are used as images that the model should compute")
+
     def test_files_without_a_partner_are_an_error(self):
         self.pairs("data/images", "data/masks", [0, 100, 200])
         (self.dir / "data/masks/7.png").unlink()

@@ -193,7 +193,7 @@ TEST_CASE_FIXTURE(Shapes, "classes are numbers, palette indices, gray levels or 
                  "each pixel must have the color of one of the 2 classes, but found the gray level 240"));
   CHECK(contains(failure("colors", "[0, \"#0AFA14\"]"), "found #c81e28 in row "));
   CHECK(contains(failure("colors", "numbers"),
-                 "expected one value of at most 8 bits per pixel (a palette or gray levels), but found "
+                 "expected one value per pixel (a palette or gray levels), but found "
                  "colors; set 'classes' to a list with the color of each class"));
   CHECK(contains(failure("bitmaps", "numbers"), "expected a PNG with one value per pixel"));
 }
@@ -209,6 +209,17 @@ TEST_CASE_FIXTURE(
   // No mask contains class 3, but it is in the list of classes.
   CHECK(count("[0, 1, 2, 3]") == std::vector<int64_t>{4});
   CHECK(count("numbers") == std::vector<int64_t>{3});
+}
+
+TEST_CASE_FIXTURE(Shapes, "masks with values of 16 bits are rejected") {
+  for (int i = 0; i < 8; ++i)
+    write_bytes(folder / fmt::format("deep/{}.png", i), png_of(shapes(i), {.bits = 16}));
+  for (const std::string classes : {"numbers", "[0, 1, 2]"}) {
+    CAPTURE(classes);
+    const auto data = open("directory: images, target_images: {directory: deep, classes: " + classes + "}");
+    CHECK(contains(error_of([&] { read_all(*data, 1); }),
+                   "expected a mask with values of at most 8 bits, but found 16 bits"));
+  }
 }
 
 TEST_CASE_FIXTURE(Shapes, "a mask must have the size of its image and keep its values") {
