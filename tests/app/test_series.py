@@ -85,6 +85,24 @@ class Series(Case):
         self.assertEqual([round(value, 2) for value in first["load"]], [round(float(row["load"]), 2) for row in found[:6]])
         self.assertEqual(list(self.json("predict", "run", "-i", "new.csv", "-o", "next.npy")["shapes"].values()), [[2, 6]])
 
+    def test_rows_without_a_target_are_no_past_values(self):
+        """A file for a forecast may have rows of the future, whose target is empty. The forecast continues the last row
+        that has a target, as in the training, and `fill` does not invent past targets."""
+        data = "file: power.csv, header: true, target: load}"
+        self.assertIn(data, CONFIG)
+        self.fit(config=CONFIG.replace(data, data.replace("}", ", fill: median, missing_target: skip}")))
+        known = lines(range(60, 100))
+        self.write("known.csv", known)
+        future = "".join(f",{meter},2026-01-05T{hour:02d}:00,0.5\n" for meter in ("north", "south") for hour in range(4, 9))
+        self.write("future.csv", known + future)
+        for name in ("known", "future"):
+            self.dtrain("predict", "run", "-i", f"{name}.csv", "-o", f"{name}-next.csv")
+        self.assertEqual((self.dir / "future-next.csv").read_text(), (self.dir / "known-next.csv").read_text())
+
+        self.fit(config=CONFIG.replace(data, data.replace("}", ", fill: median}")), output="strict")
+        err = self.dtrain("predict", "strict", "-i", "future.csv", "-o", "x.csv", expect=2).err
+        self.assertIn("a target must have a value in every row; set 'missing_target: skip'", err)
+
     def test_evaluate_takes_a_file_with_all_its_windows(self):
         self.fit(config=CONFIG)
         self.write("new.csv", lines(range(60, 100)))

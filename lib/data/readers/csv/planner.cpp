@@ -53,6 +53,8 @@ CsvPlan CsvPlanner::plan() {
   plan_.day_first = options_.dayfirst.value_or(false);
   if (request_.use == FileUse::split)  // a trained model cannot change its inputs
     plan_.advice = "list the column in 'categories' if its values are names, or in 'drop' to leave it out";
+  if (request_.use == FileUse::prediction && request_.windows && request_.windows->has_past_targets())
+    past_targets_ = options_.target_columns();
   for (size_t i = 0; i < inputs.size(); ++i) add_input(request_.inputs[i], inputs[i]);
   if (options_.labels && !targets.empty())
     add_labels(request_.targets[0], targets[0]);

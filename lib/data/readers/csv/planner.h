@@ -133,6 +133,7 @@ class CsvPlanner {
   CsvPlan plan_;
   FieldNames fields_;                         // columns of this file that the options select
   std::set<size_t> categories_;               // fields listed in the option `categories`
+  std::vector<CsvColumnRef> past_targets_;    // targets whose past values are read for a forecast
   size_t inputs_done_ = 0;                    // fields of inputs added so far
   size_t targets_done_ = 0;                   // fields of targets added so far
   std::map<size_t, ColumnReading> readings_;  // readings that the options select

@@ -20,6 +20,19 @@ std::string name_of_target(const TensorSpec& target) {
   return target.name.empty() ? "target" : target.name;
 }
 
+/// Returns true if one of `columns` is the column of the i-th field of all inputs of the training file.
+bool is_any_of(const std::vector<CsvColumnRef>& columns, const FieldNames& training, size_t i) {
+  return std::any_of(columns.begin(), columns.end(), [&](const CsvColumnRef& column) {
+    if (!column.index) return i < training.inputs.size() && training.inputs[i] == column.name;
+    const int64_t index = *column.index + (*column.index < 0 ? static_cast<int64_t>(training.width) : 0);
+    return i < training.places.size() && static_cast<int64_t>(training.places[i]) == index;
+  });
+}
+
+std::string advice_for_gap_of_target() {
+  return fmt::format("{}; set 'missing_target: skip' to leave out rows without a target", kTargetGap);
+}
+
 }  // namespace
 
 void CsvPlanner::choose_readings() {
@@ -149,6 +162,7 @@ void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& p
   bool fitted = false;
   std::vector<std::pair<size_t, std::string>> fills;
   for (const size_t place : places) {
+    const bool is_past_target = is_any_of(past_targets_, known_.fields, inputs_done_);
     const std::string name = known_name(place, inputs_done_++);
     CsvElement element{place, {}};
     if (is_text(place, name))
@@ -158,6 +172,9 @@ void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& p
     add_input_reading(input, place, name);
     if (is_category(place, name)) {
       add_table(place, name, false, CsvCategory::When::always);
+    } else if (is_past_target) {
+      if (options_.missing_target == CsvMissingTarget::skip) plan_.required.insert(place);
+      if (options_.fill) part.advice_for_gap = advice_for_gap_of_target();
     } else if (options_.fill) {
       element.gap = fill_of(part.dtype);
       fitted = fitted || (element.gap && !options_.fill->number);
@@ -215,10 +232,7 @@ void CsvPlanner::add_target(const TensorSpec& target, const std::vector<size_t>&
   const DType type = csv_type(target);
   const bool is_single = places.size() == 1;
   const auto& names = known_.fields.targets;
-  CsvPart part{{},
-               type,
-               is_single,
-               fmt::format("{}; set 'missing_target: skip' to leave out rows without a target", kTargetGap)};
+  CsvPart part{{}, type, is_single, advice_for_gap_of_target()};
   for (const size_t place : places) {
     const size_t i = targets_done_++;
     const ColumnReading reading =
