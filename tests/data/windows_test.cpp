@@ -273,6 +273,31 @@ TEST_CASE("windows are made of arrays") {
                  "must contain the name of a series in each row, but row 3 (counted from 0) has none"));
 }
 
+TEST_CASE("times and numbers of series in arrays keep all digits") {
+  const TempDir folder;
+  const std::vector<TensorSpec> inputs{{"x", {1, 1}}}, targets{{"", {1, 1}}};
+  write_file(folder / "x.npy", npy_bytes("<f4", "(4, 1)", raw(std::vector<float>{3, 0, 2, 1})));
+  // In float32, these times would be equal. The integers do not fit into int32.
+  write_file(folder / "seconds.npy",
+             npy_bytes("<f8", "(4,)", raw(std::vector<double>{1.7e9 + 3, 1.7e9, 1.7e9 + 2, 1.7e9 + 1})));
+  constexpr int64_t kStart = 1'700'000'000'000;
+  write_file(folder / "ms.npy",
+             npy_bytes("<i8", "(4,)", raw(std::vector<int64_t>{kStart + 3, kStart, kStart + 2, kStart + 1})));
+  for (const std::string time : {"seconds.npy", "ms.npy"}) {
+    CAPTURE(time);
+    const DatasetSpec spec = parse(folder,
+                                   "train: {npy: {input: x.npy, target: x.npy}, windows: {length: 1, "
+                                   "horizon: 1, time: " +
+                                       time + "}}");
+    CHECK(read_all(*open_split(spec, *spec.train, inputs, targets), 0) == std::vector<double>{0, 1, 2});
+  }
+  write_file(folder / "by.npy",
+             npy_bytes("<f8", "(4,)", raw(std::vector<double>{16777217, 16777216, 16777217, 16777216})));
+  const DatasetSpec spec = parse(
+      folder, "train: {npy: {input: x.npy, target: x.npy}, windows: {length: 1, horizon: 1, by: by.npy}}");
+  CHECK(open_split(spec, *spec.train, inputs, targets)->size() == 2);
+}
+
 TEST_CASE("the shapes of windows are known without the model") {
   const Table table(kOne);
   const DatasetSpec spec = table.spec("", "length: 3, horizon: 2");

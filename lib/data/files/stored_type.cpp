@@ -13,12 +13,14 @@
 namespace dtrain {
 
 DType StoredType::dtype() const {
+  if (exact) return DType::float64;
   if (kind == Kind::real) return DType::float32;
   return kind == Kind::unsigned_integer && bytes == 1 ? DType::uint8 : DType::int32;
 }
 
 bool StoredType::same_bytes() const {
   if (swapped) return false;
+  if (exact) return kind == Kind::real && bytes == 8;
   switch (kind) {
     case Kind::real:
     case Kind::signed_integer:
@@ -58,7 +60,9 @@ template <class From, class To>
 int64_t decode_as(const std::byte* src, To* dst, int64_t count, bool swapped) {
   for (int64_t i = 0; i < count; ++i) {
     const From value = load<From>(src + static_cast<size_t>(i) * sizeof(From), swapped);
-    if constexpr (std::is_integral_v<From>) {
+    if constexpr (std::is_same_v<To, double>) {
+      // Every value fits.
+    } else if constexpr (std::is_integral_v<From>) {
       if (!fits_int32(value)) return i;
     } else if constexpr (sizeof(From) > sizeof(To)) {
       if (std::isfinite(value) && !std::isfinite(static_cast<To>(value))) return i;
@@ -77,14 +81,17 @@ int64_t decode(StoredType type, const void* src, void* dst, int64_t count) {
     return count;
   }
   const auto to_int = [&]<class From>(From) {
+    if (type.exact) return decode_as<From>(from, static_cast<double*>(dst), count, type.swapped);
     return decode_as<From>(from, static_cast<int32_t*>(dst), count, type.swapped);
   };
   const auto to_float = [&]<class From>(From) {
+    if (type.exact) return decode_as<From>(from, static_cast<double*>(dst), count, type.swapped);
     return decode_as<From>(from, static_cast<float*>(dst), count, type.swapped);
   };
   using Kind = StoredType::Kind;
   switch (static_cast<int>(type.kind) * 16 + type.bytes) {
     case static_cast<int>(Kind::unsigned_integer) * 16 + 1:
+      if (type.exact) return decode_as<uint8_t>(from, static_cast<double*>(dst), count, false);
       std::memcpy(dst, from, static_cast<size_t>(count));  // a single byte has no byte order
       return count;
     case static_cast<int>(Kind::unsigned_integer) * 16 + 2:

@@ -11,16 +11,21 @@
 
 namespace dtrain {
 
+/// The digits that the values of an array keep: those of the types that dtrain computes with (float32, int32,
+/// uint8), or all (float64). Times and the names of series need all digits.
+enum class Digits { computed, all };
+
 /// Returns true if a file with this beginning is in the IDX format.
 bool is_idx(std::string_view start);
 std::shared_ptr<const Column> open_idx(const std::string& path);
-std::shared_ptr<const Column> open_npy(const std::string& path);
+std::shared_ptr<const Column> open_npy(const std::string& path, Digits digits = Digits::computed);
 /// Opens the columns `columns` of a CSV file as rows of type `dtype` (float32 or int32). If the file has no
 /// header, or if `columns` is empty, the rows contain all columns.
 std::shared_ptr<const Column> open_csv(const std::string& path, DType dtype, const CsvFormat& format,
                                        const std::vector<std::string>& columns);
 /// Opens the dataset `name` (a path inside the file); "" selects the only dataset at the top level of the
 /// file.
-std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::string& name);
+std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::string& name,
+                                        Digits digits = Digits::computed);
 
 }  // namespace dtrain

@@ -163,9 +163,9 @@ class Hdf5Reader final : public Reader {
   SourceColumns open(const ReadRequest& request) const override {
     const std::string path = request.find(options_.file);
     Columns columns;
-    const auto open = [&](const std::string& name) { columns.push_back(open_hdf5(path, name)); };
-    for (const std::string& name : options_.resolve(request)) open(name);
-    ArrayNames::for_each_key(request, open);
+    for (const std::string& name : options_.resolve(request)) columns.push_back(open_hdf5(path, name));
+    ArrayNames::for_each_key(
+        request, [&](const std::string& name) { columns.push_back(open_hdf5(path, name, Digits::all)); });
     return columns;
   }
   std::string why_no_windows(const WindowsOptions& windows) const override {
@@ -179,12 +179,14 @@ class Hdf5Reader final : public Reader {
                                           const ReadRequest& request) const override {
     if (format != FileFormat::hdf5) return std::nullopt;
     std::vector<std::string> names = options_.resolve(request);
+    const size_t arrays = names.size();
     if (request.windows)
       for (const auto* key : {&request.windows->by, &request.windows->time})
         if (*key) names.push_back(**key);
     if (request.use == FileUse::prediction && !holds_datasets(path, names)) return std::nullopt;
     Columns columns;
-    for (const std::string& name : names) columns.push_back(open_hdf5(path, name));
+    for (size_t i = 0; i < names.size(); ++i)
+      columns.push_back(open_hdf5(path, names[i], i < arrays ? Digits::computed : Digits::all));
     return SourceColumns(std::move(columns));
   }
 
@@ -194,11 +196,14 @@ class Hdf5Reader final : public Reader {
 
 }  // namespace
 
-std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::string& name) {
+std::shared_ptr<const Column> open_hdf5(const std::string& path, const std::string& name, Digits digits) {
   const Hdf5Session session;
   NumberDataset open(path, name);
-  if (const auto place = open.plain_place())
+  open.type.exact = digits == Digits::all;
+  if (auto place = open.plain_place()) {
+    place->first.exact = open.type.exact;
     return rows_in_file(open.input, open.where, {place->first, open.shape()}, place->second);
+  }
   return std::make_shared<Hdf5Column>(std::move(open));
 }
 

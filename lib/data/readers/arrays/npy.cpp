@@ -110,9 +110,10 @@ class NpyReader final : public Reader {
 
   SourceColumns open(const ReadRequest& request) const override {
     Columns columns;
-    const auto open = [&](const std::string& name) { columns.push_back(open_npy(request.find(name))); };
-    for (const std::string& name : options_.resolve(request)) open(name);
-    ArrayNames::for_each_key(request, open);
+    for (const std::string& name : options_.resolve(request)) columns.push_back(open_npy(request.find(name)));
+    ArrayNames::for_each_key(request, [&](const std::string& name) {
+      columns.push_back(open_npy(request.find(name), Digits::all));
+    });
     return columns;
   }
   std::string why_no_windows(const WindowsOptions& windows) const override {
@@ -131,8 +132,12 @@ class NpyReader final : public Reader {
 
 }  // namespace
 
-std::shared_ptr<const Column> open_npy(const std::string& path) {
-  return open_array_file(path, parse_npy);
+std::shared_ptr<const Column> open_npy(const std::string& path, Digits digits) {
+  return open_array_file(path, [&](InputStream& stream) {
+    ArrayHeader header = parse_npy(stream);
+    header.type.exact = digits == Digits::all;
+    return header;
+  });
 }
 
 void add_npy(Registry<Reader>& table) {
