@@ -187,7 +187,42 @@ void match(const Graph& graph, Pretrained& result, Diagnostics& diagnostics) {
   if (!initial.empty()) result.description += "; with initial values: " + list_some(initial);
 }
 
+/// Returns true if the weights of an embedding are loaded.
+bool loads_embedding(const Graph& graph, const Pretrained& pretrained) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& node) {
+    return node.kind == "embedding" && pretrained.weights.contains(node.name + "/embeddings");
+  });
+}
+
+/// Returns true if both maps have the key of `entry` with different values.
+template <class Map>
+bool differs(const Map& other, const typename Map::value_type& entry) {
+  const auto found = other.find(entry.first);
+  return found != other.end() && found->second != entry.second;
+}
+
 }  // namespace
+
+std::vector<std::string> warnings_of_vocabularies(const Graph& graph, const DataFacts& facts,
+                                                  const Pretrained& pretrained) {
+  std::vector<std::string> warnings;
+  const Checkpoint* const checkpoint = pretrained.file.checkpoint();
+  if (!checkpoint || pretrained.weights.empty()) return warnings;
+  const SourceFacts other = saved_facts(*checkpoint).source;
+  const auto warn = [&](const std::string& name, std::string_view which, std::string_view units) {
+    warnings.push_back(fmt::format(
+        "weights: the {1} of '{0}' differs from that of the run that trained {2}, so loaded weights "
+        "belong to other {3}; to keep its {1}, continue that run with the new data: dtrain resume "
+        "RUN --set dataset.train=...",
+        name, which, pretrained.path, units));
+  };
+  if (loads_embedding(graph, pretrained))
+    for (const auto& entry : facts.source.tokens)
+      if (differs(other.tokens, entry)) warn(entry.first, "vocabulary", "tokens");
+  for (const auto& entry : facts.source.categories)
+    if (differs(other.categories, entry)) warn(entry.first, "list of categories", "categories");
+  return warnings;
+}
 
 Pretrained load_pretrained(const Graph& graph) {
   Pretrained result;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/data_facts.h"
 #include "interop/weight_file.h"
 #include "nn/graph.h"
 
@@ -33,5 +34,12 @@ struct Pretrained {
 /// missing in the file or have another shape, if weights of the file are unused, or if a pattern matches no
 /// weight. The message lists all of these problems with their locations.
 Pretrained load_pretrained(const Graph& graph);
+
+/// Returns a warning for each vocabulary and each list of categories that differs from that of the run whose
+/// checkpoint `pretrained` loads weights from. In this case, loaded weights belong to other tokens or
+/// categories. `facts` describes the training data of this run. Returns nothing if the file is not a
+/// checkpoint of dtrain.
+std::vector<std::string> warnings_of_vocabularies(const Graph& graph, const DataFacts& facts,
+                                                  const Pretrained& pretrained);
 
 }  // namespace dtrain

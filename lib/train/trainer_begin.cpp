@@ -88,6 +88,9 @@ void Trainer::take_pretrained() {
   if (world_.writes_files()) {
     pretrained = load_pretrained(config_.graph);
     for (const std::string& warning : pretrained->warnings) observer_.on_warning(warning);
+    for (const std::string& warning :
+         warnings_of_vocabularies(config_.graph, config_.dataset.facts, *pretrained))
+      observer_.on_warning(warning);
     if (const Checkpoint* other = pretrained->file.checkpoint())
       for (const std::string& warning : warnings_of_overlap(config_, *other)) observer_.on_warning(warning);
   }

@@ -1,7 +1,9 @@
 """Text: language models, classifiers for folders of texts and for text columns of tables, vocabularies in checkpoints,
 and raw text as the input of `dtrain predict`."""
 import csv
+import os
 import random
+import subprocess
 
 import support
 from support import Case
@@ -67,7 +69,40 @@ class Text(Case):
         self.assertEqual((self.dir / "again.csv").read_bytes(), (self.dir / "out.csv").read_bytes())
         self.write("table.csv", "a,b\n1,2\n")
         error = self.dtrain("predict", "run", "--input", "table.csv", "--output", "x.csv", "--delimiter", ";", expect=2).err
-        self.assertIn("remove the options for the header and the delimiter", error)
+        self.assertIn("the run reads plain text, not tables or JSON lines", error)
+        # A plain text may begin with a bracket.
+        self.write("verse.txt", "[verse 1] This is great!\n{Awful}, just awful\n\nfine\n")
+        self.dtrain("predict", "run", "--input", "verse.txt", "--output", "verse.csv")
+        self.assertEqual(self.predicted("verse.csv", "class")[:2], ["good", "bad"])
+        self.write("lines.jsonl", '{"text": "great"}\n')
+        error = self.dtrain("predict", "run", "--input", "lines.jsonl", "--output", "x.csv", expect=2).err
+        self.assertIn("the run reads plain text, not tables or JSON lines", error)
+
+    def test_weights_of_another_vocabulary_are_reported(self):
+        """The rows of a loaded embedding belong to the tokens of the run that trained it."""
+        words = "dataset: {train: {text: {file: FILE, sequence_length: 8, tokens: words, vocabulary: 20}}}\n"
+        self.write("a.txt", "one two three four five six seven eight. " * 40)
+        self.write("b.txt", "eight seven six five four three two one one one. " * 40)
+        self.fit("--epochs", "1", config=LANGUAGE + words.replace("FILE", "a.txt") + TRAIN, output="first")
+        begin = LANGUAGE + "  weights: {from: first}\n"
+        for file, differs in (("a.txt", False), ("b.txt", True)):
+            err = self.fit("--epochs", "1", config=begin + words.replace("FILE", file) + TRAIN, output=f"run-{file}").err
+            self.assertEqual("the vocabulary of 'tokens' differs from that of the run that trained" in err, differs, err)
+        skipped = begin.replace("from: first", 'from: first, skip: ["embedding/*"]')
+        err = self.fit("--epochs", "1", config=skipped + words.replace("FILE", "b.txt") + TRAIN, output="skipped").err
+        self.assertNotIn("vocabulary", err)
+
+    def test_many_small_files_need_little_memory(self):
+        def peak_mib(files):
+            for number in range(files):
+                self.write(f"texts{files}/{number}.txt", f"This is text {number}")
+            data = f"dataset: {{train: {{text: {{directory: texts{files}, sequence_length: 4}}}}}}\n"
+            self.write("config.yaml", LANGUAGE.replace("[8]", "[4]") + data + TRAIN)
+            process = self.start("check", "config.yaml", stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            self.assertEqual(status, 0, process.stderr.read())
+            return usage.ru_maxrss / 1024
+        self.assertLess(peak_mib(600), peak_mib(6) + 100)  # a buffer of 1 MiB for each file would need 600 MiB
 
     def test_column_of_a_table(self):
         self.write_table()
