@@ -133,7 +133,7 @@ class TextPrinter final : public TextObserver {
   };
 
   void print(std::string_view text) {
-    if (prints_ && !text.empty() && !print_text(text)) is_closed_ = true;
+    if (prints_ && !text.empty() && !print_data(text)) is_closed_ = true;
   }
 
   void print_begin() {

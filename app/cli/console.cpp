@@ -63,6 +63,10 @@ bool print_text(std::string_view text) {
   return print_bytes(visible(text));
 }
 
+bool print_data(std::string_view text) {
+  return ::isatty(STDOUT_FILENO) == 1 ? print_text(text) : print_bytes(text);
+}
+
 bool print_bytes(std::string_view bytes) {
   if (muted) return true;
   if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0)

@@ -14,6 +14,9 @@ namespace dtrain {
 /// contain (base/utf8.h). Throws Error if the text cannot be written. Returns false if the reader has closed
 /// the pipe (as `head` does); endless commands should then stop.
 bool print_text(std::string_view text);
+/// Like print_text(), but escapes control characters only if standard output is a terminal, because other
+/// programs need the text unchanged.
+bool print_data(std::string_view text);
 /// Like print_text(), but for raw bytes (data or terminal control sequences), which are not escaped.
 bool print_bytes(std::string_view bytes);
 void print_json(const Json& document);

@@ -33,7 +33,7 @@ class FileSink final : public TextSink {
 /// Standard output. Ignores further text once the reader has closed the pipe.
 class StandardOutputSink final : public TextSink {
  public:
-  void write(std::string_view text) override { has_reader_ = has_reader_ && print_text(text); }
+  void write(std::string_view text) override { has_reader_ = has_reader_ && print_data(text); }
 
  private:
   bool has_reader_ = true;

@@ -74,6 +74,12 @@ void renumber(std::string& message, size_t at, bool has_header) {
   message.replace(first, (has_column ? after : end) - first, std::to_string(has_header ? line - 1 : line));
 }
 
+/// Returns true if the extension of the file says that the file contains JSON.
+bool has_name_of_json(std::string_view name) {
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  return name.ends_with(".json") || name.ends_with(".jsonl") || name.ends_with(".ndjson");
+}
+
 std::string text_of_file(const std::string& path) {
   InputStream stream(path);
   return read_rest(stream);
@@ -118,12 +124,12 @@ GivenFile::GivenFile(std::string name) : name_(std::move(name)), path_(name_) {
   with_names([&] {
     const std::string start = start_of(path_);
     format_ = format_of(path_, start);
-    if (format_ == FileFormat::text && dtrain::is_json_lines(start)) read_json_lines();
+    if (format_ == FileFormat::text && may_be_json_lines(start)) read_json_lines(text_of_file(path_));
   });
 }
 
-void GivenFile::read_json_lines() {
-  const std::string text = text_of_file(path_);
+void GivenFile::read_json_lines(const std::string& text) {
+  if (!dtrain::is_json_lines(text) && !has_name_of_json(name_)) return;
   if (has_nested_arrays(text)) {
     for (JsonArray& array : arrays_of_json_lines(text, name_))
       arrays_.push_back({std::move(array.name), std::move(array.shape), array.type, MemoryFile(array.data)});

@@ -69,7 +69,8 @@ class GivenFile {
 
  private:
   std::string renamed(std::string message) const;
-  void read_json_lines();
+  /// Reads the text of the file if it consists of JSON lines; otherwise has no effect.
+  void read_json_lines(const std::string& text);
 
   std::string name_, path_;
   std::optional<MemoryFile> memory_;

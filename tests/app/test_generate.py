@@ -86,6 +86,11 @@ class Generate(Case):
         stopped = self.samples(*greedy, "--stop", "fox")[0]
         self.assertEqual((stopped["text"], bytes(stopped["tokens"]), stopped["ended"]), ("own ", b"own fox", "stop"))
 
+    def test_control_characters_are_escaped_only_on_a_terminal(self):
+        self.train()
+        out = self.dtrain("generate", "run", "--prompt", "the \x1bquick", "--temperature", "0", "--max-tokens", "1").out
+        self.assertTrue(out.startswith("the \x1bquick"), out)
+
     def test_texts_depend_on_the_seed_and_their_number_only(self):
         self.train(MODEL + REST.replace("epochs: 6", "epochs: 1"))
         draw = ("--max-tokens", "40", "--seed", "3", "--temperature", "2.5")

@@ -15,7 +15,10 @@ const TensorSpec kPair{"x", {2}};
 TEST_CASE("JSON lines are read as a table") {
   CHECK(is_json_lines(" \n{\"a\": 1}"));
   CHECK(is_json_lines("[1, 2]"));
-  CHECK_FALSE(is_json_lines("a,b\n"));
+  CHECK(is_json_lines("{ }"));
+  CHECK(is_json_lines("{\"a\": 1,"));
+  for (const char* text : {"a,b\n", "", "[verse 1]\n", "[1, 2\n", "{{Infobox", "{", "{%if%}"})
+    CHECK_FALSE(is_json_lines(text));
   const TableText objects = table_of_json_lines(
       "{\"a\": 1.5, \"b\": \"x, \\\"y\\\"\"}\n\n{\"b\": null, \"c\": true, \"a\": -2}\n", "in.jsonl");
   CHECK(objects.has_header);

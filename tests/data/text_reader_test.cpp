@@ -218,6 +218,13 @@ TEST_CASE("text: a folder of texts for each class") {
   CHECK(contains(error_of([&] { open_inputs(given(input), spec, {kTokens}, {true, {}}); }), "plain text"));
 }
 
+TEST_CASE("text: a byte order mark is not part of the text") {
+  const TempDir folder;
+  folder.write("a.txt", "\xef\xbb\xbf" + letters(9));
+  const auto data = open(folder, "train: {text: {file: a.txt, sequence_length: 4}}");
+  CHECK(read_all(*data, 0) == bytes("abcdefgh"));
+}
+
 TEST_CASE("text: mistakes are reported with their locations") {
   const TempDir folder;
   folder.write("a.txt", "abcd");
@@ -232,6 +239,11 @@ TEST_CASE("text: mistakes are reported with their locations") {
       "a.txt: expected at least 5 tokens (sequence_length 4 and the target of the last token), found 4"));
   CHECK(contains(error("file: latin.txt, sequence_length: 4, tokens: words, vocabulary: 9"),
                  "latin.txt: expected text in UTF-8, found the byte 0xe9 at byte 7 (line 2)"));
+  folder.write("wide.txt", std::string("\xff\xfe"
+                                       "a\0b\0",
+                                       6));
+  CHECK(contains(error("file: wide.txt, sequence_length: 4, tokens: words, vocabulary: 9"),
+                 "iconv -f utf-16 -t utf-8"));
   CHECK(error("file: latin.txt, sequence_length: 4, tokens: bpe, vocabulary: 300").empty());
   CHECK(contains(open_error(folder, "train: {text: {directory: t, tokens: words, vocabulary: 9}}", kClass),
                  "good/1.txt: expected text in UTF-8"));

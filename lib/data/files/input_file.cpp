@@ -206,14 +206,20 @@ void InputStream::read_exactly(void* dst, size_t bytes, const std::string& what)
 
 std::string read_rest(InputStream& stream) {
   std::string all;
+  if (!stream.is_packed()) {
+    all.resize(static_cast<size_t>(stream.file()->size() - stream.offset()));
+    stream.read(all.data(), all.size());
+    return all;
+  }
   size_t size = 0;
   for (;;) {
-    if (size == all.size()) all.resize(std::max<size_t>(size_t{1} << 20, 2 * size));
+    if (size == all.size()) all.resize(std::max<size_t>(size_t{1} << 16, 2 * size));
     const size_t got = stream.read(all.data() + size, all.size() - size);
     if (got == 0) break;
     size += got;
   }
   all.resize(size);
+  all.shrink_to_fit();
   return all;
 }
 

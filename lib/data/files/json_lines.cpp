@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -188,21 +189,35 @@ class ArrayMaker {
   bool integers_ = true;
 };
 
+/// Returns the value in the first line that is not empty. Returns nullopt if the line is not JSON.
+std::optional<Json> first_of(std::string_view text) {
+  const size_t start = std::min(text.find_first_not_of(kSpaces), text.size());
+  try {
+    return Json::parse(text.substr(start, text.find('\n', start) - start));
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
-bool is_json_lines(std::string_view start) {
+bool may_be_json_lines(std::string_view start) {
   const size_t first = start.find_first_not_of(kSpaces);
   return first != std::string_view::npos && (start[first] == '{' || start[first] == '[');
 }
 
+bool is_json_lines(std::string_view text) {
+  const size_t first = text.find_first_not_of(kSpaces);
+  if (first == std::string_view::npos) return false;
+  if (text[first] == '[') return first_of(text).has_value();
+  const size_t key = text.find_first_not_of(kSpaces, first + 1);
+  return text[first] == '{' && key != std::string_view::npos && (text[key] == '"' || text[key] == '}');
+}
+
 bool has_nested_arrays(std::string_view text) {
-  const size_t start = std::min(text.find_first_not_of(kSpaces), text.size());
-  Json first;
-  try {
-    first = Json::parse(text.substr(start, text.find('\n', start) - start));
-  } catch (const UserError&) {
-    return false;  // table_of_json_lines() reports the error
-  }
+  const std::optional<Json> parsed = first_of(text);
+  if (!parsed) return false;  // table_of_json_lines() reports the error
+  const Json& first = *parsed;
   const auto is_array = [](const Json& value) { return value.is_array(); };
   if (first.is_array()) return std::any_of(first.items().begin(), first.items().end(), is_array);
   return first.is_object() && std::any_of(first.entries().begin(), first.entries().end(),

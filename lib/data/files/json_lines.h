@@ -25,8 +25,13 @@ struct JsonArray {
   std::string data;  ///< the elements' bytes, in row-major order
 };
 
-/// Returns true if a text looks like JSON lines: its first character that is not whitespace is { or [.
-bool is_json_lines(std::string_view start);
+/// Returns true if a text may be JSON lines: its first character that is not whitespace is { or [.
+bool may_be_json_lines(std::string_view start);
+
+/// Returns true if a whole text is JSON lines and not a plain text that begins with a bracket, such as
+/// "[verse 1]": if it begins with {, the next character must be " or }; if it begins with [, its first line
+/// must be correct JSON.
+bool is_json_lines(std::string_view text);
 
 /// Returns true if the first line has arrays as values, that is, if it is an object that contains an array,
 /// or an array that contains an array.

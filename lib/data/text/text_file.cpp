@@ -15,6 +15,8 @@ namespace {
 /// limited.
 constexpr int64_t kFewestMappedBytes = int64_t{1} << 20;
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 }  // namespace
 
 TextFile::TextFile(const std::string& path) : path_(path) {
@@ -26,8 +28,10 @@ TextFile::TextFile(const std::string& path) : path_(path) {
 }
 
 std::string_view TextFile::text() const {
-  if (mapped_) return {reinterpret_cast<const char*>(mapped_->data()), mapped_->size()};
-  return read_;
+  std::string_view text = read_;
+  if (mapped_) text = {reinterpret_cast<const char*>(mapped_->data()), mapped_->size()};
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text;
 }
 
 void TextFile::check() const {
@@ -35,6 +39,7 @@ void TextFile::check() const {
 }
 
 void check_utf8(std::string_view text, const std::string& path) {
+  const bool is_utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
   for (size_t at = 0; at < text.size();) {
     if (static_cast<unsigned char>(text[at]) < 0x80) {
       ++at;
@@ -44,10 +49,11 @@ void check_utf8(std::string_view text, const std::string& path) {
     if (length == 0)
       throw UserError(
           fmt::format("{}: expected text in UTF-8, found the byte 0x{:02x} at byte {} (line {}); "
-                      "convert the file, such as by `iconv -f latin1 -t utf-8`, or use `tokens: bytes` or "
+                      "convert the file, such as by `iconv -f {} -t utf-8`, or use `tokens: bytes` or "
                       "`tokens: bpe`, which accept any bytes",
                       path, static_cast<unsigned char>(text[at]), at,
-                      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')));
+                      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'),
+                      is_utf16 ? "utf-16" : "latin1"));
     at += length;
   }
 }

@@ -17,6 +17,7 @@ class TextFile {
   explicit TextFile(const std::string& path);
 
   const std::string& path() const { return path_; }
+  /// Returns the content without a byte order mark of UTF-8.
   std::string_view text() const;
   bool is_mapped() const { return mapped_ != nullptr; }
   /// Throws Error if a mapped file has changed.

@@ -95,8 +95,8 @@ class TextReader final : public Reader {
     check_ends(request);
     if (text.header || text.delimiter)
       request.fail(
-          fmt::format("{}: the run was trained on plain text, not on a table; remove the options for the "
-                      "header and the delimiter",
+          fmt::format("{}: the run reads plain text, not tables or JSON lines; give a file or a folder of "
+                      "plain text, without --header and --delimiter",
                       path));
     if (options_.has_windows()) return open_texts(files_of({path}), request);
     if (is_folder) return open_folder(path, request);
