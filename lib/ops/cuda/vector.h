@@ -47,17 +47,50 @@ __device__ inline void load(const T* src, float (&values)[N]) {
   for (int i = 0; i < N; ++i) values[i] = loaded[i];
 }
 
-/// Sets dst[0 .. N) = values. The alignment must be the same as for load_raw().
+/// Write 16 or 8 bytes to global memory with one instruction. The compiler may split an assignment into
+/// several narrow stores; it cannot split inline assembly.
+__device__ inline void store_whole(uint4* dst, uint4 words) {
+#ifdef __CUDA_ARCH__
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(dst)), "r"(words.x),
+               "r"(words.y), "r"(words.z), "r"(words.w)
+               : "memory");
+#else
+  *dst = words;
+#endif
+}
+__device__ inline void store_whole(uint2* dst, uint2 words) {
+#ifdef __CUDA_ARCH__
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(dst)), "r"(words.x),
+               "r"(words.y)
+               : "memory");
+#else
+  *dst = words;
+#endif
+}
+
+/// Writes an access to global memory.
+template <class T, int N>
+__device__ inline void store_access(T* dst, const Vector<T, N>& access) {
+  using Access = Vector<T, N>;
+  if constexpr (sizeof(Access) == sizeof(uint4)) {
+    store_whole(reinterpret_cast<uint4*>(dst), *reinterpret_cast<const uint4*>(&access));
+  } else if constexpr (sizeof(Access) == sizeof(uint2)) {
+    store_whole(reinterpret_cast<uint2*>(dst), *reinterpret_cast<const uint2*>(&access));
+  } else {
+    *reinterpret_cast<Access*>(dst) = access;
+  }
+}
+
+/// Sets dst[0 .. N) = values. dst must be in global memory. The alignment must be the same as for load_raw().
 template <int N, class T>
 __device__ inline void store(T* dst, const float (&values)[N]) {
   constexpr int kStep = kAccess<T, N>;
-  using Access = Vector<T, kStep>;
 #pragma unroll
   for (int first = 0; first < N; first += kStep) {
-    Access access;
+    Vector<T, kStep> access;
 #pragma unroll
     for (int i = 0; i < kStep; ++i) access.v[i] = from_float<T>(values[first + i]);
-    *reinterpret_cast<Access*>(dst + first) = access;
+    store_access(dst + first, access);
   }
 }
 

@@ -68,13 +68,12 @@ struct Window {
 template <int N, class Index>
 __device__ void store_indices(Index* dst, const int32_t (&indices)[N]) {
   constexpr int kStep = kAccess<Index, N>;
-  using Access = Vector<Index, kStep>;
 #pragma unroll
   for (int first = 0; first < N; first += kStep) {
-    Access access;
+    Vector<Index, kStep> access;
 #pragma unroll
     for (int i = 0; i < kStep; ++i) access.v[i] = static_cast<Index>(indices[first + i]);
-    *reinterpret_cast<Access*>(dst + first) = access;
+    store_access(dst + first, access);
   }
 }
 
