@@ -263,6 +263,11 @@ DEVICE_TEST_CASE("attention has the same results whether its sizes fill tiles or
   AttentionSpec one = sized(3, 300, 4, 140);  // several threads share the keys of the only head
   one.batch = one.heads = one.kv_heads = 1;
   check_attention(one, false, device);
+  AttentionSpec dropped = sized(35, 45, 66, 140);  // several tiles of queries, keys and columns
+  dropped.batch = dropped.kv_heads = 1;
+  dropped.heads = 2;
+  dropped.dropout = 0.4f;
+  check_attention(dropped, false, device);
 }
 
 // On a GPU, cuDNN computes these cases in 16-bit types. It computes the backward pass only if results may

@@ -37,8 +37,8 @@ struct AttentionPlace {
 
   __device__ int64_t kv_head() const { return head / spec.group(); }
   __device__ float scale() const { return 1.0f / ::sqrtf(static_cast<float>(spec.key_dim)); }
-  __device__ static int64_t tile_rows(int64_t first, int64_t end) {
-    return end - first < kTileSize ? end - first : kTileSize;
+  __device__ static int tile_rows(int64_t first, int64_t end) {
+    return end - first < kTileSize ? static_cast<int>(end - first) : kTileSize;
   }
 
   __device__ int64_t query_at(int64_t query) const {
@@ -80,20 +80,56 @@ struct AttentionPlace {
     return query < spec.queries && key < spec.keys && (!spec.causal || key <= spec.first_query + query) &&
            (!arrays.key_mask || arrays.key_mask[sample * spec.keys + key] != 0);
   }
-  /// Returns the factor by which dropout multiplies a weight.
-  __device__ float factor(int64_t query, int64_t key) const {
-    if (spec.dropout <= 0.0f) return 1.0f;
+  /// Sets factors[k] to the factor by which dropout multiplies the weight of key 4 * key_block + k.
+  __device__ void get_factors(int64_t query, int64_t key_block, float (&factors)[4]) const {
     const AttentionDropout& dropout = arrays.dropout;
     const auto row = static_cast<uint64_t>((spec.first_query + query) * spec.heads + head);
-    const auto place = static_cast<uint64_t>(key);
-    const Philox::Block words = math::attention_words(
-        dropout.random, *dropout.step, row, dropout.first_sample + static_cast<uint64_t>(sample), place / 4);
-    return uniform01(word_of(words, place % 4)) >= spec.dropout ? 1.0f / (1.0f - spec.dropout) : 0.0f;
+    const Philox::Block words = math::attention_words(dropout.random, *dropout.step, row,
+                                                      dropout.first_sample + static_cast<uint64_t>(sample),
+                                                      static_cast<uint64_t>(key_block));
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      factors[k] = uniform01(word_of(words, k)) >= spec.dropout ? 1.0f / (1.0f - spec.dropout) : 0.0f;
+  }
+  /// If there is dropout, writes its factors to the rows of this warp: tile.v[i][j] belongs to query `query`
+  /// + i and key `key` + j. Each thread writes four factors, which come from one block of random numbers.
+  __device__ void write_factors(int64_t query, int64_t key, SharedTile& tile) const {
+    if (spec.dropout <= 0.0f) return;
+    const int first = tile_lane() * 4;
+    float factors[4];
+    get_factors(query + tile_row(), key / 4 + tile_lane(), factors);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) tile.v[tile_row()][first + k] = factors[k];
+    __syncwarp();
+  }
+  /// The same with keys and queries exchanged: tile.v[i][j] belongs to key `key` + i and query `query` + j.
+  __device__ void write_factors_of_keys(int64_t query, int64_t key, SharedTile& tile) const {
+    if (spec.dropout <= 0.0f) return;
+    const int lane = static_cast<int>(threadIdx.x) % kWarp, first = static_cast<int>(threadIdx.x) / kWarp * 4;
+    float factors[4];
+    get_factors(query + lane, key / 4 + first / 4, factors);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) tile.v[first + k][lane] = factors[k];
+    __syncwarp();
+  }
+  /// Returns a factor that write_factors() or write_factors_of_keys() has written, for the row of this
+  /// thread.
+  __device__ float factor(const SharedTile& tile, int column) const {
+    return spec.dropout > 0.0f ? tile.v[tile_row()][column] : 1.0f;
   }
 };
+static_assert(kWarp / kTileLanes == 4 && kTileSize == kWarp,
+              "the rows of a warp must have the four keys of a block of random numbers");
 
-template <class T, int kColumns>
-__global__ void __launch_bounds__(kTileThreads)
+/// Minimum numbers of blocks per multiprocessor (__launch_bounds__). With these numbers, no instance spills
+/// registers.
+__host__ __device__ constexpr int forward_blocks(int columns) {
+  return columns <= 2 * kTilePart ? 3 : 2;
+}
+inline constexpr int kQueryBlocks = 3, kKeyBlocks = 2;
+
+template <int kColumns, class T>
+__global__ void __launch_bounds__(kTileThreads, forward_blocks(kColumns))
     attention_forward_kernel(AttentionSpec spec, AttentionArrays<T> arrays, int64_t tiles) {
   __shared__ SharedTile left, right, weights;
   const int64_t index = blockIdx.x, first = index % tiles * kTileSize,
@@ -116,12 +152,13 @@ __global__ void __launch_bounds__(kTileThreads)
     const float factor = softmax.factor(largest);
     softmax.largest = largest;
     float total = 0.0f;
+    place.write_factors(first, key, weights);
 #pragma unroll
     for (int k = 0; k < kTilePart; ++k) {
       const int j = tile_lane() + k * kTileLanes;
       const float weight = math::exp(scores[k] - softmax.shift());
       total += weight;
-      weights.v[tile_row()][j] = weight * place.factor(query, key + j);
+      weights.v[tile_row()][j] = weight * place.factor(weights, j);
     }
     softmax.sum = softmax.sum * factor + lanes_reduce(total, Add{});
 #pragma unroll
@@ -135,8 +172,8 @@ __global__ void __launch_bounds__(kTileThreads)
 }
 
 /// Writes the gradients of a tile of queries, and the dot products of dst and diff_dst.
-template <class T, int kColumns>
-__global__ void __launch_bounds__(kTileThreads)
+template <int kColumns, class T>
+__global__ void __launch_bounds__(kTileThreads, kQueryBlocks)
     attention_backward_queries_kernel(AttentionSpec spec, AttentionArrays<T> arrays, int64_t tiles) {
   __shared__ SharedTile left, right, weights;
   const int64_t index = blockIdx.x, first = index % tiles * kTileSize,
@@ -155,12 +192,13 @@ __global__ void __launch_bounds__(kTileThreads)
     float scores[kTilePart], diff[kTilePart];
     multiply_rows(place.queries(first), place.keys(key), spec.key_dim, left, right, scores);
     multiply_rows(place.diff_dst(first), place.values(key), spec.value_dim, left, right, diff);
+    place.write_factors(first, key, weights);
 #pragma unroll
     for (int k = 0; k < kTilePart; ++k) {
       const int j = tile_lane() + k * kTileLanes;
       float gradient = 0.0f;
       if (place.sees(query, key + j))
-        gradient = math::exp(scores[k] * scale - logsumexp) * (diff[k] * place.factor(query, key + j) - dot);
+        gradient = math::exp(scores[k] * scale - logsumexp) * (diff[k] * place.factor(weights, j) - dot);
       weights.v[tile_row()][j] = gradient;
     }
     add_weighted_rows(weights, place.keys(key), column, spec.key_dim, right, sums);
@@ -169,8 +207,8 @@ __global__ void __launch_bounds__(kTileThreads)
 }
 
 /// Writes the gradients of a tile of keys and values, from `dots`.
-template <class T, int kColumns>
-__global__ void __launch_bounds__(kTileThreads)
+template <int kColumns, class T>
+__global__ void __launch_bounds__(kTileThreads, kKeyBlocks)
     attention_backward_keys_kernel(AttentionSpec spec, AttentionArrays<T> arrays, int64_t tiles) {
   __shared__ SharedTile left, right, weights, diff_weights;
   const int64_t index = blockIdx.x, first = index % tiles * kTileSize,
@@ -188,13 +226,14 @@ __global__ void __launch_bounds__(kTileThreads)
       float scores[kTilePart], diff[kTilePart];
       multiply_rows(place.keys(first), place.queries(query), spec.key_dim, left, right, scores);
       multiply_rows(place.values(first), place.diff_dst(query), spec.value_dim, left, right, diff);
+      place.write_factors_of_keys(query, first, weights);
 #pragma unroll
       for (int k = 0; k < kTilePart; ++k) {
         const int i = tile_lane() + k * kTileLanes;
         float weight = 0.0f, gradient = 0.0f;
         if (place.sees(query + i, key)) {
           const int64_t row = place.row_at(query + i);
-          const float factor = place.factor(query + i, key);
+          const float factor = place.factor(weights, i);
           weight = math::exp(scores[k] * scale - arrays.logsumexp[row]);
           gradient = weight * (diff[k] * factor - arrays.dots[row]);
           weight *= factor;
@@ -236,7 +275,7 @@ class TiledAttention final : public Attention {
     arrays.dst = static_cast<T*>(args.dst);
     arrays.logsumexp = args.logsumexp;
     with_tile_columns(spec_.value_dim, [&](auto columns) {
-      run(attention_forward_kernel<T, columns()>, spec_.heads, spec_.queries, spec_.value_dim, columns(),
+      run(attention_forward_kernel<columns(), T>, spec_.heads, spec_.queries, spec_.value_dim, columns(),
           arrays);
     });
   }
@@ -251,12 +290,12 @@ class TiledAttention final : public Attention {
     arrays.diff_key = static_cast<T*>(args.diff_key);
     arrays.diff_value = static_cast<T*>(args.diff_value);
     with_tile_columns(spec_.key_dim, [&](auto columns) {
-      run(attention_backward_queries_kernel<T, columns()>, spec_.heads, spec_.queries, spec_.key_dim,
+      run(attention_backward_queries_kernel<columns(), T>, spec_.heads, spec_.queries, spec_.key_dim,
           columns(), arrays);
     });
     const int64_t most = std::max(spec_.key_dim, spec_.value_dim);
     with_tile_columns(most, [&](auto columns) {
-      run(attention_backward_keys_kernel<T, columns()>, spec_.kv_heads, spec_.keys, most, columns(), arrays);
+      run(attention_backward_keys_kernel<columns(), T>, spec_.kv_heads, spec_.keys, most, columns(), arrays);
     });
   }
 

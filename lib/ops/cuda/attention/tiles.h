@@ -12,6 +12,10 @@ namespace dtrain::cuda {
 inline constexpr int kTileSize = 32, kTileThreads = 256;
 inline constexpr int kTileLanes = kTileThreads / kTileSize, kTilePart = kTileSize / kTileLanes;
 
+/// Number of steps of the inner loops that the compiler unrolls. If it unrolled all steps, it would keep more
+/// elements of the tiles in registers and spill other registers.
+inline constexpr int kTileUnroll = 8;
+
 /// A tile of [kTileSize, kTileSize] numbers in shared memory. The rows are padded by one element, so the
 /// elements of a column are in different memory banks and can be read at the same time.
 struct SharedTile {
@@ -23,7 +27,7 @@ template <class T>
 struct TileRows {
   const T* first;
   int64_t step;  ///< elements from one row to the next
-  int64_t count;
+  int count;
 };
 
 __device__ inline int tile_row() {
@@ -34,14 +38,19 @@ __device__ inline int tile_lane() {
 }
 
 /// Loads the columns [column, column + kTileSize) of the rows into `tile`. Elements past the last row or past
-/// the last column are set to 0.
+/// the last column are set to 0. The pointer moves from row to row, because separate offsets for all rows of
+/// all arrays would need too many registers.
 template <class T>
 __device__ inline void load_tile(const TileRows<T>& rows, int64_t column, int64_t columns, SharedTile& tile) {
+  constexpr int kStep = kTileThreads / kTileSize;
+  const int first = static_cast<int>(threadIdx.x) / kTileSize, c = static_cast<int>(threadIdx.x) % kTileSize;
+  const int count = column + c < columns ? rows.count : 0;
+  const T* src = rows.first + first * rows.step + column + c;
 #pragma unroll
-  for (int part = 0; part < kTileSize * kTileSize / kTileThreads; ++part) {
-    const int e = part * kTileThreads + static_cast<int>(threadIdx.x), r = e / kTileSize, c = e % kTileSize;
-    tile.v[r][c] =
-        r < rows.count && column + c < columns ? to_float(rows.first[r * rows.step + column + c]) : 0.0f;
+  for (int part = 0; part < kTileSize / kStep; ++part) {
+    const int r = first + part * kStep;
+    tile.v[r][c] = r < count ? to_float(*src) : 0.0f;
+    src += kStep * rows.step;
   }
 }
 
@@ -56,6 +65,7 @@ __device__ inline void multiply_rows(const TileRows<T>& a, const TileRows<T>& b,
     load_tile(a, column, columns, left);
     load_tile(b, column, columns, right);
     __syncthreads();
+#pragma unroll kTileUnroll
     for (int c = 0; c < kTileSize; ++c) {
       const float x = left.v[tile_row()][c];
 #pragma unroll
@@ -77,6 +87,7 @@ __device__ inline void add_weighted_rows(const SharedTile& weights, const TileRo
       __syncthreads();
       load_tile(b, column, columns, right);
       __syncthreads();
+#pragma unroll kTileUnroll
       for (int j = 0; j < kTileSize; ++j) {
         const float w = weights.v[tile_row()][j];
 #pragma unroll
