@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Fails unless a program has machine code and PTX for exactly the configured GPU architectures.
 
-    architectures_test.py PROGRAM CUOBJDUMP ARCHITECTURES     ARCHITECTURES: "80-real,90-real,90-virtual"
+    architectures_test.py PROGRAM ARCHITECTURES     ARCHITECTURES: "80-real,90-real,90-virtual"
     architectures_test.py --self-test
-Exits with 77 (skipped, for CTest) if there is no cuobjdump.
+Uses $CUOBJDUMP or cuobjdump. Exits with 77 (skipped, for CTest) if there is neither.
 """
-import os
 import re
 import subprocess
 import sys
+
+from kernel_resources import find_cuobjdump
 
 
 def wanted(architectures):
@@ -40,9 +41,9 @@ def self_test():
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
-    program, cuobjdump, architectures = sys.argv[1:]
-    if not os.access(cuobjdump, os.X_OK):
-        print(f"skipped: no cuobjdump ({cuobjdump})")
+    program, architectures = sys.argv[1:]
+    if not (cuobjdump := find_cuobjdump()):
+        print("skipped: there is no cuobjdump")
         sys.exit(77)
     if not re.fullmatch(r"\d+[a-z]?(-real|-virtual)?(,\d+[a-z]?(-real|-virtual)?)*", architectures):
         print(f"skipped: DTRAIN_CUDA_ARCHITECTURES is not a list of numbers ({architectures})")

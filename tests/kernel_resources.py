@@ -3,7 +3,7 @@
 multiprocessor must hold as many blocks of each listed kernel as the table says, and only the listed exceptions may have
 a stack (spilled registers, arrays with dynamic indices). Needs no GPU.
 
-    kernel_resources.py PROGRAM...          programs, objects or libraries, read by cuobjdump (or by $CUOBJDUMP)
+    kernel_resources.py PROGRAM...          programs, objects or libraries, read by $CUOBJDUMP or cuobjdump
     kernel_resources.py --ptxas REPORT...   the output of nvcc -Xptxas -v
     kernel_resources.py --table ...         prints the measured table instead, in Markdown
     kernel_resources.py --self-test         checks this script
@@ -142,6 +142,9 @@ class Rules:
         found = {self.rule_of(kernel) for kernel in kernels}
         for name in sorted(self.occupancy.keys() - found):
             yield f"no compiled kernel is called {name}"
+        for pattern, _ in self.stacks:
+            if not any(kernel.name.startswith(pattern) for kernel in kernels):
+                yield f"no compiled kernel has a name that starts with {pattern} (kernels with a stack)"
 
 
 def span(values):
@@ -159,9 +162,16 @@ def print_table(kernels, rules):
                   f"{span([kernel.shared for kernel in of])} | {span(blocks)} | {span(percent)} % |")
 
 
+def find_cuobjdump():
+    """Returns the path of $CUOBJDUMP, of cuobjdump in $PATH, or of cuobjdump in the default folder of the CUDA toolkit;
+    None if there is none of them."""
+    names = [os.environ.get("CUOBJDUMP", ""), "cuobjdump", "/usr/local/cuda/bin/cuobjdump"]
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
 def dump_of(program):
-    tool = os.environ.get("CUOBJDUMP") or shutil.which("cuobjdump") or "/usr/local/cuda/bin/cuobjdump"
-    if not pathlib.Path(tool).exists() or not shutil.which("c++filt"):
+    tool = find_cuobjdump()
+    if not tool or not shutil.which("c++filt"):
         print("skipped: there is no cuobjdump, or no c++filt")
         raise SystemExit(SKIPPED)
     return subprocess.run([tool, "--dump-resource-usage", program], capture_output=True, text=True, check=True).stdout
@@ -222,12 +232,12 @@ ptxas info    : Used 80 registers, used 1 barriers, 32768 bytes smem, 552 bytes 
     exact = Rules({"sum_kernel": (256, 3), "sum_kernel<1": (256, 6)}, [])
     assert exact.rule_of(wide) == "sum_kernel" and exact.rule_of(small) == "sum_kernel<1"
     assert exact.rule_of(Kernel("other_kernel<1>", 90, 40)) is None
-    blackwell = [Kernel("sum_kernel<1>", 100, 255, stack) for stack in (OTHER_STACK, OTHER_STACK + 1)]
+    blackwell = [Kernel("sum_kernel<1, float>", 100, 255, stack) for stack in (OTHER_STACK, OTHER_STACK + 1)]
     assert len(list(rules.mistakes(blackwell[:1] + [wide]))) == 0, "an architecture that is not designed for"
     assert len(list(rules.mistakes(blackwell[1:] + [wide]))) == 1, "a large stack there"
     wide.stack = 8
-    assert len(list(rules.mistakes([wide]))) == 1, "a stack that is allowed to another kernel"
-    assert len(list(rules.mistakes([]))) == 1, "a kernel that is not there"
+    assert len(list(rules.mistakes([wide, small]))) == 1, "a stack that is allowed to another kernel"
+    assert len(list(rules.mistakes([]))) == 2, "kernels of both tables that are not there"
     assert Rules.of(DOCUMENT.read_text()).occupancy, "the document has its table"
 
 
