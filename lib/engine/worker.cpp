@@ -34,7 +34,9 @@ Worker::Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, 
 }
 
 float* Worker::gradients() {
-  if (!gradients_.data())
+  // Other threads call this function after the first allocation, so an empty array must not be allocated
+  // again.
+  if (with_gradient_ > 0 && !gradients_.data())
     gradients_ = context_->allocate(static_cast<size_t>(with_gradient_) * sizeof(float));
   return gradients_.f32();
 }

@@ -22,7 +22,8 @@ class Worker {
   Ops& ops() { return *ops_; }
   bool on_gpu() const { return context_->on_gpu(); }
 
-  /// Returns layout.with_gradient() floats; allocated on first use.
+  /// Returns layout.with_gradient() floats. The first call allocates them; it must not be concurrent with
+  /// others.
   float* gradients();
   StepState* state() { return static_cast<StepState*>(state_.data()); }
   /// Returns the address, in device memory, of the sum of squares of the gradient.
