@@ -87,7 +87,7 @@ std::unique_ptr<SavedRun> match_layout(Side& side, const Side& other) {
   if (side.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras) return nullptr;
   if (!side.file.checkpoint())
     throw UserError(fmt::format(
-        "{0}: the weights of this file have other names, and another order of axes, than those of {1}; "
+        "{0}: the names and the order of axes of the weights in this file differ from those in {1}; "
         "compare {1} with a run, a checkpoint or a folder written by `dtrain import` instead",
         side.path, other.path));
   auto run = std::make_unique<SavedRun>(load_saved_run(side.path, {}, print_warning));

@@ -196,12 +196,19 @@ bool all_usable(const GpuReport& report) {
                                                   [](const GpuInfo& gpu) { return gpu.problem.empty(); });
 }
 
+/// Returns true if copies between GPUs do not arrive correctly. In this case, NCCL's reductions often wait
+/// forever.
+bool is_damaged(const Found& found) {
+  return std::any_of(found.speeds.begin(), found.speeds.end(),
+                     [](const auto& speed) { return !speed.damaged.empty(); });
+}
+
 constexpr size_t kAllReduceBytes = size_t{256} << 20;
 
 void measure_devices(Found& found) {
   found.speeds = measure_gpus();
   found.peer_notes = peer_access_notes();
-  if (all_usable(found.gpus) && found.gpus.presence.count > 1 && nccl_available())
+  if (!is_damaged(found) && all_usable(found.gpus) && found.gpus.presence.count > 1 && nccl_available())
     found.all_reduce = measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, single_process());
 }
 
@@ -238,6 +245,7 @@ std::string find_nccl_problem(World& world, const Found& found) {
     for (const Json& uuid : Json::parse(text).items()) shared |= !gpus.insert(uuid.as_string()).second;
   if (world.any(!all_usable(found.gpus))) return "not all GPUs can be used";
   if (world.any(!nccl_available())) return "NCCL was not found";
+  if (world.any(is_damaged(found))) return "copies between GPUs are damaged";
   return shared ? "several processes use the same GPU" : "";
 }
 

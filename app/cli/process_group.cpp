@@ -24,10 +24,14 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the facts that must be equal on all processes before they read any file.
+/// Returns the facts that must be equal on all processes before they read any file. The environment variables
+/// determine how GPUs are used, and a launcher may pass them only to the processes on its own machine.
 Json program_facts(const Processes& processes) {
-  return Json::object()
-      .set("dtrain", DTRAIN_VERSION)
+  Json facts = Json::object();
+  for (const char* name :
+       {"DTRAIN_CUDA_GRAPHS", "DTRAIN_FILTER_GRADIENT", "DTRAIN_P2P", "NCCL_ALGO", "NCCL_PROTO"})
+    if (const char* value = std::getenv(name)) facts.set(name, value);
+  return facts.set("dtrain", DTRAIN_VERSION)
       .set("build", build_id())
       .set("MPI", processes.mpi_version())
       .set("oneDNN", onednn_version())

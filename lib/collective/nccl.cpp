@@ -78,7 +78,13 @@ std::vector<ncclComm_t> connect(const std::vector<int>& gpus, const ReplicaRanks
     status = ncclCommInitRank(&communicators[at], ranks.total(), id, ranks.first() + rank);
   }
   const ncclResult_t ended = ncclGroupEnd();
-  check_nccl(status != ncclSuccess ? status : ended, "connecting the GPUs");
+  const ncclResult_t result = status != ncclSuccess ? status : ended;
+  if (result == ncclInvalidUsage && world.size() > 1)
+    throw UserError(
+        "NCCL cannot connect the GPUs. The usual reason is that several processes use the same GPU: start at "
+        "most one process for each GPU, or set CUDA_VISIBLE_DEVICES for each process. With NCCL_DEBUG=WARN, "
+        "NCCL prints the reason");
+  check_nccl(result, "connecting the GPUs");
   return communicators;
 }
 
@@ -301,6 +307,9 @@ void set_nccl_environment(bool deterministic) {
   // Steps never make NCCL calls outside a graph while a graph with NCCL calls runs, so support for mixing
   // both is not needed. NCCL's documentation reports hangs if this support is on.
   setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
+  // NCCL connects all algorithms when the communicators are created. By default, it connects an algorithm
+  // when a reduction first uses it, and allocates memory while other GPUs wait in their reductions.
+  setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   if (!deterministic) return;
   setenv("NCCL_ALGO", "Ring", 0);
   // For registered graph buffers, NCCL may select another algorithm, which adds the numbers in another order.

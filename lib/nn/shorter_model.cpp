@@ -40,10 +40,10 @@ class Shortening {
   [[noreturn]] void fail(int i, const std::string& why) const {
     const auto at = static_cast<size_t>(i);
     const GraphNode& its = whole_.nodes[whole_.nodes[at].is_activation_of_previous ? at - 1 : at];
-    throw LengthError(its.mark,
-                      fmt::format("{} '{}' {}, so batches cannot be cut to fewer than {} positions; change "
-                                  "the layer, or remove dataset.batches.bucket_by_length",
-                                  its.kind, its.name, why, positions_));
+    throw LengthError(
+        its.mark, fmt::format("{} '{}' {}, so the model cannot compute batches of fewer than {} positions; "
+                              "change the layer, or remove dataset.batches.bucket_by_length",
+                              its.kind, its.name, why, positions_));
   }
 
   /// Checks that positions of padding have no influence on the valid positions of the layer's outputs.
@@ -109,7 +109,7 @@ Head shorter_head(const Head& whole, const Graph& before, const Graph& after) {
     throw LengthError(
         before.nodes[static_cast<size_t>(head.output.node)].mark,
         fmt::format(
-            "the output '{}' has an axis of positions, {}; dataset.batches.bucket_by_length requires {}",
+            "the output '{}' has an axis of positions ({}), so dataset.batches.bucket_by_length requires {}",
             before.value_name(head.output), why,
             head.mask ? "a target for each position" : "a mask of the output's padding"));
   };

@@ -252,8 +252,10 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, const ChosenN
       mpi.finalize();
       return nullptr;
     }
-    refuse(launch, fmt::format("they are not connected: {} ({}) reports a single process in each of them",
-                               library.version, library.path));
+    refuse(launch,
+           fmt::format(
+               "the processes are not connected: {} ({}) reports to each process that it is the only one",
+               library.version, library.path));
   }
   if (!enough_threads)
     throw UserError(

@@ -74,7 +74,9 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
     return refuse("with losses that are computed for each row, but this loss is computed over whole samples");
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
-    return refuse("if each row has one class, but with this loss each column is a separate yes/no target");
+    return refuse(
+        "with losses for which each row has one class, but with this loss each column is a separate yes/no "
+        "target");
   return true;
 }
 

@@ -71,7 +71,7 @@ class Runs(Diff):
             self.assertEqual(len(self.diff(name, "other", expect=1)["weights"]["changed"]), 4)
         self.assertTrue(self.diff("a.onnx", "external.onnx", expect=0)["equal"])
         found = self.dtrain("diff", "a.onnx", "a.safetensors", expect=2).err
-        self.assertIn("a.onnx: the weights of this file have other names, and another order of axes, than those of a.safetensors", found)
+        self.assertIn("a.onnx: the names and the order of axes of the weights in this file differ from those in a.safetensors", found)
 
     def test_incomparable_files_are_errors(self):
         self.fit("--epochs", 0, "--step-log", "log")

@@ -95,8 +95,9 @@ void add_fill(ColumnPlan& plan, const std::vector<std::string>& fills, Fitter& f
       fitter.next(plan, "fill", options, [&](const FitSamples& samples) { return fit_fill(fills, samples); });
   if (!step.chain.empty() && step.chain != options)
     throw UserError(
-        "fill: the run was trained with another 'fill'; set 'fill' to the value that the run was trained "
-        "with, or first resume the run or train a new one with the new value");
+        "fill: the run was trained with another value of 'fill'; set 'fill' to that value, or first train "
+        "with "
+        "the new value (resume the run, or start a new run)");
   const auto& values = step.numbers.at("values");
   if (static_cast<int64_t>(values.size()) != plan.spec().shape.elements())
     throw UserError(

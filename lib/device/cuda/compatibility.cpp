@@ -100,7 +100,10 @@ void require_kernels(int index) {
   cudaGetLastError();
   std::string why = gpu_obstacle(index);
   switch (status) {
+    case cudaErrorInvalidDeviceFunction:  // returned by cudaFuncGetAttributes
     case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidKernelImage:
+    case cudaErrorInvalidPtx:
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorJitCompilerNotFound:
     case cudaErrorJitCompilationDisabled:

@@ -120,8 +120,8 @@ OnnxArray transposed_convolution(const OnnxCall& call) {
   const Axes axes = window_axes(call, kernel.shape, true);
   const int64_t channels = kernel.shape[0], filters = kernel.shape[1];
   OnnxArray result(shape_with(call, axes, filters));
-  // A transposed convolution is the gradient of a convolution in the opposite direction. The input of this
-  // convolution has the shape of the output here.
+  // A transposed convolution computes the gradient of an ordinary convolution with respect to its input. The
+  // input of the ordinary convolution has the shape of the output of the transposed convolution.
   Axes back = axes;
   std::swap(back.planes.in, back.planes.out);
   std::swap(back.rows.in, back.rows.out);

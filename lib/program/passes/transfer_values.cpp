@@ -102,8 +102,8 @@ class Transfers {
     return link;
   }
 
-  /// Receives the parameters of a call if the call's slot does not own them. The reason is that layers on
-  /// several slots share these parameters.
+  /// Receives the parameters of a call if another slot owns them, because layers on several slots share these
+  /// parameters.
   void receive_parameters(CallId id) {
     const auto node = static_cast<int>(program_.calls[id].node);
     const int from = step_.layout.owner_slot(node), to = program_.calls[id].slot;

@@ -30,9 +30,9 @@ struct WebDatasetOptions : PictureOptions {
 /// Converts texts to numbers, or to indices into a table of names.
 class TextTargets {
  public:
-  /// `names` is the table if it is already known. In this case, the texts may be names in the table or
-  /// indices into it, but not both. If `names` is empty, the first text decides: if it is a name, the table
-  /// is made of all texts; otherwise all texts must be numbers.
+  /// `names` is the table of class names if it is already known. In this case, the texts may be names in the
+  /// table or indices into it, but not both. If `names` is empty and the first text is a name, the table is
+  /// made of all texts. If `names` is empty and the first text is a number, all texts must be numbers.
   TextTargets(const TarSamples& samples, const std::vector<std::string>& names)
       : samples_(samples), names_(names) {
     if (names_.empty() && is_csv_name(samples.targets.front())) {

@@ -36,7 +36,8 @@ constexpr int kLanes = 16;
   }
 }
 
-/// Calls map(words, out) for each group. A partial last group is written to a buffer and then copied.
+/// Calls map(words, out) for each group of elements, which is computed from one block of random words. A
+/// partial last group is written to a buffer and then copied.
 template <class T, class Map>
 [[gnu::always_inline]] inline void for_each_group(Philox random, int64_t row, T* dst, int64_t count,
                                                   Map map) {

@@ -38,8 +38,8 @@ void check_is_stored(hid_t dataset, double bytes, const std::string& where) {
   const auto stored = static_cast<double>(H5Dget_storage_size(dataset));
   if (bytes > stored * (is_packed ? kMostTimes : 1) + (is_packed ? kSmall : 0))
     throw UserError(
-        fmt::format("{}: expected {:.0f} bytes of numbers, but the file stores only {:.0f} bytes, which "
-                    "cannot contain these numbers",
+        fmt::format("{}: expected an array of {:.0f} bytes, but the file stores only {:.0f} bytes, which are "
+                    "too few even for a compressed array",
                     where, bytes, stored));
   check_chunk_index(dataset, where);
 }
