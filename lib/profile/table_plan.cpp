@@ -34,6 +34,21 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
     plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
+/// Warns about times that prevent a forecast because a few rows have the same time.
+void warn_of_repeated_times(const TableProfile& table, const std::string& path,
+                            const std::vector<size_t>& times, TablePlan& plan) {
+  for (const size_t time : times) {
+    if (table.columns[time].distinct) continue;
+    if (const int64_t repeated = count_repeated_times(table, path, time); repeated > 0)
+      plan.warnings.push_back(fmt::format(
+          "{}: the rows would be a time series, but {} the same time as an earlier row, so no forecast is "
+          "proposed; if a clock was set back (daylight saving time), convert the times to UTC, or remove "
+          "these "
+          "rows",
+          called(table, time), repeated == 1 ? "one row has" : format_plural(repeated, "row") + " have"));
+  }
+}
+
 /// Proposes windows if the target is a number and the rows are time series. Samples that are windows have no
 /// ids.
 void choose_series(const TableProfile& table, const std::string& path, TablePlan& plan) {
@@ -49,7 +64,7 @@ void choose_series(const TableProfile& table, const std::string& path, TablePlan
       by.push_back(i);
   }
   plan.series = find_series(table, path, times, by);
-  if (!plan.series) return;
+  if (!plan.series) return warn_of_repeated_times(table, path, times, plan);
   plan.columns[plan.series->time].use = Use::time;
   if (plan.series->by) {
     plan.columns[*plan.series->by].use = Use::series;

@@ -14,6 +14,8 @@ namespace dtrain {
 
 namespace {
 
+constexpr int64_t kShortestSeries = 64;  // a shorter series has no windows
+
 /// Reads the times of the table, and the names of the series if `by` is given.
 CsvColumns read_order(const TableProfile& table, const std::string& path, size_t time,
                       std::optional<size_t> by) {
@@ -27,15 +29,10 @@ CsvColumns read_order(const TableProfile& table, const std::string& path, size_t
   });
 }
 
-/// Returns the median interval, in days, between consecutive rows of a series. Returns nullopt if the
-/// intervals are not even. Intervals are even if at least nine tenths of them differ from the median by at
-/// most a tenth. By this definition, months are even.
-std::optional<double> even_interval(const SeriesRows& series, const Column& times) {
-  std::vector<double> days(series.rows.size()), steps;
-  times.read(series.rows, days.data());
-  for (size_t i = 0; i < series.size(); ++i)
-    for (int64_t row = series.begin_of(i) + 1; row < series.ends[i]; ++row)
-      steps.push_back(days[static_cast<size_t>(row)] - days[static_cast<size_t>(row - 1)]);
+/// Returns the median of `steps`, the intervals in days between consecutive rows of a series. Returns nullopt
+/// if the intervals are not even. Intervals are even if at least nine tenths of them differ from the median
+/// by at most a tenth. By this definition, months are even.
+std::optional<double> even_interval(const std::vector<double>& steps) {
   if (steps.empty()) return std::nullopt;
   std::vector<double> sorted = steps;
   const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
@@ -47,17 +44,26 @@ std::optional<double> even_interval(const SeriesRows& series, const Column& time
   return step;
 }
 
+std::vector<double> steps_of(const SeriesRows& series, const Column& times) {
+  std::vector<double> days(series.rows.size()), steps;
+  times.read(series.rows, days.data());
+  for (size_t i = 0; i < series.size(); ++i)
+    for (int64_t row = series.begin_of(i) + 1; row < series.ends[i]; ++row)
+      steps.push_back(days[static_cast<size_t>(row)] - days[static_cast<size_t>(row - 1)]);
+  return steps;
+}
+
 std::optional<TableSeries> series_by(const TableProfile& table, const std::string& path, size_t time,
                                      std::optional<size_t> by) {
-  constexpr int64_t kLeast = 64, kMostLength = 48, kMostHorizon = 12;  // rows
+  constexpr int64_t kMostLength = 48, kMostHorizon = 12;  // rows
   try {
     const CsvColumns order = read_order(table, path, time, by);
     const SeriesRows series =
         sort_series({order.series.get(), order.times.get(), 0, path}, 0, order.times->size());
     int64_t shortest = series.rows_of(0);
     for (size_t i = 1; i < series.size(); ++i) shortest = std::min(shortest, series.rows_of(i));
-    const auto days = even_interval(series, *order.times);
-    if (!days || shortest < kLeast) return std::nullopt;
+    const auto days = even_interval(steps_of(series, *order.times));
+    if (!days || shortest < kShortestSeries) return std::nullopt;
     return TableSeries{time,
                        by,
                        static_cast<int64_t>(series.size()),
@@ -82,6 +88,25 @@ std::optional<TableSeries> find_series(const TableProfile& table, const std::str
       if (const auto found = series_by(table, path, time, column)) return found;
   }
   return std::nullopt;
+}
+
+int64_t count_repeated_times(const TableProfile& table, const std::string& path, size_t time) {
+  std::vector<double> days, steps;
+  try {
+    const CsvColumns order = read_order(table, path, time, {});
+    days.resize(static_cast<size_t>(order.times->size()));
+    order.times->read(row_numbers(0, order.times->size()), days.data());
+  } catch (const UserError&) {  // a time cannot be read
+    return 0;
+  }
+  std::sort(days.begin(), days.end());
+  int64_t repeated = 0;
+  for (size_t i = 1; i < days.size(); ++i) {
+    if (days[i] == days[i - 1]) ++repeated;
+    if (days[i] != days[i - 1]) steps.push_back(days[i] - days[i - 1]);
+  }
+  const bool is_series = std::ssize(days) - repeated >= kShortestSeries && even_interval(steps).has_value();
+  return is_series && 100 * repeated <= std::ssize(days) ? repeated : 0;
 }
 
 std::string describe_interval(double days) {

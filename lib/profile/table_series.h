@@ -27,6 +27,10 @@ struct TableSeries {
 std::optional<TableSeries> find_series(const TableProfile& table, const std::string& path,
                                        const std::vector<size_t>& times, const std::vector<size_t>& by);
 
+/// Returns the number of rows that have the same time as an earlier row, if the table would be a time series
+/// without these rows and at most one row in a hundred is such a row. Otherwise returns 0.
+int64_t count_repeated_times(const TableProfile& table, const std::string& path, size_t time);
+
 /// Returns an interval in words: "hour", "15 minutes", "day".
 std::string describe_interval(double days);
 

@@ -54,6 +54,15 @@ class NewRawTables(NewCase):
                      self.table("when,heat,load", lambda i: (hour(i), i * 7 % 59, f"{i * 11 % 97}.5"), rows=60)):
             self.assertNotIn("windows", self.made(text)[0])
 
+    def test_a_few_repeated_times_are_reported(self):
+        """When daylight saving time ends, an hour occurs twice in local time. Windows need different times."""
+        hour = lambda i: f"2026-03-{i // 24 + 1:02} {i % 24:02}:00"
+        config, _ = self.made(self.table("when,heat,load", lambda i: (hour(i - (i > 150)), i * 7 % 59, f"{i * 11 % 97}.5"), rows=300))
+        self.assertNotIn("windows", config)
+        self.assertIn("the rows would be a time series, but one row has the same time as an earlier row", " ".join(self.output["warnings"]))
+        self.made(self.table("when,heat,load", lambda i: (hour(i // 2), i * 7 % 59, f"{i * 11 % 97}.5"), rows=300))
+        self.assertNotIn("time series", " ".join(self.output["warnings"]))
+
     def test_amounts_become_numbers(self):
         config, found = self.made(self.table("rate,size,price", lambda i: (
             f"{i % 9}.{i % 7}%", i * 7 % 59, f'"${i * 13 % 60},{i * 37 % 900 + 100}"')))

@@ -203,7 +203,8 @@ TEST_CASE_FIXTURE(Run, "if training is resumed with other options, transforms ar
   // has changed since then.
   write_file(folder / "train.csv", "a,y\n1,0\n,1\n");
   CHECK(read_all(*resume(reader + "mean"), 0) == Values{1, 4});
-  CHECK(contains(error_of([&] { validate(text, reader + "median"); }), "was trained with another value of 'fill'"));
+  CHECK(contains(error_of([&] { validate(text, reader + "median"); }),
+                 "was trained with another value of 'fill'"));
   // If the new configuration has another transform before a fitted transform, the values of the fitted
   // transform are computed again.
   const std::string numbers = "a,y\n1,0\n3,1\n", plain = "header: true, target: y";

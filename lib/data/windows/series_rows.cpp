@@ -113,8 +113,10 @@ SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to) {
           "different time{}",
           columns.source, from + static_cast<int64_t>(order[i - 1]), from + static_cast<int64_t>(order[i]),
           sorted.called(series[order[i]]),
-          columns.by ? ""
-                     : "; if the file has several series, set 'by' to the column that names the series"));
+          columns.by
+              ? ""
+              : "; if the file has several series, set 'by' to the column that names the series; if a clock "
+                "was set back (daylight saving time), convert the times to UTC or remove the repeated rows"));
     sorted.rows.push_back(from + static_cast<int64_t>(order[i]));
   }
   sorted.ends.push_back(static_cast<int64_t>(order.size()));
