@@ -191,21 +191,33 @@ DEVICE_TEST_CASE("norms are limited as in Keras") {
 }
 
 DEVICE_TEST_CASE("norms over any axis are limited") {
-  const ConstraintSpec spec{.max = 2, .outer = 3, .extent = 50, .inner = 131};
-  const Floats weights = device.random(3 * 50 * 131, 1);
-  Floats expected = weights;
-  for (size_t outer = 0; outer < 3; ++outer)
-    for (size_t inner = 0; inner < 131; ++inner) {
-      const auto at = [&](size_t k) -> float& { return expected[(outer * 50 + k) * 131 + inner]; };
-      double squares = 0;
-      for (size_t k = 0; k < 50; ++k) squares += static_cast<double>(at(k)) * static_cast<double>(at(k));
-      const double norm = std::sqrt(squares);
-      for (size_t k = 0; k < 50; ++k) at(k) *= static_cast<float>(std::min(norm, 2.0) / (norm + 1e-7));
-    }
-  const auto own = device.array(weights);
-  const auto state = state_of(device, {});
-  device.ops().constrain(spec, state.data(), own.data(), nullptr);
-  check_close(own.read(), expected, 1e-5);
+  struct Sizes {
+    size_t outer, extent, inner;
+  };
+  // On a GPU, a column has from 1 to all threads of a block, and the columns of a block are neighbors or not.
+  for (const auto& [outers, extent, inners] :
+       {Sizes{3, 50, 131}, {2, 3, 1}, {1, 9, 700}, {5, 130, 1}, {1, 5000, 1}, {3, 700, 2}, {90, 40, 3}}) {
+    CAPTURE(extent);
+    const ConstraintSpec spec{.max = 2,
+                              .outer = static_cast<int64_t>(outers),
+                              .extent = static_cast<int64_t>(extent),
+                              .inner = static_cast<int64_t>(inners)};
+    const Floats weights = device.random(spec.outer * spec.extent * spec.inner, 1);
+    Floats expected = weights;
+    for (size_t outer = 0; outer < outers; ++outer)
+      for (size_t inner = 0; inner < inners; ++inner) {
+        const auto at = [&](size_t k) -> float& { return expected[(outer * extent + k) * inners + inner]; };
+        double squares = 0;
+        for (size_t k = 0; k < extent; ++k)
+          squares += static_cast<double>(at(k)) * static_cast<double>(at(k));
+        const double norm = std::sqrt(squares);
+        for (size_t k = 0; k < extent; ++k) at(k) *= static_cast<float>(std::min(norm, 2.0) / (norm + 1e-7));
+      }
+    const auto own = device.array(weights);
+    const auto state = state_of(device, {});
+    device.ops().constrain(spec, state.data(), own.data(), nullptr);
+    check_close(own.read(), expected, 1e-5);
+  }
 }
 
 }  // namespace dtrain::test

@@ -1,4 +1,7 @@
 // Kernels of regularizers and constraints.
+#include <algorithm>
+#include <bit>
+
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/reductions/reduce.h"
 #include "ops/cuda/reductions/totals.h"
@@ -94,25 +97,53 @@ __global__ void __launch_bounds__(kWeightThreads)
     store_weight(weights, copy, i, math::without_negative(weights[i]));
 }
 
-/// Limits the norms of columns. A thread processes one column, which is identified by an outer and an inner
-/// index. If the inner extent is not small, neighboring threads read neighboring elements.
+/// The division of columns among the blocks of limit_norms_kernel. `down` threads share a column, and
+/// `across` neighboring threads process neighboring columns. Both numbers are powers of two.
+struct NormTiling {
+  static constexpr int kThreads = 512;
+  /// With 8 neighboring columns, each memory access uses whole sectors.
+  static constexpr int64_t kMostAcross = 8;
+  int across, down;
+
+  explicit NormTiling(const ConstraintSpec& spec) {
+    constexpr int64_t kElementsOfThread = 4;
+    const auto power = [](int64_t n) { return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(n))); };
+    across = power(std::clamp<int64_t>(spec.inner, 1, kMostAcross));
+    down = power(std::clamp<int64_t>(spec.extent / kElementsOfThread, 1, kThreads / across));
+  }
+  __host__ __device__ int columns() const { return kThreads / down; }  // of a block
+};
+
+/// Limits the norms of columns. A column is identified by an outer and an inner index.
 template <class T>
-__global__ void __launch_bounds__(kWeightThreads)
-    limit_norms_kernel(ConstraintSpec spec, const StepState* state, float* weights, T* copy) {
+__global__ void __launch_bounds__(NormTiling::kThreads)
+    limit_norms_kernel(ConstraintSpec spec, NormTiling tiling, const StepState* state, float* weights,
+                       T* copy) {
   if (state->gradient.skip) return;
-  const int64_t columns = spec.outer * spec.inner;
-  for (int64_t column = thread_index(); column < columns; column += thread_count()) {
-    const int64_t first = column / spec.inner * spec.extent * spec.inner + column % spec.inner;
+  __shared__ double of_threads[NormTiling::kThreads];
+  const int thread = static_cast<int>(threadIdx.x), part = thread / tiling.across % tiling.down;
+  const int own = thread / (tiling.across * tiling.down) * tiling.across + thread % tiling.across;
+  const int64_t columns = spec.outer * spec.inner, step = int64_t{gridDim.x} * tiling.columns();
+  for (int64_t start = int64_t{blockIdx.x} * tiling.columns(); start < columns; start += step) {
+    const int64_t column = start + own, end = column < columns ? spec.extent : 0;
+    const Division at = divide(column, spec.inner);
+    const int64_t first = at.quotient * spec.extent * spec.inner + at.rest;
     double squares = 0;
-    for (int64_t k = 0; k < spec.extent; ++k) {
-      const auto x = static_cast<double>(weights[first + k * spec.inner]);
-      squares += x * x;
+    read_ahead<8>(
+        part, end, tiling.down, [&](int64_t k) { return weights[first + k * spec.inner]; },
+        [&](int64_t, float x) { squares += static_cast<double>(x) * static_cast<double>(x); });
+    of_threads[thread] = squares;
+    __syncthreads();
+    for (int half = tiling.down / 2; half > 0; half /= 2) {
+      if (part < half) of_threads[thread] += of_threads[thread + half * tiling.across];
+      __syncthreads();
     }
-    const float factor = math::norm_factor(spec, squares);
-    for (int64_t k = 0; k < spec.extent; ++k) {
-      const int64_t at = first + k * spec.inner;
-      store_weight(weights, copy, at, factor * weights[at]);
+    const float factor = math::norm_factor(spec, of_threads[thread - part * tiling.across]);
+    for (int64_t k = part; k < end; k += tiling.down) {
+      const int64_t i = first + k * spec.inner;
+      store_weight(weights, copy, i, factor * weights[i]);
     }
+    __syncthreads();
   }
 }
 
@@ -122,11 +153,11 @@ void enqueue_constraint(const ConstraintSpec& spec, const StepState* state, floa
   const int64_t columns = spec.outer * spec.inner, n = columns * spec.extent;
   if (n <= 0) return;
   if (spec.non_negative)
-    launch(remove_negatives_kernel<T>, blocks_for(n, kWeightThreads, multiprocessors), kWeightThreads, stream,
-           state, weights, copy, n);
-  else
-    launch(limit_norms_kernel<T>, blocks_for(columns, kWeightThreads, multiprocessors), kWeightThreads,
-           stream, spec, state, weights, copy);
+    return launch(remove_negatives_kernel<T>, blocks_for(n, kWeightThreads, multiprocessors), kWeightThreads,
+                  stream, state, weights, copy, n);
+  const NormTiling tiling(spec);
+  launch(limit_norms_kernel<T>, blocks_for(columns, tiling.columns(), multiprocessors), NormTiling::kThreads,
+         stream, spec, tiling, state, weights, copy);
 }
 
 }  // namespace
