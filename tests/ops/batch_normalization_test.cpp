@@ -14,11 +14,14 @@ struct Normalized {
   Doubles mean, variance, dst, diff_src, diff_gamma, diff_beta;
 };
 
+using Mask = std::vector<uint8_t>;  // a byte per row; empty: no row is masked
+
 Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const Floats& gamma,
-                     const Floats& beta, const Floats& dy) {
+                     const Floats& beta, const Floats& dy, const Mask& mask = {}) {
   const auto channels = static_cast<size_t>(spec.channels);
-  const size_t rows = x.size() / channels;
-  const auto n = static_cast<double>(rows);
+  const auto valid = [&](size_t i) { return mask.empty() || mask[i / channels] != 0; };
+  double n = 0;
+  for (size_t i = 0; i < x.size(); i += channels) n += valid(i) ? 1 : 0;
   Normalized r{Doubles(channels), Doubles(channels), Doubles(x.size()),
                Doubles(x.size()), Doubles(channels), Doubles(channels)};
   Doubles diff(x.size());
@@ -29,10 +32,11 @@ Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const 
     return (static_cast<double>(x[i]) - r.mean[i % channels]) * inverse(i % channels);
   };
   const auto factor = [&](size_t c) { return spec.scale ? static_cast<double>(gamma[c]) : 1; };
-  for (size_t i = 0; i < x.size(); ++i) r.mean[i % channels] += static_cast<double>(x[i]) / n;
-  for (size_t i = 0; i < x.size(); ++i) {
-    r.variance[i % channels] += std::pow(static_cast<double>(x[i]) - r.mean[i % channels], 2) / n;
-  }
+  for (size_t i = 0; i < x.size(); ++i)
+    if (valid(i)) r.mean[i % channels] += static_cast<double>(x[i]) / n;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (valid(i))
+      r.variance[i % channels] += std::pow(static_cast<double>(x[i]) - r.mean[i % channels], 2) / n;
   for (size_t i = 0; i < x.size(); ++i) {
     const size_t c = i % channels;
     const double y = normal(i) * factor(c) + (spec.center ? static_cast<double>(beta[c]) : 0);
@@ -43,7 +47,8 @@ Normalized reference(const BatchNormalizationSpec& spec, const Floats& x, const 
   }
   for (size_t i = 0; i < x.size(); ++i) {
     const size_t c = i % channels;
-    r.diff_src[i] = factor(c) * inverse(c) * (diff[i] - r.diff_beta[c] / n - normal(i) * r.diff_gamma[c] / n);
+    const double by_statistics = valid(i) ? (r.diff_beta[c] + normal(i) * r.diff_gamma[c]) / n : 0;
+    r.diff_src[i] = factor(c) * inverse(c) * (diff[i] - by_statistics);
   }
   return r;
 }
@@ -141,10 +146,11 @@ void check(Device& device, const BatchNormalizationSpec& spec, float offset = 0)
 /// The part of a batch that one replica has, and the results of this replica.
 struct Replica {
   Replica(Device& device, BatchNormalizationSpec spec, int64_t rows, int replicas, const Floats& x,
-          const Floats& dy)
+          const Floats& dy, const Mask& masks)
       : shape{rows, spec.height, spec.width, spec.channels}, channels(static_cast<size_t>(spec.channels)) {
     if (rows == 0) return;
     spec.batch = rows;
+    if (spec.masked) mask = device.array(masks);
     op = device.ops().synchronized_batch_normalization(spec, replicas);
     scratch = device.memory(op->scratch_bytes());
     saved = device.memory(op->saved_bytes());
@@ -164,7 +170,8 @@ struct Replica {
             .mean = mean.data(),
             .variance = variance.data(),
             .saved = saved.data(),
-            .scratch = scratch.data()};
+            .scratch = scratch.data(),
+            .mask = mask.data()};
   }
   BatchNormalization::BackwardArguments backward(const float* gamma, bool scale, bool center,
                                                  void* to) const {
@@ -180,7 +187,8 @@ struct Replica {
             .diff_variance = diff_variance.data(),
             .share = kShare,
             .saved = saved.data(),
-            .scratch = scratch.data()};
+            .scratch = scratch.data(),
+            .mask = mask.data()};
   }
 
   Shape shape;
@@ -188,12 +196,13 @@ struct Replica {
   std::unique_ptr<SynchronizedBatchNormalization> op;  // null if the replica has no rows
   Array<float> scratch, saved, mean, variance, diff_gamma, diff_beta, diff_mean, diff_variance;
   TypedArray src, diff, dst, diff_src;
+  Array<uint8_t> mask;  // empty unless spec.masked
 };
 
 /// Checks synchronized normalization of a batch that is divided among replicas. `shares` has the number of
 /// samples of each replica.
 void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
-                        const std::vector<int64_t>& shares, float offset = 0) {
+                        const std::vector<int64_t>& shares, float offset = 0, const Mask& mask = {}) {
   REQUIRE(std::accumulate(shares.begin(), shares.end(), int64_t{0}) == spec.batch);
   const int64_t sample = spec.height * spec.width * spec.channels;
   Floats x = device.random(spec.batch * sample, 1, 3);
@@ -204,16 +213,18 @@ void check_synchronized(Device& device, const BatchNormalizationSpec& spec,
   const Array<float> own_gamma = device.array(gamma), own_beta = device.array(beta);
   const float *scale = spec.scale ? own_gamma.data() : nullptr,
               *shift = spec.center ? own_beta.data() : nullptr;
-  const Normalized expected = reference(spec, x, gamma, beta, dy);
+  const Normalized expected = reference(spec, x, gamma, beta, dy, mask);
 
   const auto count = static_cast<int>(shares.size());
   std::vector<Replica> replicas;
-  const auto samples_of = [&](const Floats& whole, int64_t begin, int64_t rows) {
-    return Floats(whole.begin() + begin * sample, whole.begin() + (begin + rows) * sample);
+  const auto samples_of = [&](const auto& whole, int64_t begin, int64_t rows) {
+    const auto size = static_cast<int64_t>(whole.size()) / spec.batch;
+    return std::decay_t<decltype(whole)>(whole.begin() + begin * size, whole.begin() + (begin + rows) * size);
   };
   int64_t first = 0;
   for (const int64_t rows : shares) {
-    replicas.emplace_back(device, spec, rows, count, samples_of(x, first, rows), samples_of(dy, first, rows));
+    replicas.emplace_back(device, spec, rows, count, samples_of(x, first, rows), samples_of(dy, first, rows),
+                          samples_of(mask, first, rows));
     first += rows;
   }
   // Gathers the values of all replicas; replicas without rows contribute zeros.
@@ -349,6 +360,40 @@ DEVICE_TEST_CASE("batch normalization over several replicas equals that of one d
     check_synchronized(device, spec, {6, 0, 1, 0});
     if (spec.layout == Layout::plain) check_synchronized(device, rows_like(spec), {1, 20, 19});
   });
+}
+
+DEVICE_TEST_CASE("the statistics of batch normalization leave out masked rows") {
+  // Calls check_synchronized() with a mask. valid(row) is false if the row is masked.
+  const auto check_masked = [&](BatchNormalizationSpec spec, const std::vector<int64_t>& shares, auto&& valid,
+                                float offset = 0) {
+    CAPTURE(spec.channels);
+    CAPTURE(spec.relu);
+    spec.masked = true;
+    Mask mask;
+    for (int64_t row = 0; row < spec.batch * spec.height * spec.width; ++row) mask.push_back(valid(row));
+    check_synchronized(device, spec, shares, offset, mask);
+  };
+  for (const int64_t channels : {1, 5, 16, 100}) {
+    BatchNormalizationSpec spec{.batch = 30, .height = 4, .width = 3, .channels = channels};
+    for (const bool relu : {false, true}) {
+      spec.relu = relu;
+      check_masked(spec, {30}, [](int64_t row) { return row % 3 != 0; });
+      check_masked(spec, {10, 20}, [](int64_t row) { return row >= 120 && row % 5 == 1; });
+      check_masked(spec, {30}, [](int64_t row) { return row % 45 == 27; });
+    }
+    spec.batch = 2;
+    check_masked(spec, {2}, [](int64_t) { return false; });
+    if (!device.is_gpu()) continue;
+    spec.batch = 600;
+    check_masked(spec, {600}, [](int64_t row) { return row % 7 > 2; });
+    if (device.math.type == DType::float32)
+      check_masked(
+          spec, {600}, [](int64_t row) { return row % 7 > 2; }, 10000);
+  }
+  // On a GPU, a second kernel finishes the sums over these many rows.
+  if (device.is_gpu())
+    check_masked({.batch = 200, .height = 16, .width = 8, .channels = 5}, {200},
+                 [](int64_t row) { return row % 2 != 0; });
 }
 
 TEST_CASE("synchronized normalization keeps its precision if the mean is much larger than the deviation") {

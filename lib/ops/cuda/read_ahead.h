@@ -30,6 +30,15 @@ struct Floats {
   float v[N];
 };
 
+/// Returns the values of N channels, or `otherwise` if src is null.
+template <int N>
+__device__ Floats<N> load_channels(const float* src, int64_t channel, float otherwise) {
+  Floats<N> values;
+#pragma unroll
+  for (int i = 0; i < N; ++i) values.v[i] = src ? src[channel + i] : otherwise;
+  return values;
+}
+
 /// Calls use(N) with a compile-time constant N. If `vectors` is true, N is the number of elements of a
 /// 16-byte access; otherwise, N is 1.
 template <class T, class Use>

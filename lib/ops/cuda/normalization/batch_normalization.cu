@@ -89,29 +89,33 @@ class Passes {
       });
     });
   }
-  void write_gradient(const BackwardArrays<T>& arrays, const Line& line, T* diff_src) const {
+  /// Computes the gradient of src. `mask` is null unless forward had a mask.
+  void write_gradient(const BackwardArrays<T>& arrays, const Line& line, const uint8_t* mask,
+                      T* diff_src) const {
     with_tiling(all_aligned(arrays.src, arrays.diff_dst, diff_src), [&](auto width, const Tiling& tiling) {
       constexpr int N = decltype(width)::value;
-      launch(undoes_relu() ? diff_src_kernel<N, true, T> : diff_src_kernel<N, false, T>, tiling.grid(),
-             kTileThreads, stream(), tiling, arrays, line, diff_src);
+      const auto enqueue = [&](auto kernel) {
+        launch(kernel, tiling.grid(), kTileThreads, stream(), tiling, arrays, line, mask, diff_src);
+      };
+      if (mask)
+        enqueue(undoes_relu() ? diff_src_kernel<N, true, true, T> : diff_src_kernel<N, false, true, T>);
+      else
+        enqueue(undoes_relu() ? diff_src_kernel<N, true, false, T> : diff_src_kernel<N, false, false, T>);
     });
   }
 
   /// Writes the moments of the rows that are not masked.
   void find_masked_moments(const BatchNormalization::TrainingArguments& args, double* mine) const {
-    launch(masked_moments_kernel<T>, static_cast<unsigned>((spec_.channels + kWarp - 1) / kWarp),
-           kMaskedThreads, stream(), rows(), spec_.channels, static_cast<const T*>(args.src), args.mask,
-           mine);
-  }
-  void write_masked_gradient(const BackwardArrays<T>& arrays, const Line& line, const uint8_t* mask,
-                             T* diff_src) const {
-    const auto enqueue = [&](const auto& body) {
-      for_each<1>(context_, rows() * spec_.channels, false, body);
-    };
-    if (undoes_relu())
-      enqueue(MaskedGradient<true, T>{arrays, line, mask, diff_src, spec_.channels});
-    else
-      enqueue(MaskedGradient<false, T>{arrays, line, mask, diff_src, spec_.channels});
+    launch(count_rows_kernel, 1, kCountThreads, stream(), rows(), args.mask, mine);
+    const auto* x = static_cast<const T*>(args.src);
+    auto* partials = static_cast<double*>(args.scratch);
+    with_tiling(all_aligned(x), [&](auto width, const Tiling& tiling) {
+      const FinishMaskedStatistics finish{tiling.channels, mine};
+      launch_sums(tiling, partials, arrived_, finish, stream(), [&](unsigned* arrived) {
+        launch(masked_statistics_kernel<decltype(width)::value, T>, tiling.grid(), kTileThreads, stream(),
+               tiling, x, args.mask, partials, arrived, finish);
+      });
+    });
   }
 
   cudaStream_t stream() const { return context_.compute(); }
@@ -163,7 +167,7 @@ class CudaBatchNormalization final : public BatchNormalization {
   void backward(const BackwardArguments& args) override {
     const BackwardArrays<T> arrays = passes_.arrays_of(args);
     passes_.sum_gradients(args, arrays, nullptr);
-    passes_.write_gradient(arrays, passes_.line_in(args.scratch), static_cast<T*>(args.diff_src));
+    passes_.write_gradient(arrays, passes_.line_in(args.scratch), nullptr, static_cast<T*>(args.diff_src));
   }
 
  private:
@@ -203,9 +207,7 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
     const Line line = passes_.line_in(args.scratch);
     launch(join_gradient_sums_kernel<T>, passes_.channel_blocks(), kTileThreads, passes_.stream(), channels_,
            replicas_, all, arrays, static_cast<const double*>(args.saved), line);
-    if (args.mask)
-      return passes_.write_masked_gradient(arrays, line, args.mask, static_cast<T*>(args.diff_src));
-    passes_.write_gradient(arrays, line, static_cast<T*>(args.diff_src));
+    passes_.write_gradient(arrays, line, args.mask, static_cast<T*>(args.diff_src));
   }
 
  private:

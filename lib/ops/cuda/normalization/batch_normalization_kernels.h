@@ -27,15 +27,6 @@ __device__ inline float scale_of(const float* gamma, int64_t channel, float inve
   return gamma ? gamma[channel] * inverse : inverse;
 }
 
-/// Returns the values of N channels, or `otherwise` if src is null.
-template <int N>
-__device__ Floats<N> load_channels(const float* src, int64_t channel, float otherwise) {
-  Floats<N> values;
-#pragma unroll
-  for (int i = 0; i < N; ++i) values.v[i] = src ? src[channel + i] : otherwise;
-  return values;
-}
-
 template <int N, class T>
 __device__ Raw<N, T> load_row(const T* src, const Tiling& tiling, const TilePlace& place, int64_t row) {
   return load_raw<N>(src + row * tiling.channels + place.channel);
@@ -107,11 +98,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     moments.count = static_cast<float>((tiling.rows - place.row + place.stride - 1) / place.stride);
     const float share = 1.0f / moments.count;
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const float distance = distances[i] * share;
-      moments.set_mean(i, own[i], distance);
-      moments.squares[i] = squares[i] - distances[i] * distance;
-    }
+    for (int i = 0; i < N; ++i) moments.set(i, own[i], distances[i], squares[i], share);
   }
   leave_channel_sums(moments, tiling, partials, [&](int64_t channel) { return to_float(src[channel]); });
   finish_if_last<N>(tiling, partials, arrived, finish);
@@ -183,6 +170,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 template <int N, class T>
 struct BackwardRow {
   Raw<N, T> x, diff;
+  bool counts = true;  // false if the row is masked
 };
 
 template <class T>
@@ -309,10 +297,11 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   line.set(arrays, c, sum, product, *rows);
 }
 
-/// diff_src may be diff_dst: the same thread reads each element before it writes it.
-template <int N, bool kRelu, class T>
+/// diff_src may be diff_dst: the same thread reads each element before it writes it. If kMasked is true, the
+/// rows with mask 0 did not influence the statistics, so they get no gradient through the statistics.
+template <int N, bool kRelu, bool kMasked, class T>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
-    diff_src_kernel(Tiling tiling, BackwardArrays<T> arrays, Line line, T* diff_src) {
+    diff_src_kernel(Tiling tiling, BackwardArrays<T> arrays, Line line, const uint8_t* mask, T* diff_src) {
   const TilePlace place = place_in<N>(tiling);
   if (!place.any) return;
   const BackwardChannels<N, kRelu, T> channels(arrays, place.channel);
@@ -320,14 +309,19 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   const Floats<N> offsets = load_channels<N>(line.offset, place.channel, 0.0f);
   read_ahead<2>(
       place.row, tiling.rows, place.stride,
-      [&](int64_t row) { return load_backward<N>(arrays, tiling, place, row); },
+      [&](int64_t row) {
+        BackwardRow<N, T> values = load_backward<N>(arrays, tiling, place, row);
+        if constexpr (kMasked) values.counts = mask[row] != 0;
+        return values;
+      },
       [&](int64_t row, const BackwardRow<N, T>& values) {
         Floats<N> diff;
 #pragma unroll
         for (int i = 0; i < N; ++i) {
           const float x = values.x[i] - channels.means.v[i];
           const float gradient = channels.gradient(i, x, values.diff[i]);
-          diff.v[i] = channels.scales.v[i] * gradient + (slopes.v[i] * x + offsets.v[i]);
+          const float by_statistics = values.counts ? slopes.v[i] * x + offsets.v[i] : 0.0f;
+          diff.v[i] = channels.scales.v[i] * gradient + by_statistics;
         }
         store<N>(diff_src + row * tiling.channels + place.channel, diff.v);
       });

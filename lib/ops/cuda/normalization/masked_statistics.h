@@ -1,77 +1,79 @@
-// Batch normalization with a mask: statistics over the rows that are not masked, and the gradient of the
-// input.
+// Statistics of batch normalization over the rows that are not masked.
 #pragma once
 
 #include "ops/cuda/normalization/batch_normalization_kernels.h"
 
 namespace dtrain::cuda {
 
-/// Number of threads per block. The lanes of a warp read neighboring channels of a row, and the warps of a
-/// block read different rows. A block computes the sums of its channels over all rows.
-inline constexpr int kMaskedThreads = 256;
+inline constexpr int kCountThreads = 1024;
 
-/// Adds the values of the lanes with the same index in all warps of the block. All threads of the block must
-/// call this function; every thread gets the sum for its lane.
-__device__ inline double sum_over_warps(double value) {
-  __shared__ double parts[kMaskedThreads];
-  parts[threadIdx.x] = value;
-  __syncthreads();
-  double sum = 0;
-  for (int i = static_cast<int>(threadIdx.x % kWarp); i < kMaskedThreads; i += kWarp) sum += parts[i];
-  __syncthreads();
-  return sum;
+/// Writes the number of rows with mask 1. Runs with one block.
+__global__ static void __launch_bounds__(kCountThreads, 1)
+    count_rows_kernel(int64_t rows, const uint8_t* mask, double* count) {
+  double mine = 0;
+  read_ahead<8>(
+      threadIdx.x, rows, kCountThreads, [&](int64_t row) { return mask[row]; },
+      [&](int64_t, uint8_t valid) { mine += valid != 0; });
+  mine = block_reduce<true>(mine, Add{});
+  if (threadIdx.x == 0) *count = mine;
 }
 
-/// Writes the moments of the rows with mask 1 (math::moments_size).
-template <class T>
-__global__ void __launch_bounds__(kMaskedThreads)
-    masked_moments_kernel(int64_t rows, int64_t channels, const T* src, const uint8_t* mask, double* mine) {
-  const int64_t c = int64_t{blockIdx.x} * kWarp + threadIdx.x % kWarp;
-  const auto first = static_cast<int64_t>(threadIdx.x / kWarp);
-  constexpr int64_t kStep = kMaskedThreads / kWarp;
-  const bool any = c < channels;
-  double count = 0, sum = 0;
-  for (int64_t row = first; row < rows; row += kStep) {
-    if (!mask[row]) continue;
-    count += 1;
-    if (any) sum += static_cast<double>(to_float(src[row * channels + c]));
-  }
-  count = sum_over_warps(count);
-  sum = sum_over_warps(sum);
-  const double mean = count > 0 ? sum / count : 0;
-  double squares = 0;
-  for (int64_t row = first; row < rows; row += kStep) {
-    if (!any || !mask[row]) continue;
-    const double distance = static_cast<double>(to_float(src[row * channels + c])) - mean;
-    squares += distance * distance;
-  }
-  squares = sum_over_warps(squares);
-  if (!any || first > 0) return;
-  if (c == 0) mine[0] = count;
-  mine[1 + c] = mean;
-  mine[1 + channels + c] = squares;
-}
-
-/// Computes diff_src for batch normalization with a mask. Masked rows do not influence the statistics, so
-/// they get no gradient through the statistics. diff_src may be diff_dst.
-template <bool kRelu, class T>
-struct MaskedGradient {
-  BackwardArrays<T> arrays;
-  Line line;
-  const uint8_t* mask;
-  T* diff_src;
+/// Computes a channel's moments from the sum of its values and the sum of their squares, and writes them to
+/// `mine` (math::moments_size). The number of values, mine[0], must have been written before.
+struct FinishMaskedStatistics {
   int64_t channels;
+  double* mine;
 
-  template <int N>
-  __device__ void run(int64_t i) const {
-    const Division at = divide(i, channels);
-    const int64_t c = at.rest;
-    const BackwardChannels<1, kRelu, T> own(arrays, c);
-    const float x = to_float(arrays.src[i]) - own.means.v[0];
-    float diff = own.scales.v[0] * own.gradient(0, x, to_float(arrays.diff_dst[i]));
-    if (mask[at.quotient]) diff += line.slope[c] * x + line.offset[c];
-    diff_src[i] = from_float<T>(diff);
+  __device__ void operator()(int64_t c, const SumPair& sums) const {
+    const double n = mine[0], mean = n > 0 ? sums.first / n : 0, squares = sums.second - sums.first * mean;
+    mine[1 + c] = mean;
+    mine[1 + channels + c] = squares < 0 ? 0 : squares;
   }
 };
+
+/// The values that a thread of masked_statistics_kernel loads from one row.
+template <int N, class T>
+struct MaskedRow {
+  Raw<N, T> x;
+  uint8_t valid;
+};
+
+/// Like statistics_kernel, for the rows with mask 1. Each thread sums the distances from its first element
+/// that is not masked. The sums of the blocks are not relative to an element of src, because the first row
+/// may be masked. In float64, they are precise nevertheless.
+template <int N, class T>
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks)
+    masked_statistics_kernel(Tiling tiling, const T* src, const uint8_t* mask, double* partials,
+                             unsigned* arrived, FinishMaskedStatistics finish) {
+  const TilePlace place = place_in<N>(tiling);
+  ChannelMoments<N> moments = {};
+  if (place.any) {
+    Raw<N, T> own = {};
+    float distances[N] = {}, squares[N] = {};
+    read_ahead<4>(
+        place.row, tiling.rows, place.stride,
+        [&](int64_t row) {
+          return MaskedRow<N, T>{load_row<N>(src, tiling, place, row), mask[row]};
+        },
+        [&](int64_t, const MaskedRow<N, T>& row) {
+          if (row.valid == 0) return;
+          if (moments.count == 0.0f) own = row.x;
+          moments.count += 1.0f;
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            const float distance = row.x[i] - own[i];
+            distances[i] += distance;
+            squares[i] += distance * distance;
+          }
+        });
+    if (moments.count > 0.0f) {
+      const float share = 1.0f / moments.count;
+#pragma unroll
+      for (int i = 0; i < N; ++i) moments.set(i, own[i], distances[i], squares[i], share);
+    }
+  }
+  leave_channel_sums(moments, tiling, partials, [](int64_t) { return 0.0f; });
+  finish_if_last<N>(tiling, partials, arrived, finish);
+}
 
 }  // namespace dtrain::cuda

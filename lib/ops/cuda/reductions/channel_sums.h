@@ -104,6 +104,13 @@ struct ChannelMoments {
     }
     count = total;
   }
+  /// Sets the mean and the squares of channel i from the sum of the distances of `count` values from
+  /// `origin`, and from the sum of the squares of these distances. `share` is 1 / count.
+  __device__ void set(int i, float origin, float distances, float distance_squares, float share) {
+    const float distance = distances * share;
+    set_mean(i, origin, distance);
+    squares[i] = distance_squares - distances * distance;
+  }
   /// Sets the mean of channel i to a + b without a rounding error: mean[i] is the rounded sum, and rest[i] is
   /// the rounding error (D. Knuth's TwoSum).
   __device__ void set_mean(int i, float a, float b) {
