@@ -53,10 +53,13 @@ struct GroupExtent {
   int64_t elements() const { return samples * pixels * channels; }
 };
 // The sizes cover groups of one channel, several groups that one pass over the pixels handles together, and
-// groups with more channels than one pass handles.
-constexpr GroupExtent kGroupExtents[] = {{1, 1, 2, 1},   {3, 5, 6, 3},   {2, 7, 6, 6},    {2, 40, 96, 32},
-                                         {3, 1, 150, 2}, {2, 9, 300, 3}, {1, 3000, 4, 2}, {5, 2, 64, 1},
-                                         {2, 3, 70, 35}, {70, 6, 40, 10}};
+// groups with more channels than one pass handles. For the GPU, they cover memory accesses of 1, 2, 4 and 8
+// elements, several groups per block (also with fewer groups in the last block), more groups than blocks, and
+// groups that are divided among blocks.
+constexpr GroupExtent kGroupExtents[] = {{1, 1, 2, 1},    {3, 5, 6, 3},    {2, 7, 6, 6},     {2, 40, 96, 32},
+                                         {3, 1, 150, 2},  {2, 9, 300, 3},  {1, 3000, 4, 2},  {5, 2, 64, 1},
+                                         {2, 3, 70, 35},  {70, 6, 40, 10}, {1, 1100, 64, 2}, {1, 3000, 3, 1},
+                                         {2, 5, 1200, 1}, {9, 300, 16, 2}};
 
 struct GroupResults {
   Doubles dst, diff_src, diff_gamma, diff_beta;
