@@ -116,7 +116,7 @@ TEST_CASE("weights of Keras 3 are listed, and unusable ones are named") {
   const std::string named = "weights that Keras 3 saved as .weights.h5; to start a new run with them";
   CHECK(describe_file(path).starts_with(named));
   CHECK_THROWS_WITH_AS(WeightFile::load(path),
-                       doctest::Contains("expected 24 bytes of numbers, but the file stores only 0 bytes"),
+                       doctest::Contains("expected an array of 24 bytes, but the file stores only 0 bytes"),
                        UserError);
   CHECK_THROWS_WITH_AS(Checkpoint::load(path), doctest::Contains(named.c_str()), UserError);
 }
