@@ -33,8 +33,8 @@ class SumTree {
   /// Creates a tree that adds the arrays of `ranks` adjacent ranks. These ranks must be one node of the tree
   /// over all ranks.
   explicit SumTree(int ranks);
-  /// Creates a tree that adds arrays, each of which is already the sum over one of `nodes`. The nodes must be
-  /// in order, and together they must be one node of the tree over all ranks.
+  /// Creates a tree that adds partial sums. Each partial sum is the sum over the ranks of one of `nodes`. The
+  /// nodes must be in order, and their union must be a node of the tree over all ranks.
   explicit SumTree(std::vector<Range> nodes);
 
   /// Writes the sums of elements `range` of the arrays to the same elements of `sums`, which may be one of

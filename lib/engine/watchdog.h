@@ -35,7 +35,8 @@ class Watchdog {
 
   /// Throws Error if a failure or a stall has ended the run.
   void check();
-  /// Queries the devices at once, on the calling thread, and then calls check().
+  /// Queries the devices on the calling thread, without waiting for the next regular query, and then calls
+  /// check().
   void ask();
 
   /// Marks the activity of the calling thread during the lifetime of this object. `watchdog` may be null.

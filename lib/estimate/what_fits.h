@@ -31,16 +31,16 @@ struct Candidate {
 };
 
 /// Tries the following strategies: single, mirrored, sharded at each level, and pipeline with the stages of
-/// auto_stages(). If the model has independent branches, also tries placed with the slots of
-/// place_branches(). If the configured batch does not fit, each strategy is also tried with the model's
-/// blocks recomputed, unless the model already defines what is recomputed. The result is sorted by samples
-/// per second. Strategies that do not fit are last.
+/// auto_stages(). If the model has independent branches, also tries the strategy `placed` with the
+/// slots that place_branches() returns. If the configured batch does not fit, each strategy is also tried
+/// with the model's blocks recomputed, unless the model already defines what is recomputed. The result is
+/// sorted by samples per second. Strategies that do not fit are last.
 ///
 /// Memory is planned in the same way as for a run, but nothing is allocated. Plans for GPUs are derived from
-/// plans for the CPU. All times are estimates. The time of layers is that of estimate_layer_seconds(). A
+/// plans for the CPU. All times are estimates. The time of a layer is computed by estimate_layer_seconds(). A
 /// gather or reduce-scatter in a ring transfers (n - 1) / n of the bytes, and an all-reduce transfers twice
-/// as much. On GPUs, these transfers overlap with computation. The time of a pipeline is estimated by
-/// simulate(), and that of branches by branches_seconds(). Throws UserError if the machine cannot train this
+/// as much. On GPUs, these transfers overlap with computation. simulate() estimates the time of a
+/// pipeline, and branches_seconds() the time of branches. Throws UserError if the machine cannot train this
 /// run at all.
 std::vector<Candidate> what_fits(const RunConfig& config, const Machine& machine);
 

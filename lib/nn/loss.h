@@ -17,8 +17,8 @@ struct Bounds {
   double least = 0, most = 0;
 };
 
-/// The meaning of an output's numbers for a loss. The numbers may be logits of a sigmoid (each number
-/// separately), logits of a softmax (over a row), or probabilities. `any`: the loss accepts all numbers.
+/// How a loss interprets the elements of an output: each element as the logit of a sigmoid, each row as the
+/// logits of a softmax, or each element as a probability. `any`: the loss accepts all numbers.
 enum class Scores { any, sigmoid_logits, softmax_logits, probabilities };
 
 /// A loss. A prediction has the shape [..., columns]. The number of rows is the batch size times the product

@@ -33,10 +33,11 @@ struct InputTarget {
 };
 
 struct SplitSpec {
-  // The reader of the split. A drawn split gets the reader of its source split after parsing.
+  // The reader of the split. If `drawn` is set, parsing copies it from the split from which this one is
+  // drawn.
   Configured<Reader> reader;
   std::optional<std::vector<int64_t>> rows;  // range [from, to) of rows
-  /// Not set if each sample is one row. A drawn split gets the windows of its source split after parsing.
+  /// Not set if each sample is one row. If `drawn` is set, parsing copies the windows like the reader.
   std::optional<WindowsOptions> windows;
   Mark mark;
   std::optional<DrawnSplit> drawn;

@@ -26,7 +26,8 @@ class ErrorsInUnits final : public PredictionVisitor {
   /// number of the evaluation multiplied by a factor.
   bool needs_predictions() const;
   void visit(const PredictedBatch& batch) override;
-  /// Returns the name and the value of each error. The names are the names of the metrics in the evaluation.
+  /// Returns the name and the value of each error metric, such as mean_absolute_error. The names are the same
+  /// as in the evaluation.
   /// `numbers`: Measures::numbers of the same samples.
   std::vector<std::pair<std::string, double>> results(
       const std::vector<std::pair<std::string, double>>& numbers) const;
