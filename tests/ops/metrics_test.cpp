@@ -231,6 +231,68 @@ DEVICE_TEST_CASE("counts of long rows match the reference") {
   }
 }
 
+DEVICE_TEST_CASE("counts of many rows are exact with few and with many sums") {
+  using Kind = CountSpec::Kind;
+  struct Case {
+    Kind kind;
+    Extent extent;
+    bool weighted;
+  };
+  // On a GPU, a thread, a warp or a block counts a row. Blocks combine their rows if there are at most 4096
+  // sums, or 2048 sums if rows have weights.
+  for (const auto& [kind, extent, weighted] :
+       {Case{Kind::confusion, {20000, 2}, false}, Case{Kind::confusion, {20000, 2}, true},
+        Case{Kind::classes, {20000, 7}, false}, Case{Kind::classes, {20000, 7}, true},
+        Case{Kind::confusion, {3000, 8}, false}, Case{Kind::confusion, {3000, 8}, true},
+        Case{Kind::confusion, {600, 64}, false}, Case{Kind::confusion, {600, 65}, false},
+        Case{Kind::confusion, {600, 45}, true}, Case{Kind::confusion, {600, 46}, true},
+        Case{Kind::classes, {100, 1365}, false}, Case{Kind::classes, {100, 1366}, false},
+        Case{Kind::classes, {100, 1025}, true}}) {
+    const auto [rows, columns] = extent;
+    CAPTURE(columns);
+    CAPTURE(weighted);
+    const auto n = static_cast<size_t>(columns);
+    const CountSpec spec{.kind = kind, .sparse = true};
+    const Floats scores = device.random(rows * columns, 6);
+    std::vector<int32_t> classes;
+    Floats weights;
+    Doubles expected(static_cast<size_t>(spec.sums(columns)));
+    for (int64_t r = 0; r < rows; ++r) {
+      // Every tenth row has no class. Sums of the weights do not depend on the order of additions.
+      classes.push_back(r % 10 == 3 ? -1 : static_cast<int32_t>(r * r % columns));
+      weights.push_back(0.25f * static_cast<float>(r % 6));
+      if (classes.back() < 0) continue;
+      const float* row = scores.data() + r * columns;
+      const auto best = static_cast<size_t>(std::max_element(row, row + columns) - row);
+      const auto is = static_cast<size_t>(classes.back());
+      const double w = weighted ? static_cast<double>(weights.back()) : 1;
+      if (kind == Kind::confusion) {
+        expected[is * n + best] += w;
+        continue;
+      }
+      expected[is] += best == is ? w : 0;
+      expected[n + best] += w;
+      expected[2 * n + is] += w;
+    }
+    const auto own_classes = device.array(classes);
+    const auto own_weights = device.array(weights);
+    const RowWeights row_weights = weighted ? RowWeights{own_weights.data(), 1} : RowWeights{};
+    CHECK(counts(device, spec, scores, view_of(own_classes, rows), row_weights, extent) == expected);
+  }
+  // With one column, the fraction of correct answers of a row is 0 or 1.
+  const int64_t rows = 5000;
+  const Floats scores = device.random(rows, 7);
+  Floats answers;
+  double right = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    answers.push_back(r % 3 == 0 ? 1.0f : 0.0f);
+    right += (scores[static_cast<size_t>(r)] > 0.5f) == (r % 3 == 0) ? 1 : 0;
+  }
+  const auto own_answers = device.array(answers);
+  CHECK(counts(device, {.kind = Kind::answers}, scores, view_of(own_answers, {rows, 1}), {}, {rows, 1}) ==
+        Doubles{right});
+}
+
 DEVICE_TEST_CASE("sums are added to a total") {
   for (const int64_t n : {1, 5, 100000}) {
     Floats values = random_floats(n, 9);

@@ -1,6 +1,9 @@
 // Metrics: top-k accuracy, and counts over rows. Elementwise metrics are computed like losses, but without a
 // gradient.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/losses/elementwise_loss.h"
@@ -79,6 +82,55 @@ __global__ void __launch_bounds__(kCountThreads, 1)
   }
 }
 
+constexpr int64_t kBlockSumBytes = 16384;
+
+/// Returns shared memory of kBlockSumBytes bytes. This function is not part of the kernel template, because
+/// the emulation would then copy the arrays of all instances whenever it switches to another block.
+__device__ inline void* block_sums() {
+  alignas(double) __shared__ std::byte bytes[kBlockSumBytes];
+  return bytes;
+}
+
+/// Returns whether n sums of type Sum fit into block_sums().
+template <class Sum>
+constexpr bool fit_into_block(int64_t n) {
+  return n * static_cast<int64_t>(sizeof(Sum)) <= kBlockSumBytes;
+}
+
+/// Counts rows in any order. If many rows add to one address in global memory, these additions run one after
+/// another. Therefore each block first adds its rows to `n` sums in shared memory, which must fit into
+/// block_sums(), and then adds these sums to `sums`. If there is space, the sums in shared memory have
+/// several copies, so that fewer threads add to the same address. (In shared memory, an atomic addition of
+/// float64 is a loop that repeats if another thread has changed the sum.)
+///
+/// Sum is double or uint32_t. uint32_t is faster, but it requires that all weights are 1, that the rows
+/// contribute whole numbers, and that no sum of a block exceeds the range of uint32_t.
+template <class Group, class T, class Sum>
+__global__ void __launch_bounds__(kCountThreads, 1)
+    count_in_blocks_kernel(CountSpec spec, const T* prediction, const void* target, RowWeights weights,
+                           double* sums, int64_t n, int64_t rows, int64_t columns) {
+  const Group group;
+  const int64_t groups = blockDim.x / group.size(), space = kBlockSumBytes / int64_t{sizeof(Sum)} / n;
+  const int64_t copies = std::min({space, groups, int64_t{kWarp}});
+  Sum* const of_block = static_cast<Sum*>(block_sums());
+  for (int64_t i = threadIdx.x; i < n * copies; i += blockDim.x) of_block[i] = Sum{0};
+  __syncthreads();
+  Sum* const own = of_block + threadIdx.x / group.size() % copies;
+  for (int64_t r = group.index(); r < rows; r += group.count()) {
+    const double weight = std::is_same_v<Sum, double> ? static_cast<double>(weights.of(r)) : 1.0;
+    math::count_row(spec, group, Row<T>{prediction + r * columns}, target, r, columns,
+                    [&](int64_t place, double amount) {
+                      atomicAdd(own + place * copies, static_cast<Sum>(weight * amount));
+                    });
+  }
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+    Sum sum{0};
+    for (int64_t copy = 0; copy < copies; ++copy) sum += of_block[i * copies + copy];
+    if (sum != Sum{0}) atomicAdd(sums + i, static_cast<double>(sum));
+  }
+}
+
 /// Adds the partial sums of all pieces to `sums`: for each i, sums[i] += the sum of the pieces' sums with
 /// index i.
 __global__ void add_pieces_kernel(CountPieces from, double* sums) {
@@ -134,26 +186,40 @@ void CudaOps::metric(const MetricSpec& spec, const MetricArguments& args) {
 /// Sums of whole numbers are exact, so they do not depend on the order in which rows are added, and all rows
 /// are added concurrently. The other sums (of row weights, of squares, and of the fraction of correct answers
 /// of a row) depend on the order. If these sums must be deterministic, the rows are divided into pieces. The
-/// number of pieces depends only on the number of rows and on the number of sums.
+/// number of pieces depends only on the number of rows and on the number of sums. If the order is not
+/// important and there are few sums, each block combines its rows. A row adds at most 1 per column to a sum.
+/// Therefore no sum exceeds rows * columns.
 void CudaOps::count(const CountSpec& spec, const MetricArguments& args) {
   constexpr int64_t kMostPieces = 1024;
   if (args.rows <= 0) return;
   const int64_t sums = spec.sums(args.columns), most_blocks = int64_t{8} * context_.multiprocessors();
   const bool shares = spec.kind == CountSpec::Kind::answers && args.columns > 1;
   const bool whole_numbers = !args.weights.values && spec.kind != CountSpec::Kind::regression && !shares;
+  const bool ordered = math_.deterministic && !whole_numbers;
+  const bool small_numbers = whole_numbers && args.rows * args.columns <= int64_t{UINT32_MAX};
   CountPieces to{args.sums, args.rows, 0};
-  if (math_.deterministic && !whole_numbers) {
+  if (ordered) {
     to.pieces = std::min({std::max<int64_t>(kPartials / sums, 1), kMostPieces, args.rows});
     if (to.pieces > 1) to = {partials(), to.pieces, sums};
   }
   with_type(math_.type, [&](auto type) {
     using T = decltype(type);
-    with_group_or_thread(to.pieces, args.columns, most_blocks,
-                         [&](auto group, unsigned blocks, unsigned threads) {
-                           launch(count_kernel<decltype(group), T>, blocks * threads / kCountThreads,
-                                  kCountThreads, stream(), spec, static_cast<const T*>(args.prediction),
-                                  args.target.data, args.weights, to, args.rows, args.columns);
-                         });
+    const auto* const p = static_cast<const T*>(args.prediction);
+    const auto count = [&](auto group, unsigned blocks, unsigned threads) {
+      using Group = decltype(group);
+      const auto start = [&](auto kernel, const auto&... where) {
+        launch(kernel, blocks * threads / kCountThreads, kCountThreads, stream(), spec, p, args.target.data,
+               args.weights, where..., args.rows, args.columns);
+      };
+      if (small_numbers && fit_into_block<uint32_t>(sums)) {
+        start(count_in_blocks_kernel<Group, T, uint32_t>, args.sums, sums);
+      } else if (!ordered && fit_into_block<double>(sums)) {
+        start(count_in_blocks_kernel<Group, T, double>, args.sums, sums);
+      } else {
+        start(count_kernel<Group, T>, to);
+      }
+    };
+    with_group_or_thread(to.pieces, args.columns, most_blocks, count);
   });
   if (to.stride == 0) return;
   const unsigned blocks = blocks_for(sums * kWarp, kCountThreads, context_.multiprocessors());
