@@ -59,6 +59,35 @@ DEVICE_TEST_CASE("a masked average leaves masked steps out, and is 0 if all are 
   check_close(diff_src.read(), gradient, device.tolerance(1e-6, 2));
 }
 
+DEVICE_TEST_CASE("a masked average of many steps leaves masked steps out") {
+  const int64_t samples = 5, features = 3;
+  for (const int64_t steps : {4, 7, 130}) {
+    CAPTURE(steps);
+    Floats src = device.random(samples * steps * features, 1);
+    std::vector<uint8_t> mask;
+    for (int64_t row = 0; row < samples * steps; ++row) {
+      mask.push_back(row % 3 == 1 || row / steps == 2 ? 0 : 1);
+      if (!mask.back()) std::fill_n(src.begin() + row * features, features, NAN);
+    }
+    Doubles expected;
+    for (int64_t sample = 0; sample < samples; ++sample) {
+      for (int64_t i = 0; i < features; ++i) {
+        double sum = 0, count = 0;
+        for (int64_t row = sample * steps; row < (sample + 1) * steps; ++row) {
+          if (!mask[static_cast<size_t>(row)]) continue;
+          sum += static_cast<double>(src[static_cast<size_t>(row * features + i)]);
+          count += 1;
+        }
+        expected.push_back(count > 0 ? sum / count : 0);
+      }
+    }
+    const TypedArray from = device.typed(src), dst = device.typed(expected.size());
+    const Array<uint8_t> own_mask = device.array(mask);
+    device.ops().masked_average({samples, steps, features}, from.data(), own_mask.data(), dst.data());
+    check_close(dst.read(), expected, device.tolerance(1e-5, 2));
+  }
+}
+
 DEVICE_TEST_CASE("row weights are 0 where a mask is 0") {
   const Array<uint8_t> mask = device.array(std::vector<uint8_t>{1, 0, 0, 1});
   const Array<float> weights = device.array(Floats{2, 3}), dst = device.floats(8);

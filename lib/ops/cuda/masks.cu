@@ -1,5 +1,6 @@
 // Masks of sequences.
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/read_ahead.h"
 #include "ops/cuda/vector.h"
 
 namespace dtrain::cuda {
@@ -47,7 +48,8 @@ struct ApplyMask {
   }
 };
 
-/// Computes one feature of one sample.
+/// Computes one feature of one sample. Also loads the elements of masked steps, so that no load waits for the
+/// mask.
 template <class T>
 struct MaskedAverage {
   MaskedAverageSpec spec;
@@ -55,16 +57,23 @@ struct MaskedAverage {
   const uint8_t* mask;
   T* dst;
 
+  struct Step {
+    T value;
+    bool valid;
+  };
+
   template <int N>
   __device__ void run(int64_t i) const {
     const Division at = divide(i, spec.features);
     const int64_t first = at.quotient * spec.steps;
     float sum = 0.0f, count = 0.0f;
-    for (int64_t t = 0; t < spec.steps; ++t) {
-      if (!mask[first + t]) continue;
-      sum += to_float(src[(first + t) * spec.features + at.rest]);
-      count += 1.0f;
-    }
+    const auto load = [&](int64_t t) {
+      return Step{src[(first + t) * spec.features + at.rest], mask[first + t] != 0};
+    };
+    read_ahead<4>(0, spec.steps, 1, load, [&](int64_t, const Step& step) {
+      sum = step.valid ? sum + to_float(step.value) : sum;
+      count = step.valid ? count + 1.0f : count;
+    });
     dst[i] = from_float<T>(count > 0.0f ? sum / count : 0.0f);
   }
 };
