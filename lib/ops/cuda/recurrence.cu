@@ -37,6 +37,7 @@ class CudaRecurrence final : public Recurrence {
     work_.current_inner = scratch_.add(n_, sizeof(T));
     work_.sums = scratch_.add(spec.batch * columns_, sizeof(float));
     work_.candidate_sums = scratch_.add(n_, sizeof(float));
+    if (spec.masked) work_.first_valid = scratch_.add(spec.batch, sizeof(int64_t));
     if (resets_before()) {
       work_.state_kernel = scratch_.add(units * 2 * units, sizeof(T));
       work_.candidate_kernel = scratch_.add(units * units, sizeof(T));
@@ -66,6 +67,7 @@ class CudaRecurrence final : public Recurrence {
     transpose(args.src, args.input_factors, inputs, true);
     by_inputs_->run(inputs, args.kernel, nullptr, gates, nullptr);
     split_kernel(args.recurrent_kernel, scratch);
+    find_first_valid(args.mask, scratch);
     each(n_,
          SetInitial<T>{static_cast<const T*>(args.initial_state), static_cast<const T*>(args.initial_cell),
                        states, at<T>(scratch, work_.current), cells});
@@ -78,6 +80,7 @@ class CudaRecurrence final : public Recurrence {
   void backward(const BackwardArguments& args) override {
     auto* const scratch = static_cast<std::byte*>(args.scratch);
     split_kernel(args.recurrent_kernel, scratch);
+    find_first_valid(args.mask, scratch);
     if (spec_.has_cell()) {
       auto* const diff_cell = at<float>(scratch, work_.diff_cell);
       if (args.diff_last_cell) {
@@ -165,15 +168,23 @@ class CudaRecurrence final : public Recurrence {
     return resets_before() ? at<T>(scratch, work_.state_kernel) : kernel;
   }
 
-  math::StepMask mask_of(const uint8_t* mask, int64_t step) const {
-    return {mask, spec_.steps, step, spec_.go_backwards};
+  /// Prepares the calls of mask_of(). `mask` is null if no step is masked.
+  void find_first_valid(const uint8_t* mask, std::byte* scratch) {
+    if (!mask) return;
+    each(spec_.batch,
+         FindFirstValid{{mask, spec_.steps, 0, spec_.go_backwards}, at<int64_t>(scratch, work_.first_valid)});
+  }
+  PreparedStepMask mask_of(const uint8_t* mask, const void* scratch, int64_t step) const {
+    if (!mask) return {};
+    return {{mask, spec_.steps, step, spec_.go_backwards},
+            at<int64_t>(static_cast<const std::byte*>(scratch), work_.first_valid)};
   }
 
   StateOutputs<T> outputs_of(const ForwardArguments& args, std::byte* kept, int64_t step) const {
     auto* const scratch = static_cast<std::byte*>(args.scratch);
     T* const states = at<T>(kept, saved_.states) + (step + 1) * n_;
     StateOutputs<T> out{states - n_, states,      at<T>(scratch, work_.current),
-                        nullptr,     spec_.units, mask_of(args.mask, step)};
+                        nullptr,     spec_.units, mask_of(args.mask, args.scratch, step)};
     if (spec_.return_sequences) {
       out.dst = static_cast<T*>(args.dst) + step * spec_.units;
       out.dst_stride = spec_.steps * spec_.units;
@@ -247,7 +258,7 @@ class CudaRecurrence final : public Recurrence {
     } else {
       diff = next_gradient(static_cast<std::byte*>(args.scratch));
     }
-    diff.mask = mask_of(args.mask, step);
+    diff.mask = mask_of(args.mask, args.scratch, step);
     if (!args.diff_dst) return diff;
     if (spec_.return_sequences) {
       diff.dst = static_cast<const T*>(args.diff_dst) + step * spec_.units;
@@ -358,9 +369,9 @@ class CudaRecurrence final : public Recurrence {
     size_t gates = 0, states = 0, inner = 0, cells = 0;
   } saved_;  // offsets in kept_; arrays are [steps, batch, ...], but states and cells [steps + 1, batch, ...]
   struct {
-    size_t inputs = 0, current = 0, current_inner = 0, sums = 0, candidate_sums = 0, state_kernel = 0,
-           candidate_kernel = 0, diff_gates = 0, diff_state_gates = 0, direct = 0, product = 0, diff_cell = 0,
-           diff_candidate = 0, diff_state_kernel = 0, diff_candidate_kernel = 0;
+    size_t inputs = 0, current = 0, current_inner = 0, sums = 0, candidate_sums = 0, first_valid = 0,
+           state_kernel = 0, candidate_kernel = 0, diff_gates = 0, diff_state_gates = 0, direct = 0,
+           product = 0, diff_cell = 0, diff_candidate = 0, diff_state_kernel = 0, diff_candidate_kernel = 0;
   } work_;                                   // offsets in scratch_
   std::optional<GateProducts<T>> by_gates_;  // used instead of by_state_ if the state has factors
   std::unique_ptr<Matmul> by_inputs_, by_state_, by_inner_;

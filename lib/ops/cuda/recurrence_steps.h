@@ -3,6 +3,7 @@
 // [batch, gates * units].
 #pragma once
 
+#include "ops/cuda/read_ahead.h"
 #include "ops/cuda/vector.h"
 #include "ops/math/recurrence.h"
 
@@ -94,6 +95,30 @@ struct SetInitial {
   }
 };
 
+/// Computes for each row of the batch the number of its first step that is not masked, in the order of
+/// processing. If all steps of the row are masked, the result is the number of steps.
+struct FindFirstValid {
+  math::StepMask mask;
+  int64_t* first_valid;  // [batch]
+
+  template <int N>
+  __device__ void run(int64_t row) const {
+    int64_t first = mask.steps;
+    const auto load = [&](int64_t i) { return mask.at(row, mask.steps - 1 - i); };
+    read_ahead<4>(0, mask.steps, 1, load,
+                  [&](int64_t i, bool valid) { first = valid ? mask.steps - 1 - i : first; });
+    first_valid[row] = first;
+  }
+};
+
+/// The mask of one step, and the results of FindFirstValid. With these results, has_output() does not have to
+/// read the mask of all steps before this step. (These are many if a sequence begins with padding.)
+struct PreparedStepMask : math::StepMask {
+  const int64_t* first_valid = nullptr;  // [batch]
+
+  __device__ bool has_output(int64_t row) const { return !mask || step >= first_valid[row]; }
+};
+
 /// The arrays to which a step's state is written.
 template <class T>
 struct StateOutputs {
@@ -101,7 +126,7 @@ struct StateOutputs {
   T *states, *current;  // [batch, units]
   T* dst;               // null, or rows that are dst_stride elements apart
   int64_t dst_stride;
-  math::StepMask mask;
+  PreparedStepMask mask;
 
   __device__ void write(int64_t i, const Division& at, T state) const {
     states[i] = current[i] = state;
@@ -251,7 +276,7 @@ struct StateGradient {
   // elements apart.
   const T *last, *dst;
   int64_t dst_stride;
-  math::StepMask mask;
+  PreparedStepMask mask;
 
   __device__ float read(int64_t i, const Division& at) const {
     float sum = product ? product[i] : 0.0f;
