@@ -34,19 +34,19 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
     plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
-/// Warns about times that prevent a forecast because a few rows have the same time.
-void warn_of_repeated_times(const TableProfile& table, const std::string& path,
-                            const std::vector<size_t>& times, TablePlan& plan) {
-  for (const size_t time : times) {
-    if (table.columns[time].distinct) continue;
-    if (const int64_t repeated = count_repeated_times(table, path, time); repeated > 0)
-      plan.warnings.push_back(fmt::format(
-          "{}: the rows would be a time series, but {} the same time as an earlier row, so no forecast is "
-          "proposed; if a clock was set back (daylight saving time), convert the times to UTC, or remove "
-          "these "
-          "rows",
-          called(table, time), repeated == 1 ? "one row has" : format_plural(repeated, "row") + " have"));
-  }
+/// Warns that the table is not used as the time series `series` because of its rows with the same time.
+void warn_of_repeated_times(const TableProfile& table, const std::string& path, const TableSeries& series,
+                            TablePlan& plan) {
+  const auto repeated = static_cast<int64_t>(series.repeated.size());
+  plan.warnings.push_back(fmt::format(
+      "{}: the rows would be {}, but {} the same time as an earlier row{} ({}), so the configuration "
+      "does not forecast, and its splits are drawn at random; if a clock was set back (daylight saving "
+      "time), convert the times to UTC or remove the repeated rows, and write a new configuration",
+      called(table, series.time),
+      series.by ? fmt::format("{} time series ({})", format_count(series.series), called(table, *series.by))
+                : "a time series",
+      repeated == 1 ? "one row has" : format_plural(repeated, "row") + " have",
+      series.by ? " of the same series" : "", describe_repeated(table, path, series)));
 }
 
 /// Proposes windows if the target is a number and the rows are time series. Samples that are windows have no
@@ -63,8 +63,10 @@ void choose_series(const TableProfile& table, const std::string& path, TablePlan
         column.missing == 0)
       by.push_back(i);
   }
-  plan.series = find_series(table, path, times, by);
-  if (!plan.series) return warn_of_repeated_times(table, path, times, plan);
+  const std::optional<TableSeries> found = find_series(table, path, times, by);
+  if (!found) return;
+  if (!found->repeated.empty()) return warn_of_repeated_times(table, path, *found, plan);
+  plan.series = found;
   plan.columns[plan.series->time].use = Use::time;
   if (plan.series->by) {
     plan.columns[*plan.series->by].use = Use::series;

@@ -4,17 +4,16 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/readers/csv/table.h"
-#include "data/windows/series_rows.h"
+#include "data/readers/csv/text.h"
 
 namespace dtrain {
 
 namespace {
-
-constexpr int64_t kShortestSeries = 64;  // a shorter series has no windows
 
 /// Reads the times of the table, and the names of the series if `by` is given.
 CsvColumns read_order(const TableProfile& table, const std::string& path, size_t time,
@@ -29,10 +28,15 @@ CsvColumns read_order(const TableProfile& table, const std::string& path, size_t
   });
 }
 
-/// Returns the median of `steps`, the intervals in days between consecutive rows of a series. Returns nullopt
-/// if the intervals are not even. Intervals are even if at least nine tenths of them differ from the median
-/// by at most a tenth. By this definition, months are even.
-std::optional<double> even_interval(const std::vector<double>& steps) {
+/// Returns the median interval, in days, between consecutive rows of a series. Returns nullopt if the
+/// intervals are not even. Intervals are even if at least nine tenths of them differ from the median by at
+/// most a tenth. By this definition, months are even.
+std::optional<double> even_interval(const SeriesRows& series, const Column& times) {
+  std::vector<double> days(series.rows.size()), steps;
+  times.read(series.rows, days.data());
+  for (size_t i = 0; i < series.size(); ++i)
+    for (int64_t row = series.begin_of(i) + 1; row < series.ends[i]; ++row)
+      steps.push_back(days[static_cast<size_t>(row)] - days[static_cast<size_t>(row - 1)]);
   if (steps.empty()) return std::nullopt;
   std::vector<double> sorted = steps;
   const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
@@ -44,33 +48,28 @@ std::optional<double> even_interval(const std::vector<double>& steps) {
   return step;
 }
 
-std::vector<double> steps_of(const SeriesRows& series, const Column& times) {
-  std::vector<double> days(series.rows.size()), steps;
-  times.read(series.rows, days.data());
-  for (size_t i = 0; i < series.size(); ++i)
-    for (int64_t row = series.begin_of(i) + 1; row < series.ends[i]; ++row)
-      steps.push_back(days[static_cast<size_t>(row)] - days[static_cast<size_t>(row - 1)]);
-  return steps;
-}
-
 std::optional<TableSeries> series_by(const TableProfile& table, const std::string& path, size_t time,
                                      std::optional<size_t> by) {
-  constexpr int64_t kMostLength = 48, kMostHorizon = 12;  // rows
+  constexpr int64_t kShortest = 64, kMostLength = 48, kMostHorizon = 12;  // rows
+  constexpr int64_t kFew = 100;  // at most one row in `kFew` may have the same time as an earlier row
   try {
     const CsvColumns order = read_order(table, path, time, by);
+    std::vector<RepeatedTime> repeated;
     const SeriesRows series =
-        sort_series({order.series.get(), order.times.get(), 0, path}, 0, order.times->size());
+        sort_series({order.series.get(), order.times.get(), 0, path}, 0, order.times->size(), &repeated);
     int64_t shortest = series.rows_of(0);
     for (size_t i = 1; i < series.size(); ++i) shortest = std::min(shortest, series.rows_of(i));
-    const auto days = even_interval(steps_of(series, *order.times));
-    if (!days || shortest < kShortestSeries) return std::nullopt;
+    if (shortest < kShortest || kFew * std::ssize(repeated) > order.times->size()) return std::nullopt;
+    const auto days = even_interval(series, *order.times);
+    if (!days) return std::nullopt;
     return TableSeries{time,
                        by,
                        static_cast<int64_t>(series.size()),
                        *days,
                        std::min(kMostLength, shortest / 8),
-                       std::min(kMostHorizon, shortest / 16)};
-  } catch (const UserError&) {  // two rows have the same time, or a time or a name of a series is missing
+                       std::min(kMostHorizon, shortest / 16),
+                       std::move(repeated)};
+  } catch (const UserError&) {  // a time or a name of a series is missing
     return std::nullopt;
   }
 }
@@ -79,34 +78,34 @@ std::optional<TableSeries> series_by(const TableProfile& table, const std::strin
 
 std::optional<TableSeries> find_series(const TableProfile& table, const std::string& path,
                                        const std::vector<size_t>& times, const std::vector<size_t>& by) {
+  std::optional<TableSeries> with_repeated;
   for (const size_t time : times) {
-    if (table.columns[time].distinct) {
-      if (const auto found = series_by(table, path, time, {})) return found;
-      continue;
+    std::vector<std::optional<size_t>> names;
+    if (!table.columns[time].distinct) names.assign(by.begin(), by.end());
+    names.push_back(std::nullopt);  // the table is one series
+    for (const std::optional<size_t> name : names) {
+      auto found = series_by(table, path, time, name);
+      if (found && found->repeated.empty()) return found;
+      // Any column may seem to name series, for example a column of weekends. One series is more likely.
+      if (found && (!with_repeated || (with_repeated->by && !name))) with_repeated = std::move(found);
     }
-    for (const size_t column : by)
-      if (const auto found = series_by(table, path, time, column)) return found;
   }
-  return std::nullopt;
+  return with_repeated;
 }
 
-int64_t count_repeated_times(const TableProfile& table, const std::string& path, size_t time) {
-  std::vector<double> days, steps;
-  try {
-    const CsvColumns order = read_order(table, path, time, {});
-    days.resize(static_cast<size_t>(order.times->size()));
-    order.times->read(row_numbers(0, order.times->size()), days.data());
-  } catch (const UserError&) {  // a time cannot be read
-    return 0;
-  }
-  std::sort(days.begin(), days.end());
-  int64_t repeated = 0;
-  for (size_t i = 1; i < days.size(); ++i) {
-    if (days[i] == days[i - 1]) ++repeated;
-    if (days[i] != days[i - 1]) steps.push_back(days[i] - days[i - 1]);
-  }
-  const bool is_series = std::ssize(days) - repeated >= kShortestSeries && even_interval(steps).has_value();
-  return is_series && 100 * repeated <= std::ssize(days) ? repeated : 0;
+std::string describe_repeated(const TableProfile& table, const std::string& path, const TableSeries& series) {
+  constexpr size_t kMostShown = 3;
+  const CsvText text(path, table.format.delimiter, table.format.comment);
+  const auto line_of = [&](int64_t row) {
+    return text.line_of(text.find(row + (table.header ? 1 : 0), series.time));
+  };
+  std::vector<std::string> pairs;
+  for (size_t i = 0; i < std::min(kMostShown, series.repeated.size()); ++i)
+    pairs.push_back(fmt::format("{} and {}", line_of(series.repeated[i].earlier_row),
+                                line_of(series.repeated[i].later_row)));
+  const auto more = std::ssize(series.repeated) - std::ssize(pairs);
+  return fmt::format("lines {}{}", fmt::join(pairs, ", "),
+                     more > 0 ? fmt::format(", and {} more", format_count(more)) : "");
 }
 
 std::string describe_interval(double days) {

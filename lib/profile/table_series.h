@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/windows/series_rows.h"
 #include "profile/column_meaning.h"
 
 namespace dtrain {
@@ -18,18 +19,21 @@ struct TableSeries {
   int64_t series = 1;               // number of series
   double days = 0;                  // interval between rows
   int64_t length = 0, horizon = 0;  // proposed windows; they fit into all parts of the shortest series
+  // Rows with the same time. Windows are possible only after the user has corrected these rows.
+  std::vector<RepeatedTime> repeated = {};
 };
 
 /// Returns the time series in a CSV file. The rows of each series must follow each other at even intervals
 /// when they are sorted by one of the columns `times`. Each of the columns `by` is tried as the column with
 /// the name of the series. Returns nullopt if the table has no such series, or if a series is too short for
-/// windows.
+/// windows. If all series that would be possible have rows with the same time, but at most one row in a
+/// hundred is such a row, returns one of them; `repeated` then contains these rows.
 std::optional<TableSeries> find_series(const TableProfile& table, const std::string& path,
                                        const std::vector<size_t>& times, const std::vector<size_t>& by);
 
-/// Returns the number of rows that have the same time as an earlier row, if the table would be a time series
-/// without these rows and at most one row in a hundred is such a row. Otherwise returns 0.
-int64_t count_repeated_times(const TableProfile& table, const std::string& path, size_t time);
+/// Returns the lines of the rows with the same time: "lines 601 and 602", or, if there are more than three
+/// pairs, "lines 601 and 602, 801 and 802, 901 and 902, and 5 more".
+std::string describe_repeated(const TableProfile& table, const std::string& path, const TableSeries& series);
 
 /// Returns an interval in words: "hour", "15 minutes", "day".
 std::string describe_interval(double days);

@@ -59,7 +59,27 @@ class NewRawTables(NewCase):
         hour = lambda i: f"2026-03-{i // 24 + 1:02} {i % 24:02}:00"
         config, _ = self.made(self.table("when,heat,load", lambda i: (hour(i - (i > 150)), i * 7 % 59, f"{i * 11 % 97}.5"), rows=300))
         self.assertNotIn("windows", config)
-        self.assertIn("the rows would be a time series, but one row has the same time as an earlier row", " ".join(self.output["warnings"]))
+        warning = ("'when': the rows would be a time series, but one row has the same time as an earlier row (lines 152 and 153), "
+                   "so the configuration does not forecast")
+        for text in (" ".join(self.output["warnings"]), config):
+            self.assertIn(warning, text)
+            self.assertIn("if a clock was set back (daylight saving time), convert the times to UTC or remove the repeated rows", text)
+        # The lines are right even if rows are not in order and the file has comments. At most three pairs are listed.
+        # A column that could name two series (by day and by night) does not change the message.
+        rows = [f"{hour(i)},{'day' if i % 24 < 12 else 'night'},{i * 11 % 97}.5" for i in range(600)]
+        rows[200:200] = reversed(rows[:5])
+        text = "\n".join(["# Power", "# in kW", "", "when,part,load", *rows])
+        self.made(text)
+        self.assertIn("the rows would be a time series, but 5 rows have the same time as an earlier row "
+                      "(lines 5 and 209, 6 and 208, 7 and 207, and 2 more)", " ".join(self.output["warnings"]))
+        # Several series
+        row = lambda i: (hour(i // 2), "ab"[i % 2], f"{(i // 2) % 24 + i % 2 * 30}.25")
+        lines = self.table("when,site,load", row, rows=400).splitlines()
+        config, _ = self.made("\n".join([*lines, lines[1]]))
+        self.assertNotIn("windows", config)
+        self.assertIn("the rows would be 2 time series ('site'), but one row has the same time as an earlier row of the same series "
+                      "(lines 2 and 402)", config)
+        # A table with two rows for each time is no series.
         self.made(self.table("when,heat,load", lambda i: (hour(i // 2), i * 7 % 59, f"{i * 11 % 97}.5"), rows=300))
         self.assertNotIn("time series", " ".join(self.output["warnings"]))
 

@@ -320,7 +320,12 @@ TEST_CASE("mistakes in the options of windows are reported with their locations"
                  "'time' the column of the times, but both are 'site'; give two different columns"));
   CHECK(contains(two.error(", drop: [site]", "length: 2, time: day", input, target),
                  "windows: rows 2 and 3 (counted from 0) of the file have the same time, but each row must "
-                 "have a different time"));
+                 "have a different time; if the file has several series, set 'by' to the column that names "
+                 "the series; if a clock was set back (daylight saving time), convert the times to UTC or "
+                 "remove the repeated rows"));
+  CHECK(contains(Table(kTwo + "b,2026-01-01,24\n").error("", "length: 2, by: site, time: day", input, target),
+                 "windows: rows 3 and 7 (counted from 0) of the series 'b' have the same time, but each row "
+                 "must have a different time; if a clock was set back (daylight saving time), convert the"));
   const Table wrong("t,load\n2026-01-01,1\nsoon,2\n2026-01-03,3\n"), gap("t,load\n1,1\n,2\n3,3\n");
   CHECK(contains(wrong.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a date"));
   CHECK(contains(gap.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a finite number"));

@@ -87,13 +87,24 @@ std::vector<double> times_of_rows(const OrderColumns& columns, int64_t from, int
   return times;
 }
 
+[[noreturn]] void fail_repeated(const OrderColumns& columns, const RepeatedTime& rows,
+                                const std::string& series) {
+  throw UserError(fmt::format(
+      "{}: windows: rows {} and {} (counted from 0) of {} have the same time, but each row must have a "
+      "different time{}; if a clock was set back (daylight saving time), convert the times to UTC or remove "
+      "the repeated rows",
+      columns.source, rows.earlier_row, rows.later_row, series,
+      columns.by ? "" : "; if the file has several series, set 'by' to the column that names the series"));
+}
+
 }  // namespace
 
 std::string SeriesRows::called(size_t series) const {
   return names.empty() ? "the file" : fmt::format("the series '{}'", names[series]);
 }
 
-SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to) {
+SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to,
+                       std::vector<RepeatedTime>* repeated) {
   SeriesRows sorted{{}, {}, {}, columns.source};
   const std::vector<size_t> series = series_of_rows(columns, from, to, sorted.names);
   const std::vector<double> times = times_of_rows(columns, from, to);
@@ -106,20 +117,17 @@ SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to) {
   sorted.rows.reserve(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     const bool is_first = i == 0 || series[order[i]] != series[order[i - 1]];
-    if (is_first && i > 0) sorted.ends.push_back(static_cast<int64_t>(i));
-    if (!is_first && !times.empty() && times[order[i]] == times[order[i - 1]])
-      throw UserError(fmt::format(
-          "{}: windows: rows {} and {} (counted from 0) of {} have the same time, but each row must have a "
-          "different time{}",
-          columns.source, from + static_cast<int64_t>(order[i - 1]), from + static_cast<int64_t>(order[i]),
-          sorted.called(series[order[i]]),
-          columns.by
-              ? ""
-              : "; if the file has several series, set 'by' to the column that names the series; if a clock "
-                "was set back (daylight saving time), convert the times to UTC or remove the repeated rows"));
-    sorted.rows.push_back(from + static_cast<int64_t>(order[i]));
+    if (is_first && i > 0) sorted.ends.push_back(std::ssize(sorted.rows));
+    const int64_t row = from + static_cast<int64_t>(order[i]);
+    if (!is_first && !times.empty() && times[order[i]] == times[order[i - 1]]) {
+      const RepeatedTime rows{sorted.rows.back(), row};
+      if (!repeated) fail_repeated(columns, rows, sorted.called(series[order[i]]));
+      repeated->push_back(rows);
+    } else {
+      sorted.rows.push_back(row);
+    }
   }
-  sorted.ends.push_back(static_cast<int64_t>(order.size()));
+  sorted.ends.push_back(std::ssize(sorted.rows));
   return sorted;
 }
 

@@ -35,9 +35,16 @@ struct OrderColumns {
   std::string by_name = {}, time_name = {};
 };
 
+/// Two rows of a series that have the same time.
+struct RepeatedTime {
+  int64_t earlier_row = 0, later_row = 0;  // row numbers of the source
+};
+
 /// Divides the rows [from, to) of the source into series, and sorts each series by time. Throws UserError if
 /// two rows of a series have the same time, or if a row has no series or no time. The message contains the
-/// numbers of the rows.
-SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to);
+/// numbers of the rows. If `repeated` is not null, rows with the same time are no error: the function adds
+/// them to `repeated`, and the result contains only the first row of each time.
+SeriesRows sort_series(const OrderColumns& columns, int64_t from, int64_t to,
+                       std::vector<RepeatedTime>* repeated = nullptr);
 
 }  // namespace dtrain
