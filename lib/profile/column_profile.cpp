@@ -102,8 +102,10 @@ double ColumnProfiler::add_value(std::string_view text, const char* at) {
     value = add_text(text, at);
   }
   constexpr size_t kMostHashes = 5'000'000;
-  if (column_.distinct && hashes_.size() < kMostHashes)
+  if (column_.distinct && hashes_.size() < kMostHashes) {
     column_.distinct = hashes_.insert(TextHash()(text)).second;
+    if (!column_.distinct) hashes_ = std::unordered_set<size_t>();  // clear() would keep memory
+  }
   if (!column_.many_values) count(text);
   return value;
 }
