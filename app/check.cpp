@@ -317,6 +317,7 @@ RunConfig load_shared(const CheckOptions& options, World& world) {
   RunConfig config = load_run_config(options.config, options.sets, ConfigUse::training);
   print_warnings(config.warnings);
   if (config.graph.pretrained) load_pretrained(config.graph);
+  load_vocabularies(config, print_warning);
   send_run(world, config, "", nullptr);
   return config;
 }

@@ -13,6 +13,7 @@
 #include "runs/training.h"
 #include "sweep/sweep_plan.h"
 #include "train/continued_run.h"
+#include "train/pretrained_loading.h"
 
 namespace dtrain {
 
@@ -75,7 +76,10 @@ void fit(const FitOptions& options, World& world) {
           "the newest checkpoint, --overwrite to replace the run, or --output to give another directory",
           directory.path(), std::filesystem::path(directory.checkpoints().back()).filename().string()));
     }
-    if (checkpoint) config = config_to_continue(std::move(config), *checkpoint);
+    if (checkpoint)
+      config = config_to_continue(std::move(config), *checkpoint);
+    else
+      load_vocabularies(config, print_warning);
     const Checkpoint* const resumed = checkpoint ? &*checkpoint : nullptr;
     train(share_and_plan(std::move(config), world, directory, resumed), directory, resumed,
           options.overwrite ? Existing::clear : Existing::keep, options);

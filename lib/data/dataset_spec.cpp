@@ -147,6 +147,12 @@ Schema<DatasetSpec> make_schema() {
                 "samples, which depends on the seed")
       .optional("batches", &DatasetSpec::batches, "options for batches of padded sequences")
       .optional(
+          "vocabulary_from", &DatasetSpec::vocabulary_from,
+          "path of a run directory or a checkpoint whose vocabularies of text are used. Default: the "
+          "vocabularies are learned from the training split. Set this option if the model starts with "
+          "weights of that run (`model.weights`), because an embedding belongs to a vocabulary. A run that "
+          "is resumed keeps its own vocabularies")
+      .optional(
           "cache", &DatasetSpec::cache,
           "where samples are kept for later epochs after they have been read. none: samples are not kept; "
           "memory: in memory; {file: PATH}: in a file; device: in memory and also in the memory of each GPU")
@@ -263,6 +269,8 @@ std::optional<DatasetSpec> parse_dataset(const ConfigNode& written, Diagnostics&
   warn_of_same_samples(spec, diagnostics);
   complete_draws(spec);
   spec.root = absolute_root(spec.root, node);
+  if (const ConfigNode* from = node.find("vocabulary_from"); from && !spec.vocabulary_from.empty())
+    spec.vocabulary_from = absolute_name(find_file(spec.vocabulary_from, from->mark()));
   spec.resolved = dataset_schema().write(spec);
   return spec;
 }

@@ -39,6 +39,9 @@ struct DatasetSpec {
   std::vector<Configured<Augmentation>> augment;  // for the training split's images, in order
   bool shuffle = true;  // shuffles the training split; other splits are never shuffled
   BatchOptions batches;
+  // Absolute path of the run or checkpoint whose vocabularies of text are used. If "", vocabularies are
+  // learned from the training split.
+  std::string vocabulary_from;
   Configured<Cache> cache = registry<Cache>().make("none");
   int64_t prefetch = 2;
   DataFacts facts;    // facts of the training split, set when it is opened; other splits are read with them

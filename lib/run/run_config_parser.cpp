@@ -271,6 +271,16 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   check_mask_classes(config, diagnostics);
 }
 
+/// Reports `vocabulary_from` if the training split has no text.
+void check_vocabulary(const RunConfig& config, Diagnostics& diagnostics) {
+  const SplitSpec* const train = config.dataset.find("train");
+  if (config.dataset.vocabulary_from.empty() || !train) return;
+  const auto ids = train->reader->token_ids(config.graph.input_specs());
+  if (std::none_of(ids.begin(), ids.end(), [](const auto& size) { return size.has_value(); }))
+    diagnostics.error(config.place({"dataset", "vocabulary_from"}),
+                      "vocabulary_from: the training split has no text; remove this option");
+}
+
 /// Reports splits with text whose vocabulary is larger than the input_dim of the layer that reads the tokens,
 /// such as an embedding.
 void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
@@ -330,6 +340,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   config.dataset.seed = static_cast<uint64_t>(config.seed);
   const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
   if (dataset_known && graph) check_transforms_fit(config, diagnostics);
+  if (dataset_known && graph) check_vocabulary(config, diagnostics);
   if (dataset_known && graph) check_token_ids(config, diagnostics);
   set_row_weights(config, diagnostics);
   if (dataset_known && graph && diagnostics.count() == before) check_lengths(config, diagnostics);

@@ -57,7 +57,7 @@ CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
       const auto data = open_samples(config, *split, std::string_view(name) == "train");
       for (const std::string& warning : data->warnings())
         if (reported.insert(warning).second) warn(warning);
-      if (config.dataset.facts.empty()) config.dataset.facts = data->facts();
+      if (checked.splits.empty()) config.dataset.facts = data->facts();
       look_through(config, *data, name);
       if (split == config.dataset.find("train"))
         for (const std::string& warning : class_warnings(config, data->facts())) warn(warning);

@@ -203,24 +203,43 @@ bool differs(const Map& other, const typename Map::value_type& entry) {
 
 }  // namespace
 
+void load_vocabularies(RunConfig& config, const std::function<void(const std::string&)>& warn) {
+  const std::string& from = config.dataset.vocabulary_from;
+  if (from.empty()) return;
+  try {
+    const Checkpoint checkpoint = Checkpoint::load(best_checkpoint_at(from, warn));
+    config.dataset.facts.source.tokens = saved_facts(checkpoint).source.tokens;
+    if (config.dataset.facts.source.tokens.empty())
+      throw UserError(
+          fmt::format("{}: the checkpoint has no vocabulary, because its run was not trained on "
+                      "text; expected a run that was",
+                      checkpoint.path()));
+  } catch (const UserError& error) {
+    throw error_at(config.place({"dataset", "vocabulary_from"}),
+                   fmt::format("vocabulary_from: {}", error.what()));
+  }
+}
+
 std::vector<std::string> warnings_of_vocabularies(const Graph& graph, const DataFacts& facts,
                                                   const Pretrained& pretrained) {
   std::vector<std::string> warnings;
   const Checkpoint* const checkpoint = pretrained.file.checkpoint();
   if (!checkpoint || pretrained.weights.empty()) return warnings;
   const SourceFacts other = saved_facts(*checkpoint).source;
-  const auto warn = [&](const std::string& name, std::string_view which, std::string_view units) {
-    warnings.push_back(fmt::format(
-        "weights: the {1} of '{0}' differs from that of the run that trained {2}, so loaded weights "
-        "belong to other {3}; to keep its {1}, continue that run with the new data: dtrain resume "
-        "RUN --set dataset.train=...",
-        name, which, pretrained.path, units));
+  const auto warn = [&](const std::string& name, const char* which, const char* units, const char* cure) {
+    warnings.push_back(
+        fmt::format("weights: the {1} of '{0}' differs from that of the run that trained {2}, so loaded "
+                    "weights belong to other {3}; to keep its {1}, {4}",
+                    name, which, pretrained.path, units, cure));
   };
   if (loads_embedding(graph, pretrained))
     for (const auto& entry : facts.source.tokens)
-      if (differs(other.tokens, entry)) warn(entry.first, "vocabulary", "tokens");
+      if (differs(other.tokens, entry))
+        warn(entry.first, "vocabulary", "tokens", "set dataset.vocabulary_from to that run");
   for (const auto& entry : facts.source.categories)
-    if (differs(other.categories, entry)) warn(entry.first, "list of categories", "categories");
+    if (differs(other.categories, entry))
+      warn(entry.first, "list of categories", "categories",
+           "continue that run with the new data: dtrain resume RUN --set dataset.train=...");
   return warnings;
 }
 

@@ -1,7 +1,9 @@
-// Loads a model's initial weights from a file (`model.weights`).
+// Loads a model's initial weights from a file (`model.weights`), and vocabularies from a checkpoint
+// (`dataset.vocabulary_from`).
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "data/data_facts.h"
 #include "interop/weight_file.h"
 #include "nn/graph.h"
+#include "run/run_config.h"
 
 namespace dtrain {
 
@@ -34,6 +37,11 @@ struct Pretrained {
 /// missing in the file or have another shape, if weights of the file are unused, or if a pattern matches no
 /// weight. The message lists all of these problems with their locations.
 Pretrained load_pretrained(const Graph& graph);
+
+/// Adds the vocabularies of `dataset.vocabulary_from` to the facts of the data set, so that the training
+/// split does not learn others. Does nothing if this option is not set. Calls `warn` for damaged checkpoints.
+/// Throws UserError if the checkpoint cannot be read or has no vocabulary.
+void load_vocabularies(RunConfig& config, const std::function<void(const std::string&)>& warn);
 
 /// Returns a warning for each vocabulary and each list of categories that differs from that of the run whose
 /// checkpoint `pretrained` loads weights from. In this case, loaded weights belong to other tokens or

@@ -26,12 +26,14 @@ void send_run(World& world, const RunConfig& config, const std::string& director
               const Checkpoint* checkpoint) {
   if (world.size() == 1) return;
   world.broadcast_text(config.resolved.to_yaml());
+  world.broadcast_text(config.dataset.facts.to_json().dump());
   world.broadcast_text(directory);
   share_checkpoint(world, checkpoint);
 }
 
 SharedRun receive_run(World& world) {
   const std::string yaml = world.broadcast_text("");
+  const std::string facts = world.broadcast_text("");
   std::string directory = world.broadcast_text("");
   std::optional<Checkpoint> checkpoint = share_checkpoint(world, nullptr);
   Diagnostics diagnostics;
@@ -39,7 +41,7 @@ SharedRun receive_run(World& world) {
   diagnostics.throw_if_errors();
   auto config = parse_run_config(node, "", diagnostics, ConfigUse::training);
   diagnostics.throw_if_errors();
-  if (checkpoint) config->dataset.facts = saved_facts(*checkpoint);
+  config->dataset.facts = DataFacts::from_json(Json::parse(facts));
   return {std::move(*config), std::move(directory), std::move(checkpoint)};
 }
 

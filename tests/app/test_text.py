@@ -92,6 +92,41 @@ class Text(Case):
         err = self.fit("--epochs", "1", config=skipped + words.replace("FILE", "b.txt") + TRAIN, output="skipped").err
         self.assertNotIn("vocabulary", err)
 
+    def test_vocabulary_of_another_run(self):
+        self.write("a.txt", "one two three four five six seven eight. " * 40)
+        self.write("b.txt", "eight seven six five four three two one one one. " * 40)
+        data = "dataset: {train: {text: {file: FILE, sequence_length: 8, tokens: words, vocabulary: 20}}}\n"
+        self.fit("--epochs", "1", config=LANGUAGE + data.replace("FILE", "a.txt") + TRAIN, output="first")
+        taken = data.replace("FILE", "b.txt").replace("{train", "{vocabulary_from: first, train")
+        config = LANGUAGE + "  weights: {from: first}\n" + taken + TRAIN
+        self.assertNotIn("vocabulary", self.dtrain("check", "config.yaml", config=config).err)
+        self.assertNotIn("vocabulary", self.fit("--epochs", "1", config=config, output="second").err)
+        # The new run stores the vocabulary, so it does not need the first run any more.
+        (self.dir / "first").rename(self.dir / "elsewhere")
+        self.dtrain("resume", "second", "--epochs", "2")
+        self.dtrain("evaluate", "second", "--input", "a.txt")
+        error = self.dtrain("check", "config.yaml", config=config, expect=2).err
+        self.assertRegex(error, r"config.yaml:\d+:\d+: vocabulary_from: .*first: ")
+        (self.dir / "elsewhere").rename(self.dir / "first")
+        for old, new, expected in (
+            ("vocabulary: 20", "vocabulary: 5", "the checkpoint stores a vocabulary for 'tokens' with 10 tokens (words, standardize: "),
+            ("tokens:", "words:", "the checkpoint stores vocabularies for 'tokens', but the text of this data set is called 'words'"),
+        ):
+            model = (LANGUAGE + taken + TRAIN).replace(old, new, 1)
+            self.assertIn(expected, self.dtrain("check", "config.yaml", config=model, expect=2).err)
+
+    def test_vocabularies_of_another_table(self):
+        self.write_table()
+        data = "dataset: {train: {csv: {file: reviews.csv, header: true, target: label, text: {review: {tokens: words, vocabulary: 30}}}}}\n"
+        self.fit("--epochs", "1", config=CLASSIFIER + data + TRAIN, output="first")
+        self.write("other.csv", "opinion,label,review\n" + "5,good,the plot is great\n2,bad,the plot is awful\n" * 10)
+        taken = data.replace("{train", "{vocabulary_from: first, train").replace("reviews.csv", "other.csv").replace("target", "drop: [opinion], target")
+        begin = CLASSIFIER + "  weights: {from: first}\n"
+        self.assertIn("the vocabulary of 'review' differs", self.fit("--epochs", "1", config=begin + taken.replace("vocabulary_from: first, ", "") + TRAIN, output="learned").err)
+        self.assertNotIn("vocabulary", self.fit("--epochs", "1", config=begin + taken + TRAIN, output="second").err)
+        renamed = taken.replace("{review:", "{opinion:").replace("[opinion]", "[review]")
+        self.assertIn("but the text of this data set is called 'opinion'", self.dtrain("check", "config.yaml", config=CLASSIFIER + renamed + TRAIN, expect=2).err)
+
     def test_many_small_files_need_little_memory(self):
         def peak_mib(files):
             for number in range(files):

@@ -1,6 +1,9 @@
 #include "data/text/make_tokenizer.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "data/enum_json.h"
@@ -53,11 +56,22 @@ std::shared_ptr<const Tokenizer> known_tokenizer(const SourceFacts& facts, const
       learned.kind == TokenKind::words && learned.standardize != options.standardize_words();
   if (learned.kind != options.tokens || learned.size() > options.ids() || has_other_words)
     throw UserError(fmt::format(
-        "tokens: the run was trained with the {} tokens of '{}' ({}{}), which its checkpoint stores; use the "
-        "same options for tokens, or start a new run",
-        learned.size(), name, enum_text(learned.kind),
+        "tokens: the checkpoint stores a vocabulary for '{}' with {} tokens ({}{}); use the same options for "
+        "tokens, or start a new run that learns its own vocabulary",
+        name, learned.size(), enum_text(learned.kind),
         learned.kind == TokenKind::words ? ", standardize: " + enum_text(learned.standardize) : ""));
   return make_tokenizer(learned);
+}
+
+void check_has_vocabulary(const SourceFacts& facts, const std::vector<std::string>& texts) {
+  const auto is_known = [&](const std::string& text) { return facts.tokens.contains(text); };
+  if (facts.tokens.empty() || std::any_of(texts.begin(), texts.end(), is_known)) return;
+  std::vector<std::string> known;
+  for (const auto& [name, learned] : facts.tokens) known.push_back(fmt::format("'{}'", name));
+  throw UserError(
+      fmt::format("the checkpoint stores vocabularies for {}, but the text of this data set is "
+                  "called '{}'; give the text the same name as in the run of the checkpoint",
+                  fmt::join(known, ", "), fmt::join(texts, "', '")));
 }
 
 }  // namespace dtrain

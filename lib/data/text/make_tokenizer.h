@@ -23,4 +23,8 @@ std::shared_ptr<const Tokenizer> tokenizer_of(const DataFacts& facts);
 std::shared_ptr<const Tokenizer> known_tokenizer(const SourceFacts& facts, const std::string& name,
                                                  const TokenOptions& options);
 
+/// Throws UserError if the facts store vocabularies, but none for one of `texts` (names of table columns or
+/// inputs). Without this check, the texts would silently get new vocabularies.
+void check_has_vocabulary(const SourceFacts& facts, const std::vector<std::string>& texts);
+
 }  // namespace dtrain

@@ -118,7 +118,13 @@ void CsvPlanner::choose_weight_and_id() {
 
 SourceFacts CsvPlanner::facts(const CsvColumns& columns) const {
   SourceFacts facts = known_;
-  if (is_first()) facts.fields = fields_;
+  if (is_first()) {
+    facts.fields = fields_;
+    std::erase_if(facts.tokens, [&](const auto& known) {  // vocabularies of another run's other columns
+      return std::none_of(token_names_.begin(), token_names_.end(),
+                          [&](const auto& used) { return used.second == known.first; });
+    });
+  }
   for (const auto& [field, is_class, name] : table_names_)
     if (const auto table = columns.categories.find(field); table != columns.categories.end())
       (is_class ? facts.class_names : facts.categories).try_emplace(name, table->second);

@@ -105,6 +105,7 @@ std::string CsvPlanner::known_name(size_t field, size_t i) const {
 }
 
 void CsvPlanner::check_texts(const std::vector<std::vector<size_t>>& inputs) const {
+  std::vector<std::string> names;
   for (const auto& [key, column] : options_.text) {
     const size_t place = place_of_key(key);
     if (categories_.contains(place))
@@ -115,7 +116,9 @@ void CsvPlanner::check_texts(const std::vector<std::vector<size_t>>& inputs) con
         }))
       request_.fail(fmt::format(
           "text: no input of the model reads the column '{0}'; give 'inputs: {{NAME: [{0}]}}'", key));
+    names.push_back(called(place));
   }
+  if (!names.empty()) check_has_vocabulary(known_, names);
 }
 
 const CsvTextColumn* CsvPlanner::text_column(size_t place, const std::string& name) const {

@@ -135,6 +135,7 @@ class TextReader final : public Reader {
   template <class Learn>
   std::shared_ptr<const Tokenizer> tokenizer(const ReadRequest& request, Learn learn) const {
     if (auto known = known_tokenizer(request.facts, request.inputs[0].name, options_)) return known;
+    check_has_vocabulary(request.facts, {request.inputs[0].name});
     if (request.use != FileUse::split && options_.tokens != TokenKind::bytes)
       request.fail("the run has no vocabulary, because it was not trained on text");
     return make_tokenizer(learn());
@@ -193,7 +194,7 @@ class TextReader final : public Reader {
 
   static SourceColumns with_facts(SourceColumns source, const ReadRequest& request, const Tokenizer& used) {
     source.facts = request.facts;
-    source.facts.tokens.try_emplace(request.inputs[0].name, used.learned());
+    source.facts.tokens = {{request.inputs[0].name, used.learned()}};
     return source;
   }
 
