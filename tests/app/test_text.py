@@ -52,6 +52,10 @@ class Text(Case):
         with open(self.dir / name, newline="") as file:
             return [row[column] for row in csv.DictReader(file)]
 
+    def check(self, config, expect=0):
+        self.write("config.yaml", config)
+        return self.dtrain("check", "config.yaml", expect=expect)
+
     def test_folder_of_classes(self):
         self.write_reviews()
         self.fit(config=CLASSIFIER + "dataset: {train: {text: {directory: reviews, tokens: words, vocabulary: 100}}}\n" + TRAIN)
@@ -99,21 +103,21 @@ class Text(Case):
         self.fit("--epochs", "1", config=LANGUAGE + data.replace("FILE", "a.txt") + TRAIN, output="first")
         taken = data.replace("FILE", "b.txt").replace("{train", "{vocabulary_from: first, train")
         config = LANGUAGE + "  weights: {from: first}\n" + taken + TRAIN
-        self.assertNotIn("vocabulary", self.dtrain("check", "config.yaml", config=config).err)
+        self.assertNotIn("vocabulary", self.check(config).err)
         self.assertNotIn("vocabulary", self.fit("--epochs", "1", config=config, output="second").err)
         # The new run stores the vocabulary, so it does not need the first run any more.
         (self.dir / "first").rename(self.dir / "elsewhere")
         self.dtrain("resume", "second", "--epochs", "2")
         self.dtrain("evaluate", "second", "--input", "a.txt")
-        error = self.dtrain("check", "config.yaml", config=config, expect=2).err
-        self.assertRegex(error, r"config.yaml:\d+:\d+: vocabulary_from: .*first: ")
+        error = self.check(LANGUAGE + taken + TRAIN, expect=2).err
+        self.assertRegex(error, r"config.yaml:\d+:\d+: error: vocabulary_from: .*first: ")
         (self.dir / "elsewhere").rename(self.dir / "first")
         for old, new, expected in (
             ("vocabulary: 20", "vocabulary: 5", "the checkpoint stores a vocabulary for 'tokens' with 10 tokens (words, standardize: "),
             ("tokens:", "words:", "the checkpoint stores vocabularies for 'tokens', but the text of this data set is called 'words'"),
         ):
             model = (LANGUAGE + taken + TRAIN).replace(old, new, 1)
-            self.assertIn(expected, self.dtrain("check", "config.yaml", config=model, expect=2).err)
+            self.assertIn(expected, self.check(model, expect=2).err)
 
     def test_vocabularies_of_another_table(self):
         self.write_table()
@@ -125,7 +129,7 @@ class Text(Case):
         self.assertIn("the vocabulary of 'review' differs", self.fit("--epochs", "1", config=begin + taken.replace("vocabulary_from: first, ", "") + TRAIN, output="learned").err)
         self.assertNotIn("vocabulary", self.fit("--epochs", "1", config=begin + taken + TRAIN, output="second").err)
         renamed = taken.replace("{review:", "{opinion:").replace("[opinion]", "[review]")
-        self.assertIn("but the text of this data set is called 'opinion'", self.dtrain("check", "config.yaml", config=CLASSIFIER + renamed + TRAIN, expect=2).err)
+        self.assertIn("but the text of this data set is called 'opinion'", self.check(CLASSIFIER + renamed + TRAIN, expect=2).err)
 
     def test_many_small_files_need_little_memory(self):
         def peak_mib(files):
@@ -166,7 +170,7 @@ class Text(Case):
         self.assertLess(last["val_loss"], first["val_loss"])
         error = self.dtrain("resume", "whole", "--epochs", "9", "--set", "dataset.train={text: {file: corpus.txt, sequence_length: 8}}",
                             expect=2).err
-        self.assertIn("was trained with the", error)
+        self.assertIn("the checkpoint stores a vocabulary for", error)
         self.dtrain("predict", "whole", "--input", "corpus.txt", "--output", "out.npy")
 
     def test_batches_of_similar_lengths(self):

@@ -44,7 +44,7 @@ TEST_CASE_FIXTURE(Run, "text: if there is one input and one text column, the inp
   CHECK(contains(error_of([&] {
                    resume("header: true, target: label, text: {review: {tokens: bpe, vocabulary: 300}}");
                  }),
-                 "was trained with the 5 tokens of 'review'"));
+                 "a vocabulary for 'review' with 5 tokens"));
 }
 
 TEST_CASE_FIXTURE(Run, "text: bytes and bpe, with and without a header") {

@@ -120,7 +120,7 @@ TEST_CASE("text: words and bpe are learned from the training split") {
     open(folder, "train: {text: {file: train.txt, sequence_length: 4, tokens: bpe, vocabulary: 300}}",
          "train", kNext, train->facts());
   });
-  CHECK(contains(message, "was trained with the 5 tokens of 'tokens' (words"));
+  CHECK(contains(message, "a vocabulary for 'tokens' with 5 tokens (words"));
   const auto bpe =
       open(folder, "train: {text: {file: other.txt, sequence_length: 4, tokens: bpe, vocabulary: 257}}");
   CHECK(bpe->facts().source.tokens.at("tokens").merges.size() == 1);
