@@ -14,7 +14,8 @@ namespace dtrain {
 void share_cores(const Processes& processes, World& world);
 /// Divides the GPUs of each machine among those of its processes that see the same GPUs, unless there are
 /// fewer GPUs than processes. If a launcher has given each process its own GPUs (by CUDA_VISIBLE_DEVICES),
-/// nothing changes. Must be called before the first CUDA call. All processes must call it.
+/// nothing changes. The division also works if MPI has already initialized CUDA (use_only_gpus() in
+/// device/gpu_info.h). Must be called before any GPU is used. All processes must call it.
 void share_gpus(World& world);
 
 }  // namespace dtrain

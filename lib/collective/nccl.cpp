@@ -185,7 +185,7 @@ class NcclGroup {
     // Makes first_gpu_ the current device, because NCCL selects the previous current device again at the end
     // of each call. Without this line, the previous device would be GPU 0, and NCCL would initialize GPU 0
     // for this thread.
-    cudaSetDevice(first_gpu_);
+    cudaSetDevice(cuda::ordinal(first_gpu_));
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return aborted_ || closing_; });
     if (aborted_) {

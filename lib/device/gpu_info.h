@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -42,16 +41,16 @@ std::vector<GpuInfo> list_gpus();
 /// call.
 void set_gpu_environment();
 
-/// Returns the names of the GPUs that this process may use: the entries of CUDA_VISIBLE_DEVICES if this
-/// variable is set, and otherwise the numbers of all GPUs. Returns an empty list if there are no GPUs, or if
-/// NVML does not know them, as in the case of MIG instances. Makes no CUDA call.
-std::vector<std::string> visible_gpus();
-/// Hides all GPUs from CUDA except `gpus`, which must be elements of visible_gpus(). Must be called before
-/// the first CUDA call.
-void show_only_gpus(std::span<const std::string> gpus);
+/// Restricts this process to the GPUs [first, first + count) of the GPUs that CUDA lists. From then on, gpu:0
+/// is the first of these GPUs, and gpu_presence() counts only these GPUs. Has no effect on CUDA and on other
+/// libraries, which may already be initialized. Must be called before any GPU is used.
+void use_only_gpus(int first, int count);
 
 /// Returns the GPU's PCI address, "0000:19:00.0"; "" if CUDA does not report it. Creates no context.
 std::string gpu_pci_id(int index);
+/// Returns the UUID of a GPU or MIG instance, without the prefix "GPU-" or "MIG-"; "" if CUDA does not report
+/// it. Creates no context.
+std::string gpu_uuid(int index);
 /// Returns the index of each usable GPU, by PCI address (see pci_id() in nvml.h). Creates no context.
 std::map<std::string, int> gpu_indices();
 

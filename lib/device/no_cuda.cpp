@@ -32,6 +32,12 @@ std::string gpu_pci_id(int) {
   return "";
 }
 
+std::string gpu_uuid(int) {
+  return "";
+}
+
+void use_only_gpus(int, int) {}
+
 std::map<std::string, int> gpu_indices() {
   return {};
 }

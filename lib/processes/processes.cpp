@@ -1,6 +1,5 @@
 #include "processes/processes.h"
 
-#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -88,11 +87,6 @@ void end_after(std::chrono::seconds limit, int exit_code) {
 }
 
 }  // namespace
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 void wait_for(Transport& transport, Transport::Request request) {
   const Backoff backoff;

@@ -9,6 +9,7 @@
 #include "processes/control.h"
 #include "processes/interfaces.h"
 #include "processes/launch.h"
+#include "processes/machine.h"
 #include "processes/mpi_transport.h"
 #include "processes/transport.h"
 
@@ -85,9 +86,6 @@ class Processes {
   int local_size_ = 1;
   std::unique_ptr<ControlChannel> control_;
 };
-
-/// Returns the name of this machine.
-std::string host_name();
 
 /// Waits for a transfer: polls without pause first, then with pauses, to leave the core to computing threads.
 void wait_for(Transport& transport, Transport::Request request);

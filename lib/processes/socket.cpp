@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "processes/machine.h"
 
 namespace dtrain {
 
@@ -126,10 +126,8 @@ std::string connection_problem(const Socket& socket) {
 }
 
 std::string network_identity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::error_code unknown;
-  return boot + " " + std::filesystem::read_symlink("/proc/self/ns/net", unknown).string();
+  return boot_id() + " " + std::filesystem::read_symlink("/proc/self/ns/net", unknown).string();
 }
 
 }  // namespace dtrain

@@ -9,7 +9,6 @@
 
 #include "device/cpu/affinity.h"
 #include "device/device.h"
-#include "device/gpu_info.h"
 #include "support/temp_dir.h"
 
 using namespace dtrain;
@@ -61,25 +60,6 @@ TEST_CASE("cores_near() returns the available cores of a device's NUMA node") {
   CHECK(near("") == all);
   CHECK(near("8000") == all);  // none of the cores of this node is available to this process
   CHECK(cores_near("0000:42:00.0", root.path()) == all);
-}
-
-TEST_CASE(
-    "visible_gpus() returns the entries of CUDA_VISIBLE_DEVICES, and show_only_gpus() keeps some of them") {
-  const char* before = std::getenv("CUDA_VISIBLE_DEVICES");
-  const std::string kept = before ? before : "";
-  const auto visible = [](const char* devices) {
-    setenv("CUDA_VISIBLE_DEVICES", devices, 1);
-    return visible_gpus();
-  };
-  using Names = std::vector<std::string>;
-  CHECK(visible("3, 1,GPU-5b8f") == Names{"3", "1", "GPU-5b8f"});
-  CHECK(visible("2,-1,3") == Names{"2"});
-  CHECK(visible("").empty());
-  CHECK(visible("-1").empty());
-  show_only_gpus(Names{"4", "GPU-5b8f"});
-  CHECK(visible_gpus() == Names{"4", "GPU-5b8f"});
-  unsetenv("CUDA_VISIBLE_DEVICES");
-  if (before) setenv("CUDA_VISIBLE_DEVICES", kept.c_str(), 1);
 }
 
 TEST_CASE("gpu_is_expected() is true if the environment or the driver suggests a GPU") {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "device/cuda/check.h"
+#include "device/cuda/current.h"
 #include "device/cuda/probe.h"
 #include "device/cuda/version.h"
 #include "device/device.h"
@@ -116,7 +117,7 @@ void require_kernels(int index) {
 
 std::string describe_gpu(int index) {
   cudaDeviceProp properties{};
-  if (cudaGetDeviceProperties(&properties, index) == cudaSuccess)
+  if (cudaGetDeviceProperties(&properties, ordinal(index)) == cudaSuccess)
     return fmt::format("gpu:{} ({})", index, properties.name);
   cudaGetLastError();
   return fmt::format("gpu:{}", index);
@@ -126,8 +127,9 @@ std::string describe_gpu(int index) {
 
 std::string gpu_obstacle(int index) {
   int major = 0, minor = 0, driver = 0;
-  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess ||
-      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) != cudaSuccess ||
+  const int device = cuda::ordinal(index);
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess ||
       cudaDriverGetVersion(&driver) != cudaSuccess) {
     const cudaError_t status = cudaGetLastError();
     return cuda::error_text(status);

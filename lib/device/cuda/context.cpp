@@ -36,7 +36,7 @@ EventHandle make_handle(bool spin) {
 
 int attribute(cudaDeviceAttr name, int device) {
   int value = 0;
-  check(cudaDeviceGetAttribute(&value, name, device), "querying the GPU's attributes");
+  check(cudaDeviceGetAttribute(&value, name, ordinal(device)), "querying the GPU's attributes");
   return value;
 }
 

@@ -35,7 +35,8 @@ std::vector<int> peers_of(int index, int count) {
   std::vector<int> peers;
   for (int other = 0; other < count; ++other) {
     int can = 0;
-    if (other != index && cudaDeviceCanAccessPeer(&can, index, other) == cudaSuccess && can)
+    if (other != index &&
+        cudaDeviceCanAccessPeer(&can, cuda::ordinal(index), cuda::ordinal(other)) == cudaSuccess && can)
       peers.push_back(other);
   }
   cudaGetLastError();
@@ -60,7 +61,7 @@ void set_memory(GpuInfo& info, const std::optional<Nvml::Memory>& memory) {
 
 void describe(GpuInfo& info, int count, const Nvml& nvml) {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, info.index), "querying the GPU's properties");
+  check(cudaGetDeviceProperties(&properties, cuda::ordinal(info.index)), "querying the GPU's properties");
   info.name = properties.name;
   info.capability = fmt::format("{}.{}", properties.major, properties.minor);
   info.multiprocessors = properties.multiProcessorCount;
@@ -94,8 +95,16 @@ std::string cuda_build_version() {
 
 std::string gpu_pci_id(int index) {
   std::array<char, 32> pci{};
-  if (cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), index) == cudaSuccess)
+  if (cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), cuda::ordinal(index)) == cudaSuccess)
     return normalized_pci_id(pci.data());
+  cudaGetLastError();
+  return "";
+}
+
+std::string gpu_uuid(int index) {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, cuda::ordinal(index)) == cudaSuccess)
+    return uuid_text(properties.uuid);
   cudaGetLastError();
   return "";
 }

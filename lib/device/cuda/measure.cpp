@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "device/cuda/check.h"
 #include "device/cuda/context.h"
+#include "device/cuda/current.h"
 #include "device/gpu_info.h"
 #include "device/peer_access.h"
 
@@ -55,11 +56,11 @@ void measure_between(CudaContext& from, const Buffer& src, CudaContext& to, GpuS
   const Buffer dst = to.allocate(kBytes);
   connect_gpus(from, to);
   from.attach();
-  speed.to_gpu.back() =
-      kBytes / time_of(from, [&] {
-        check(cudaMemcpyPeerAsync(dst.data(), to.index(), src.data(), from.index(), kBytes, from.compute()),
-              "copying from one GPU to another");
-      });
+  speed.to_gpu.back() = kBytes / time_of(from, [&] {
+                          check(cudaMemcpyPeerAsync(dst.data(), cuda::ordinal(to.index()), src.data(),
+                                                    cuda::ordinal(from.index()), kBytes, from.compute()),
+                                "copying from one GPU to another");
+                        });
   std::vector<uint32_t> arrived(kBytes / sizeof(uint32_t));
   to.copy_to_host(arrived.data(), dst.data(), kBytes);
   if (arrived != pattern()) speed.damaged.push_back(to.index());

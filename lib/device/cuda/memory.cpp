@@ -19,7 +19,7 @@ void release_device(void* data, size_t) {
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) return;
   try {
-    const OnDevice on(attributes.device);
+    const OnDevice on(index_of(attributes.device));
     cudaFree(data);
   } catch (const Error&) {
   }
@@ -52,7 +52,7 @@ Buffer allocate_pageable(size_t bytes) {
   check(cudaMemGetInfo(&free, &total), "querying the free memory");
   throw Error(
       fmt::format("gpu:{}: out of memory: {:.1f} MiB were requested, but only {:.1f} of {:.1f} MiB are free",
-                  device, static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB,
+                  index_of(device), static_cast<double>(bytes) / kMiB, static_cast<double>(free) / kMiB,
                   static_cast<double>(total) / kMiB));
 }
 

@@ -36,9 +36,10 @@ State& state() {
 std::string let_reach(int index, int peer) {
   const cuda::OnDevice on(index);
   int can = 0;
-  cuda::check(cudaDeviceCanAccessPeer(&can, index, peer), "querying peer access");
+  cuda::check(cudaDeviceCanAccessPeer(&can, cuda::ordinal(index), cuda::ordinal(peer)),
+              "querying peer access");
   if (!can) return "";
-  const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+  const cudaError_t status = cudaDeviceEnablePeerAccess(cuda::ordinal(peer), 0);
   cudaGetLastError();
   if (status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled) return "";
   return cuda::error_text(status);
@@ -46,7 +47,7 @@ std::string let_reach(int index, int peer) {
 
 void stop_reaching(int index, int peer) {
   const cuda::OnDevice on(index);
-  cudaDeviceDisablePeerAccess(peer);  // does no harm if access is not enabled
+  cudaDeviceDisablePeerAccess(cuda::ordinal(peer));  // does no harm if access is not enabled
   cudaGetLastError();
 }
 

@@ -7,6 +7,7 @@
 #include "device/cuda/check.h"
 #include "device/cuda/compatibility.h"
 #include "device/cuda/context.h"
+#include "device/cuda/current.h"
 #include "device/cuda/version.h"
 
 namespace dtrain {
@@ -38,7 +39,7 @@ GpuPresence gpu_presence() {
   if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
   const cudaError_t status = driver == 0 ? cudaErrorInsufficientDriver : cudaGetDeviceCount(&count);
   cudaGetLastError();
-  if (status == cudaSuccess && count > 0) return {count, ""};
+  if (status == cudaSuccess && count > 0) return {cuda::limited_count(count), ""};
   return {0, reason_for(status, driver)};
 }
 

@@ -1,10 +1,15 @@
 // GPU contexts on unusual machines.
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "device/device.h"
 #include "device/gpu_info.h"
+#include "emulation/only_gpus.h"
 #include "emulation/other_machine.h"
 
 namespace dtrain {
@@ -44,6 +49,30 @@ TEST_SUITE("gpu") {
     CHECK(speeds[1].within > 0);
     CHECK(speeds[1].to_gpu == std::vector<double>{0, 0});
     CHECK(speeds[1].damaged.empty());
+  }
+
+  TEST_CASE("a process uses only its part of the GPUs that CUDA lists, and numbers them from 0") {
+    const OtherMachine machine({.devices = 5});
+    const emulation::OnlyGpus part(2, 2);
+    CHECK(gpu_presence().count == 2);
+    const std::vector<GpuInfo> gpus = list_gpus();
+    REQUIRE(gpus.size() == 2);
+    CHECK(gpus[0].index == 0);
+    CHECK(gpus[0].pci == "0000:42:00.0");
+    CHECK(gpus[0].peers == std::vector<int>{1});
+    CHECK(gpu_uuid(1) == "13131313-1313-1313-1313-131313131313");
+    CHECK(gpu_indices() == std::map<std::string, int>{{"0000:42:00.0", 0}, {"0000:43:00.0", 1}});
+    const std::vector<GpuSpeed> speeds = measure_gpus();
+    REQUIRE(speeds.size() == 2);
+    CHECK(speeds[0].to_gpu[1] > 0);
+    CHECK(speeds[0].damaged.empty());
+    CHECK(emulation::contexts() == std::set<int>{2, 3});
+    CHECK_THROWS_WITH_AS(make_gpu_context({DeviceId::Kind::gpu, 2}, false),
+                         doctest::Contains("gpu:2: this GPU does not exist"), UserError);
+    const auto context = make_gpu_context({DeviceId::Kind::gpu, 1}, false);
+    context->attach();
+    CHECK_THROWS_WITH_AS(context->allocate(size_t{1} << 40), doctest::Contains("gpu:1: out of memory"),
+                         Error);
   }
 }
 
