@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/process_group.h"
 #include "collective/collective.h"
+#include "collective/machine_share.h"
 #include "commands.h"
 #include "device/gpu_info.h"
 #include "device/peer_access.h"
@@ -237,16 +237,13 @@ Found find_devices(World& world, const std::vector<std::string>& machines, bool 
 
 /// Returns the reason why NCCL cannot sum over the GPUs of all processes; "" if NCCL can.
 std::string find_nccl_problem(World& world, const Found& found) {
-  Json mine = Json::array();
-  for (const GpuInfo& gpu : found.gpus.gpus) mine.push(gpu.uuid);
-  std::set<std::string> gpus;
-  bool shared = false;
-  for (const std::string& text : world.all_gather_texts(mine.dump()))
-    for (const Json& uuid : Json::parse(text).items()) shared |= !gpus.insert(uuid.as_string()).second;
+  std::vector<int> gpus;
+  for (const GpuInfo& gpu : found.gpus.gpus) gpus.push_back(gpu.index);
+  std::string shared = find_shared_gpu(world, gpus);
   if (world.any(!all_usable(found.gpus))) return "not all GPUs can be used";
   if (world.any(!nccl_available())) return "NCCL was not found";
   if (world.any(is_damaged(found))) return "copies between GPUs are damaged";
-  return shared ? "several processes use the same GPU" : "";
+  return shared;
 }
 
 Communication measure_communication(World& world, std::vector<std::string> machines, const Found& found) {

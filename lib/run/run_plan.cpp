@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "collective/collective.h"
+#include "collective/machine_share.h"
 #include "run/measured_devices.h"
 #include "run/placement.h"
 #include "run/weight_columns.h"
@@ -109,6 +110,22 @@ ReplicaRanks ranks_of(const RunConfig& config, const Placement& placement, World
   return placement.divides_replicas ? ReplicaRanks{0, {replicas}} : world.replica_ranks(replicas);
 }
 
+/// Throws UserError in all processes if two processes use the same GPU, because NCCL cannot connect them.
+/// Must be called after ranks_of(), which ensures that all processes use GPUs or that all use CPUs.
+void check_shared_gpus(const RunConfig& config, const Placement& placement, World& world) {
+  if (world.size() == 1 || placement.divides_replicas) return;
+  std::vector<int> gpus;
+  for (const DeviceId& device : placement.devices())
+    if (is_gpu(device)) gpus.push_back(device.index);
+  if (gpus.empty()) return;
+  const std::string shared = find_shared_gpu(world, gpus);
+  if (shared.empty()) return;
+  throw UserError(located(config.place({"strategy"}),
+                          shared + ", but NCCL needs a separate GPU for each process; start at most one "
+                                   "process for each GPU, or give each process its own GPUs with "
+                                   "CUDA_VISIBLE_DEVICES (for example with srun --gpus-per-task)"));
+}
+
 /// Writes the automatic choices of a placement to the configuration.
 void settle(RunConfig& config, const Placement& placement) {
   const ConfigNode settled = config.strategy->settled(config.graph, placement);
@@ -133,6 +150,7 @@ RunPlan plan_run(RunConfig config, World& world) {
   check_processes(config, placement, world, diagnostics);
   diagnostics.throw_if_errors();
   ReplicaRanks ranks = ranks_of(config, placement, world);
+  check_shared_gpus(config, placement, world);
   return {std::move(config), std::move(placement), world, std::move(ranks), diagnostics.warnings()};
 }
 
@@ -146,6 +164,7 @@ RunPlan plan_training(RunConfig config, World& world) {
   check_processes(config, placement, world, diagnostics);
   diagnostics.throw_if_errors();
   ReplicaRanks ranks = ranks_of(config, placement, world);
+  check_shared_gpus(config, placement, world);
   if (!config.strategy->open_options().empty()) choose_slots(config, world, placement);
   settle(config, placement);
   return {.config = std::move(config),

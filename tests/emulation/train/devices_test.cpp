@@ -1,6 +1,11 @@
 // Devices that are chosen by `auto` if some GPUs cannot be used.
+#include <set>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
+#include "emulation/only_gpus.h"
 #include "emulation/other_machine.h"
 #include "run/placement.h"
 #include "run/run_config_parser.h"
@@ -63,6 +68,34 @@ TEST_SUITE("gpu") {
       CHECK_THROWS_WITH_AS(processes.run([&](World& world) { plan_run(config, world); }),
                            doctest::Contains(expected.c_str()), UserError);
     }
+  }
+
+  TEST_CASE("a GPU that two processes use is an error, unless the processes divide the stages") {
+    const emulation::OtherMachine machine({.devices = 2});
+    const auto plan_in_two = [](const std::string& strategy) {
+      Processes processes(2);
+      processes.run([&](World& world) { plan_training(run_on(strategy), world); });
+    };
+    for (const char* strategy : {"{single: {device: gpu:1}}", "{mirrored: {devices: [gpu:0, gpu:1]}}"})
+      CHECK_THROWS_WITH_AS(plan_in_two(strategy),
+                           doctest::Contains("processes 0 and 1 both use the GPU 0000:4"), UserError);
+    plan_in_two("{pipeline: {devices: [gpu:0, gpu:0], stages: [dense_1], across: processes}}");
+    plan_in_two("{single: {device: cpu:0}}");
+  }
+
+  TEST_CASE("a run of a process that has only a part of the GPUs uses no other GPU") {
+    const std::vector<std::string> sets{"strategy={mirrored: {devices: auto}}", "train.epochs=3"};
+    std::vector<double> expected;
+    {
+      const emulation::OtherMachine machine({.devices = 2});
+      expected = losses_of(kDenseRun, sets);
+    }
+    const emulation::OtherMachine machine({.devices = 5});
+    const emulation::OnlyGpus part(2, 2);
+    const std::vector<double> losses = losses_of(kDenseRun, sets);
+    REQUIRE(losses.size() == expected.size());
+    for (size_t i = 0; i < losses.size(); ++i) CHECK(losses[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+    CHECK(emulation::contexts() == std::set<int>{2, 3});
   }
 
   TEST_CASE(
