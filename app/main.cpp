@@ -16,6 +16,7 @@
 #include "cli/last_resort.h"
 #include "cli/process_group.h"
 #include "cli/signals.h"
+#include "collective/collective.h"
 #include "commands.h"
 #include "device/gpu_info.h"
 #include "train/trainer.h"
@@ -105,6 +106,7 @@ int run_as_process(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace dtrain;
   set_gpu_environment();
+  set_nccl_environment(false);
   install_last_resort();
   ignore_write_signals();
   take_signals();  // must be called before any other thread exists

@@ -130,8 +130,9 @@ std::string nccl_version();
 /// Sets environment variables that NCCL reads at startup, for the rest of the process. Variables that are
 /// already set keep their values. The variables tell NCCL that no call runs outside a graph while a graph
 /// with NCCL calls runs. If `deterministic` is true, they also make NCCL add numbers in the same order with
-/// and without graph capture. Must be called before the run starts threads, because setenv() is not safe
-/// while another thread calls getenv().
+/// and without graph capture. main() calls this function with `false` before any other thread exists, because
+/// setenv() is not safe while another thread calls getenv(). Deterministic runs call it again when their
+/// configuration is known. This call sets only the variables for deterministic runs.
 void set_nccl_environment(bool deterministic);
 
 }  // namespace dtrain
