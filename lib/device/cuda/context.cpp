@@ -124,16 +124,19 @@ size_t CudaContext::free_bytes() {
 
 /// Makes the stream wait for the event. Does nothing if the event was never recorded.
 void CudaContext::let_wait(cudaStream_t stream, const CudaEvent& event) const {
+  select_if_none(index());
   check(cudaStreamWaitEvent(stream, event.get(), 0), "making one stream wait for another", index());
 }
 
 void CudaContext::wait_for(cudaStream_t stream) const {
+  select_if_none(index());
   check(cudaStreamSynchronize(stream), "waiting for the GPU", index());
 }
 
 /// Enqueues a copy. CUDA detects from each pointer whether it points to host or device memory.
 void CudaContext::enqueue(void* dst, const void* src, size_t bytes, cudaStream_t stream) const {
   if (bytes == 0) return;
+  select_if_none(index());
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream), "copying to or from the GPU", index());
 }
 
@@ -152,7 +155,9 @@ void CudaContext::enqueue_copy(void* dst, const void* src, size_t bytes) {
 }
 
 void CudaContext::enqueue_zero(void* dst, size_t bytes) {
-  if (bytes > 0) check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing GPU memory", index());
+  if (bytes == 0) return;
+  select_if_none(index());
+  check(cudaMemsetAsync(dst, 0, bytes, compute()), "zeroing GPU memory", index());
 }
 
 std::unique_ptr<Event> CudaContext::make_event() {

@@ -36,6 +36,10 @@ void use_device(int index) {
   chosen_device = index;
 }
 
+void select_if_none(int index) {
+  if (chosen_device < 0) use_device(index);
+}
+
 OnDevice::OnDevice(int index) : before_(chosen_device) {
   use_device(index);
 }

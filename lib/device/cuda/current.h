@@ -12,6 +12,10 @@ int limited_count(int count);
 
 /// Selects the GPU for all further CUDA calls of the calling thread.
 void use_device(int index);
+/// Selects this GPU if the calling thread has not selected a GPU yet. Without a selected GPU, most CUDA calls
+/// create a context on the first GPU that CUDA lists. After use_only_gpus(), this GPU may belong to another
+/// process, whose memory the context would take.
+void select_if_none(int index);
 
 /// Selects a GPU for the calling thread as long as the object exists. The destructor selects the previous GPU
 /// again, if there was one.

@@ -16,9 +16,10 @@ namespace {
 // ignore errors.
 
 void release_device(void* data, size_t) {
-  cudaPointerAttributes attributes{};
-  if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) return;
   try {
+    select_if_none(0);
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) return;
     const OnDevice on(index_of(attributes.device));
     cudaFree(data);
   } catch (const Error&) {
@@ -26,7 +27,11 @@ void release_device(void* data, size_t) {
 }
 
 void release_pinned(void* data, size_t) {
-  cudaFreeHost(data);
+  try {
+    select_if_none(0);
+    cudaFreeHost(data);
+  } catch (const Error&) {
+  }
 }
 
 void release_pageable(void* data, size_t) {
