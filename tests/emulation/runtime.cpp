@@ -113,7 +113,7 @@ cudaError_t cudaFreeHost(void* data) {
     const auto lock = lock_machine();
     wait_for_all_devices();
   }
-  for (int device = 0; device < machine().devices; ++device) {
+  for (const int device : contexts()) {  // other devices have no work
     const int before = current_device();
     cudaSetDevice(device);
     const cudaError_t status = cudaDeviceSynchronize();

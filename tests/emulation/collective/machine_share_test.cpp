@@ -26,6 +26,7 @@ Ranges gpus_of_two(int devices) {
     const Range own = own_gpus(world);
     ranges[static_cast<size_t>(world.rank())] = {own.begin, own.end};
   });
+  CHECK(emulation::contexts().empty());
   return ranges;
 }
 
@@ -53,7 +54,6 @@ TEST_SUITE("gpu") {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     CHECK(gpus_of_two(2) == Ranges{{0, 0}, {0, 0}});
     unsetenv("CUDA_VISIBLE_DEVICES");
-    CHECK(emulation::contexts().empty());
   }
 
   TEST_CASE("two processes that use the same GPU are found") {
