@@ -183,6 +183,19 @@ TEST_CASE("text: the vocabulary is learned only from the training part of a text
   CHECK(words("\nvalidation: {split: {of: train, fraction: 0.4}}") == std::vector<std::string>{"a", "b"});
 }
 
+TEST_CASE("text: a training part that ends within a text without spaces ends after a whole character") {
+  const TempDir folder;
+  std::string characters;
+  for (int i = 0; i < 100; ++i) characters += "\u65e5";  // 3 bytes each
+  folder.write("a.txt", characters);
+  folder.write("b.txt", "x y x y x y x y x y x y");
+  const auto data = open(folder,
+                         "train: {text: {files: [a.txt, b.txt], sequence_length: 4, tokens: words, "
+                         "vocabulary: 9}}\nvalidation: {split: {of: train, fraction: 0.5}}");
+  // Half of the 323 bytes are 161 bytes, which are 53 characters and a part of another one.
+  CHECK(data->facts().source.tokens.at("tokens").words == std::vector{characters.substr(0, 159)});
+}
+
 TEST_CASE("text: a folder of texts for each class") {
   const TempDir folder;
   folder.write("t/good/1.txt", "yes");

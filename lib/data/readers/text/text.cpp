@@ -22,10 +22,17 @@ namespace dtrain {
 
 namespace {
 
-/// Returns `text` up to its last whitespace, so that no word is cut.
-std::string_view without_cut_word(std::string_view text) {
-  const auto end = std::find_if(text.rbegin(), text.rend(), is_ascii_space).base();
-  return end == text.begin() ? text : text.substr(0, static_cast<size_t>(end - text.begin()));
+/// Returns at most `bytes` bytes at the beginning of `text`, which is longer. The result ends after
+/// whitespace, so that no word is cut. If there is no whitespace, it ends after a whole character (UTF-8).
+std::string_view whole_words(std::string_view text, size_t bytes) {
+  const std::string_view start = text.substr(0, bytes);
+  const auto end = std::find_if(start.rbegin(), start.rend(), is_ascii_space).base();
+  if (end != start.begin()) return start.substr(0, static_cast<size_t>(end - start.begin()));
+  const auto continues_character = [&](size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  while (bytes > 0 && continues_character(bytes)) --bytes;
+  return text.substr(0, bytes);
 }
 
 /// Learns tokens from the files, but not from the fraction `held_out` at the end of their text.
@@ -37,7 +44,7 @@ LearnedTokens learn_from_files(const std::vector<std::shared_ptr<const TextFile>
   TokenCounts counts(options);
   for (const auto& file : files) {
     const std::string_view text = file->text();
-    counts.add(left < text.size() ? without_cut_word(text.substr(0, left)) : text);
+    counts.add(left < text.size() ? whole_words(text, left) : text);
     file->check();
     left -= std::min(left, text.size());
   }
