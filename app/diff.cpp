@@ -3,9 +3,11 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -105,9 +107,10 @@ std::span<const float> numbers_of(const ArrayRef& array) {
   return {static_cast<const float*>(array.data), static_cast<size_t>(array.shape.elements())};
 }
 
-/// Compares an array that both sides have, and records the outcome in `result`.
-void compare_one(const std::string& name, const ArrayRef& a, const ArrayRef& b, double tolerance,
-                 ArrayComparison& result) {
+/// Compares an array that both sides have, and records the outcome in `result`. `same_others`: whether arrays
+/// without data (WeightFile::other_values()) are equal.
+void compare_one(const std::string& name, const ArrayRef& a, const ArrayRef& b, bool same_others,
+                 double tolerance, ArrayComparison& result) {
   const auto describe = [](const ArrayRef& array) {
     return fmt::format("{} {}", array.shape.str(), name_of(array.dtype));
   };
@@ -116,7 +119,8 @@ void compare_one(const std::string& name, const ArrayRef& a, const ArrayRef& b, 
     return;
   }
   if (!a.data || !b.data || a.dtype != DType::float32) {
-    const bool same = a.bytes() == 0 || (a.data && b.data && std::memcmp(a.data, b.data, a.bytes()) == 0);
+    const bool same = a.bytes() == 0 || (a.data && b.data && std::memcmp(a.data, b.data, a.bytes()) == 0) ||
+                      (!a.data && !b.data && same_others);
     if (same) ++result.same;
     if (!same) result.shapes.push_back({name, "values that are not floats", "different values"});
     return;
@@ -129,8 +133,9 @@ void compare_one(const std::string& name, const ArrayRef& a, const ArrayRef& b, 
   }
 }
 
+/// `same_others(name)`: see compare_one().
 ArrayComparison compare_all(const std::vector<ArrayRef>& a, const std::vector<ArrayRef>& b,
-                            double tolerance) {
+                            const std::function<bool(const std::string&)>& same_others, double tolerance) {
   ArrayComparison result;
   const auto of_a = by_name(a), of_b = by_name(b);
   for (const auto& [name, array] : of_a) {
@@ -138,7 +143,7 @@ ArrayComparison compare_all(const std::vector<ArrayRef>& a, const std::vector<Ar
     if (other == of_b.end()) {
       result.only_a.push_back(name);
     } else {
-      compare_one(name, *array, *other->second, tolerance, result);
+      compare_one(name, *array, *other->second, same_others(name), tolerance, result);
     }
   }
   for (const auto& [name, array] : of_b)
@@ -198,11 +203,15 @@ void compare_states(const Checkpoint& a, const Checkpoint& b, Comparison& result
 
 Comparison compare(const Side& a, const Side& b, const DiffOptions& options) {
   Comparison result;
-  result.weights = compare_all(a.file.weights(), b.file.weights(), options.tolerance);
+  const auto same_others = [&](const std::string& name) {
+    const std::string_view values = a.file.other_values(name);
+    return !values.empty() && values == b.file.other_values(name);
+  };
+  result.weights = compare_all(a.file.weights(), b.file.weights(), same_others, options.tolerance);
   const Checkpoint *of_a = a.file.checkpoint(), *of_b = b.file.checkpoint();
   if (!of_a || !of_b) return result;
   result.has_slots = true;
-  result.slots = compare_all(slots_of(*of_a), slots_of(*of_b), options.tolerance);
+  result.slots = compare_all(slots_of(*of_a), slots_of(*of_b), same_others, options.tolerance);
   if (options.arrays_only) return result;
   compare_configs(*of_a, *of_b, result);
   compare_states(*of_a, *of_b, result);

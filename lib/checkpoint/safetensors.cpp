@@ -222,9 +222,12 @@ SafetensorsFile SafetensorsFile::load(const std::string& path) {
   }
   const uint64_t data = kLengthBytes + length;
   check_places(entries, file.size() - data, file);
-  for (const Entry& entry : entries)
-    result.arrays.push_back(
-        {entry.name, entry.shape, floats_of(entry, file.read(data + entry.begin, entry.end - entry.begin))});
+  for (const Entry& entry : entries) {
+    const std::string bytes = file.read(data + entry.begin, entry.end - entry.begin);
+    SafetensorsArray array{entry.name, entry.shape, floats_of(entry, bytes)};
+    if (!array.values) array.other = entry.type + bytes;
+    result.arrays.push_back(std::move(array));
+  }
   return result;
 }
 

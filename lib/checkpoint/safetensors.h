@@ -20,6 +20,7 @@ struct SafetensorsArray {
   Shape shape;
   /// The values as float32, if the type is F64, F32, F16 or BF16; nullopt for other types.
   std::optional<std::vector<float>> values;
+  std::string other = {};  ///< the type and the bytes, if `values` is not set
 };
 
 struct SafetensorsFile {

@@ -146,12 +146,28 @@ void WeightFile::add(std::string name, const Shape& shape, std::vector<float> va
       {std::move(name), shape, DType::float32, arrays_.emplace_back(std::move(values)).data()});
 }
 
+void WeightFile::add_other(const std::string& name, const Shape& shape, std::string values) {
+  weights_.push_back({name, shape, DType::float32, nullptr});
+  others_.emplace(name, std::move(values));
+}
+
+std::string_view WeightFile::other_values(const std::string& name) const {
+  const auto found = others_.find(name);
+  return found == others_.end() ? std::string_view() : found->second;
+}
+
 WeightFile WeightFile::of_model(const ExportedModel& model, WeightLayout layout) {
   WeightFile file;
   file.layout_ = layout;
   if (layout == WeightLayout::onnx) {
     for (OnnxTensor& tensor : onnx_model(model, {}).initializers)
-      if (tensor.integers.empty()) file.add(tensor.name, tensor.shape, std::move(tensor.floats));
+      if (tensor.integers.empty()) {
+        file.add(tensor.name, tensor.shape, std::move(tensor.floats));
+      } else {
+        std::string values = "int64";
+        for (const int64_t number : tensor.integers) values += little_endian(static_cast<uint64_t>(number));
+        file.add_other(tensor.name, tensor.shape, std::move(values));
+      }
     return file;
   }
   if (layout == WeightLayout::torch) {
@@ -208,9 +224,11 @@ WeightFile WeightFile::of_safetensors(const std::string& path) {
       }
       if (const size_t dot = name.rfind('.'); dot != std::string::npos) name[dot] = '/';
     }
-    ArrayRef weight{name, array.shape, DType::float32, nullptr};
-    if (array.values) weight.data = file.arrays_.emplace_back(*std::move(array.values)).data();
-    file.weights_.push_back(std::move(weight));
+    if (array.values) {
+      file.add(name, array.shape, *std::move(array.values));
+    } else {
+      file.add_other(name, array.shape, std::move(array.other));
+    }
   }
   return file;
 }
@@ -219,7 +237,11 @@ WeightFile WeightFile::of_onnx(const std::string& path) {
   WeightFile file;
   file.layout_ = WeightLayout::onnx;
   for (OnnxInitializer& array : read_onnx(path).initializers)
-    if (array.values) file.add(array.name, array.shape, *std::move(array.values));
+    if (array.values) {
+      file.add(array.name, array.shape, *std::move(array.values));
+    } else {
+      file.add_other(array.name, array.shape, std::move(array.other));
+    }
   return file;
 }
 

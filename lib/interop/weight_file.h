@@ -3,8 +3,10 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
@@ -24,7 +26,7 @@ enum class WeightLayout { keras, torch, onnx };
 /// - Keras .weights.h5 and .keras: see names_of_vars() (interop/keras/files/weight_names.h).
 /// - safetensors: the weight is the part after the last dot: "layer1.0.conv1" and "weight". In files that
 ///   dtrain wrote, the names are those that dtrain uses.
-/// - ONNX: the initializers of floating-point types, with their own names.
+/// - ONNX: the initializers, with their own names.
 class WeightFile {
  public:
   /// Reads a file. Throws UserError with the path, the supported formats and the content found if the file
@@ -37,12 +39,16 @@ class WeightFile {
   /// Returns the weights. Weights that are not floating-point numbers have no data. For example, Keras stores
   /// counts and seeds as integers.
   const std::vector<ArrayRef>& weights() const { return weights_; }
+  /// Returns the type and the bytes of a weight that has no data. Returns "" for Keras's files, whose
+  /// integers are not read.
+  std::string_view other_values(const std::string& name) const;
   /// Returns the checkpoint if the file is a checkpoint, else null.
   const Checkpoint* checkpoint() const { return checkpoint_.get(); }
   WeightLayout layout() const { return layout_; }
 
  private:
   void add(std::string name, const Shape& shape, std::vector<float> values);
+  void add_other(const std::string& name, const Shape& shape, std::string values);
   static WeightFile of_checkpoint(const std::string& path);
   static WeightFile of_onnx(const std::string& path);
   static WeightFile of_keras(const std::string& path);
@@ -53,6 +59,7 @@ class WeightFile {
   std::deque<std::vector<float>> arrays_;
   std::vector<std::shared_ptr<const float[]>> shared_;
   std::vector<ArrayRef> weights_;
+  std::map<std::string, std::string> others_;  // type and bytes of weights without data, by name
   WeightLayout layout_ = WeightLayout::keras;
 };
 

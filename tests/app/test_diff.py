@@ -1,5 +1,6 @@
 """`dtrain diff`: equal runs compare equal; differences are counted, sorted and reflected in the exit code."""
 import json
+import struct
 
 import support
 from support import CONFIG, Case
@@ -25,6 +26,29 @@ class Runs(Diff):
         found = self.diff("run", "other", expect=1)
         self.assertEqual({setting["name"].split(".")[0] for setting in found["config"]}, {"strategy"})
         self.assertTrue(self.diff("run", "other", "--arrays", "--tolerance", "1e-6", expect=0)["equal"])
+
+    def test_integers_in_files_of_other_programs_are_compared(self):
+        def safetensors(name, batches):
+            arrays = {"bn.weight": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "bn.num_batches_tracked": {"dtype": "I64", "shape": [], "data_offsets": [8, 16]}}
+            header = json.dumps(arrays).encode()
+            (self.dir / name).write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<2fq", 1, 1, batches))
+
+        def field(number, value):  # of a protocol buffer message
+            return bytes([number << 3, value]) if isinstance(value, int) else bytes([number << 3 | 2, len(value)]) + value
+
+        def onnx(name, values):
+            initializer = field(1, 2) + field(2, 3) + field(8, b"w_quantized") + values
+            (self.dir / name).write_bytes(field(1, 8) + field(8, field(2, 17)) + field(7, field(2, b"graph") + field(5, initializer)))
+
+        safetensors("a.safetensors", 5)
+        safetensors("b.safetensors", 6)
+        self.assertTrue(self.diff("a.safetensors", "a.safetensors", expect=0)["equal"])
+        self.assertIn("bn/num_batches_tracked", self.dtrain("diff", "a.safetensors", "b.safetensors", expect=1).out)
+        onnx("a.onnx", field(9, b"\x01\xff"))
+        onnx("b.onnx", field(9, b"\x02\xff"))
+        onnx("packed.onnx", field(5, b"\x01" + b"\xff" * 9 + b"\x01"))  # the same numbers as a.onnx, 1 and -1
+        self.assertTrue(self.diff("a.onnx", "packed.onnx", expect=0)["equal"])
+        self.assertIn("w_quantized", self.dtrain("diff", "a.onnx", "b.onnx", expect=1).out)
 
     def test_different_settings_counters_weights_and_slots_are_listed(self):
         self.fit("--epochs", 1)

@@ -129,3 +129,55 @@ TEST_CASE("layers read the states of recurrent layers") {
           imported(encoder + layer("Dense", "end", R"("units": 3)", call(tensor("encoder", 3), "")));
         }).find("encoder: an output is read before it is computed, or does not exist") != std::string::npos);
 }
+
+TEST_CASE("a model that is called with a mapping gets the inputs by their keys") {
+  const auto inner = [](const std::string& inputs, const std::string& outputs) {
+    const auto input = [](const std::string& name) {
+      return layer("InputLayer", name, R"("batch_shape": [null, 5, 4])", "");
+    };
+    return R"("layers": [)" + input("q") + ", " + input("p") + ", " +
+           layer("Subtract", "less", R"("trainable": true)",
+                 call("[" + tensor("p") + ", " + tensor("q") + "]", "")) +
+           ", " +
+           layer("Add", "more", R"("trainable": true)",
+                 call("[" + tensor("p") + ", " + tensor("q") + "]", "")) +
+           R"(], "input_layers": )" + inputs + R"(, "output_layers": )" + outputs;
+  };
+  const std::string dense = layer("Dense", "dense", R"("units": 4)", call(tensor("x"), "")) + ", ",
+                    of_keys = R"({"q": ["q", 0, 0], "p": ["p", 0, 0]})",
+                    of_list = R"([["q", 0, 0], ["p", 0, 0]])", less = R"([["less", 0, 0]])";
+  const std::string args = R"({"q": )" + tensor("dense") + R"(, "p": )" + tensor("x") + "}",
+                    no_masks = R"("mask": {"p": null, "q": [null]})";
+  for (const std::string& inputs : {of_keys, of_list})
+    CHECK(layers_of(imported(dense + layer("Functional", "end", inner(inputs, less), call(args, no_masks))))
+              .find("subtract: {name: end/less, inputs: [x, dense]") != std::string::npos);
+  const std::string list = "[" + tensor("dense") + ", " + tensor("x") + "]";
+  CHECK(layers_of(imported(dense + layer("Functional", "end", inner(of_list, less),
+                                         call(list, R"("mask": [null, null])"))))
+            .find("subtract: {name: end/less, inputs: [x, dense]") != std::string::npos);
+  // The outputs are numbered by their sorted keys, too.
+  const std::string outputs = R"({"z": ["less", 0, 0], "a": ["more", 0, 0]})";
+  const std::string both = layers_of(
+      imported(dense + layer("Functional", "inner", inner(of_list, outputs), call(list, "")) + ", " +
+               layer("Subtract", "end", R"("trainable": true)",
+                     call("[" + tensor("inner", 0) + ", " + tensor("inner", 1) + "]", ""))));
+  CAPTURE(both);
+  CHECK(both.find("inputs: [inner/more, inner/less]") != std::string::npos);
+  const std::string missing = R"({"q": )" + tensor("dense") + "}";
+  CHECK(test::error_of([&] {
+          imported(dense + layer("Functional", "end", inner(of_keys, less), call(missing, "")));
+        }).find("the model 'net': expected the input 'p' in a call of 'end', found no such key") !=
+        std::string::npos);
+}
+
+TEST_CASE("options that dtrain's layers do not have are problems, and are not taken for others") {
+  CHECK(test::error_of([&] {
+          imported(layer("ReLU", "end", R"("max_value": 0)", call(tensor("x"), "")));
+        }).find("end (ReLU): has max_value: 0, but a relu must have a max_value above 0") !=
+        std::string::npos);
+  // One row of offsets applies to every position, so it is no position encoding.
+  const std::string offset = R"("scale": 1.0, "offset": [[0.0, 1.0, 0.0, 1.0]])";
+  CHECK(test::error_of([&] {
+          imported(layer("Rescaling", "end", offset, call(tensor("x"), "")));
+        }).find("end (Rescaling): rescaling's offset: expected a finite number") != std::string::npos);
+}

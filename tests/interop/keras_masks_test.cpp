@@ -1,6 +1,7 @@
 // Tests masks of padding in models that are imported from Keras.
 #include <doctest/doctest.h>
 
+#include "interop/keras/files/mask_rules.h"
 #include "interop/keras/import/graph.h"
 #include "support/errors.h"
 
@@ -339,4 +340,9 @@ TEST_CASE("batch normalization reads a mask, and passes it on") {
   const Imported read =
       imported(kTokens + named("BatchNormalization") + ", " + named("LSTM", R"(, "units": 3)"));
   CHECK_FALSE(has(read, "ignore_mask"));
+}
+
+TEST_CASE("attention with grouped heads reads masks under both of its names") {
+  for (const char* name : {"GroupQueryAttention", "GroupedQueryAttention"})
+    CHECK(keras_mask_rule(name) == KerasMaskRule::read);
 }

@@ -245,3 +245,16 @@ TEST_CASE("the script converts units and probabilities") {
   CHECK(contains(script, "return torch.softmax(v0, -1) * self.last_scale + self.last_offset\n"));
   CHECK(contains(script, "self.register_buffer(\"last_scale\", torch.zeros(2))\n"));
 }
+
+TEST_CASE("variables of forward() differ from the names of the inputs") {
+  TestExport exported(R"(
+inputs: {v0: [4], v2: [4]}
+layers:
+  - dense: {name: a, units: 4, inputs: v0}
+  - concatenate: {inputs: [a, v2]}
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, "v1 = self.a(v0)\n"));
+  CHECK(contains(script, "v3 = torch.cat((v1, v2,), 1)\n"));
+}

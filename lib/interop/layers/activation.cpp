@@ -115,6 +115,9 @@ ConfigNode function(const char* name, const char* key, double value) {
 
 ConfigNode relu_of(KerasLayerReader& reader) {
   std::vector<ConfigNode::Entry> options;
+  if (reader.find("max_value") && reader.number("max_value", 0) <= 0)
+    reader.add_problem(fmt::format("has max_value: {:g}, but a relu must have a max_value above 0",
+                                   reader.number("max_value", 0)));
   for (const char* key : {"max_value", "negative_slope", "threshold"})
     if (reader.find(key) && reader.number(key, 0) != 0)
       options.push_back(ConfigNode::entry(key, config_of_json(Json(reader.number(key, 0)))));

@@ -176,8 +176,9 @@ class Reader {
     std::string_view name, raw;
     std::vector<int64_t> extents;
     std::vector<float> floats;       ///< values of float32 tensors without `raw`
-    std::vector<uint64_t> integers;  ///< values of 16-bit tensors without `raw`
+    std::vector<uint64_t> integers;  ///< values of tensors of 16 bits or of integers without `raw`
     std::vector<double> doubles;
+    std::string strings;  ///< the length and the bytes of each string
     std::map<std::string, std::string> external;
     bool is_external = false;
   };
@@ -189,6 +190,8 @@ class Reader {
     const std::string_view type = result.type;
     if (type == "float32" || type == "float64" || type == "float16" || type == "bfloat16")
       result.values = values_of(tensor, result);
+    else
+      result.other = result.type + bytes_of(tensor);
     return result;
   }
 
@@ -213,7 +216,12 @@ class Reader {
               std::bit_cast<float>(static_cast<uint32_t>(read_little_endian(packed.substr(0, 4)))));
         break;
       case 5:
+      case 7:
+      case 11:
         add_integers(tensor.integers);
+        break;
+      case 6:
+        tensor.strings += little_endian(uint64_t{field.bytes.size()}).append(field.bytes);
         break;
       case 8:
         tensor.name = field.bytes;
@@ -278,6 +286,18 @@ class Reader {
     for (size_t i = 0; array.type != "float32" && i < elements; ++i)
       values[i] = decode(array.type, read_little_endian(raw.substr(i * bytes, bytes)));
     return values;
+  }
+
+  /// Returns the bytes of a tensor that is not of a floating-point type. The two forms in which a file may
+  /// store integers give the same bytes.
+  std::string bytes_of(const Tensor& tensor) {
+    if (tensor.is_external) return std::string(external(tensor));
+    std::string bytes(tensor.raw);
+    bytes += tensor.strings;
+    size_t width = tensor.type < std::size(kTypes) ? static_cast<size_t>(kTypes[tensor.type].bytes) : 0;
+    if (width == 0) width = sizeof(uint64_t);
+    for (const uint64_t number : tensor.integers) bytes += little_endian(number).substr(0, width);
+    return bytes;
   }
 
   static float decode(std::string_view type, uint64_t bits) {

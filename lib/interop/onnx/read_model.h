@@ -19,6 +19,7 @@ struct OnnxInitializer {
   Shape shape;
   /// The values as float32, if the type is float32, float16, bfloat16 or float64; nullopt for other types.
   std::optional<std::vector<float>> values;
+  std::string other = {};  ///< the type and the bytes of the values, if `values` is not set
 };
 
 /// A node (an operator) of an ONNX file.

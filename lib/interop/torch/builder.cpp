@@ -185,7 +185,9 @@ TorchBuilder::TorchBuilder(const Graph& graph) : graph_(graph) {
 }
 
 std::string TorchBuilder::add(const std::string& expression) {
-  const std::string variable = fmt::format("v{}", variables_++);
+  std::string variable;
+  do variable = fmt::format("v{}", variables_++);
+  while (names_.contains(variable));  // an input may have the name v0
   lines_.push_back(fmt::format("{} = {}", variable, expression));
   return variable;
 }

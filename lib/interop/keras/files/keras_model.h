@@ -56,6 +56,9 @@ struct KerasModel {
   std::string name;
   std::vector<KerasModelLayer> layers;  ///< in Keras's order
   std::vector<KerasTensor> inputs, outputs;
+  /// The keys of the inputs, in the same order, for a call that passes a mapping: the keys of the model's own
+  /// mapping, or the names of the InputLayers if the model has a list of inputs.
+  std::vector<std::string> input_keys = {};
 };
 
 }  // namespace dtrain

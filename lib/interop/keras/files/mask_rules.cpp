@@ -34,7 +34,8 @@ KerasMaskRule keras_mask_rule(const std::string& class_name) {
                              "Bidirectional",
                              "GlobalAveragePooling1D",
                              "MultiHeadAttention",
-                             "GroupQueryAttention"};
+                             "GroupQueryAttention",
+                             "GroupedQueryAttention"};  // the same layer, as .h5 files call it
   const auto is_in = [&](const auto& names) {
     return std::find(names.begin(), names.end(), class_name) != names.end();
   };

@@ -44,7 +44,7 @@ class ModelParser {
       chain(*config);
     } else {
       for (size_t i = 0; i < layers->items().size(); ++i) add_calls(i, layers->items()[i]);
-      if (const Json* inputs = value_at(*config, "input_layers")) add_tensors(*inputs, result_.inputs);
+      if (const Json* inputs = value_at(*config, "input_layers")) add_inputs_of_model(*inputs);
       if (const Json* outputs = value_at(*config, "output_layers")) add_tensors(*outputs, result_.outputs);
       if (result_.outputs.empty()) refuse("output_layers", "none");
       number_calls_from_zero();
@@ -127,18 +127,52 @@ class ModelParser {
     return KerasTensor{number_of(json.items()[0].as_string()), *call, *output};
   }
 
-  /// Adds the tensors in a structure of lists and mappings, in order. The tensors are references or Keras 3's
-  /// tensor objects.
+  /// Returns true for a mapping from keys to values, and false for Keras 3's tensor objects.
+  static bool is_mapping(const Json& json) {
+    const Json* config = json.is_object() ? value_at(json, "config") : nullptr;
+    return json.is_object() && !(config && value_at(*config, "keras_history"));
+  }
+
+  static std::vector<std::string> sorted_keys(const Json& mapping) {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : mapping.entries()) keys.push_back(key);
+    std::sort(keys.begin(), keys.end());
+    return keys;
+  }
+
+  void add_inputs_of_model(const Json& json) {
+    add_tensors(json, result_.inputs);
+    if (is_mapping(json)) {
+      result_.input_keys = sorted_keys(json);
+    } else {
+      for (const KerasTensor& input : result_.inputs)
+        result_.input_keys.push_back(result_.layers[static_cast<size_t>(input.layer)].name);
+    }
+  }
+
+  /// Adds the tensors that a call passes to a layer. If a model is called with a mapping, Keras assigns the
+  /// tensors to the inputs by their keys.
+  void add_inputs(const KerasModelLayer& layer, const Json& json, std::vector<KerasTensor>& tensors) const {
+    if (!layer.model || layer.model->input_keys.empty() || !is_mapping(json))
+      return add_tensors(json, tensors);
+    for (const std::string& key : layer.model->input_keys) {
+      const Json* const value = json.find(key);
+      if (!value) refuse(fmt::format("the input '{}' in a call of '{}'", key, layer.name), "no such key");
+      add_tensors(*value, tensors);
+    }
+  }
+
+  /// Adds the tensors in a structure of lists and mappings. The tensors are references or Keras 3's tensor
+  /// objects. Like Keras, visits the keys of a mapping in sorted order.
   void add_tensors(const Json& json, std::vector<KerasTensor>& tensors) const {
     if (const auto tensor = tensor_of(json)) {
       tensors.push_back(*tensor);
     } else if (json.is_array()) {
       for (const Json& item : json.items()) add_tensors(item, tensors);
     } else if (json.is_object()) {
-      const Json* config = value_at(json, "config");
-      const Json* history = config ? value_at(*config, "keras_history") : nullptr;
-      if (history) return add_tensors(*history, tensors);
-      for (const auto& [key, value] : json.entries()) add_tensors(value, tensors);
+      if (!is_mapping(json))
+        return add_tensors(*value_at(*value_at(json, "config"), "keras_history"), tensors);
+      for (const std::string& key : sorted_keys(json)) add_tensors(*json.find(key), tensors);
     }
   }
 
@@ -165,28 +199,38 @@ class ModelParser {
     return !all.empty();
   }
 
+  /// Returns true for null, and for a list or mapping that contains only nulls. For example, Keras 3 writes
+  /// `mask: [null, null]` for the call of a model with two inputs without masks.
+  static bool is_absent(const Json& value) {
+    if (value.is_array()) return std::all_of(value.items().begin(), value.items().end(), is_absent);
+    if (value.is_object())
+      return std::all_of(value.entries().begin(), value.entries().end(),
+                         [](const auto& entry) { return is_absent(entry.second); });
+    return value.is_null();
+  }
+
   /// Adds the keyword arguments of a call that are not null.
-  void add_arguments(const Json& written, KerasCall& call) const {
+  void add_arguments(const KerasModelLayer& layer, const Json& written, KerasCall& call) const {
     if (!written.is_object()) return;
     // The keyword arguments that are inputs. Their order is the order of the positional arguments of every
     // layer.
     constexpr std::array kInputs{"inputs", "sequences", "query", "value", "key", "initial_state"};
     for (const char* key : kInputs)
-      if (const Json* const value = value_at(written, key)) add_tensors(*value, call.inputs);
+      if (const Json* const value = value_at(written, key)) add_inputs(layer, *value, call.inputs);
     for (const auto& [key, value] : written.entries()) {
       const bool is_input = std::find(kInputs.begin(), kInputs.end(), key) != kInputs.end();
-      if (value.is_null() || (is_input && !tensors_in(value).empty()) || add_masks(key, value, call))
+      if (is_absent(value) || (is_input && !tensors_in(value).empty()) || add_masks(key, value, call))
         continue;
       call.arguments.set(key, value);
     }
   }
 
   /// Adds the positional arguments of a call in the Keras 3 format.
-  void add_positional(const Json& written, KerasCall& call) const {
-    if (!written.is_array()) return add_tensors(written, call.inputs);
+  void add_positional(const KerasModelLayer& layer, const Json& written, KerasCall& call) const {
+    if (!written.is_array()) return add_inputs(layer, written, call.inputs);
     for (const Json& argument : written.items()) {
       const size_t before = call.inputs.size();
-      add_tensors(argument, call.inputs);
+      add_inputs(layer, argument, call.inputs);
       if (call.inputs.size() == before && !argument.is_null()) call.constants.push_back(argument);
     }
   }
@@ -200,14 +244,14 @@ class ModelParser {
       KerasCall call{{}, Json::object()};
       if (const Json* args = value_at(node, "args")) {  // Keras 3
         is_keras_3_ = true;
-        add_positional(*args, call);
-        if (const Json* keywords = value_at(node, "kwargs")) add_arguments(*keywords, call);
+        add_positional(layer, *args, call);
+        if (const Json* keywords = value_at(node, "kwargs")) add_arguments(layer, *keywords, call);
       } else {
-        add_tensors(node, call.inputs);
+        add_inputs(layer, node, call.inputs);
         const bool is_list = node.is_array() && !node.items().empty() && !node.items()[0].is_string();
         // Every tensor of the list repeats the keyword arguments of the call.
         const Json& tensor = is_list ? node.items()[0] : node;
-        if (tensor.is_array() && tensor.items().size() > 3) add_arguments(tensor.items()[3], call);
+        if (tensor.is_array() && tensor.items().size() > 3) add_arguments(layer, tensor.items()[3], call);
       }
       layer.calls.push_back(std::move(call));
     }

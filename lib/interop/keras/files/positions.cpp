@@ -37,14 +37,16 @@ bool is_encoding(const Json& table, double wavelength) {
   return true;
 }
 
-/// Returns the wavelength of a sinusoidal position encoding, or 0 if the table is not such an encoding. The
+/// Returns the wavelength of a sinusoidal position encoding, or 0 if the table is not such an encoding. A
+/// table with only one row may also be an offset for all positions, so it does not count as an encoding. The
 /// wavelength is computed from position 1, where the last even column has the value sin(wavelength^(-column /
 /// columns)).
 double wavelength_of(const Json& table) {
+  if (table.items().size() < 2) return 0;
   const std::vector<Json>& first = table.items()[0].items();
   const size_t column = (first.size() - 1) / 2 * 2;
   double wavelength = kUsualWavelength;
-  if (column > 0 && table.items().size() > 1) {
+  if (column > 0) {
     const double angle = std::asin(table.items()[1].items()[column].as_double());
     wavelength = std::pow(angle, -static_cast<double>(first.size()) / static_cast<double>(column));
     constexpr double kWritten = 1e-4;  // maximum relative rounding error of the computed wavelength
