@@ -1,8 +1,9 @@
-// A time limit for cleaning up after a failure.
+// Time limits after which the process ends, for calls that may never return.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -12,20 +13,41 @@ namespace dtrain {
 /// Returns the time that a process may take to clean up after its GPUs have failed or stalled. The default is
 /// 30 seconds; the environment variable DTRAIN_CLEANUP_SECONDS changes it (used by tests).
 std::chrono::duration<double> cleanup_limit();
+/// Returns the time that NCCL may take to connect GPUs, and that releasing the GPUs may take after a run:
+/// four times cleanup_limit().
+std::chrono::duration<double> connection_limit();
 
-/// Ends the process if the clean-up after a failure does not finish in time. A call to a failed GPU may block
-/// forever. If a destructor makes this call, the exception that reports the failure never reaches its
+/// Notes that a thread may never return from a call to a library. At the end of main(), the process must then
+/// end without calling the destructors of static objects, because this thread may still use these objects.
+void note_stuck_thread();
+bool has_stuck_thread();
+
+/// Ends the process if work does not finish in time. Calls to GPUs and to NCCL may block forever. If a
+/// destructor makes such a call after a failure, the exception that reports the failure never reaches its
 /// handler.
 class ExitDeadline {
  public:
+  /// How the process ends at the deadline.
+  struct Ending {
+    std::string message = {};  // whole lines, written to standard error; may be empty
+    std::chrono::duration<double> limit = cleanup_limit();
+    int exit_code = 1;
+    /// If set, is called at the deadline. The process ends one second later, so that the other processes can
+    /// receive the message that this function sends.
+    std::function<void()> tell_others = {};
+  };
+
   ExitDeadline() = default;
-  /// Disarms the deadline: the clean-up has finished.
+  /// Disarms the deadline: the work has finished.
   ~ExitDeadline();
   ExitDeadline(const ExitDeadline&) = delete;
   ExitDeadline& operator=(const ExitDeadline&) = delete;
 
-  /// If this object still exists after cleanup_limit(), writes `why` to standard error and ends the process
-  /// with exit code 1. Only the first call counts. May be called from any thread; returns at once.
+  /// Ends the process in this way if this object still exists after the limit. Only the first call of either
+  /// function counts. Both functions may be called from any thread, and return at once.
+  void arm(Ending ending) noexcept;
+  /// Ends the process with the error `why` if the clean-up after this error does not finish within
+  /// cleanup_limit().
   void arm(const std::string& why) noexcept;
 
   /// Returns whether a Hold exists.
@@ -40,7 +62,7 @@ class ExitDeadline {
   };
 
  private:
-  void wait(const std::string& message);
+  void wait(const Ending& ending);
 
   std::mutex mutex_;
   std::condition_variable changed_;

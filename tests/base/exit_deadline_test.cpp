@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -90,6 +91,29 @@ TEST_CASE("the process is not ended at the deadline while it writes a file") {
   });
   CHECK(end.code == 1);
   CHECK(end.output.starts_with("written\nerror: it broke\n"));
+}
+
+TEST_CASE("a deadline may have its own limit, message and exit code") {
+  const End end = end_of([] {
+    ExitDeadline deadline;
+    deadline.arm(ExitDeadline::Ending{
+        .message = "warning: slow\n", .limit = std::chrono::duration<double>(0.01), .exit_code = 0});
+    sleep_for(60);
+  });
+  CHECK(end.code == 0);
+  CHECK(end.output == "warning: slow\n");
+}
+
+TEST_CASE("at a deadline, other processes are told before the process ends") {
+  const End end = end_of([] {
+    ExitDeadline deadline;
+    ExitDeadline::Ending ending{.message = "error: late\n"};
+    ending.tell_others = [] { [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, "told\n", 5); };
+    deadline.arm(std::move(ending));
+    sleep_for(60);
+  });
+  CHECK(end.code == 1);
+  CHECK(end.output == "told\nerror: late\n");
 }
 
 }  // namespace dtrain
