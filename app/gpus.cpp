@@ -3,10 +3,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/exit_deadline.h"
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -205,11 +207,27 @@ bool is_damaged(const Found& found) {
 
 constexpr size_t kAllReduceBytes = size_t{256} << 20;
 
-void measure_devices(Found& found) {
+/// Measures NCCL's sum over the GPUs of all processes of `among`. If NCCL does not finish, the process ends,
+/// and process 0 of `world` prints what it has found and measured.
+double measure_nccl_sum(const Found& found, World& among, World& world) {
+  ExitDeadline deadline;
+  ExitDeadline::Ending ending = world.end_with_error(
+      fmt::format(
+          "NCCL did not sum over the GPUs within {:g} seconds. Set NCCL_DEBUG=INFO in the environment to "
+          "see what NCCL does. If GPUs report access to each other's memory but do not have it, set "
+          "NCCL_P2P_DISABLE=1",
+          connection_limit().count()),
+      connection_limit());
+  if (!ending.message.empty()) ending.message.insert(0, describe(found));
+  deadline.arm(std::move(ending));
+  return measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, among);
+}
+
+void measure_devices(Found& found, World& world) {
   found.speeds = measure_gpus();
   found.peer_notes = peer_access_notes();
   if (!is_damaged(found) && all_usable(found.gpus) && found.gpus.presence.count > 1 && nccl_available())
-    found.all_reduce = measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, single_process());
+    found.all_reduce = measure_nccl_sum(found, single_process(), world);
 }
 
 /// Describes the devices of this process, and measures them if `measure` is set. `machines`: the machines of
@@ -229,7 +247,7 @@ Found find_devices(World& world, const std::vector<std::string>& machines, bool 
     turns = std::max(turns, of_rank + 1);
   }
   for (int64_t now = 0; now < turns; ++now) {
-    if (now == turn && found.gpus.presence.count > 0) measure_devices(found);
+    if (now == turn && found.gpus.presence.count > 0) measure_devices(found, world);
     if (turns > 1) world.any(false);
   }
   return found;
@@ -253,8 +271,7 @@ Communication measure_communication(World& world, std::vector<std::string> machi
   measured.sum_seconds = measure_process_sum(world, Communication::kSumBytes);
   if (world.any(found.gpus.presence.count == 0)) return measured;
   measured.no_all_reduce = find_nccl_problem(world, found);
-  if (measured.no_all_reduce.empty())
-    measured.all_reduce = measure_all_reduce(found.gpus.presence.count, kAllReduceBytes, world);
+  if (measured.no_all_reduce.empty()) measured.all_reduce = measure_nccl_sum(found, world, world);
   return measured;
 }
 

@@ -7,6 +7,13 @@
 
 namespace dtrain {
 
+ExitDeadline::Ending World::end_with_error(const std::string& why, std::chrono::duration<double> limit) {
+  ExitDeadline::Ending ending{.limit = limit};
+  if (rank() == 0) ending.message = "error: " + complete_error(why) + "\n";
+  if (size() > 1) ending.tell_others = [this, why] { abort(why, false); };
+  return ending;
+}
+
 std::string World::broadcast_text(const std::string& text) {
   auto bytes = static_cast<int64_t>(text.size());
   broadcast(std::as_writable_bytes(std::span(&bytes, 1)));

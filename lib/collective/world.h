@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/exit_deadline.h"
 #include "collective/range.h"
 
 namespace dtrain {
@@ -192,6 +194,9 @@ class World {
   /// Returns `message`, an error message of this process, in the form that is shown to users. If there are
   /// several processes, the message is extended by the process's name, the step and the phase.
   virtual std::string complete_error(const std::string& message) const { return message; }
+  /// Returns how a process ends with this error at a deadline: process 0 prints the error, and the other
+  /// processes are told. The World must outlive the deadline.
+  ExitDeadline::Ending end_with_error(const std::string& why, std::chrono::duration<double> limit);
 
   /// The current activity of a process. It is shown in messages about processes that fail or make no
   /// progress.

@@ -2,8 +2,14 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/exit_deadline.h"
 #include "device/cuda/check.h"
 #include "device/cuda/context.h"
 #include "device/cuda/current.h"
@@ -51,10 +57,20 @@ std::vector<uint32_t> pattern() {
   return numbers;
 }
 
+/// Ends the process if a measurement does not finish. `copies`: the measured copies, as in "to gpu:1".
+void limit_copies(const CudaContext& context, const std::string& copies, ExitDeadline& deadline) {
+  deadline.arm(ExitDeadline::Ending{
+      .message = fmt::format("error: {}: copies {} did not finish within {:g} seconds. Run dmesg to see "
+                             "whether the driver has found an error (Xid)\n",
+                             context.device().str(), copies, cleanup_limit().count())});
+}
+
 /// Measures and verifies a copy between two GPUs. `src` must hold pattern().
 void measure_between(CudaContext& from, const Buffer& src, CudaContext& to, GpuSpeed& speed) {
-  const Buffer dst = to.allocate(kBytes);
   connect_gpus(from, to);
+  ExitDeadline deadline;
+  limit_copies(from, "to " + to.device().str(), deadline);
+  const Buffer dst = to.allocate(kBytes);
   from.attach();
   speed.to_gpu.back() = kBytes / time_of(from, [&] {
                           check(cudaMemcpyPeerAsync(dst.data(), cuda::ordinal(to.index()), src.data(),
@@ -68,6 +84,8 @@ void measure_between(CudaContext& from, const Buffer& src, CudaContext& to, GpuS
 
 GpuSpeed speed_of(CudaContext& context, const Contexts& all) {
   context.attach();
+  auto deadline = std::make_unique<ExitDeadline>();
+  limit_copies(context, "from, to and within the memory of this GPU", *deadline);
   const Buffer device = context.allocate(kBytes), other = context.allocate(kBytes),
                host = context.allocate_host(kBytes);
   const auto time_copy = [&](const Buffer& dst, const Buffer& src) {
@@ -78,6 +96,7 @@ GpuSpeed speed_of(CudaContext& context, const Contexts& all) {
   speed.to_device = kBytes / time_copy(device, host);
   speed.to_host = kBytes / time_copy(host, device);
   speed.within = 2 * kBytes / time_copy(other, device);
+  deadline.reset();
   for (const auto& peer : all) {
     speed.to_gpu.push_back(0);
     if (peer && peer.get() != &context) measure_between(context, device, *peer, speed);

@@ -5,11 +5,14 @@
 #include <cuda_runtime.h>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/exit_deadline.h"
 #include "device/cuda/check.h"
 #include "device/cuda/current.h"
 #include "device/cuda/handle.h"
@@ -51,46 +54,81 @@ void stop_reaching(int index, int peer) {
   cudaGetLastError();
 }
 
-/// Copies data from sender to receiver in the same way as links (collective/link.h), and checks that it
-/// arrives undamaged.
-bool arrives_whole(int sender, int receiver) {
-  constexpr size_t kNumbers = size_t{1} << 18, kBytes = kNumbers * sizeof(uint32_t);
-  std::vector<uint32_t> sent(kNumbers), arrived(kNumbers);
-  for (size_t i = 0; i < kNumbers; ++i) sent[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
-  const auto make_stream = [] {
+constexpr auto kPeerHint =
+    "An IOMMU or PCIe access control (ACS) may be the cause; disable both in the machine's settings";
+
+/// One GPU of a test copy.
+class CopyEnd {
+ public:
+  static constexpr size_t kNumbers = size_t{1} << 18, kBytes = kNumbers * sizeof(uint32_t);
+
+  explicit CopyEnd(int index) : index_(index) {
+    const cuda::OnDevice on(index_);
     cudaStream_t stream = nullptr;
     cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
-    return cuda::Owned<cudaStream_t, cudaStreamDestroy>(stream);
-  };
-  const auto copy = [](void* dst, const void* src, cudaStream_t stream) {
-    cuda::check(cudaMemcpyAsync(dst, src, kBytes, cudaMemcpyDefault, stream),
-                "copying from one GPU to another");
-    cuda::check(cudaStreamSynchronize(stream), "copying from one GPU to another");
-  };
-  Buffer there;
-  {
-    const cuda::OnDevice on(sender);
-    const auto stream = make_stream();
-    there = cuda::allocate_device(kBytes, stream.get());
-    copy(there.data(), sent.data(), stream.get());
+    stream_.reset(stream);
+    memory_ = cuda::allocate_device(kBytes, stream_.get());
   }
-  const cuda::OnDevice on(receiver);
-  const auto stream = make_stream();
-  const Buffer here = cuda::allocate_device(kBytes, stream.get());
-  copy(here.data(), there.data(), stream.get());
-  copy(arrived.data(), here.data(), stream.get());
-  return sent == arrived;
+
+  void write(const std::vector<uint32_t>& numbers) { copy_here(memory_.data(), numbers.data()); }
+  std::vector<uint32_t> read() {
+    std::vector<uint32_t> numbers(kNumbers);
+    copy_here(numbers.data(), memory_.data());
+    return numbers;
+  }
+  /// Copies on the stream of this GPU from the other GPU, or to the other GPU.
+  void pull(const CopyEnd& other) { copy_here(memory_.data(), other.memory_.data()); }
+  void push(CopyEnd& other) { copy_here(other.memory_.data(), memory_.data()); }
+
+ private:
+  void copy_here(void* dst, const void* src) {
+    const cuda::OnDevice on(index_);
+    cuda::check(cudaMemcpyAsync(dst, src, kBytes, cudaMemcpyDefault, stream_.get()),
+                "copying from one GPU to another");
+    cuda::check(cudaStreamSynchronize(stream_.get()), "copying from one GPU to another");
+  }
+
+  int index_;
+  cuda::Owned<cudaStream_t, cudaStreamDestroy> stream_;
+  Buffer memory_;
+};
+
+/// Copies data from sender to receiver in the same ways as links (collective/link.h): the receiver pulls
+/// them, or the sender pushes them. Returns whether they arrive undamaged.
+bool arrives_whole(int sender, int receiver) {
+  std::vector<uint32_t> sent(CopyEnd::kNumbers);
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
+  CopyEnd from(sender), to(receiver);
+  from.write(sent);
+  to.pull(from);
+  if (to.read() != sent) return false;
+  to.write(std::vector<uint32_t>(sent.size()));
+  from.push(to);
+  return to.read() == sent;
+}
+
+/// Ends the process if test copies never arrive: a stream with such a copy can be neither used nor destroyed.
+void limit_test(const std::string& pair, ExitDeadline& deadline) {
+  const auto limit = cleanup_limit() * 2 / 3;
+  std::string message =
+      fmt::format("error: {}: data copied between these GPUs did not arrive within {:g} seconds. {}", pair,
+                  limit.count(), kPeerHint);
+  if (peer_access_is_wanted())
+    message += ", or set DTRAIN_P2P=0 in the environment, which makes copies go through host memory";
+  deadline.arm(ExitDeadline::Ending{.message = message + "\n", .limit = limit});
 }
 
 /// Connects two GPUs. Returns a note for the user, or "" if there is no problem.
 std::string connect(int a, int b) {
+  const std::string pair = fmt::format("gpu:{} and gpu:{}", a, b);
+  ExitDeadline deadline;
+  limit_test(pair, deadline);
   std::string failed;
   if (peer_access_is_wanted()) {
     failed = let_reach(a, b);
     if (const std::string back = let_reach(b, a); failed.empty()) failed = back;
   }
   const auto whole = [&] { return arrives_whole(a, b) && arrives_whole(b, a); };
-  const std::string pair = fmt::format("gpu:{} and gpu:{}", a, b);
   if (whole()) {
     if (failed.empty()) return "";
     return fmt::format(
@@ -100,14 +138,12 @@ std::string connect(int a, int b) {
   }
   stop_reaching(a, b);
   stop_reaching(b, a);
-  constexpr auto kHint =
-      "An IOMMU or PCIe access control (ACS) may be the cause; disable both in the machine's settings";
   if (!whole())
-    throw Error(fmt::format("{}: data copied between these GPUs arrive damaged. {}", pair, kHint));
+    throw Error(fmt::format("{}: data copied between these GPUs arrive damaged. {}", pair, kPeerHint));
   return fmt::format(
       "{}: data copied by peer access arrive damaged, so copies go through host memory. {}. NCCL does not "
       "detect this; set NCCL_P2P_DISABLE=1 in the environment",
-      pair, kHint);
+      pair, kPeerHint);
 }
 
 }  // namespace
