@@ -1,14 +1,17 @@
 // The entry point: runs the subcommand and maps its exceptions to messages and exit codes.
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/exit_deadline.h"
 #include "cli/connected_world.h"
 #include "cli/console.h"
 #include "cli/exit_codes.h"
@@ -111,5 +114,8 @@ int main(int argc, char** argv) {
   ignore_write_signals();
   take_signals();  // must be called before any other thread exists
   remember_command(argc, argv);
-  return run_as_process(argc, argv);
+  const int exit_code = run_as_process(argc, argv);
+  if (!has_stuck_thread()) return exit_code;
+  std::fflush(nullptr);
+  ::_exit(exit_code);
 }

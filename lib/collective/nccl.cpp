@@ -161,7 +161,12 @@ class NcclGroup {
     const bool in_time =
         changed_.wait_for(lock, cleanup_limit() / 3, [this] { return ended_ || !ender_.joinable(); });
     lock.unlock();
-    if (ender_.joinable()) in_time ? ender_.join() : ender_.detach();
+    if (!in_time) {
+      note_stuck_thread();
+      ender_.detach();
+    } else if (ender_.joinable()) {
+      ender_.join();
+    }
     if (aborted_) return;
     // The calls must be in one group, because each call waits for the calls of the other GPUs of this
     // machine.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -17,9 +18,10 @@ namespace dtrain {
 namespace {
 
 bool has_gpu(const Placement& placement) {
-  const std::vector<DeviceId> devices = placement.devices();
-  return std::any_of(devices.begin(), devices.end(),
-                     [](const DeviceId& device) { return device.kind == DeviceId::Kind::gpu; });
+  const auto is_gpu = [](const DeviceId& device) { return device.kind == DeviceId::Kind::gpu; };
+  return std::any_of(placement.replicas.begin(), placement.replicas.end(), [&](const auto& devices) {
+    return std::any_of(devices.begin(), devices.end(), is_gpu);
+  });
 }
 
 Update::Options update_options_of(const RunConfig& config) {
@@ -50,20 +52,49 @@ std::unique_ptr<ProcessTotals> make_process_totals(const RunPlan& plan, int slot
   return std::make_unique<ProcessTotals>(plan.ranks, slots, std::max<int64_t>(totals, 1), plan.world);
 }
 
+/// Limits the time in which NCCL connects the GPUs, because this may take forever.
+void limit_connecting(const RunPlan& plan, ExitDeadline& deadline) {
+  World& world = plan.world_of_replicas();
+  if (world.size() > 1) world.any(false);  // the time until all processes are here does not count
+  const std::chrono::duration<double> limit =
+      std::max(connection_limit(), Watchdog::Seconds(plan.config.train.step_timeout.seconds()));
+  deadline.arm(world.end_with_error(
+      fmt::format("NCCL did not connect the GPUs within {:g} seconds. Set NCCL_DEBUG=INFO in the environment "
+                  "to see what NCCL does. If GPUs report access to each other's memory but do not have it, "
+                  "set NCCL_P2P_DISABLE=1",
+                  limit.count()),
+      limit));
+}
+
+/// Returns how the process ends if GPUs or NCCL do not return when they are released.
+ExitDeadline::Ending end_without_release(const World& world, bool is_saved) {
+  const std::string text =
+      fmt::format("releasing the GPUs did not finish within {:g} seconds; ending the process\n",
+                  connection_limit().count());
+  if (!is_saved) return {.message = "error: " + text, .limit = connection_limit()};
+  return {.message = world.rank() == 0 ? "warning: all results are saved, but " + text : "",
+          .limit = connection_limit(),
+          .exit_code = 0};
+}
+
 std::vector<std::unique_ptr<SlotState>> make_slots(const RunPlan& plan, const ModelLayout& layout,
                                                    SlotThreads& threads, const std::deque<Update>& updates,
-                                                   ProcessTotals* totals) {
+                                                   ProcessTotals* totals, bool trains) {
+  const bool is_sharded = plan.placement.sharded != ShardLevel::none, on_gpu = has_gpu(plan.placement);
+  ExitDeadline deadline;
+  if (on_gpu && (trains || is_sharded) && threads.replicas() * plan.world_of_replicas().size() > 1)
+    limit_connecting(plan, deadline);
   std::vector<std::unique_ptr<SlotState>> slots;
   for (int slot = threads.first_slot(); slot < threads.end_slot(); ++slot) {
     SlotStateRequest request{.model = layout,
                              .slot = slot,
                              .update = updates[static_cast<size_t>(slot)],
                              .sharded = plan.placement.sharded,
+                             .trains = trains,
                              .totals = totals,
                              .bucket_bytes = plan.config.strategy->bucket_bytes(),
                              .ranks = plan.ranks,
                              .world = plan.world_of_replicas()};
-    const bool is_sharded = plan.placement.sharded != ShardLevel::none, on_gpu = has_gpu(plan.placement);
     const bool over_processes = is_sharded || on_gpu || plan.has_divided_replicas();
     for (int rank = 0; rank < threads.replicas(); ++rank) {
       request.workers.push_back(&threads.worker(rank, slot));
@@ -103,16 +134,15 @@ Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpos
           alone ? plan.ranks.local() : plan.ranks.total(), together};
 }
 
-Engine::Engine(const RunPlan& plan)
+Engine::Engine(const RunPlan& plan, bool trains)
     : plan_(plan),
-      on_gpu_(has_gpu(plan.placement)),
       world_(plan.world),
       layout_(plan.config.graph, plan.placement.slots,
               static_cast<int>(plan.placement.replicas.at(0).size())),
       threads_(plan, layout_),
       process_totals_(make_process_totals(plan, layout_.slots())),
       updates_(make_updates(plan.config, layout_)),
-      slots_(make_slots(plan, layout_, threads_, updates_, process_totals_.get())),
+      slots_(make_slots(plan, layout_, threads_, updates_, process_totals_.get(), trains)),
       replicas_(make_replicas(plan, layout_, threads_, slots_)),
       state_(layout_, threads_, updates_, slots_, plan, [this](const SlotWork& work) { run(work); }),
       replica_totals_(plan, replicas_, count_totals(plan.config.graph, plan.config.heads)),
@@ -137,7 +167,7 @@ Engine::Engine(const RunPlan& plan)
   if (updates_[0].gradient_rule().dynamic_scaling)
     state_.set_gradient_scale(
         {.loss_scale = GradientRule::kFirstLossScale, .gradient_scale = 1 / GradientRule::kFirstLossScale});
-  if (on_gpu_)
+  if (has_gpu(plan_.placement))
     watch_devices();  // also detects failures of other processes
   else
     watch_processes();
@@ -147,7 +177,8 @@ Engine::~Engine() {
   try {
     if (watchdog_) watchdog_->ask();
     if (watchdog_ && aborted_) deadline_.arm("the GPUs do not respond after an error");
-  } catch (const Error&) {  // the run is already ending with this error or an earlier one
+    if (watchdog_) deadline_.arm(end_without_release(world_, saved_ && std::uncaught_exceptions() == 0));
+  } catch (const std::exception&) {  // the run is already ending with this error or an earlier one
   }
   world_.release();  // after a failure of another process, exchanges may still use the memory of the slots
 }
@@ -222,7 +253,7 @@ void Engine::abort_all(const std::string& why, bool is_user_error) noexcept {
 }
 
 void Engine::give_up(const std::string& why) noexcept {
-  if (on_gpu_) deadline_.arm(why);
+  if (has_gpu(plan_.placement)) deadline_.arm(why);
   abort_all(why, false);
 }
 
@@ -245,7 +276,8 @@ void Engine::run(const SlotWork& work) {
 /// processes, the devices may have used an incomplete reduction. In this case, the state is not intact.
 void Engine::run_step(Plan::Purpose purpose, const SlotWork& work) {
   const auto note_unfinished = [&] {
-    const bool on_devices = slots_[0]->runs_ahead() || (world_.size() > 1 && threads_.slots() > 1 && on_gpu_);
+    const bool on_devices =
+        slots_[0]->runs_ahead() || (world_.size() > 1 && threads_.slots() > 1 && has_gpu(plan_.placement));
     const bool updates = purpose == Plan::Purpose::training && plan_.ranks.total() > 1 && on_devices;
     intact_ = intact_ && !updates;
   };
@@ -326,7 +358,7 @@ std::vector<std::string> Engine::advice() const {
     if (const std::string advice = slot->advice();
         !advice.empty() && std::find(all.begin(), all.end(), advice) == all.end())
       all.push_back(advice);
-  if (size() > 1 && on_gpu_ && plan_.config.graph.is_synchronized())
+  if (size() > 1 && has_gpu(plan_.placement) && plan_.config.graph.is_synchronized())
     all.push_back(
         "synchronized batch normalization exchanges statistics through the host's memory. This is slow, "
         "because GPUs wait for the host twice per layer and step");

@@ -49,8 +49,9 @@ Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpos
 /// the gradients and updates the parameters (engine/update/slot_state.h).
 class Engine {
  public:
-  /// Keeps a reference to the plan.
-  explicit Engine(const RunPlan& plan);
+  /// Keeps a reference to the plan. If `trains` is false, NCCL does not connect the GPUs of replicas with all
+  /// parameters, and steps cannot be trained.
+  explicit Engine(const RunPlan& plan, bool trains = true);
   ~Engine();
 
   /// Number of replicas.
@@ -90,6 +91,9 @@ class Engine {
   /// failure, returns true only if reading samples failed, or another process failed, before any replica
   /// updated its parameters.
   bool intact() const { return intact_; }
+  /// Tells the engine that all results are saved. If the GPUs do not respond when the engine is destroyed,
+  /// the process then ends with a warning instead of an error.
+  void set_saved() { saved_ = true; }
 
   // The functions below must not be called while steps are running, unless stated otherwise.
 
@@ -141,7 +145,6 @@ class Engine {
   // The first member, because its time limit covers the destruction of all other members.
   ExitDeadline deadline_;
   const RunPlan& plan_;
-  const bool on_gpu_;  // whether any device is a GPU
   World& world_;
   ModelLayout layout_;
   // The order of the members below matters, because they are destroyed in reverse: captured graphs before the
@@ -158,7 +161,7 @@ class Engine {
   std::deque<int64_t> pending_;  // number of samples of each running step, oldest first
   BatchTotals totals_;
   std::atomic<int64_t> step_{0};  // number of the last launched step, from 1
-  bool intact_ = true;
+  bool intact_ = true, saved_ = false;
   std::atomic<bool> aborted_{false};
   std::unique_ptr<Watchdog> watchdog_;  // null on CPUs; the last member, because it reads the other members
 };

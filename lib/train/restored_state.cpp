@@ -148,7 +148,7 @@ std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& 
 std::unique_ptr<Engine> engine_for_inference(const RunPlan& plan, const Checkpoint& checkpoint,
                                              Plan::Purpose purpose, int64_t batch_size,
                                              const DataMemory& data) {
-  auto engine = std::make_unique<Engine>(plan);
+  auto engine = std::make_unique<Engine>(plan, false);
   engine->memory().set_data(data);
   engine->allocate(purpose, batch_size);
   restore_weights(checkpoint, *engine);

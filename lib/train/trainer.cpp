@@ -99,6 +99,7 @@ void Trainer::run() {
     world_.set_position("saving", state_.step);
     const Stopwatch stopwatch(clock_.spent().saving);
     checkpointing_->end();
+    engine_->set_saved();
   }
   const std::string where = checkpointing_->directory().checkpoint_path(state_.step);
   if (ended) return;

@@ -37,6 +37,7 @@ enum class PeerAccess {
   one_way,     // a device can access only devices with higher indices
   refused,     // cudaDeviceCanAccessPeer reports access, but cudaDeviceEnablePeerAccess fails
   corrupting,  // while peer access is enabled, copies between devices arrive damaged
+  hanging,     // while peer access is enabled, copies between devices never complete
 };
 
 struct Machine {
@@ -86,8 +87,10 @@ void break_device(int device);
 /// Repairs all devices; pending work of broken devices is dropped.
 void repair_devices();
 
-/// If `blocked`, calls that abort NCCL communicators block forever. If `blocked` is false, they return again.
-void block_nccl_aborts(bool blocked);
+/// Calls of NCCL that create, destroy or abort communicators.
+enum class NcclCalls { none, connecting, destroying, aborting };
+/// Makes these calls block until this function is called with other calls.
+void block_nccl(NcclCalls calls);
 
 /// Makes cuDNN take this many seconds to create an execution plan.
 void slow_down_plans(double seconds);

@@ -52,7 +52,7 @@ struct Clique {
 std::map<uint64_t, std::shared_ptr<Clique>> cliques;
 uint64_t last_id = 0;
 int64_t aborts = 0;
-bool aborts_blocked = false;
+NcclCalls blocked_calls = NcclCalls::none;
 int version_told = 0;  // version that ncclGetVersion returns; 0: the version of the header
 int lost_device = -1;  // device whose link is lost
 
@@ -114,9 +114,9 @@ int64_t nccl_aborts() {
   return aborts;
 }
 
-void block_nccl_aborts(bool blocked) {
+void block_nccl(NcclCalls calls) {
   const auto lock = lock_machine();
-  aborts_blocked = blocked;
+  blocked_calls = calls;
 }
 
 void set_nccl_version(int version) {
@@ -197,8 +197,14 @@ ncclResult_t call(ncclComm_t comm, const Call& what, cudaStream_t stream) {
 
 std::condition_variable members_changed;  // wakes threads that wait for all members of a communicator
 
+/// Waits while these calls are blocked.
+void wait_while_blocked(NcclCalls calls, std::unique_lock<std::mutex>& lock) {
+  while (blocked_calls == calls) members_changed.wait_for(lock, std::chrono::milliseconds(10));
+}
+
 /// Waits until all members have joined the communicators that this thread creates.
 void connect(std::unique_lock<std::mutex>& lock) {
+  if (!begun.empty()) wait_while_blocked(NcclCalls::connecting, lock);
   for (const ncclComm_t comm : begun) ++comm->clique->joined;
   members_changed.notify_all();
   for (const ncclComm_t comm : begun)
@@ -211,6 +217,7 @@ void connect(std::unique_lock<std::mutex>& lock) {
 /// call, the library waits forever. Aborted communicators are freed only after no graph uses them any more.
 void end_communicators(std::unique_lock<std::mutex>& lock) {
   constexpr std::chrono::seconds kPatience{2};
+  if (!ended.empty() && !ended[0]->clique->aborted) wait_while_blocked(NcclCalls::destroying, lock);
   for (const ncclComm_t comm : ended) ++comm->clique->leaving;
   members_changed.notify_all();
   for (const ncclComm_t comm : ended) {
@@ -219,7 +226,8 @@ void end_communicators(std::unique_lock<std::mutex>& lock) {
       fail_device("an NCCL communicator is ended, and waits for members that are not");
   }
   const auto held = [](ncclComm_t comm) {
-    return comm->clique->aborted && (aborts_blocked || comm->graph_uses.use_count() > 1);
+    return comm->clique->aborted &&
+           (blocked_calls == NcclCalls::aborting || comm->graph_uses.use_count() > 1);
   };
   while (std::any_of(ended.begin(), ended.end(), held)) {
     run_all();

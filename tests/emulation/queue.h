@@ -102,8 +102,9 @@ const Oddity& oddity_of(int device);
 cudaError_t make_context(int device);
 /// Returns success if the device can run the program's kernels, otherwise the status of launching a kernel.
 cudaError_t kernel_status(int device);
-/// Returns whether copies from one device to another arrive damaged.
+/// Return whether copies from one device to another arrive damaged, or never complete.
 bool peer_copy_is_corrupted(int to, int from);
+bool peer_copy_hangs(int to, int from);
 /// Resets contexts and peer access.
 void stop_devices();
 

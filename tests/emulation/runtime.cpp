@@ -44,7 +44,9 @@ cudaError_t copy(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind, 
     stream->capture->broken = true;
     return answer(cudaErrorStreamCaptureUnsupported);
   }
-  return answer(enqueue(stream, [=] { copy_now(dst, src, bytes); }));
+  const auto ready = [to = device_of(dst), from = device_of(src)] { return !peer_copy_hangs(to, from); };
+  return answer(enqueue(
+      stream, [=] { copy_now(dst, src, bytes); }, ready));
 }
 
 cudaError_t allocate_host(void** made, size_t bytes) {

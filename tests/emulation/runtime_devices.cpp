@@ -37,6 +37,12 @@ struct Attribute {
   int value;
 };
 
+/// Returns whether copies between these devices (-1: the host) use peer access.
+bool uses_peer_access(int to, int from) {
+  return to >= 0 && from >= 0 && to != from &&
+         (enabled_peers.contains({to, from}) || enabled_peers.contains({from, to}));
+}
+
 }  // namespace
 
 const Oddity& oddity_of(int device) {
@@ -60,8 +66,11 @@ cudaError_t kernel_status(int device) {
 }
 
 bool peer_copy_is_corrupted(int to, int from) {
-  return machine().peers == PeerAccess::corrupting && to >= 0 && from >= 0 && to != from &&
-         (enabled_peers.contains({to, from}) || enabled_peers.contains({from, to}));
+  return machine().peers == PeerAccess::corrupting && uses_peer_access(to, from);
+}
+
+bool peer_copy_hangs(int to, int from) {
+  return machine().peers == PeerAccess::hanging && uses_peer_access(to, from);
 }
 
 void stop_devices() {

@@ -90,9 +90,11 @@ std::unique_ptr<GradientReducer> make_single_reducer(const ParameterLayout& layo
 /// a part of the gradient.
 std::unique_ptr<GradientReducer> make_shared_memory_reducer(std::vector<Range> shares,
                                                             std::span<Worker* const> workers);
-/// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket.
+/// Creates the reducer for one GPU per replica: NCCL sums the gradients bucket by bucket. If `trains` is
+/// false, NCCL does not connect the GPUs, and gradients cannot be summed.
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
-                                                   std::span<Worker* const> workers, World& world);
+                                                   std::span<Worker* const> workers, World& world,
+                                                   bool trains);
 /// The arguments of make_process_reducer(), for one slot whose replicas run on CPUs of several processes.
 struct ProcessReducerRequest {
   const ParameterLayout& layout;

@@ -63,9 +63,9 @@ class SharedMemoryReducer final : public GradientReducer {
 
 class NcclReducer final : public GradientReducer {
  public:
-  NcclReducer(const ParameterLayout& layout, std::span<Worker* const> workers, World& world)
+  NcclReducer(const ParameterLayout& layout, std::span<Worker* const> workers, World& world, bool trains)
       : whole_{0, layout.with_gradient()} {
-    join_nccl(workers, world);
+    if (trains) join_nccl(workers, world);
   }
   std::string_view where() const override { return "by NCCL"; }
   GradientReduction reduction() const override { return GradientReduction::all_reduce; }
@@ -136,8 +136,9 @@ std::unique_ptr<GradientReducer> make_shared_memory_reducer(std::vector<Range> s
 }
 
 std::unique_ptr<GradientReducer> make_nccl_reducer(const ParameterLayout& layout,
-                                                   std::span<Worker* const> workers, World& world) {
-  return std::make_unique<NcclReducer>(layout, workers, world);
+                                                   std::span<Worker* const> workers, World& world,
+                                                   bool trains) {
+  return std::make_unique<NcclReducer>(layout, workers, world, trains);
 }
 
 std::unique_ptr<GradientReducer> make_staged_reducer(const ParameterLayout& layout, std::vector<Range> shares,

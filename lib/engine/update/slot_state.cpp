@@ -106,7 +106,7 @@ void SlotState::make_parts() {
       reducer_ = make_process_reducer(over_processes(std::move(shares), nullptr));
       break;
     case Exchange::nccl:
-      reducer_ = make_nccl_reducer(layout, workers, request_.world);
+      reducer_ = make_nccl_reducer(layout, workers, request_.world, request_.trains);
       break;
     case Exchange::staged:
     case Exchange::sharded:

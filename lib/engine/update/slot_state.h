@@ -37,6 +37,7 @@ struct SlotStateRequest {
   int slot = 0;
   const Update& update;  // the update of the slot's parameters
   ShardLevel sharded = ShardLevel::none;
+  bool trains = true;               // whether gradients will be summed
   ProcessTotals* totals = nullptr;  // totals of all slots; null if there is only one process
   int64_t bucket_bytes = 0;         // gradient bytes that NCCL or a process sends at a time during backward
   ReplicaRanks ranks;               // ranks of the workers among the workers of all processes

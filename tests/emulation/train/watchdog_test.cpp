@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/exit_deadline.h"
 #include "device/device.h"
 #include "emulation/emulation.h"
 #include "support/runs.h"
@@ -52,7 +53,7 @@ void break_second() {
     trainer.start();
     trainer.run();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "thrown: %s\n", error.what());
+    std::fprintf(stderr, "thrown: %s\n%s", error.what(), has_stuck_thread() ? "a thread is stuck\n" : "");
     _exit(1);
   }
   _exit(0);
@@ -64,9 +65,9 @@ struct End {
   double seconds = 0;
 };
 
-/// Runs the test case of this name, which is normally skipped, in a child process. The process has two
-/// seconds to clean up.
-End end_of_case(const std::string& name) {
+/// Runs the test case of this name, which is normally skipped, in a child process. The process has this
+/// number of seconds to clean up.
+End end_of_case(const std::string& name, const char* cleanup_seconds = "2") {
   std::array<int, 2> pipe_ends{};
   REQUIRE(pipe(pipe_ends.data()) == 0);
   posix_spawn_file_actions_t actions;
@@ -76,7 +77,7 @@ End end_of_case(const std::string& name) {
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1 /* O_WRONLY */, 0);
   std::string program = "/proc/self/exe", no_skip = "--no-skip", wanted = "--test-case=" + name;
   std::array<char*, 4> arguments{program.data(), no_skip.data(), wanted.data(), nullptr};
-  setenv("DTRAIN_CLEANUP_SECONDS", "2", 1);
+  setenv("DTRAIN_CLEANUP_SECONDS", cleanup_seconds, 1);
   const auto begin = std::chrono::steady_clock::now();
   pid_t child = 0;
   REQUIRE(posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ) == 0);
@@ -102,7 +103,7 @@ TEST_SUITE("gpu") {
     train_here({kMirrored}, break_second);
   }
   TEST_CASE("own process: a GPU of two replicas fails and aborted reductions never end" * doctest::skip()) {
-    emulation::block_nccl_aborts(true);
+    emulation::block_nccl(emulation::NcclCalls::aborting);
     train_here({kMirrored}, break_second);
   }
   TEST_CASE("own process: a GPU of a pipeline fails" * doctest::skip()) {
@@ -112,6 +113,67 @@ TEST_SUITE("gpu") {
   }
   TEST_CASE("own process: a single GPU stalls" * doctest::skip()) {
     train_here({kSingle, "train.step_timeout=1 second"}, [] { emulation::block_graph_launches(0); });
+  }
+
+  TEST_CASE("own process: NCCL does not connect" * doctest::skip()) {
+    emulation::block_nccl(emulation::NcclCalls::connecting);
+    train_here({kMirrored, "train.step_timeout=1 second"}, [] {});
+  }
+  TEST_CASE("own process: NCCL does not release the GPUs of a good run" * doctest::skip()) {
+    train_here({kMirrored, "train.epochs=3"},
+               [] { emulation::block_nccl(emulation::NcclCalls::destroying); });
+  }
+  TEST_CASE("own process: copies between GPUs never arrive" * doctest::skip()) {
+    emulation::restart({.peers = emulation::PeerAccess::hanging});
+    train_here({kPipeline, "train.step_timeout=1 second"}, [] {});
+  }
+
+  TEST_CASE("if NCCL does not connect the GPUs in time, the process ends with advice") {
+    if (gpu_presence().count < 2) return;
+    const End end = end_of_case("own process: NCCL does not connect", "0.5");
+    CAPTURE(end.said);
+    CHECK(end.code == 1);
+    CHECK(end.said.starts_with("error: NCCL did not connect the GPUs within 2 seconds. Set NCCL_DEBUG=INFO"));
+    CHECK(end.seconds < 20);
+  }
+
+  TEST_CASE("if NCCL does not release the GPUs after a good run, the process ends with a warning") {
+    if (gpu_presence().count < 2) return;
+    const End end = end_of_case("own process: NCCL does not release the GPUs of a good run", "0.5");
+    CAPTURE(end.said);
+    CHECK(end.code == 0);
+    CHECK(end.said ==
+          "warning: all results are saved, but releasing the GPUs did not finish within 2 seconds; "
+          "ending the process\n");
+    CHECK(end.seconds < 20);
+  }
+
+  TEST_CASE("if copies between two GPUs never arrive, the process ends with an error that names both") {
+    if (gpu_presence().count < 2) return;
+    const End end = end_of_case("own process: copies between GPUs never arrive", "1.5");
+    CAPTURE(end.said);
+    CHECK(end.code == 1);
+    CHECK(end.said.starts_with(
+        "error: gpu:0 and gpu:1: data copied between these GPUs did not arrive within 1 seconds. "));
+    CHECK(end.said.find("set DTRAIN_P2P=0") != std::string::npos);
+    CHECK(end.seconds < 20);
+  }
+
+  TEST_CASE("replicas that only evaluate do not need NCCL") {
+    if (gpu_presence().count < 2) return;
+    const RunConfig config = config_from(kDenseRun, {kMirrored});
+    const RunPlan plan = plan_of(config);
+    emulation::set_nccl_version(22105);
+    CHECK_THROWS_WITH_AS(Engine(plan, true), doctest::Contains("NCCL 2.21.5"), UserError);
+    {
+      Engine engine(plan, false);
+      engine.allocate(Plan::Purpose::evaluation, 8);
+      engine.initialize();
+      const auto loader = open_loader(config, *config.dataset.validation, false, false);
+      loader->begin(0, 0);
+      CHECK(engine.evaluate(*loader->next()).samples == 8);
+    }
+    emulation::set_nccl_version(0);
   }
 
   TEST_CASE("an error names the failed GPU even if the replicas' reductions cannot be aborted") {
@@ -124,6 +186,8 @@ TEST_SUITE("gpu") {
       CHECK(end.code == 1);
       CHECK(end.said.starts_with(
           "thrown: gpu:1: CUDA error 719, cudaErrorLaunchFailure; an earlier operation"));
+      if (std::string(name).ends_with("never end"))
+        CHECK(end.said.find("a thread is stuck") != std::string::npos);
       CHECK(end.seconds < 20);
     }
   }
