@@ -83,6 +83,8 @@ class Event {
   /// Returns whether the operations before the event have completed. Does not wait. Returns true if the event
   /// was never recorded, and false after the device has failed. May be called on any thread.
   virtual bool has_completed() const noexcept = 0;
+  /// Returns the error of a device that has failed, like Context::failure(). May be called on any thread.
+  virtual std::string failure() const { return ""; }
 };
 
 /// Thrown by Context::capture() if CUDA cannot capture the operations (cudaError 900 to 908). No operation

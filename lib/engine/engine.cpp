@@ -217,7 +217,7 @@ void Engine::watch_processes() {
 std::string Engine::find_failure() {
   for (const auto& replica : replicas_)
     for (const auto& executor : replica->executors())
-      if (std::string found = executor->worker().context().failure(); !found.empty()) return found;
+      if (std::string found = executor->failure(); !found.empty()) return found;
   for (const auto& slot : slots_)
     if (std::string found = slot->reducer().failure(); !found.empty()) return found;
   return world_.failure();

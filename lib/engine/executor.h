@@ -69,6 +69,8 @@ class Executor {
   /// other call runs.
   std::span<const double> totals(int back = 0) { return buffers_.totals(back); }
 
+  /// Returns the error of the device if it has failed; otherwise "". Thread-safe.
+  std::string failure() const { return buffers_.failure(); }
   /// Returns whether all work of the last step was enqueued. Thread-safe.
   bool launched() const { return launched_; }
   /// `watchdog` is notified while samples are read.

@@ -49,6 +49,13 @@ void StepBuffers::fetch_totals() {
   worker_.context().enqueue_copy(host, totals_.data(), totals_bytes());
 }
 
+std::string StepBuffers::failure() const {
+  std::string found = worker_.context().failure();
+  for (const auto& event : done_)
+    if (found.empty()) found = event->failure();
+  return found;
+}
+
 std::span<const double> StepBuffers::totals(int back) {
   const size_t turn = back == 0 ? turn_ : 1 - turn_;
   done_[turn]->synchronize();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "device/device.h"
 #include "engine/worker.h"
@@ -40,6 +41,9 @@ class StepBuffers {
 
   /// Records that all work of the step has been enqueued.
   void end() { done_[turn_]->record(); }
+  /// Returns the error of the device if it has failed; otherwise "". Also queries the events of the last
+  /// steps, because CUDA may not report a failure for a stream without work. Thread-safe.
+  std::string failure() const;
   /// Waits for the totals of a step and returns them. `back`: 0 for the last step, 1 for the step before it.
   /// The result is valid until the next call.
   std::span<const double> totals(int back);

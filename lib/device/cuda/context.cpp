@@ -40,6 +40,13 @@ int attribute(cudaDeviceAttr name, int device) {
   return value;
 }
 
+/// Returns the error that a query of a GPU has returned; "" if there is none.
+std::string failure_of(cudaError_t status, int device) {
+  if (status == cudaSuccess) return "";
+  cudaGetLastError();
+  return status == cudaErrorNotReady ? "" : describe_failure(status, device);
+}
+
 }  // namespace
 
 CudaEvent::CudaEvent(cudaStream_t stream, bool spin)
@@ -64,6 +71,15 @@ bool CudaEvent::has_completed() const noexcept {
     return cudaEventQuery(event_.get()) == cudaSuccess;
   } catch (const Error&) {
     return false;
+  }
+}
+
+std::string CudaEvent::failure() const {
+  try {
+    const OnDevice on(device_);
+    return failure_of(cudaEventQuery(event_.get()), device_);
+  } catch (const Error& error) {  // not even selecting the GPU has succeeded
+    return error.what();
   }
 }
 
@@ -189,10 +205,7 @@ void CudaContext::synchronize() {
 std::string CudaContext::failure() {
   try {
     const OnDevice on(index());
-    const cudaError_t status = cudaStreamQuery(health_.get());
-    if (status == cudaSuccess || status == cudaErrorNotReady) return "";
-    cudaGetLastError();
-    return describe_failure(status, index());
+    return failure_of(cudaStreamQuery(health_.get()), index());
   } catch (const Error& error) {  // not even selecting the GPU has succeeded
     return error.what();
   }

@@ -25,6 +25,7 @@ class CudaEvent final : public Event {
   void record() override;
   void synchronize() override;
   bool has_completed() const noexcept override;
+  std::string failure() const override;
   void record_on(cudaStream_t stream);
   cudaEvent_t get() const { return event_.get(); }
 
