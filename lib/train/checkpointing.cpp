@@ -31,7 +31,7 @@ class WeightsNotFinite : public Error {
 
 /// The checkpoints that must be kept if the disk is full. Older checkpoints are removed to free space.
 struct Room {
-  int64_t keep;               // number of the newest checkpoints (checkpoint.keep)
+  int64_t keep;               // number of the newest checkpoints, including the new one
   std::vector<int64_t> kept;  // steps of checkpoints that are never removed
 };
 
@@ -140,6 +140,7 @@ void Checkpointing::save_if_needed() {
   const bool is_there = !writes_files_ || directory_.has_checkpoint(state_.step);
   if (agreed(saved_ == now() && !held_.filled && is_there)) return;
   check_directory();
+  is_last_ = true;
   const HostArrays arrays = engine_->state().download();
   for (const auto best = state_.best;;) {
     start(&arrays, false);
@@ -267,17 +268,18 @@ std::function<void()> Checkpointing::checkpoint_task(const HostArrays* arrays) {
 /// Returns a function that writes a checkpoint of `state` and `arrays`. Both must not change until this
 /// function has run.
 std::function<void()> Checkpointing::write_task(const TrainingState& state, const HostArrays& arrays) const {
-  Room room{config_.checkpoint.keep, {}};
+  // The last state of a run is worth more than old checkpoints, because it cannot be saved later.
+  Room room{is_last_ ? 1 : config_.checkpoint.keep, {}};
   for (const auto& best : {written_best_, state.best, state_.best})
     if (best) room.kept.push_back(best->step);
   return [directory = directory_, step = state.step, values = arrays.values, room,
-          best = state.best ? std::optional(state.best->step) : std::nullopt,
+          keep = config_.checkpoint.keep, best = state.best ? std::optional(state.best->step) : std::nullopt,
           content = checkpoint_content(config_, engine_->layout(), arrays, state, steps_per_epoch_)] {
     if (!all_finite(values))
       throw WeightsNotFinite(fmt::format("step {} is not saved: its weights are not finite", step));
     write_checkpoint(directory, step, content, room);
     directory.write_tables(content.tables);
-    directory.prune(room.keep, best);
+    directory.prune(keep, best);
   };
 }
 

@@ -106,7 +106,8 @@ class Checkpointing {
   bool agreed(bool mine) const;
   bool attempt(const std::function<void()>& write, std::string_view then = kContinues);
   bool check_directory();
-  /// Saves the current state unless it is on disk. Throws Error.
+  /// Saves the current state at the end of the run, unless it is on disk. If the disk is full, removes all
+  /// older checkpoints that take its space, except the newest and the best one. Throws Error.
   void save_if_needed();
   bool hold();
   /// Starts to write the held copy, if any, and then the state with `arrays` (unless null). The arrays must
@@ -134,6 +135,7 @@ class Checkpointing {
   std::optional<TrainingState::Best> written_best_;  // best epoch whose checkpoint is on disk
   std::optional<Task> task_;                         // save in progress
   Point saved_;
+  bool is_last_ = false;       // whether the run ends after the current save
   bool complete_ = false;      // whether the configuration has been written to the directory
   bool metrics_whole_ = true;  // whether the metrics files are complete, so that lines can be appended
   MetricsTable table_;         // metrics.csv rows of the history

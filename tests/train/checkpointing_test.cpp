@@ -259,6 +259,12 @@ TEST_CASE("make_room() removes a checkpoint that is due for removal, never the n
   CHECK(run.make_room(40, 1, {}));
   CHECK(!run.make_room(40, 1, {}));
   CHECK(run.checkpoints() == std::vector{run.checkpoint_path(30)});
+  // If a checkpoint is replaced, it is the newest one, so all others may be removed.
+  std::ofstream(run.checkpoint_path(20)) << "x";
+  CHECK(!run.make_room(30, 2, {}));
+  CHECK(run.make_room(30, 1, {}));
+  CHECK(!run.make_room(30, 1, {}));
+  CHECK(run.checkpoints() == std::vector{run.checkpoint_path(30)});
 }
 
 TEST_CASE("a run whose data becomes unreadable fails, with the last finished step saved") {
