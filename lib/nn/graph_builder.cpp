@@ -61,7 +61,7 @@ void GraphBuilder::lay(const std::vector<ConfigNode>& layers, Scope& scope) {
 bool GraphBuilder::count_one(const Mark& mark) {
   if (++laid_ > kMostLayers)
     misunderstood(
-        mark, fmt::format("the model has more than {} layers (the layers of each use of a block are counted)",
+        mark, fmt::format("the model has more than {} layers (the layers of a block count again at each use)",
                           kMostLayers));
   full_ = laid_ > kMostLayers || diagnostics_.count() >= kMostErrors;
   misunderstood_ |= full_;
@@ -142,9 +142,11 @@ ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const
       if (*layer != kUnknown) used_[static_cast<size_t>(layer->node)] = true;
       if (!known) return kUnknown;
       const GraphNode& node = nodes_[static_cast<size_t>(layer->node)];
-      misunderstood(name.mark(), fmt::format("'{}' is not {}, because '{}' has {} output{}", name.text(),
-                                             what, node.name, node.readable_outputs(),
-                                             node.readable_outputs() == 1 ? "" : "s, numbered from 0"));
+      const int outputs = node.readable_outputs();
+      misunderstood(name.mark(),
+                    fmt::format("'{}' does not exist, because '{}' has {}", name.text(), node.name,
+                                outputs == 1 ? "only one output; write its name without a number"
+                                             : fmt::format("{} outputs, numbered from 0", outputs)));
       return kUnknown;
     }
     std::vector<std::string> names;

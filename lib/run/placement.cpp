@@ -52,10 +52,10 @@ void check_shares(const RunConfig& config, const Placement& placement, Diagnosti
   diagnostics.error(
       config.place({"train", "batch_size"}),
       fmt::format(
-          "batch_size: the output of {} '{}' has the shape {} for each sample, and an array may have at most "
-          "{} elements, so a batch may have at most {:.0f} samples with {} replica{}, but it has {}",
-          largest->kind, largest->name, largest_output(*largest).shape.str(), kMostArrayElements, most,
-          replicas, replicas == 1 ? "" : "s", config.train.batch_size));
+          "batch_size: {} is too large; at most {:.0f} samples are possible with {} replica{}, because the "
+          "output of {} '{}' has the shape {} for each sample, and an array may have at most {} elements",
+          config.train.batch_size, most, replicas, replicas == 1 ? "" : "s", largest->kind, largest->name,
+          largest_output(*largest).shape.str(), kMostArrayElements));
 }
 
 }  // namespace

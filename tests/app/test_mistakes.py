@@ -125,7 +125,7 @@ MISTAKES = [
     ("- early_stopping:", "- ReduceLROnPlateau:\n    - early_stopping:", "- @ReduceLROnPlateau", "{reduce_on_plateau:"),
     ("- early_stopping:", "- ModelCheckpoint:\n    - early_stopping:", "- @ModelCheckpoint", "under the top-level key checkpoint"),
     ("batch_size: 16", "batch_size: 16\n  @validation_split: 0.2", "validation: {split: {of: train"),
-    ("batch_size: 16", "batch_size: 16\n  @scheduler: cosine", "a schedule is the optimizer's learning_rate"),
+    ("batch_size: 16", "batch_size: 16\n  @scheduler: cosine", "set a schedule as the learning_rate of the optimizer"),
     ("learning_rate: 0.001", "@lr: 0.001", "did you mean 'learning_rate'?"),
     ("learning_rate: 0.001", "@clipnorm: 1", "clip_norm under train"),
     ("batch_size: 16", "@batchSize: 16", "did you mean 'batch_size'?"),

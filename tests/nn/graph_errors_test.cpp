@@ -71,10 +71,10 @@ TEST_CASE("further outputs that do not exist are errors") {
     return model_errors("inputs: {x: [5, 3]}\nlayers:\n  - " + first + "\n  - " + second + "\n");
   };
   CHECK(errors("gru: {units: 2, name: g}", "dense: {units: 1, inputs: \"g:1\"}") ==
-        "m.yaml:4:31: error: 'g:1' is not defined before this layer, because 'g' has 1 output");
+        "m.yaml:4:31: error: 'g:1' does not exist, because 'g' has only one output; write its name without a "
+        "number");
   CHECK(errors("gru: {units: 2, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:2\"}") ==
-        "m.yaml:4:31: error: 'g:2' is not defined before this layer, because 'g' has 2 outputs, numbered "
-        "from 0");
+        "m.yaml:4:31: error: 'g:2' does not exist, because 'g' has 2 outputs, numbered from 0");
   // If a layer has an error, its outputs are unknown. An unknown output causes no further errors.
   CHECK(errors("gru: {units: 0, name: g, return_state: true}", "dense: {units: 1, inputs: \"g:1\"}")
             .find("'g:1'") == std::string::npos);

@@ -23,7 +23,7 @@ constexpr std::string_view kUnderDataset = "it belongs under dataset";
 constexpr std::string_view kClipNorm = "gradients are clipped by clip_norm under train";
 constexpr std::string_view kClipValue = "gradients are clipped by clip_value under train";
 constexpr std::string_view kSchedule =
-    "a schedule is the optimizer's learning_rate, such as `optimizer: {adam: {learning_rate: "
+    "set a schedule as the learning_rate of the optimizer, such as `optimizer: {adam: {learning_rate: "
     "{reduce_on_plateau: {initial: 0.001}}}}`";
 constexpr std::string_view kSavedAlways =
     "leave it out, because runs save checkpoints, and `dtrain resume` continues them";
