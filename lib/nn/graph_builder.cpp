@@ -142,7 +142,7 @@ ValueRef GraphBuilder::read(const ConfigNode& name, std::string_view what, const
       if (*layer != kUnknown) used_[static_cast<size_t>(layer->node)] = true;
       if (!known) return kUnknown;
       const GraphNode& node = nodes_[static_cast<size_t>(layer->node)];
-      const int outputs = node.readable_outputs();
+      const size_t outputs = node.readable_outputs();
       misunderstood(name.mark(),
                     fmt::format("'{}' does not exist, because '{}' has {}", name.text(), node.name,
                                 outputs == 1 ? "only one output; write its name without a number"
