@@ -20,8 +20,9 @@ struct CosineDecayOptions {
 class CosineDecay : public Schedule {
  public:
   explicit CosineDecay(const CosineDecayOptions& options) : options_(options) {}
-  double at(int64_t step, const RunLength& run, const Json&) const override {
+  double at(int64_t at_step, const RunLength& run, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
+    const int64_t step = position(at_step, run, length, warmup_length);
     const int64_t warmup_steps = warmup_length.steps(run.steps_per_epoch),
                   steps = decay_steps(length, run, warmup_steps);
     if (step < warmup_steps) {

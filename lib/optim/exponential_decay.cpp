@@ -18,7 +18,7 @@ class ExponentialDecay : public Schedule {
  public:
   explicit ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {}
   double at(int64_t step, const RunLength& run, const Json&) const override {
-    double power = static_cast<double>(step) /
+    double power = static_cast<double>(position(step, run, options_.decay_steps)) /
                    static_cast<double>(options_.decay_steps.steps_at_least_one(run.steps_per_epoch));
     if (options_.staircase) power = std::floor(power);
     return options_.initial * std::pow(options_.decay_rate, power);

@@ -19,7 +19,7 @@ class InverseTimeDecay : public Schedule {
  public:
   explicit InverseTimeDecay(const InverseTimeDecayOptions& options) : options_(options) {}
   double at(int64_t step, const RunLength& run, const Json&) const override {
-    double time = static_cast<double>(step) /
+    double time = static_cast<double>(position(step, run, options_.decay_steps)) /
                   static_cast<double>(options_.decay_steps.steps_at_least_one(run.steps_per_epoch));
     if (options_.staircase) time = std::floor(time);
     return options_.initial / (1 + options_.decay_rate * time);

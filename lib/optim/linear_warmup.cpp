@@ -20,10 +20,11 @@ class LinearWarmup : public Schedule {
   explicit LinearWarmup(LinearWarmupOptions options) : options_(std::move(options)) {}
   double at(int64_t step, const RunLength& run, const Json& state) const override {
     const int64_t steps = options_.steps.steps(run.steps_per_epoch);
-    if (step >= steps) return options_.then->at(step - steps, run_after(options_.steps, run), state);
+    const int64_t now = position(step, run, options_.steps);
+    if (now >= steps) return options_.then->at(step - steps, run_after(options_.steps, run), state);
     const double target = options_.then->at(0, run_after(options_.steps, run), state);
     return options_.initial +
-           (target - options_.initial) * static_cast<double>(step) / static_cast<double>(steps);
+           (target - options_.initial) * static_cast<double>(now) / static_cast<double>(steps);
   }
   Json after_epoch(Json state, const MetricLookup& metric, std::string& message) const override {
     return options_.then->after_epoch(std::move(state), metric, message);

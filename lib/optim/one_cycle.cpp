@@ -31,7 +31,7 @@ class OneCycle : public Schedule {
     const auto& [max, length, warmup, div_factor, final_div_factor] = options_;
     const double steps = static_cast<double>(decay_steps(length, run));
     const double last = steps - 1, top = std::max(warmup * steps - 1, 0.0);
-    const double now = std::min(static_cast<double>(step), last);
+    const double now = std::min(static_cast<double>(position(step, run, length)), last);
     const double initial = max / div_factor;
     if (now < top) return cosine_between(initial, max, now / top);
     return cosine_between(max, initial / final_div_factor, last > top ? (now - top) / (last - top) : 1.0);

@@ -20,7 +20,7 @@ class PiecewiseConstant : public Schedule {
   double at(int64_t step, const RunLength& run, const Json&) const override {
     const auto& boundaries = options_.boundaries;
     const auto is_passed = [&](const StepCount& boundary) {
-      return last_step_of_value(boundary, run.steps_per_epoch) < step;
+      return last_step_of_value(boundary, run.steps_per_epoch) < position(step, run, boundary);
     };
     const auto next = std::partition_point(boundaries.begin(), boundaries.end(), is_passed);
     return options_.values[static_cast<size_t>(next - boundaries.begin())];

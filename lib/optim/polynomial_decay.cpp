@@ -21,7 +21,7 @@ class PolynomialDecay : public Schedule {
   explicit PolynomialDecay(const PolynomialDecayOptions& options) : options_(options) {}
   double at(int64_t step, const RunLength& run, const Json&) const override {
     const auto& [initial, length, end, power, cycle] = options_;
-    const double now = static_cast<double>(step);
+    const auto now = static_cast<double>(position(step, run, length));
     double steps = static_cast<double>(decay_steps(length, run));
     if (cycle) steps *= std::max(1.0, std::ceil(now / steps));
     return (initial - end) * std::pow(1 - std::min(now, steps) / steps, power) + end;

@@ -33,7 +33,7 @@ int64_t last_step_of_value(const StepCount& boundary, int64_t steps_per_epoch) {
 
 RunLength run_after(const StepCount& warmup, const RunLength& run) {
   const int64_t steps = warmup.steps(run.steps_per_epoch);
-  return {run.steps_per_epoch, run.steps - std::min(steps, run.steps)};
+  return {run.steps_per_epoch, run.steps - std::min(steps, run.steps), run.shift};
 }
 
 bool Codec<StepCount>::parse(const ConfigNode& node, const std::string& where, StepCount& out,

@@ -18,6 +18,22 @@ struct StepCount {
   int64_t steps_at_least_one(int64_t steps_per_epoch) const;
 };
 
+inline bool is_in_steps(const StepCount& count) {
+  return !count.in_epochs;
+}
+inline bool is_in_steps(const OrAuto<StepCount>& count) {
+  return count.value && !count.value->in_epochs;
+}
+
+/// Returns the step from which a schedule with these counts (StepCount or OrAuto<StepCount>) computes the
+/// rate. If all counts are in steps, this is `step`, the number of steps that the run has made. If a count is
+/// in epochs or `auto`, the step follows from the epoch instead: epochs that were trained with another number
+/// of steps count as if they had run.steps_per_epoch steps.
+template <class... Counts>
+int64_t position(int64_t step, const RunLength& run, const Counts&... counts) {
+  return (is_in_steps(counts) && ...) ? step : step + run.shift;
+}
+
 /// Returns the length of a decay in steps. The result is at least 1. `auto` means that the decay lasts from
 /// step `begin` to the end of the run.
 int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_t begin = 0);

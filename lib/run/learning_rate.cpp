@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-RunLength run_length(const RunConfig& config, int64_t steps_per_epoch) {
+RunLength run_length(const RunConfig& config, int64_t steps_per_epoch, int64_t shift) {
   const int64_t most = std::numeric_limits<int64_t>::max() / std::max<int64_t>(steps_per_epoch, 1);
-  return {steps_per_epoch, std::min(config.train.epochs, most) * steps_per_epoch};
+  return {steps_per_epoch, std::min(config.train.epochs, most) * steps_per_epoch, shift};
 }
 
 std::string warning_of_zero_rate(const RunConfig& config, int64_t steps_per_epoch) {

@@ -152,7 +152,8 @@ std::optional<KerasTraining> keras_training(const SavedRun& run, std::string& wh
   why_not = why_not_in_keras(run, state);
   if (!why_not.empty()) return std::nullopt;
   const RunConfig& config = run.config;
-  const RunLength length = run_length(config, steps_per_epoch_of(config, state));
+  const int64_t steps_per_epoch = steps_per_epoch_of(config, state);
+  const RunLength length = run_length(config, steps_per_epoch, state.schedule_shift(steps_per_epoch));
   const double rate = config.train.optimizer->learning_rate().at(state.step, length, state.schedule);
   KerasOptimizer optimizer = keras_3_optimizer(config, length, state.schedule, rate, warning);
   const Json outputs = keras_outputs(config);

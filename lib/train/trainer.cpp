@@ -214,8 +214,8 @@ bool Trainer::is_save_due(int64_t step) {
 }
 
 double Trainer::learning_rate_at(int64_t step) const {
-  return config_.train.optimizer->learning_rate().at(step, run_length(config_, loader_->steps_per_epoch()),
-                                                     state_.schedule);
+  return config_.train.optimizer->learning_rate().at(
+      step, run_length(config_, loader_->steps_per_epoch(), schedule_shift_), state_.schedule);
 }
 
 void Trainer::finish_steps(int most_pending) {

@@ -126,6 +126,7 @@ class Trainer {
   /// Identifies the warnings that were already given: names of metrics that may be inaccurate, and "nan "
   /// followed by the name of a monitor.
   std::set<std::string> warned_;
+  int64_t schedule_shift_ = 0;  // RunLength::shift
   bool restored_ = false;
   bool is_valid_ = true;  // false if the loss or the weights were rejected
   RunClock clock_;

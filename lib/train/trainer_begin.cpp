@@ -1,5 +1,6 @@
 // Starts a trainer with initial weights, with the weights of a file, or with the state of a checkpoint.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <utility>
@@ -112,6 +113,23 @@ void Trainer::take_pretrained() {
   if (pretrained) observer_.on_note(pretrained->description);
 }
 
+namespace {
+
+/// Returns the optimizer and the learning rate of a configuration, without the options that say when a
+/// reduce_on_plateau reduces the rate.
+std::string rate_of(const ConfigNode& config) {
+  const auto& [optimizer, options] = config.find("train")->find("optimizer")->entries().front();
+  const ConfigNode* const rate = options.find("learning_rate");
+  if (!rate || !rate->is_mapping())
+    return fmt::format("{} {}", optimizer.text(), rate ? rate->to_yaml() : "");
+  constexpr std::array<std::string_view, 7> kReductions{"monitor",   "mode",     "factor", "patience",
+                                                        "min_delta", "cooldown", "min"};
+  const auto& [schedule, its] = rate->entries().front();
+  return fmt::format("{} {} {}", optimizer.text(), schedule.text(), its.without(kReductions).to_yaml());
+}
+
+}  // namespace
+
 void Trainer::restore(const Checkpoint& checkpoint) {
   state_ = saved_state(checkpoint);
   const ConfigNode saved = saved_config(checkpoint, {}).resolved;
@@ -156,6 +174,13 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     return watched(resolved(options.mode, larger_is_better(config_, options.monitor)), options.monitor);
   };
   if (!best || (state_.best && state_.best->watched != watches(*best))) state_.best.reset();
+  if (!state_.schedule.is_null() && rate_of(saved) != rate_of(config_.resolved)) {
+    state_.schedule = Json();
+    observer_.on_note(
+        "the optimizer or its learning rate has changed, so earlier reductions of the learning rate do not "
+        "apply");
+  }
+  schedule_shift_ = state_.schedule_shift(loader_->steps_per_epoch());
   restored_ = true;
 }
 

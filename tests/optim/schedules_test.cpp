@@ -294,3 +294,29 @@ TEST_CASE("errors in schedules are reported with their location") {
         "found '1'");
   CHECK(errors("constant") != "");
 }
+
+TEST_CASE("after a change of the steps per epoch, schedules in epochs continue from the same epoch") {
+  // 5 of 10 epochs had 8 steps each, and the others have 4: step 40 is at the beginning of epoch 6.
+  const RunLength run{.steps_per_epoch = 4, .steps = 40, .shift = 5 * 4 - 40},
+      same{.steps_per_epoch = 4, .steps = 40};
+  const auto at = [&](const std::string& yaml, const RunLength& length, int64_t step) {
+    return parse_kind<Schedule>(yaml)->at(step, length, Json());
+  };
+  for (const char* yaml :
+       {"cosine_decay: {initial: 0.1}", "cosine_decay: {initial: 0.1, warmup_steps: 2 epochs}",
+        "one_cycle: {max: 0.1}", "polynomial_decay: {initial: 0.1}",
+        "linear_warmup: {steps: 2 epochs, then: {cosine_decay: {initial: 0.1}}}",
+        "exponential_decay: {initial: 0.1, decay_steps: 3 epochs, decay_rate: 0.5}",
+        "inverse_time_decay: {initial: 0.1, decay_steps: 3 epochs, decay_rate: 0.5}",
+        "piecewise_constant: {boundaries: [2 epochs, 6 epochs], values: [3, 2, 1]}"}) {
+    CAPTURE(yaml);
+    for (const int64_t step : {40, 43, 44, 50, 59}) CHECK(at(yaml, run, step) == at(yaml, same, step - 20));
+  }
+  // Counts in steps are numbers of steps of the whole run.
+  for (const char* yaml : {"cosine_decay: {initial: 0.1, decay_steps: 60}",
+                           "piecewise_constant: {boundaries: [41, 50], values: [3, 2, 1]}",
+                           "exponential_decay: {initial: 0.1, decay_steps: 30, decay_rate: 0.5}"}) {
+    CAPTURE(yaml);
+    for (const int64_t step : {40, 43, 50, 59}) CHECK(at(yaml, run, step) == at(yaml, same, step));
+  }
+}

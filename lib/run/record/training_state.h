@@ -25,6 +25,10 @@ struct TrainingState {
   int64_t step = 0;           // number of steps done in the whole run
   int64_t epoch = 0;          // finished epochs
   int64_t step_in_epoch = 0;  // steps done in the current epoch
+  /// Returns RunLength::shift for a run that continues with this number of steps per epoch.
+  int64_t schedule_shift(int64_t steps_per_epoch) const {
+    return epoch * steps_per_epoch + step_in_epoch - step;
+  }
   // The following members describe the part of the current epoch that has been trained.
   std::vector<double> sums;  // all 0 at the start of an epoch; saved only in checkpoints within an epoch
   int64_t sums_version = kSumsVersion;  // version of the meaning of the sums (Metric::sums_version())
