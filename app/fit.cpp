@@ -28,15 +28,16 @@ struct FitOptions : TrainingOptions {
 /// the name.
 RunDirectory directory_for(const FitOptions& options, const std::string& name) {
   if (!options.directory.empty()) return RunDirectory(options.directory);
-  if (options.resume) return newest_directory(name);
+  if (options.resume)
+    if (const std::optional<RunDirectory> newest = newest_directory(name)) return *newest;
   const RunDirectory first("runs/" + name);
   if (options.overwrite) return first;
   RunDirectory directory = take_free_directory(name);
   if (directory.path() != first.path() && !options.output.quiet)
-    print_note(
-        fmt::format("{} already contains a run, so this run is saved in {}; use --resume to continue the "
-                    "newest run with this name instead",
-                    first.path(), directory.path()));
+    print_note(fmt::format(
+        "{} already contains a run{}, so this run is saved in {}{}", first.path(),
+        options.resume ? " with another name" : "", directory.path(),
+        options.resume ? "" : "; use --resume to continue the newest run with this name instead"));
   return directory;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/signals.h"
 #include "cli/wrong_path.h"
 #include "commands.h"
+#include "config/load/environment.h"
 #include "config/load/load.h"
 #include "device/device.h"
 #include "processes/launch.h"
@@ -78,8 +79,8 @@ void add_runs(const RunConfig& config, const SettingValues& values, const SweepO
     const std::string seed = std::to_string(config.seed + i);
     if (options.seeds) run.values.emplace_back(kSeed, seed);
     run.name = name_of_setting(run.values);
-    run.config = config.resolved.with("name", ConfigNode::scalar(run.name, true))
-                     .with(kSeed, ConfigNode::scalar(seed))
+    run.config = escape_environment(config.resolved.with("name", ConfigNode::scalar(run.name, true))
+                                        .with(kSeed, ConfigNode::scalar(seed)))
                      .to_yaml();
     runs.push_back(std::move(run));
   }

@@ -60,11 +60,10 @@ void reject_wrong_run(const std::string& path, const std::string& command) {
     throw UserError(fmt::format("{}: expected a run, but found a folder of runs; give one of these runs: {}",
                                 path, list_some(runs, 10)));
   if (file_type(path) != FileType::file || !ends_as(path, {".yaml", ".yml"})) return;
-  const RunDirectory run = newest_directory(fs::path(path).stem().string());
+  const std::optional<RunDirectory> run = newest_directory(fs::path(path).stem().string());
   throw UserError(
-      run.is_run()
-          ? fmt::format("{}: expected a run, but found a configuration; its run is {}, so use `dtrain {} {}`",
-                        path, run.path(), command, run.path())
+      run ? fmt::format("{}: expected a run, but found a configuration; its run is {}, so use `dtrain {} {}`",
+                        path, run->path(), command, run->path())
           : fmt::format("{0}: expected a run, but found a configuration; use `dtrain fit {0}` to train it",
                         path));
 }

@@ -34,16 +34,18 @@ std::optional<int64_t> number_of(const std::string& folder, const std::string& n
                                                                                     : std::nullopt;
 }
 
-/// Returns true if `name` is the name in the run's configuration. The folder's name is ambiguous: runs/a-2
-/// may be the second run of a.yaml or the first run of a-2.yaml.
-bool has_name(const RunDirectory& directory, const std::string& name) {
+/// Returns whether the directory contains a run with this name. The folder's name is ambiguous: runs/a-2 may
+/// be the second run of a.yaml or the first run of a-2.yaml. Therefore the name in config.yaml decides. If
+/// this file is missing, a folder without a number counts as a run with the folder's name.
+bool is_run_with_name(const RunDirectory& directory, const std::string& name, int64_t number) {
+  if (!directory.is_run()) return false;
   const std::string path = directory.path() + "/config.yaml";
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   Diagnostics ignored;
   const ConfigNode config = parse_yaml(text, path, ignored);
   const ConfigNode* found = config.find("name");
-  return found && found->is_scalar() && found->text() == name;
+  return found && found->is_scalar() ? found->text() == name : number == 1;
 }
 
 /// Returns the time when the run last started, resumed or ended, which is the time of run.jsonl. If run.jsonl
@@ -67,15 +69,15 @@ RunDirectory take_free_directory(const std::string& name) {
   }
 }
 
-RunDirectory newest_directory(const std::string& name) {
-  RunDirectory newest(directory_path(name, 1));
-  fs::file_time_type newest_time = newest.is_run() ? last_used(newest) : fs::file_time_type::min();
+std::optional<RunDirectory> newest_directory(const std::string& name) {
+  std::optional<RunDirectory> newest;
+  fs::file_time_type newest_time = fs::file_time_type::min();
   for (const std::string& folder : names_in(kRuns)) {
     const std::optional<int64_t> number = number_of(folder, name);
-    if (!number || *number == 1) continue;
+    if (!number) continue;
     const RunDirectory directory(directory_path(name, *number));
-    if (!directory.is_run() || !has_name(directory, name)) continue;
-    if (const fs::file_time_type time = last_used(directory); time > newest_time) {
+    if (!is_run_with_name(directory, name, *number)) continue;
+    if (const fs::file_time_type time = last_used(directory); !newest || time > newest_time) {
       newest = directory;
       newest_time = time;
     }

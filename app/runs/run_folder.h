@@ -1,6 +1,7 @@
 // Chooses the run directory if the command line gives no directory: runs/NAME, runs/NAME-2, ...
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "run/record/run_directory.h"
@@ -12,7 +13,7 @@ namespace dtrain {
 RunDirectory take_free_directory(const std::string& name);
 
 /// Returns the directory in which the run of this name last trained: runs/NAME, or a numbered one whose
-/// config.yaml has the same name. Returns runs/NAME if none of them is a run.
-RunDirectory newest_directory(const std::string& name);
+/// config.yaml has the same name. Returns nullopt if there is none.
+std::optional<RunDirectory> newest_directory(const std::string& name);
 
 }  // namespace dtrain

@@ -40,6 +40,10 @@ class EarlyStopping final : public Callback {
     return {true, fmt::format("early stopping: {} has not improved on {:.6g} for {} epoch{}",
                               options_.monitor, best, waiting, waiting == 1 ? "" : "s")};
   }
+  /// Waits for `patience` further epochs. Otherwise the run would stop again after one epoch.
+  void continue_after_stop(Json& state) const override {
+    if (!state.is_null()) state.set("waited", 0);
+  }
 
  private:
   EarlyStoppingOptions options_;

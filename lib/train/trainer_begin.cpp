@@ -166,8 +166,11 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   take_callbacks(std::move(state_.callbacks));
   // Continues a run that a callback stopped if the number of epochs or the callbacks have changed since then.
   if (config_.train.epochs != state_.epochs || written_in(*saved.find("train"), "callbacks") !=
-                                                   written_in(*config_.resolved.find("train"), "callbacks"))
+                                                   written_in(*config_.resolved.find("train"), "callbacks")) {
+    for (size_t i = 0; state_.stopped && i < state_.callbacks.size(); ++i)
+      config_.train.callbacks[i]->continue_after_stop(state_.callbacks[i].state);
     state_.stopped = false;
+  }
   if (!state_.stopped) state_.stop_reason.clear();
   const auto& best = config_.checkpoint.best;
   const auto watches = [&](const BestOptions& options) {

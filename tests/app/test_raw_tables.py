@@ -33,6 +33,15 @@ class RawTables(Case):
         self.rows = list(rooms(200))
         self.write("rooms.csv", "booked,size,price,n\n" + "".join(self.rows))
 
+    def test_lines_that_end_with_carriage_returns_are_an_error(self):
+        self.write("mac.csv", "a,b,c\r1,2,0\r3,4,1\r" * 50)
+        error = self.dtrain("new", "mac.csv", "--output", "mac.yaml", expect=2).err
+        self.assertIn(r"found lines that end with a carriage return; convert the file: sed 's/\r/\n/g' mac.csv > lines.csv", error)
+
+    def test_a_number_has_one_sign(self):
+        self.write("rooms.csv", "booked,size,price,n\n" + "".join(self.rows).replace(",1\n", ",+-1\n", 1))
+        self.assertIn("'+-1'", self.fit(config=CONFIG, expect=2).err)
+
     def test_a_raw_table_gives_predictions(self):
         note = "rooms.csv: 20 of 200 rows have no target and are left out by `missing_target: skip`"
         fit = self.fit(config=CONFIG)

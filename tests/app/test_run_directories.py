@@ -102,6 +102,14 @@ class Numbers(Case):
         self.fit_here()
         self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-3"])
 
+    def test_resume_of_a_name_with_a_number_ignores_another_run(self):
+        self.fit_here()
+        self.fit_here()
+        err = self.fit_here("--resume", name="titanic-2").err
+        self.assertIn("runs/titanic-2 already contains a run with another name, so this run is saved in runs/titanic-2-2", err)
+        self.assertEqual(self.runs(), ["titanic", "titanic-2", "titanic-2-2"])
+        self.assertEqual(len(self.metrics("runs/titanic-2")), 1)
+
     def test_simultaneous_fits_have_separate_directories(self):
         self.write("titanic.yaml", CONFIG)
         for process in [self.start("fit", "titanic.yaml", "--epochs", 2) for _ in range(4)]:

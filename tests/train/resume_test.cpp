@@ -304,6 +304,21 @@ TEST_CASE("a run that early stopping ended continues if a later end is requested
   }
 }
 
+TEST_CASE("a run that early stopping ended waits for further `patience` epochs if it continues") {
+  const TempDir directory;
+  const RunDirectory run(directory / "run");
+  for (const int64_t epochs : {5, 20}) {
+    Recorder recorder;
+    Trainer trainer(plan_from(kRun, {"train.callbacks=[{early_stopping: {patience: 3, min_delta: 100}}]",
+                                     fmt::format("train.epochs={}", epochs)}),
+                    run, recorder, recorder.requests);
+    if (epochs == 5) trainer.start();
+    if (epochs == 20) trainer.restore(*load_newest(run, [](const std::string&) {}));
+    trainer.run();
+    CHECK(trainer.state().epoch == (epochs == 5 ? 4 : 7));
+  }
+}
+
 TEST_CASE("the best value is reset if another metric is monitored") {
   const TempDir directory;
   const RunDirectory run(directory / "run");

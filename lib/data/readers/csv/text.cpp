@@ -45,6 +45,19 @@ const char* find_either(const char* p, const char* end, char a, char b) {
   return p;
 }
 
+/// Throws UserError if the lines end with carriage returns only, as in files of old versions of Excel for
+/// Mac. Otherwise, the whole file would be read as one row.
+void reject_carriage_returns(const std::string& path, std::string_view start) {
+  const size_t first = start.find('\r');
+  if (first == std::string_view::npos || first + 1 >= start.size() ||
+      start.find_first_of("\n\"") != std::string_view::npos)
+    return;
+  throw UserError(
+      fmt::format("{}: expected lines that end with a newline, found lines that end with a carriage return; "
+                  "convert the file: {}",
+                  path, piped("sed 's/\\r/\\n/g'", path, "lines.csv")));
+}
+
 }  // namespace
 
 void reject_parquet(const std::string& path, std::string_view start) {
@@ -76,6 +89,8 @@ CsvText::CsvText(const std::string& path, char delimiter, std::optional<char> co
   const std::string_view start(begin_, static_cast<size_t>(std::min<ptrdiff_t>(end_ - begin_, 4)));
   reject_parquet(path, start);
   reject_utf16(path, start);
+  reject_carriage_returns(path,
+                          {begin_, static_cast<size_t>(std::min<ptrdiff_t>(end_ - begin_, kTextBytes))});
   const size_t mark = start.starts_with("\xef\xbb\xbf") ? 3 : 0;
   if (comment || delimiter == kBlanksDelimit) {
     if (mapped_) unpacked_.assign(begin_, end_);

@@ -18,6 +18,7 @@ std::optional<double> csv_number(std::string_view text) {
   if (read_decimal(text.data(), text.data() + text.size(), value) == text.data() + text.size() &&
       !text.empty())
     return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  if (text.starts_with("+-")) return std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
