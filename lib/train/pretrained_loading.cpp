@@ -100,6 +100,38 @@ bool is_neutral(const TorchWeight& weight, const ArrayRef& array) {
          std::all_of(values, values + array.shape.elements(), [&](float one) { return one == weight.value; });
 }
 
+/// Returns the name of the other of the two biases of an nn.LSTM or nn.RNN: "rnn/bias_hh_l0" for
+/// "rnn/bias_ih_l0", and vice versa. Returns "" for other weights.
+std::string other_bias(const std::string& name) {
+  constexpr std::string_view kOfInput = "/bias_ih_l0", kOfState = "/bias_hh_l0";
+  const std::string start = name.substr(0, name.size() - std::min(name.size(), kOfInput.size()));
+  if (name.ends_with(kOfInput)) return fmt::format("{}{}", start, kOfState);
+  return name.ends_with(kOfState) ? fmt::format("{}{}", start, kOfInput) : "";
+}
+
+/// Returns the array to which PyTorch adds this bias of an nn.LSTM or nn.RNN. The model has only one bias,
+/// which is the sum of the two. Returns null for other weights, and if the two arrays cannot be added.
+const ArrayRef* find_other_bias(const std::string& name, const ArrayRef& array, const Offers& offers) {
+  const std::string other = other_bias(name);
+  if (other.empty()) return nullptr;
+  const auto found =
+      std::find_if(offers.begin(), offers.end(), [&](const auto& offer) { return offer.first == other; });
+  const bool can_add =
+      found != offers.end() && array.data && found->second->data && found->second->shape == array.shape;
+  return can_add ? found->second : nullptr;
+}
+
+/// Returns the sum of two arrays of the same shape.
+TorchArray sum_of(const ArrayRef& a, const ArrayRef& b) {
+  const auto *of_a = static_cast<const float*>(a.data), *of_b = static_cast<const float*>(b.data);
+  TorchArray sum{a, std::vector<float>(of_a, of_a + a.shape.elements())};
+  // The addition of 0 would change -0 to 0, so that weights that dtrain exported would change.
+  for (size_t i = 0; i < sum.values.size(); ++i)
+    if (of_b[i] != 0) sum.values[i] += of_b[i];
+  sum.array.data = sum.values.data();
+  return sum;
+}
+
 /// Converts the weights of a PyTorch file to the names and shapes of this model.
 Offers from_torch(const Graph& graph, const Offers& offers, std::deque<TorchArray>& arrays) {
   std::map<std::string, TorchWeight> known;
@@ -118,13 +150,14 @@ Offers from_torch(const Graph& graph, const Offers& offers, std::deque<TorchArra
     }
     const TorchWeight& weight = found->second;
     if (is_neutral(weight, *array)) continue;
+    const ArrayRef* const other = find_other_bias(name, *array, offers);
     if (weight.parameter < 0) {
-      translated.emplace_back(name, array);
+      if (!other) translated.emplace_back(name, array);
       continue;
     }
     const GraphNode& node = graph.nodes[static_cast<size_t>(weight.node)];
     const ParameterSpec& parameter = node.parameters[static_cast<size_t>(weight.parameter)];
-    arrays.push_back(in_keras_order(weight, parameter.shape, *array));
+    arrays.push_back(other ? sum_of(*array, *other) : in_keras_order(weight, parameter.shape, *array));
     translated.emplace_back(node.name + "/" + parameter.name, &arrays.back().array);
   }
   return translated;

@@ -15,10 +15,11 @@
 
 namespace dtrain {
 
-/// A weight of a PyTorch file, converted to Keras's order of axes.
+/// A weight of a PyTorch file, converted to a weight of the model: in Keras's order of axes, and with one
+/// bias instead of two.
 struct TorchArray {
   ArrayRef array;
-  std::vector<float> values;  // elements of `array`, if its axes had to be permuted
+  std::vector<float> values;  // elements of `array`, if they differ from those in the file
 };
 
 /// The weights of a file that initialize a model.
@@ -28,7 +29,7 @@ struct Pretrained {
   // Arrays of the file, by the names of the model's weights that they initialize. Other weights of the model
   // keep their initial values.
   std::map<std::string, const ArrayRef*> weights;
-  std::deque<TorchArray> of_torch;  // PyTorch weights converted to Keras's order of axes
+  std::deque<TorchArray> of_torch;  // converted weights of a PyTorch file
   std::vector<std::string> warnings;
   std::string description;  // such as "12 of 14 weights from base.h5; with initial values: 'head/kernel'"
 };

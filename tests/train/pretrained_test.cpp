@@ -1,8 +1,11 @@
 // Tests model.weights, which selects the weights of a file that initialize a model.
 #include <algorithm>
+#include <cmath>
 
 #include <doctest/doctest.h>
 
+#include "checkpoint/safetensors.h"
+#include "support/graphs.h"
 #include "support/runs.h"
 #include "train/pretrained_loading.h"
 
@@ -98,4 +101,28 @@ TEST_CASE("all weights that do not fit are reported at once, with names and both
             "'dense/kernel' and 'dense_1/kernel' both match the model's weight 'dense/kernel'"));
   CHECK(has(before.error({"model.weights={from: nowhere.h5}"}), "nowhere.h5"));
   CHECK_THROWS_AS(config_from(kDenseRun, {before.from(", rename: {'a/*': b}")}), UserError);
+}
+
+TEST_CASE("the two biases of PyTorch's recurrent modules are added") {
+  const TempDir directory;
+  const std::string path = directory / "rnn.safetensors";
+  const std::vector<float> weights(8, 0.5f), of_input = {1, -0.0f, 3, 4}, of_state = {0.5f, 0, -3, 8};
+  NewFile file(path);
+  write_safetensors(file,
+                    {{"rnn.weight_ih_l0", {4, 2}, DType::float32, weights.data()},
+                     {"rnn.weight_hh_l0", {4, 1}, DType::float32, weights.data()},
+                     {"rnn.bias_ih_l0", {4}, DType::float32, of_input.data()},
+                     {"rnn.bias_hh_l0", {4}, DType::float32, of_state.data()}},
+                    {});
+  file.finish();
+  const std::string model =
+      "inputs: {x: [5, 2]}\nlayers: [lstm: {name: rnn, units: 1}]\nweights: {from: " + path;
+  const Pretrained loaded = load_pretrained(graph_from(model + "}\n"));
+  REQUIRE(loaded.weights.size() == 3);
+  const auto* bias = static_cast<const float*>(loaded.weights.at("rnn/bias")->data);
+  CHECK(std::vector<float>(bias, bias + 4) == std::vector<float>{1.5f, 0, 0, 12});
+  CHECK(std::signbit(bias[1]));  // -0 remains -0
+  const Pretrained one = load_pretrained(graph_from(model + ", unused: rnn/bias_hh_l0}\n"));
+  bias = static_cast<const float*>(one.weights.at("rnn/bias")->data);
+  CHECK(std::vector<float>(bias, bias + 4) == of_input);
 }
