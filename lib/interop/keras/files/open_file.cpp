@@ -108,8 +108,9 @@ void OpenKerasFile::open_archive() {
   const Json metadata = read_json(archive, kMetadata);
   facts_.model_config = read_json(archive, kConfig);
   facts_.keras_version = text_at(metadata, "keras_version");
-  if (const Json* compiled = value_at(facts_.model_config, "compile_config"))
-    facts_.training_config = *compiled;
+  // The compile_config of a model that was not compiled is null or, since Keras 3.15, an empty object.
+  const Json* const compiled = value_at(facts_.model_config, "compile_config");
+  if (compiled && !(compiled->is_object() && compiled->entries().empty())) facts_.training_config = *compiled;
   const ZipEntry* weights = archive.find(kWeightsEntry);
   if (!weights)
     throw UserError(
