@@ -14,10 +14,12 @@
 #include "base/files/paths.h"
 #include "base/location.h"
 #include "base/text.h"
+#include "checkpoint/foreign_file.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "commands.h"
 #include "config/yaml/yaml.h"
+#include "interop/keras/import/import.h"
 #include "interop/weight_file.h"
 #include "report/array_difference.h"
 #include "report/run_files.h"
@@ -67,10 +69,21 @@ struct Comparison {
   }
 };
 
-/// One of the two compared models. `path`: path of its file.
+/// Returns the weights of an imported model, with the names that the weights have in dtrain.
+std::vector<ArrayRef> weights_of(const KerasImport& imported) {
+  std::vector<ArrayRef> weights;
+  for (const auto& [name, array] : imported.parameters)
+    weights.push_back({name, array.shape, DType::float32, array.values.get()});
+  return weights;
+}
+
+/// One of the two compared models.
 struct Side {
-  std::string path;
+  std::string path;  ///< path of the model's file
   WeightFile file;
+  std::optional<KerasImport> imported;  ///< set by match_names()
+
+  std::vector<ArrayRef> weights() const { return imported ? weights_of(*imported) : file.weights(); }
 };
 
 /// Opens a side: the file that the user gave, or the checkpoint of a run.
@@ -79,7 +92,7 @@ Side load_side(const std::string& given) {
     throw UserError(fmt::format(
         "{}: expected a checkpoint, a run, a model file or a step log, but there is no such file", given));
   const std::string path = best_checkpoint_at(given, print_warning);
-  return {path, WeightFile::load(path)};
+  return {path, WeightFile::load(path), std::nullopt};
 }
 
 /// Converts the weights of `side` to the layout of `other`, if `other` has the weight names and the order of
@@ -101,6 +114,28 @@ std::map<std::string, const ArrayRef*> by_name(const std::vector<ArrayRef>& arra
   std::map<std::string, const ArrayRef*> named;
   for (const ArrayRef& array : arrays) named.emplace(array.name, &array);
   return named;
+}
+
+/// Returns how many arrays of `a` have the name of an array of `b`.
+int64_t count_common(const std::vector<ArrayRef>& a, const std::vector<ArrayRef>& b) {
+  const auto of_b = by_name(b);
+  return std::count_if(a.begin(), a.end(), [&](const ArrayRef& array) { return of_b.contains(array.name); });
+}
+
+/// If `side` is a Keras model and `other` is a checkpoint with other names of weights, imports the model. Its
+/// weights then have the names that `dtrain import` gives them. They keep the names in the file if these
+/// names fit the checkpoint better, or if dtrain cannot import the model.
+void match_names(Side& side, const Side& other) {
+  const bool is_keras = !side.file.checkpoint() && (begins_as_hdf5(side.path) || is_keras_archive(side.path));
+  if (!is_keras || !other.file.checkpoint()) return;
+  const std::vector<ArrayRef>& wanted = other.file.weights();
+  const int64_t common = count_common(wanted, side.file.weights());
+  if (common == static_cast<int64_t>(wanted.size())) return;
+  try {
+    KerasImport imported = import_keras(side.path, false, [](const ConfigNode& model) { return model; });
+    if (count_common(wanted, weights_of(imported)) > common) side.imported = std::move(imported);
+  } catch (const UserError&) {  // the file contains only weights, or dtrain lacks one of the layers
+  }
 }
 
 std::span<const float> numbers_of(const ArrayRef& array) {
@@ -207,7 +242,9 @@ Comparison compare(const Side& a, const Side& b, const DiffOptions& options) {
     const std::string_view values = a.file.other_values(name);
     return !values.empty() && values == b.file.other_values(name);
   };
-  result.weights = compare_all(a.file.weights(), b.file.weights(), same_others, options.tolerance);
+  result.weights = compare_all(a.weights(), b.weights(), same_others, options.tolerance);
+  for (const Side* side : {&a, &b})
+    if (side->imported && side->imported->mapped) side->imported->mapped->check();
   const Checkpoint *of_a = a.file.checkpoint(), *of_b = b.file.checkpoint();
   if (!of_a || !of_b) return result;
   result.has_slots = true;
@@ -389,6 +426,8 @@ bool diff_step_logs(const DiffOptions& options) {
 bool diff_models(const DiffOptions& options) {
   Side a = load_side(options.a), b = load_side(options.b);
   const auto run_a = match_layout(a, b), run_b = match_layout(b, a);
+  match_names(a, b);
+  match_names(b, a);
   const Comparison found = compare(a, b, options);
   if (options.output.json) print_json(as_json(found, a, b));
   if (options.output.text()) {

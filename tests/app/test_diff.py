@@ -85,6 +85,19 @@ class Runs(Diff):
             self.assertEqual((found["weights"]["same"], found["weights"]["changed"]), (4, []))
         self.assertEqual(len(self.diff("run", "model", "--arrays", expect=1)["slots"]["only_a"]), 8)
 
+    def test_a_keras_model_is_compared_by_the_names_that_import_gives(self):
+        layers = "    - dense: {units: 16, activation: relu}\n    - dropout: {rate: 0.2}\n"
+        many = "".join(f"    - dense: {{units: 12, name: {name}}}\n    - layer_normalization: {{name: norm_{name}}}\n" for name in "abcd")
+        self.fit("--epochs", 1, config=CONFIG.replace(layers, many))
+        self.dtrain("export", "run", "--output", "model.keras")
+        self.dtrain("import", "model.keras")
+        self.assertIn("repeat: 4", (self.dir / "model/model.yaml").read_text())
+        for a, b in (("model", "model.keras"), ("model.keras", "model"), ("run", "model.keras")):
+            self.assertEqual(self.diff(a, b, expect=0)["weights"]["same"], 18)
+        self.fit("--epochs", 2, config=CONFIG.replace(layers, many), output="other")
+        self.dtrain("export", "other", "--output", "other.keras")
+        self.assertEqual(len(self.diff("model", "other.keras", expect=1)["weights"]["changed"]), 18)
+
     def test_a_run_is_compared_with_files_with_other_names_and_axes(self):
         self.fit("--epochs", 1)
         self.fit("--epochs", 2, output="other")
