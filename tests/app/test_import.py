@@ -390,6 +390,12 @@ class Refusals(Import):
             self.assertIn("was not compiled", self.refused(self.rewrite(config_json=config), "--with-optimizer"))
             self.assertEqual(self.json("import", "model.keras", "--output", f"model{compiled}")["left_out"], [])
 
+    def test_names_begin_with_a_character_that_dtrain_allows(self):
+        config = json.dumps(self.config()).replace('"dense"', '"-a"').replace('"dense_1"', '".b-c"')
+        self.dtrain("import", self.rewrite(config_json=config.encode()), "--output", "imported")
+        self.assertEqual([layer["name"] for layer in self.json("summary", "imported")["layers"] if layer["kind"] == "dense"],
+                         ["_a", "_b-c"])
+
     def test_unknown_extents_must_be_given(self):
         config = self.config()
         config["config"]["layers"][0]["config"]["batch_shape"] = [None, None]

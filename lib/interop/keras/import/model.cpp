@@ -26,9 +26,10 @@ using Call = KerasLayerCall;
 std::string allowed_name(const std::string& name) {
   std::string allowed;
   for (const char c : name) {
-    const bool is_kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ||
-                         (c == '.' && !allowed.empty() && allowed.back() != '/');
-    if (c == '/' && (allowed.empty() || allowed.back() == '/')) continue;
+    const bool is_first = allowed.empty() || allowed.back() == '/';
+    const bool is_kept =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || ((c == '.' || c == '-') && !is_first);
+    if (c == '/' && is_first) continue;
     allowed += is_kept || c == '/' ? c : '_';
   }
   while (!allowed.empty() && allowed.back() == '/') allowed.pop_back();
