@@ -390,6 +390,14 @@ class Refusals(Import):
             self.assertIn("was not compiled", self.refused(self.rewrite(config_json=config), "--with-optimizer"))
             self.assertEqual(self.json("import", "model.keras", "--output", f"model{compiled}")["left_out"], [])
 
+    def test_a_model_as_the_layer_of_time_distributed_is_named(self):
+        config = self.config()
+        inner = {"class_name": "Functional", "config": self.config()["config"]}
+        config["config"]["layers"][1].update(class_name="TimeDistributed", config={"name": "dense", "layer": inner})
+        error = self.refused(self.rewrite(config_json=config))
+        self.assertIn("dense (TimeDistributed): has the layer 'Functional'\n", error)
+        self.assertNotIn("has layers", error)
+
     def test_names_begin_with_a_character_that_dtrain_allows(self):
         config = json.dumps(self.config()).replace('"dense"', '"-a"').replace('"dense_1"', '".b-c"')
         self.dtrain("import", self.rewrite(config_json=config.encode()), "--output", "imported")
