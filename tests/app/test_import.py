@@ -99,6 +99,12 @@ class RoundTrips(Import):
         self.assertIn("multi_head_attention: {num_heads: 2, key_dim: 4, causal: true, rotary: {}",
                       (self.dir / "imported/model.yaml").read_text())
 
+    def test_time_distributed_within_time_distributed_is_imported(self):
+        inner = {"time_distributed": {"layer": {"dense": {"units": 5}}}}
+        model = {"inputs": {"x": [2, 3, 4]}, "layers": [{"time_distributed": {"layer": inner}}, "flatten", {"dense": {"units": 2}}]}
+        self.round_trip(models.run_of(model, targets={"dense": {"shape": [2]}}))
+        self.assertEqual(self.json("diff", "run", "model.keras")["weights"]["same"], 4)
+
     def test_random_graphs_are_imported(self):
         for seed in range(12):
             with self.subTest(seed=seed):

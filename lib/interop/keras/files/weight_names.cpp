@@ -159,11 +159,12 @@ std::vector<Names> names_of_vars(const std::vector<KerasWeightGroup>& groups, co
   for (const KerasWeightGroup& written : groups) {
     KerasWeightGroup group = written;
     const KerasLayerPart part = take_part(group.name);
-    const bool is_wrapped = group.name.ends_with(kKerasWrappedLayer);
-    if (is_wrapped) group.name.resize(group.name.size() - kKerasWrappedLayer.size());
+    int wrappers = 0;
+    for (; group.name.ends_with(kKerasWrappedLayer); ++wrappers)
+      group.name.resize(group.name.size() - kKerasWrappedLayer.size());
     const auto found = layers.find(group.name);
     NamedLayer layer = found == layers.end() ? layer_of_path(group) : found->second;
-    if (is_wrapped) unwrap(layer, group.wrapped);
+    for (int i = 0; i < wrappers; ++i) unwrap(layer, group.wrapped);
     const std::string_view class_name =
         part.class_name.empty() ? std::string_view(layer.class_name) : part.class_name;
     Names names = weight_names_of(class_name, layer.config, group.weights.size());

@@ -184,8 +184,8 @@ class VarsReader {
         path.resize(path.size() - end.size());
         break;
       }
-    if (path.ends_with(kKerasWrappedLayer)) {
-      group.wrapped = names_[path];
+    while (path.ends_with(kKerasWrappedLayer)) {  // a TimeDistributed may contain another one
+      if (group.wrapped.empty()) group.wrapped = names_[path];
       path.resize(path.size() - kKerasWrappedLayer.size());
     }
     if (path != group.name) group.layer = names_[path];

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "interop/keras/files/class_paths.h"
+#include "interop/keras/files/json.h"
 #include "interop/keras/files/restored_layers.h"
 
 namespace dtrain {
@@ -146,6 +147,18 @@ class VarsPaths {
   std::map<const KerasModelLayer*, std::string> paths_;
 };
 
+/// Returns the paths of the groups that may contain the weights of a layer. `path`: the path of the layer.
+/// The weights of a TimeDistributed belong to its inner layer, which may be another TimeDistributed.
+std::vector<std::string> owners_of(const KerasModelLayer& layer, const std::string& path) {
+  std::vector<std::string> owners = {path};
+  const Json* config = &layer.config;
+  while (const Json* const inner = config ? value_at(*config, "layer") : nullptr) {
+    owners.push_back(owners.back() + std::string(kKerasWrappedLayer));
+    config = value_at(*inner, "config");
+  }
+  return owners;
+}
+
 Found find_in_vars(const KerasModel& model, const Parameters& parameters, const KerasWeights& weights) {
   std::map<std::string, const KerasWeightGroup*> groups;
   for (const KerasWeightGroup& group : weights.groups) groups.emplace(group.name, &group);
@@ -168,7 +181,7 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
         if (const auto group = groups.find(name); group != groups.end())
           for (const KerasWeight& weight : group->second->weights) found[of].push_back(&weight);
       };
-      for (const std::string& owner : {path, path + std::string(kKerasWrappedLayer)}) {
+      for (const std::string& owner : owners_of(*layer, path)) {
         add(owner);
         for (const KerasLayerPart& part : kKerasLayerParts) add(fmt::format("{}/{}", owner, part.group));
       }
