@@ -152,6 +152,21 @@ layer_1st.running_var 8
   CHECK(torch_weights(exported.graph)[2].module == "if");
 }
 
+TEST_CASE("modules do not replace the functions of nn.Module") {
+  TestExport exported(R"(
+inputs: {x: [3]}
+layers:
+  - dense: {units: 2, name: register_buffer}
+  - dense: {units: 2, name: get_parameter}
+  - dense: {units: 2, name: state}
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script, "self.layer_register_buffer = nn.Linear(3, 2)\n"));
+  CHECK(contains(script, "self.layer_get_parameter = nn.Linear(2, 2)\n"));
+  CHECK(contains(script, "self.state = nn.Linear(2, 2)\n"));
+}
+
 TEST_CASE("volume layers are exported as PyTorch's 3d modules") {
   TestExport exported(R"(
 inputs: {v: [5, 6, 7, 3]}

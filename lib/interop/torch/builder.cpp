@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -17,23 +19,24 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the Python keywords and the attributes of nn.Module, which cannot be used as names of modules.
+/// Returns the names that modules cannot have: the keywords of Python, the names that the script uses, and
+/// the attributes of nn.Module.
 const std::set<std::string>& taken_names() {
-  static const std::set<std::string> names = {
-      "False",     "None",         "True",         "and",         "as",
-      "assert",    "async",        "await",        "break",       "class",
-      "continue",  "def",          "del",          "elif",        "else",
-      "except",    "finally",      "for",          "from",        "global",
-      "if",        "import",       "in",           "is",          "lambda",
-      "nonlocal",  "not",          "or",           "pass",        "raise",
-      "return",    "try",          "while",        "with",        "yield",
-      "F",         "nn",           "self",         "torch",       "add_module",
-      "apply",     "bfloat16",     "buffers",      "children",    "compile",
-      "cpu",       "cuda",         "double",       "eval",        "extra_repr",
-      "float",     "forward",      "half",         "ipu",         "load_state_dict",
-      "modules",   "mtia",         "parameters",   "state_dict",  "to",
-      "to_empty",  "train",        "training",     "type",        "xpu",
-      "zero_grad", "average_pool", "dump_patches", "share_memory"};
+  static const std::set<std::string> names = [] {
+    std::istringstream words(R"(
+      False None True and as assert async await break class continue def del elif else except finally for
+      from global if import in is lambda nonlocal not or pass raise return try while with yield F nn self
+      torch average_pool
+      T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double
+      dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half
+      ipu load_state_dict modules mtia named_buffers named_children named_modules named_parameters
+      parameters register_backward_hook register_buffer register_forward_hook register_forward_pre_hook
+      register_full_backward_hook register_full_backward_pre_hook register_load_state_dict_post_hook
+      register_load_state_dict_pre_hook register_module register_parameter register_state_dict_post_hook
+      register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory state_dict to
+      to_empty train training type xpu zero_grad)");
+    return std::set<std::string>(std::istream_iterator<std::string>(words), {});
+  }();
   return names;
 }
 
