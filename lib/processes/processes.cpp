@@ -1,5 +1,6 @@
 #include "processes/processes.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -204,6 +205,10 @@ bool Processes::finish(int exit_code) {
 }
 
 void Processes::end_all(int exit_code) {
+  // Two threads may notice a failure at the same time, but only one may call MPI_Abort(). It ends the
+  // process.
+  static std::atomic<bool> is_ending = false;
+  while (is_ending.exchange(true)) std::this_thread::sleep_for(std::chrono::seconds(1));
   end_after(std::chrono::seconds(2), exit_code);
   mpi_.abort(exit_code);
   ::_exit(exit_code);

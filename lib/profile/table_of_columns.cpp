@@ -21,8 +21,9 @@ std::string feature_of(const TablePlan& plan, const TableProfile& table, size_t 
   std::string text = "feature";
   if (plan.columns[place].meaning == ColumnMeaning::date)
     text = fmt::format("{}", fmt::join(parts_of_dates(column.dates), ", "));
+  if (column.missing == 0) return text;
   const std::vector<size_t> marked = plan.indicators(table);
-  if (column.missing > 0) text += "; missing values become the median";
+  text += "; missing values become the median";
   if (std::find(marked.begin(), marked.end(), place) != marked.end()) text += ", with an indicator";
   return text;
 }

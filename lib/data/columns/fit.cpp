@@ -111,14 +111,16 @@ std::vector<double> means_of_elements(const FitSamples& samples) {
 }
 
 std::vector<double> medians_of_elements(const FitSamples& samples, const std::vector<size_t>& elements) {
-  // Maximum number of medians that are computed at the same time. Each one needs memory for all values of its
-  // element.
-  constexpr size_t kAtATime = 8;
+  // Number of medians that are computed in one pass over the samples. Each one needs memory for all values of
+  // its element.
+  constexpr size_t kMostBytes = size_t{256} << 20, kFewest = 8;
+  const size_t bytes_of_one = std::max<size_t>(static_cast<size_t>(samples.size), 1) * sizeof(double);
+  const size_t at_a_time = std::max(kMostBytes / bytes_of_one, kFewest);
   const auto width = static_cast<size_t>(samples.spec.shape.elements());
   const auto rows = static_cast<size_t>(rows_of_block(samples.spec.shape.elements()));
   std::vector<double> medians(width, std::numeric_limits<double>::quiet_NaN());
-  for (size_t from = 0; from < elements.size(); from += kAtATime) {
-    const size_t to = std::min(from + kAtATime, elements.size());
+  for (size_t from = 0; from < elements.size(); from += at_a_time) {
+    const size_t to = std::min(from + at_a_time, elements.size());
     std::vector<std::vector<double>> columns(to - from,
                                              std::vector<double>(static_cast<size_t>(samples.size)));
     for_row_blocks(samples, [&](int64_t block, const std::vector<double>& values) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -342,9 +344,11 @@ size_t place_of_column(const std::string& path, const std::string& name,
 
 std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,
                                       const std::vector<std::string>& names) {
+  std::unordered_map<std::string_view, size_t> place_of;  // of the first column with a name
+  for (size_t i = 0; i < names.size(); ++i) place_of.emplace(names[i], i);
   std::vector<std::string> missing;
   for (const std::string& name : wanted)
-    if (std::find(names.begin(), names.end(), name) == names.end()) missing.push_back(name);
+    if (!place_of.contains(name)) missing.push_back(name);
   if (missing.size() > 1 && names.size() > 1) {
     std::string list;
     for (size_t i = 0; i < std::min(missing.size(), kMostCsvNames); ++i) {
@@ -357,7 +361,10 @@ std::vector<size_t> places_of_columns(const std::string& path, const std::vector
                                 list_some(names, kMostCsvNames)));
   }
   std::vector<size_t> places;
-  for (const std::string& name : wanted) places.push_back(place_of_column(path, name, names));
+  for (const std::string& name : wanted) {
+    const auto found = place_of.find(name);
+    places.push_back(found == place_of.end() ? place_of_column(path, name, names) : found->second);
+  }
   return places;
 }
 
