@@ -74,15 +74,22 @@ int cores_of(const RunConfig& config, const SweepOptions& options) {
 void add_runs(const RunConfig& config, const SettingValues& values, const SweepOptions& options,
               std::vector<PlannedRun>& runs) {
   const int cores = cores_of(config, options);
-  for (int64_t i = 0; i < options.seeds.value_or(1); ++i) {
+  const auto run_with = [&](int64_t number, bool names_seed) {
     PlannedRun run{"", values, "", cores};
-    const std::string seed = std::to_string(config.seed + i);
-    if (options.seeds) run.values.emplace_back(kSeed, seed);
+    const std::string seed = std::to_string(number);
+    if (names_seed) run.values.emplace_back(kSeed, seed);
     run.name = name_of_setting(run.values);
     run.config = escape_environment(config.resolved.with("name", ConfigNode::scalar(run.name, true))
                                         .with(kSeed, ConfigNode::scalar(seed)))
                      .to_yaml();
-    runs.push_back(std::move(run));
+    return run;
+  };
+  const bool varies_seed =
+      std::any_of(values.begin(), values.end(), [](const auto& value) { return value.first == kSeed; });
+  for (int64_t i = 0; i < options.seeds.value_or(1); ++i) {
+    runs.push_back(run_with(config.seed + i, options.seeds.has_value()));
+    if (i == 0 && !values.empty() && !varies_seed)
+      runs.back().other_name.push_back(run_with(config.seed, !options.seeds));
   }
 }
 
@@ -193,7 +200,7 @@ std::string describe_best(const SweepOptions& options, const std::vector<SweepRu
 
 void sweep(const SweepOptions& options) {
   forget_launch();  // each run is a single process, even if a launcher started this one
-  const Sweep sweep = plan_sweep(options);
+  Sweep sweep = plan_sweep(options);
   SweepFolder folder(sweep.identity, options.directory);
   folder.begin(sweep.runs);
   Requests& asked = catch_signals();

@@ -88,7 +88,7 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
   }
 }
 
-void SweepFolder::begin(const std::vector<PlannedRun>& runs) {
+void SweepFolder::begin(std::vector<PlannedRun>& runs) {
   make_directories(path_);
   if (lock_.emplace(path_, DirectoryLock::Kind::alone).refused())
     throw UserError(fmt::format(
@@ -99,6 +99,9 @@ void SweepFolder::begin(const std::vector<PlannedRun>& runs) {
   make_directories(path_ + "/logs");
   const Json before = read_sweep(path_);
   Json all = before.is_null() ? Json::object() : before.at("runs");
+  for (PlannedRun& run : runs)
+    if (!run.other_name.empty() && all.find(run.other_name[0].name) && !all.find(run.name))
+      run = PlannedRun(std::move(run.other_name[0]));
   for (const PlannedRun& run : runs) {
     Json values = Json::object();
     for (const auto& [key, value] : run.values) values.set(key, value);

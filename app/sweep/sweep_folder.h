@@ -16,6 +16,10 @@ struct PlannedRun {
   SettingValues values;  // includes "seed" if seeds vary
   std::string config;    // resolved configuration, YAML
   int cores = 1;         // number of cores for training
+  /// The same run under another name: with the seed in its name if this name does not have it, and vice
+  /// versa. An earlier command with or without --seeds may have trained it under that name. Empty for other
+  /// seeds.
+  std::vector<PlannedRun> other_name = {};
 };
 
 /// Identifies a sweep, so that the same command line finds the folder of the sweep again. The values of the
@@ -40,8 +44,9 @@ class SweepFolder {
   std::string log_path(const PlannedRun& run) const { return path_ + "/logs/" + run.name + ".log"; }
 
   /// Creates and locks the folder. Writes sweep.json, which lists all runs, and a configuration for each run.
-  /// Throws UserError if another process is training the sweep.
-  void begin(const std::vector<PlannedRun>& runs);
+  /// Replaces runs that the folder contains under their other name. Throws UserError if another process is
+  /// training the sweep.
+  void begin(std::vector<PlannedRun>& runs);
   /// Writes a file of the folder atomically.
   void write(const std::string& name, const std::string& text) const;
 

@@ -74,6 +74,15 @@ class Tables(Sweep):
         self.assertEqual(self.folders(), ["learning_rate.initial=0.1", "learning_rate.initial=0.2"])
         self.assertEqual(self.json("report", "runs/config-sweep")["varied"], {f"{RATE}.cosine_decay.initial": "learning_rate.initial"})
 
+    def test_more_seeds_keep_the_run_of_the_first_seed(self):
+        line = (*SWEEP, "--set", "train.epochs=1")
+        self.dtrain(*line)
+        again = self.dtrain(*line, "--seeds", 2)
+        self.assertIn("2 settings, 4 runs, 2 to train", again.err)
+        found = self.json(*line, "--seeds", 2)
+        self.assertEqual([setting["runs"] for setting in found["settings"]], [2, 2])
+        self.assertIn("2 settings, 2 runs, 0 to train", self.dtrain(*line).err)
+
     def test_seeds_that_draw_other_splits_are_a_note(self):
         note = "each seed draws a different validation split"
         drawn = "dataset.validation={split: {of: train, fraction: 0.2%s}}"
