@@ -197,6 +197,17 @@ TEST_CASE("a mask in a call of Keras 2 may be the mask of the input") {
   CHECK(build_imported(model, model.model).nodes.back().masks.size() == 1);
 }
 
+TEST_CASE("a layer that reads the merged masks of two embeddings is a problem") {
+  const std::string other = called("Embedding", "other", tensor("x"), "",
+                                   R"(, "input_dim": 9, "output_dim": 4, "mask_zero": true)"),
+                    both = "[" + tensor("embedding") + ", " + tensor("other") + "]";
+  for (const std::string& merged :
+       {called("Concatenate", "merged", both, "", R"(, "axis": -1)"), called("Add", "merged", both)})
+    CHECK(test::error_of([&] {
+            functional({other, merged, lstm_with("", "merged")});
+          }).find("end (LSTM): reads a mask that dtrain cannot pass on") != std::string::npos);
+}
+
 TEST_CASE("a mask that is an argument of a call may be the mask of a masking layer") {
   const auto lstm_after_masking = [](const std::string& padding) {
     return functional({called("Masking", "masking", tensor("embedding"), "", R"(, "mask_value": -1.0)"),

@@ -316,6 +316,11 @@ KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_nee
     if (const KerasModelLayer* layer = calls.calls[i].layer; all.is_used[i] || layer->class_name == "Masking")
       used.insert(layer);
   KerasMasks result = MaskFlow(calls, used, keras_major, rule_of).follow(is_needed);
+  // The problems of the first pass are problems of the model, too: the second pass does not find them if the
+  // mask of another input of a merging layer is left out.
+  for (const std::string& problem : all.problems)
+    if (std::find(result.problems.begin(), result.problems.end(), problem) == result.problems.end())
+      result.problems.push_back(problem);
   for (std::string& problem : every.other_problems()) result.problems.push_back(std::move(problem));
   return result;
 }
