@@ -28,7 +28,7 @@ bool is_elementwise(const KerasModelLayer& layer) {
       "Activation",    "ReLU", "LeakyReLU", "ELU",      "ThresholdedReLU", "Dropout", "GaussianDropout",
       "GaussianNoise", "Add",  "Subtract",  "Multiply", "Average",         "Maximum", "Minimum"};
   return std::find(kClasses.begin(), kClasses.end(), layer.class_name) != kClasses.end() &&
-         text_at(layer.config, "activation") != "softmax";
+         !text_at(layer.config, "activation").ends_with("softmax");
 }
 
 bool gives_image(const KerasModelLayer& layer) {

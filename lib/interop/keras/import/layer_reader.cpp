@@ -179,6 +179,9 @@ ConfigNode KerasLayerReader::activation(const Json& written) {
     if (!value) value = value_at(object.options, other);
     return value && value->is_number() ? value->as_double() : otherwise;
   };
+  if (const Json* const axis = value_at(object.options, "axis");
+      axis && axis->dump() != "-1" && axis->dump() != "[-1]")
+    add_problem(fmt::format("has the activation '{}' along axis {}", object.name, axis->dump()));
   if (name == "linear") return {};
   if (name == "hard_sigmoid" && keras_major_ < 3)
     return kind_with(name, {ConfigNode::entry("slope", number_node(0.2))});

@@ -64,6 +64,14 @@ ConfigNode without_defaults(const std::string& kind, const ConfigNode& options) 
   return ConfigNode::mapping(std::move(ordered));
 }
 
+/// Returns true if Keras computes the layer's activation along the last spatial axis. dtrain would compute it
+/// along the channels, because it moves them to the end.
+bool normalizes_spatial_axis(const KerasModelLayer& layer, const ConfigNode& options) {
+  const ConfigNode* const activation = options.is_mapping() ? options.find("activation") : nullptr;
+  return has_channels_first(layer) && activation && !activation->is_mapping() &&
+         activation->text().ends_with("softmax");
+}
+
 class Importer {
  public:
   Importer(const KerasModel& model, int keras_major) : model_(model), keras_major_(keras_major) {}
@@ -141,6 +149,11 @@ class Importer {
         problems_.push_back(fmt::format("{} ({}): {}", call.path, call.layer->class_name, problem));
       for (const std::string& setting : reader.left_out())
         result_.left_out.push_back(fmt::format("{}: {}", call.path, setting));
+      if (normalizes_spatial_axis(*call.layer, options))
+        problems_.push_back(
+            fmt::format("{} ({}): has channels first and the activation {}, which Keras computes along the "
+                        "last spatial axis; use a separate Softmax layer",
+                        call.path, call.layer->class_name, options.find("activation")->text()));
       if (!reader.problems().empty()) continue;
       Diagnostics mistakes;
       const Configured<Layer> layer =
