@@ -346,7 +346,22 @@ class Importer {
     return found;
   }
 
-  ConfigNode write_inputs() const {
+  /// Returns true if an embedding reads this input, or values that are computed from this input.
+  bool feeds_embedding(int input) const {
+    std::vector<bool> depends(calls_.size(), false);  // indexed by call
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const Call& call = calls_[i];
+      depends[i] =
+          is_read_[i] && std::any_of(call.inputs.begin(), call.inputs.end(), [&](const Value& value) {
+            return value.call < 0 ? value.input == input : depends[static_cast<size_t>(value.call)];
+          });
+      const std::string& reader = call.layer->class_name;
+      if (depends[i] && (reader == "Embedding" || reader == kKerasReversibleEmbedding)) return true;
+    }
+    return false;
+  }
+
+  ConfigNode write_inputs() {
     std::vector<ConfigNode::Entry> inputs;
     for (size_t i = 0; i < model_.inputs.size(); ++i) {
       const KerasModelLayer& layer = model_.layers[static_cast<size_t>(model_.inputs[i].layer)];
@@ -361,7 +376,11 @@ class Importer {
       }
       const std::string dtype = text_at(layer.config, "dtype");
       const bool is_integer = dtype.starts_with("int") || dtype.starts_with("uint");
-      if (is_integer || is_of_indices(static_cast<int>(i)))
+      const bool needs_integers = is_integer && feeds_embedding(static_cast<int>(i));
+      if (is_integer && !needs_integers)
+        result_.left_out.push_back(
+            fmt::format("{}: dtype {}, because no Embedding reads the input", input_names_[i], dtype));
+      if (needs_integers || is_of_indices(static_cast<int>(i)))
         extents = ConfigNode::mapping(
             {ConfigNode::entry("shape", extents), ConfigNode::entry("dtype", ConfigNode::scalar("int32"))});
       inputs.push_back(ConfigNode::entry(input_names_[i], extents));
