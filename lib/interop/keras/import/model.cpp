@@ -246,6 +246,20 @@ class Importer {
                         [&](const Value& input) { return names_of(input).is_volume; }));
   }
 
+  /// Returns the shape of an input of the model, with the batch axis; nullptr if the file does not contain
+  /// it.
+  const Json* shape_of(size_t input) const {
+    const KerasModelLayer& layer = model_.layers[static_cast<size_t>(model_.inputs[input].layer)];
+    const Json* const shape = value_at(layer.config, "batch_shape");
+    return shape ? shape : value_at(layer.config, "batch_input_shape");
+  }
+
+  /// Returns true if a value is an input of the model with three axes, as an image has.
+  bool is_image_input(const Value& value) const {
+    const Json* const shape = value.call < 0 ? shape_of(static_cast<size_t>(value.input)) : nullptr;
+    return shape && shape->is_array() && shape->items().size() == 4;
+  }
+
   Axes axes_of(const Call& call) {
     const KerasModelLayer& layer = *call.layer;
     if (has_channels_first(layer)) return Axes::channels_last;
@@ -257,11 +271,12 @@ class Importer {
     const bool has_last = std::any_of(call.inputs.begin(), call.inputs.end(), [&](const Value& input) {
       return !names_of(input).channels_last.empty();
     });
-    if (!has_last) return Axes::as_in_file;
+    const bool is_norm =
+        layer.class_name == "GroupNormalization" || layer.class_name.starts_with("BatchNormalization");
+    const bool reads_image = is_norm && is_along_first_axis(layer) && is_image_input(call.inputs[0]);
+    if (!has_last && !reads_image) return Axes::as_in_file;
     const bool moves =
-        is_prelu || (is_along_first_axis(layer) &&
-                     (layer.class_name == "Concatenate" || layer.class_name == "GroupNormalization" ||
-                      layer.class_name.starts_with("BatchNormalization")));
+        is_prelu || (is_along_first_axis(layer) && (is_norm || layer.class_name == "Concatenate"));
     if (moves) result_.moved_channels.insert(&layer);
     return moves || is_elementwise(layer) ? Axes::channels_last : Axes::as_in_file;
   }
@@ -365,8 +380,7 @@ class Importer {
     std::vector<ConfigNode::Entry> inputs;
     for (size_t i = 0; i < model_.inputs.size(); ++i) {
       const KerasModelLayer& layer = model_.layers[static_cast<size_t>(model_.inputs[i].layer)];
-      const Json* shape = value_at(layer.config, "batch_shape");
-      if (!shape) shape = value_at(layer.config, "batch_input_shape");
+      const Json* const shape = shape_of(i);
       ConfigNode extents;  // shape of the input; null if the file does not contain it
       if (shape && shape->is_array() && !shape->items().empty()) {
         std::vector<ConfigNode> items;
