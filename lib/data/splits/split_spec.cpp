@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -181,6 +183,31 @@ std::vector<TensorSpec> SplitSpec::targets_to_read(const std::vector<TensorSpec>
   return read;
 }
 
+namespace {
+
+/// Reports keys beside the reader that no split has, such as a misspelled `rows`, and returns the node
+/// without them. Does nothing if there is no reader, because one of the keys may then be a misspelled reader.
+ConfigNode without_unknown_keys(const ConfigNode& node, Diagnostics& diagnostics) {
+  if (!node.is_mapping() || node.entries().size() < 2) return node;
+  const auto is_reader = [](const ConfigNode::Entry& entry) {
+    return registry<Reader>().contains(entry.first.text());
+  };
+  if (std::count_if(node.entries().begin(), node.entries().end(), is_reader) != 1) return node;
+  const std::vector<std::string> others(kSplitKeys.begin(), kSplitKeys.end());
+  std::vector<ConfigNode::Entry> kept;
+  for (const ConfigNode::Entry& entry : node.entries()) {
+    if (is_reader(entry)) {
+      kept.push_back(entry);
+      continue;
+    }
+    diagnostics.error(entry.first, fmt::format("unknown key '{}' beside the reader{}", entry.first.text(),
+                                               suggestion_or_list(entry.first.text(), others)));
+  }
+  return ConfigNode::mapping(std::move(kept), node.mark());
+}
+
+}  // namespace
+
 bool Codec<SplitSpec>::parse(const ConfigNode& written, const std::string&, SplitSpec& out,
                              Diagnostics& diagnostics) {
   const size_t before = diagnostics.count();
@@ -200,7 +227,8 @@ bool Codec<SplitSpec>::parse(const ConfigNode& written, const std::string&, Spli
     return diagnostics.count() == before;
   }
   if (const ConfigNode* rows = node.find("rows")) parse_rows(*rows, out, diagnostics);
-  const ConfigNode reader = node.is_mapping() ? node.without(kSplitKeys) : node;
+  const ConfigNode reader =
+      without_unknown_keys(node.is_mapping() ? node.without(kSplitKeys) : node, diagnostics);
   out.reader = registry<Reader>().parse(without_input_targets(reader, out), diagnostics);
   if (const ConfigNode* windows = node.find("windows")) parse_windows(*windows, out, diagnostics);
   return diagnostics.count() == before;
