@@ -148,7 +148,8 @@ std::string families_of(const Launch& launch) {
   for (const MpiLibrary& library : libraries)
     if (std::find(launch.families.begin(), launch.families.end(), library.family) != launch.families.end())
       throw UserError(fmt::format(
-          "{}and {} ({}) is installed, but this dtrain was built without the headers of this MPI. Install "
+          "{}and {} ({}) is installed, but this dtrain was built without the headers of this MPI, or its "
+          "program was copied without the folder ../lib/dtrain beside it. Copy this folder, too, or install "
           "the headers (third_party/install.sh installs those of Open MPI) and build dtrain again",
           start, library.version, library.path));
   if (libraries.empty())
@@ -205,8 +206,11 @@ std::string describe_mpi_libraries() {
   if (libraries.empty()) return "none";
   std::string text;
   for (const MpiLibrary& library : libraries)
-    text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", library.version, library.path,
-                        library.shim.empty() ? "; dtrain was built without the headers of this MPI" : "");
+    text += fmt::format(
+        "{}{} ({}{})", text.empty() ? "" : ", ", library.version, library.path,
+        library.shim.empty()
+            ? "; dtrain was built without the headers of this MPI, or copied without ../lib/dtrain"
+            : "");
   return text;
 }
 
