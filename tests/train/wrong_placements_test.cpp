@@ -213,7 +213,8 @@ const WrongPlacement kWrong[] = {
     {pipeline("devices: [cpu:0, cpu:1]"), "  batch_size: 16", "  batch_size: 16\n  precision: @tf32",
      "cpu:0: precision tf32 is for GPUs"},
     {"{sharded: {devices: [cpu:0, cpu:1]}}", "  batch_size: 16", "  batch_size: @2147483647",
-     "batch_size: the output of input 'image' has the shape 8x8x3 for each sample"},
+     "batch_size: 2147483647 is too large; at most 22369620 samples are possible with 2 "
+     "replicas, because the output of input 'image' has the shape 8x8x3 for each sample"},
     // Shared weights.
     {placed("head: cpu:0"), kTwin, "    - dense: {name: right/twin, shared_with: @merged}",
      "shared_with: 'merged' is not an earlier dense layer"},
