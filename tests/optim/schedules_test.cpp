@@ -313,7 +313,7 @@ TEST_CASE("after a change of the steps per epoch, schedules in epochs continue f
     for (const int64_t step : {40, 43, 44, 50, 59}) CHECK(at(yaml, run, step) == at(yaml, same, step - 20));
   }
   // Counts in steps are numbers of steps of the whole run.
-  for (const char* yaml : {"cosine_decay: {initial: 0.1, decay_steps: 60}",
+  for (const char* yaml : {"cosine_decay: {initial: 0.1, steps: 60}",
                            "piecewise_constant: {boundaries: [41, 50], values: [3, 2, 1]}",
                            "exponential_decay: {initial: 0.1, decay_steps: 30, decay_rate: 0.5}"}) {
     CAPTURE(yaml);
