@@ -78,7 +78,7 @@ TEST_CASE("masking creates a mask from features, and users do not see it as an o
   CHECK(output_is_masked(graph));
   CHECK(graph.spec(graph.mask_of(graph.outputs[0])).shape == Shape{6});
   CHECK(errors_of_model(model_of("masking: {name: m}, {dense: {units: 2, inputs: 'm:1'}}", inputs))
-            .find("'m' has 1 output") != std::string::npos);
+            .find("'m' has only one output") != std::string::npos);
 }
 
 TEST_CASE("a layer that cannot handle a mask is an error") {
