@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/formats/protobuf.h"
 #include "base/json.h"
 #include "checkpoint/foreign_file.h"
 #include "checkpoint/safetensors.h"
