@@ -20,17 +20,16 @@ struct CosineDecayOptions {
 class CosineDecay : public Schedule {
  public:
   explicit CosineDecay(const CosineDecayOptions& options) : options_(options) {}
-  double at(int64_t at_step, const RunLength& run, const Json&) const override {
+  double at(int64_t step, const RunLength& run, const Json&) const override {
     const auto& [initial, length, alpha, warmup_length, warmup_initial] = options_;
-    const int64_t step = position(at_step, run, length, warmup_length);
+    const int64_t now = position(step, run, length, warmup_length);
     const int64_t warmup_steps = warmup_length.steps(run.steps_per_epoch),
                   steps = decay_steps(length, run, warmup_steps);
-    if (step < warmup_steps) {
-      const double done = static_cast<double>(step) / static_cast<double>(warmup_steps);
+    if (now < warmup_steps) {
+      const double done = static_cast<double>(now) / static_cast<double>(warmup_steps);
       return warmup_initial + (initial - warmup_initial) * done;
     }
-    const double done =
-        static_cast<double>(std::min(step - warmup_steps, steps)) / static_cast<double>(steps);
+    const double done = static_cast<double>(std::min(now - warmup_steps, steps)) / static_cast<double>(steps);
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * done));
     return initial * ((1 - alpha) * cosine + alpha);
   }

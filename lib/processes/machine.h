@@ -7,7 +7,8 @@ namespace dtrain {
 
 /// Returns the name of this machine.
 std::string host_name();
-/// Returns the boot id of the machine, which is the same in all containers on the machine; "" if unknown.
+/// Returns the boot id of the machine, or "" if it is unknown. All containers on a machine have the same boot
+/// id.
 std::string boot_id();
 
 }  // namespace dtrain

@@ -3,9 +3,10 @@
 
 namespace dtrain::cuda {
 
-/// Return CUDA's number of a GPU of this process, and the inverse. Both numbers are equal unless
-/// use_only_gpus() (gpu_info.h) was called.
+/// Returns CUDA's number for a GPU of this process. It differs from dtrain's number only after
+/// use_only_gpus() (gpu_info.h).
 int ordinal(int index);
+/// Returns dtrain's number for a GPU that has this number in CUDA.
 int index_of(int ordinal);
 /// Returns how many of the `count` GPUs that CUDA lists belong to this process.
 int limited_count(int count);

@@ -177,17 +177,18 @@ class ModelWriter {
 
 Json keras_model_config(const Graph& graph, const std::string& name, const std::vector<KerasLayer>& layers,
                         KerasForm form) {
-  bool needs_keras_3 = std::any_of(layers.begin(), layers.end(), [&](const KerasLayer& layer) {
+  const bool needs_keras_3 = std::any_of(layers.begin(), layers.end(), [&](const KerasLayer& layer) {
     const GraphNode& node = graph.nodes[static_cast<size_t>(layer.node)];
     const std::string class_name = keras_class_of(graph, layer.node);
     return node.kind != "input" && (formats_of(node.kind).keras_call ||
                                     class_name == kKerasReversibleEmbedding || class_name == kKerasModel);
   });
   // Keras 3 does not read the initial states of recurrent layers in the Keras 2 format.
-  for (const GraphNode& node : graph.nodes)
-    needs_keras_3 |=
-        node.kind != "input" && node.inputs.size() > 1 && !formats_of(node.kind).keras_further_inputs.empty();
-  if (needs_keras_3) form = KerasForm::keras_3;
+  const bool has_initial_states =
+      std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const GraphNode& node) {
+        return node.inputs.size() > 1 && !formats_of(node.kind).keras_further_inputs.empty();
+      });
+  if (needs_keras_3 || has_initial_states) form = KerasForm::keras_3;
   return ModelWriter(graph, layers, form).model(name);
 }
 
