@@ -251,6 +251,23 @@ class Processes(Case):
             self.assertRegex(done.stdout, r"\(process 0 of 2\) +\S+ \(process 1 of 2\) +[\d.]+ us +[\d.]+ .?B/s\n")
             self.assertIn("of gradients over all processes in ", done.stdout)
 
+    def test_all_processes_use_the_vocabulary_of_another_run(self):
+        config = (
+            "seed: 5\nmodel: {inputs: {tokens: {shape: [8], dtype: int32}}, layers: [{embedding: {input_dim: 20, output_dim: 4}}, {dense: {units: 20}}]}\n"
+            "dataset: {train: {text: {file: a.txt, sequence_length: 8, tokens: words, vocabulary: 20}}}\n"
+            "strategy: {mirrored: {devices: [cpu:0]}}\n"
+            "train: {epochs: 1, batch_size: 8, loss: {sparse_categorical_crossentropy: {from_logits: true}}, optimizer: adam}\n")
+        self.write("a.txt", "one two three four five six seven eight. " * 40)
+        self.write("b.txt", "eight seven six five four three two one one one. " * 40)
+        self.fit(config=config, output="first")
+        self.write("b.yaml", config.replace("a.txt", "b.txt").replace("{train: {text", "{vocabulary_from: first, train: {text"))
+        self.dtrain("fit", "b.yaml", "--output", "alone")
+        for name, launcher in self.each():
+            run = self.launch(launcher, 2, support.BINARY, "fit", "b.yaml", "--output", name)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            for alone, together in zip(self.metrics("alone"), self.metrics(name), strict=True):
+                self.assertAlmostEqual(alone["loss"], together["loss"], places=6)
+
     def test_two_processes_give_the_bits_of_one(self):
         """Each device of each replica has one core, because results may depend on the number of cores."""
         cores = os.sched_getaffinity(0)
