@@ -83,6 +83,8 @@ void check_windows(const DatasetSpec& spec, const std::vector<TensorSpec>& input
 
 /// Returns the paths of the data files of all splits. Files that do not exist are left out.
 std::vector<std::string> data_files(const DatasetSpec& spec);
+/// Reports the splits whose files do not exist.
+void check_files_exist(const DatasetSpec& spec, Diagnostics& diagnostics);
 
 /// Throws UserError if the cache could not store the samples of the split. Does not open the split.
 void check_cache(const DatasetSpec& spec, const std::string& split);

@@ -115,6 +115,14 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
         fmt::format("{} expects probabilities, but '{}' does not end in a softmax or sigmoid; {}add such an "
                     "activation",
                     loss.name, name, can_take_logits(loss.name) ? "set from_logits: true, or " : ""));
+  const bool sums_to_one = loss->tells_classes() && !loss->is_of_columns() && !loss->is_of_samples();
+  if (!logits && sigmoid && sums_to_one && graph.spec(output).shape.columns() > 1)
+    diagnostics.warning(
+        mark,
+        fmt::format("{} expects probabilities that sum to 1, but '{}' ends in a sigmoid, which computes "
+                    "each class separately; use softmax, or binary_crossentropy if a sample may have "
+                    "several classes",
+                    loss.name, name));
 }
 
 /// A metric as written in the configuration.

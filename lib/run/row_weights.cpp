@@ -9,7 +9,9 @@
 
 #include "base/name_list.h"
 #include "data/dataset.h"
+#include "data/loader/sample_weights.h"
 #include "data/readers/reader.h"
+#include "nn/divisors.h"
 #include "run/weighted_dataset.h"
 
 namespace dtrain {
@@ -80,10 +82,19 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
   return true;
 }
 
-/// Counts the rows of each class. A row's class is its target: a class index, the index of the largest of
-/// several columns, or 0 or 1.
-std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Classes& classes,
-                                  size_t count) {
+/// Returns the mask of the output, which has class weights. Returns nullopt if the output has no mask, or if
+/// the mask is computed from the output of a layer and is therefore not known before the model runs.
+std::optional<WeightColumns::Mask> mask_of_rows(const RunConfig& config) {
+  const Head& head = config.heads[0];
+  const auto source = head.mask ? source_of(config.graph, *head.mask) : std::nullopt;
+  if (!source) return std::nullopt;
+  return WeightColumns::Mask{source->input, source->padding, head.mask->shape.elements()};
+}
+
+/// Counts the rows of each class, without masked rows. A row's class is its target: a class index, the index
+/// of the largest of several columns, or 0 or 1.
+std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Classes& classes, size_t count,
+                                  const std::optional<WeightColumns::Mask>& mask) {
   std::vector<double> counts(count, 0.0);
   const TensorSpec& target = data.columns()[classes.target];
   const int64_t block =
@@ -94,7 +105,11 @@ std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Cl
     std::iota(rows.begin(), rows.end(), first);
     values.resize(rows.size() * static_cast<size_t>(target.shape.elements()));
     data.read_column(classes.target, {rows}, values.data());
-    for (size_t row = 0; row < values.size() / static_cast<size_t>(classes.columns); ++row) {
+    const size_t total = values.size() / static_cast<size_t>(classes.columns);
+    std::vector<float> valid(total, 1.0f);
+    if (mask) valid = read_masks(data, *mask, first, static_cast<int64_t>(rows.size()));
+    for (size_t row = 0; row < total; ++row) {
+      if (valid[row * valid.size() / total] == 0) continue;
       const int64_t number = classes.of(target.dtype, values.data(), row);
       if (number >= 0 && number < static_cast<int64_t>(count)) counts[static_cast<size_t>(number)] += 1;
     }
@@ -119,7 +134,7 @@ std::vector<float> weights_by_class(const RunConfig& config, const Dataset& data
   const auto count = static_cast<size_t>(classes_of(config));
   if (config.class_weights->balanced) {
     try {
-      return balanced(count_classes(data, classes, count));
+      return balanced(count_classes(data, classes, count, mask_of_rows(config)));
     } catch (const UserError& error) {
       throw UserError(located(config.dataset.train->mark, error.what()));
     }

@@ -106,7 +106,8 @@ void add_metric_options(Schema<TrainOptions>& schema) {
           "like `metrics`, but each row is weighted as in the loss, by `class_weight` and sample weights")
       .optional("class_weight", &TrainOptions::class_weight,
                 "weights of the classes in the training loss: a mapping from classes to weights, such as "
-                "{cat: 1, dog: 3}, or `balanced`, which gives all classes the same total weight. The loss of "
+                "{cat: 1, dog: 3}, or `balanced`, which gives all classes the same total weight (masked "
+                "positions do not count). The loss of "
                 "a batch is the weighted mean over its rows, so weights only have an effect relative to the "
                 "other rows of the batch, and no effect if batch_size is 1")
       .optional("threshold", &TrainOptions::threshold,
@@ -299,6 +300,13 @@ void check_token_ids(const RunConfig& config, Diagnostics& diagnostics) {
   }
 }
 
+/// Checks that the dataset matches the model.
+void check_dataset_fits(const RunConfig& config, Diagnostics& diagnostics) {
+  check_transforms_fit(config, diagnostics);
+  check_vocabulary(config, diagnostics);
+  check_token_ids(config, diagnostics);
+}
+
 /// If the run truncates batches (bucket_by_length), reports a model that cannot compute truncated batches.
 void check_lengths(const RunConfig& config, Diagnostics& diagnostics) {
   if (!config.dataset.batches.bucket_by_length) return;
@@ -339,9 +347,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
     if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
   config.dataset.seed = static_cast<uint64_t>(config.seed);
   const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
-  if (dataset_known && graph) check_transforms_fit(config, diagnostics);
-  if (dataset_known && graph) check_vocabulary(config, diagnostics);
-  if (dataset_known && graph) check_token_ids(config, diagnostics);
+  if (dataset_known && graph) check_dataset_fits(config, diagnostics);
   set_row_weights(config, diagnostics);
   if (dataset_known && graph && diagnostics.count() == before) check_lengths(config, diagnostics);
 
@@ -353,7 +359,11 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
     if (dataset_known) check_train_split(config, diagnostics);
     if (config.strategy) place_replicas(config, diagnostics);
   }
-  if (diagnostics.count() > before) return std::nullopt;
+  if (diagnostics.count() > before) {
+    // Missing files are otherwise reported when the data are opened, which needs a valid configuration.
+    if (dataset_known && use == ConfigUse::training) check_files_exist(config.dataset, diagnostics);
+    return std::nullopt;
+  }
   std::vector<ConfigNode::Entry> parts{
       ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
       ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
@@ -388,7 +398,7 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
 RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets, ConfigUse use) {
   Diagnostics diagnostics;
   const ConfigNode node = load_config(path, sets, diagnostics);
-  diagnostics.throw_if_errors();
+  if (node.is_null()) diagnostics.throw_if_errors();
   const std::string stem = std::filesystem::path(path).stem().string();
   auto config = parse_run_config(node, is_run_name(stem) ? stem : "run", diagnostics, use);
   diagnostics.throw_if_errors();

@@ -20,10 +20,15 @@ namespace {
 constexpr int64_t kMostSamples = 10'000'000;
 constexpr size_t kMostBytes = size_t{1} << 30;  // maximum bytes per column
 
-void look_through(const RunConfig& config, const Dataset& data, const char* name) {
+/// Reads a split to find samples that training would reject. Returns a warning, or "".
+std::string look_through(const RunConfig& config, const Dataset& data, const char* name) {
   try {
-    if (data.size() <= kMostSamples) check_samples(config, data, fmt::format("the split '{}'", name));
+    const std::string called = fmt::format("the split '{}'", name);
+    if (data.size() <= kMostSamples) check_samples(config, data, called);
     check_readable(data, kMostBytes);
+    if (data.size() > kMostSamples) return "";
+    const std::string found = describe_not_finite(config, data, called, kMostBytes);
+    return found.empty() ? "" : found + ", which usually makes the loss NaN; remove or replace such values";
   } catch (const UserError& error) {
     throw UserError(located(config.dataset.find(name)->mark, error.what()));
   }
@@ -58,7 +63,7 @@ CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
       for (const std::string& warning : data->warnings())
         if (reported.insert(warning).second) warn(warning);
       if (checked.splits.empty()) config.dataset.facts = data->facts();
-      look_through(config, *data, name);
+      if (const std::string warning = look_through(config, *data, name); !warning.empty()) warn(warning);
       if (split == config.dataset.find("train"))
         for (const std::string& warning : class_warnings(config, data->facts())) warn(warning);
       checked.splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});

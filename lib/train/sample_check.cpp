@@ -1,6 +1,7 @@
 #include "train/sample_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -72,6 +73,36 @@ std::optional<Consumer> consumer_of(const RunConfig& config, size_t column) {
   return Consumer{config.graph.layer_name(head.output.node), *bounds, is_unit_a_class, units};
 }
 
+/// Returns the name of a column in messages, such as "the input 'x'".
+std::string called(const RunConfig& config, const Dataset& data, size_t column) {
+  const size_t inputs = config.graph.inputs.size();
+  if (column < inputs) return fmt::format("the input '{}'", data.columns()[column].name);
+  if (column - inputs == config.heads.size()) return "the row weights";
+  return fmt::format("the target of '{}'",
+                     config.graph.layer_name(config.heads[column - inputs].output.node));
+}
+
+/// Implements describe_not_finite() for one column, which must have the type float32.
+std::string describe_not_finite_in(const RunConfig& config, const Dataset& data, size_t column,
+                                   const Samples& samples, const std::string& split) {
+  const int64_t elements = std::max<int64_t>(data.columns()[column].shape.elements(), 1);
+  const auto block = static_cast<size_t>(std::max<int64_t>((int64_t{1} << 20) / elements, 1));
+  std::vector<float> values;
+  for (size_t first = 0; first < samples.size(); first += block) {
+    const Samples part = samples.part(first, std::min(block, samples.size() - first));
+    values.resize(part.size() * static_cast<size_t>(elements));
+    data.read_column(column, part, values.data());
+    const auto wrong =
+        std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+    if (wrong == values.end()) continue;
+    const int64_t sample = part.rows[static_cast<size_t>((wrong - values.begin()) / elements)];
+    return fmt::format("sample {} (counted from 0{}) of {} has the value {} in {}", sample,
+                       data.has_ids() ? ", " + data.sample_name(sample) : "", split, *wrong,
+                       called(config, data, column));
+  }
+  return "";
+}
+
 void check_from(const RunConfig& config, const Dataset& data, size_t first_column, const std::string& split) {
   for (size_t column = first_column; column < data.columns().size(); ++column) {
     const std::optional<Consumer> consumer = consumer_of(config, column);
@@ -97,6 +128,28 @@ void check_targets_at_hand(const RunConfig& config, const Dataset& data, const s
     elements += data.columns()[column].shape.elements() * std::min(data.size(), kMostElements);
   if (data.in_memory() && elements <= kMostElements && data.size() <= kMostElements)
     check_from(config, data, config.graph.inputs.size(), split);
+}
+
+std::string describe_not_finite(const RunConfig& config, const Dataset& data, const Samples& samples,
+                                const std::string& split) {
+  std::string found;
+  for (size_t column = 0; column < data.columns().size() && found.empty(); ++column)
+    if (data.columns()[column].dtype == DType::float32)
+      found = describe_not_finite_in(config, data, column, samples, split);
+  return found;
+}
+
+std::string describe_not_finite(const RunConfig& config, const Dataset& data, const std::string& split,
+                                size_t most_bytes) {
+  const std::vector<int64_t> rows = row_numbers(0, data.size());
+  std::string found;
+  for (size_t column = 0; column < data.columns().size() && found.empty(); ++column) {
+    const TensorSpec& spec = data.columns()[column];
+    const auto row_bytes = static_cast<size_t>(spec.shape.elements()) * bytes_of(spec.dtype);
+    if (spec.dtype == DType::float32 && row_bytes * rows.size() <= most_bytes)
+      found = describe_not_finite_in(config, data, column, {rows}, split);
+  }
+  return found;
 }
 
 void check_readable(const Dataset& data, size_t most_bytes) {

@@ -222,6 +222,19 @@ void Trainer::finish_steps(int most_pending) {
   while (engine_->pending() > most_pending) finish_step();
 }
 
+namespace {
+
+/// Returns a sentence about a NaN or infinite value in the samples of a batch; "" if there is none.
+std::string describe_bad_samples(const RunConfig& config, const Loader& loader, int64_t step) {
+  try {
+    return describe_not_finite(config, loader.dataset(), loader.samples_of(step), "the training data");
+  } catch (const std::exception&) {
+    return "";  // The samples cannot be read again. The caller reports the loss.
+  }
+}
+
+}  // namespace
+
 void Trainer::finish_step() {
   const BatchTotals& totals = engine_->finish();
   for (size_t i = 0; i < state_.sums.size(); ++i) state_.sums[i] += totals.sums[i];
@@ -232,8 +245,14 @@ void Trainer::finish_step() {
   is_valid_ = false;  // until all checks have passed
   if (is_suspect(config_, step_loss) && !std::exchange(samples_checked_, true))
     check_samples(config_, loader_->dataset(), "the training data");
-  for (const auto& callback : config_.train.callbacks)
-    callback->after_step(state_.step, state_.epoch + 1, step_loss);
+  try {
+    for (const auto& callback : config_.train.callbacks)
+      callback->after_step(state_.step, state_.epoch + 1, step_loss);
+  } catch (const Error& error) {
+    const std::string cause = describe_bad_samples(config_, *loader_, state_.step_in_epoch - 1);
+    if (cause.empty()) throw;
+    throw Error(fmt::format("{}; {}", error.what(), cause));
+  }
   is_valid_ = true;
   const double seconds = clock_.end_step();
   state_.train_seconds += seconds;

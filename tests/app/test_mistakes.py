@@ -233,6 +233,21 @@ class Mistakes(Case):
         self.write("both.yaml", GOOD.replace("units: 3}\n", "units: 3, activation: softmax}\n").replace(
             loss, "loss: sparse_categorical_crossentropy"))
         self.assertNotIn("warning", self.dtrain("check", "both.yaml").err)
+        self.write("sigmoid.yaml", GOOD.replace("units: 3}\n", "units: 3, activation: sigmoid}\n").replace(
+            loss, "loss: sparse_categorical_crossentropy"))
+        self.assertIn("expects probabilities that sum to 1, but 'last' ends in a sigmoid",
+                      self.dtrain("check", "sigmoid.yaml").err)
+
+    def test_missing_files_and_wrong_assignments_are_reported_with_all_other_mistakes(self):
+        text = GOOD.replace("train:      {synthetic: {samples: 64, target: {classes: 3}}, rows: [0, 48]}",
+                            "train:      {csv: {file: missing.csv, target: -1}}").replace("epochs: 1", "epocs: 1")
+        self.write("wrong.yaml", text)
+        errors = self.dtrain("check", "wrong.yaml", "--set", "trian.batch_size=2", "--set", "seed.x=3", expect=2).err
+        for message in ("missing.csv: there is no such file", "unknown key 'epocs' in train; did you mean 'epochs'?",
+                        "--set trian.batch_size=2: error: unknown key 'trian'; did you mean 'train'?",
+                        "--set seed.x=3: error: 'seed' is '1', not a mapping or a list"):
+            self.assertIn(message, errors)
+        self.assertEqual(len(errors.splitlines()), 4, errors)
 
     def test_a_path_that_is_not_a_file_is_an_error_without_delay(self):
         os.mkfifo(self.dir / "pipe.yaml")

@@ -1,10 +1,12 @@
 """fit and resume: rejected input, written files, and stopping without loss of data."""
 import fcntl
 import json
+import math
 import os
 import random
 import re
 import signal
+import struct
 import time
 
 import support
@@ -124,6 +126,23 @@ class Fit(Case):
         process = self.fit("--set", "train.optimizer={sgd: {learning_rate: 1.0e30}}", expect=1)
         self.assertRegex(process.err, r"error: the loss is -?(nan|inf) at step \d+")
         self.assertEqual(process.err.count("error: "), 1, process.err)  # the shutdown does not print it again
+
+    def test_a_nan_in_the_data_is_named(self):
+        rows = [[0.5, 1.0], [2.0, 0.25], [1.5, math.nan], [0.0, 3.0]]
+        header = str({"descr": "<f4", "fortran_order": False, "shape": (4, 2)}).ljust(117) + "\n"
+        (self.dir / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                                         b"".join(struct.pack("<2f", *row) for row in rows))
+        config = """
+model: {inputs: {x: [2]}, layers: [{dense: {units: 2}}]}
+dataset: {train: {npy: {input: x.npy, target: x.npy}}, shuffle: false}
+train: {epochs: 1, batch_size: 2, loss: mean_squared_error, optimizer: sgd}
+"""
+        self.write("nan.yaml", config)
+        cause = "sample 2 (counted from 0) of {} has the value nan in the input 'x'"
+        self.assertIn("warning: " + cause.format("the split 'train'"), self.dtrain("check", "nan.yaml").err)
+        error = self.fit(config=config, expect=1).err
+        self.assertRegex(error, r"error: the loss is nan at step 2 \(epoch 1\)")
+        self.assertIn(cause.format("the training data"), error)
 
 
 class Resume(Case):

@@ -61,6 +61,15 @@ TEST_CASE("the loss of ragged rows does not depend on padding, replicas or accum
     }
 }
 
+TEST_CASE("balanced class weights do not count masked positions") {
+  // Without padding, the classes have 3, 3 and 2 positions.
+  const std::vector<int> lengths = {4, 1, 0, 3};
+  const auto expected =
+      masked_losses(lengths, 5, {"train.class_weight={0: 0.88888889, 1: 0.88888889, 2: 1.33333333}"});
+  check_equal(masked_losses(lengths, 5, {"train.class_weight=balanced"}), expected);
+  check_equal(masked_losses(lengths, 9, {"train.class_weight=balanced"}), expected);
+}
+
 TEST_CASE("masks are the same under every strategy") {
   const std::vector<int> lengths = {4, 1, 0, 3, 2, 0, 5};
   const auto expected = masked_losses(lengths, 6, {});

@@ -157,6 +157,12 @@ class Loader::Impl {
     if (prefetcher_) prefetcher_->begin(order(), first_step);
   }
 
+  Samples samples_of(int64_t step) const {
+    const int64_t first = std::min(step * options_.batch_size, static_cast<int64_t>(rows_.size()));
+    const int64_t size = std::min(options_.batch_size, static_cast<int64_t>(rows_.size()) - first);
+    return order().part(static_cast<size_t>(first), static_cast<size_t>(size));
+  }
+
   std::shared_ptr<const Batch> next() {
     const int64_t first = step_ * options_.batch_size, left = static_cast<int64_t>(rows_.size()) - first;
     if (step_ >= steps() || left <= 0) return nullptr;
@@ -231,6 +237,9 @@ ReadSeconds Loader::read_seconds() const {
 }
 void Loader::begin(int64_t epoch, int64_t first_step) {
   impl_->begin(epoch, first_step);
+}
+Samples Loader::samples_of(int64_t step) const {
+  return impl_->samples_of(step);
 }
 std::shared_ptr<const Batch> Loader::next() {
   return impl_->next();

@@ -42,6 +42,9 @@ class Loader {
   /// Goes to batch `first_step` (from 0) of `epoch` (from 0). The following call of next() returns this
   /// batch.
   void begin(int64_t epoch, int64_t first_step);
+  /// Returns the samples of batch `step` (from 0) of the current epoch, which begin() has set. The result is
+  /// valid until the next call of begin().
+  Samples samples_of(int64_t step) const;
   /// Returns the next batch, or null at the end of the epoch.
   std::shared_ptr<const Batch> next();
 

@@ -18,27 +18,6 @@ std::vector<std::byte> read_rows(const Dataset& dataset, size_t column, int64_t 
   return rows;
 }
 
-/// Returns the masks of `count` samples, beginning with the sample `first`. An element is 0 if it is masked,
-/// else 1.
-std::vector<float> read_mask(const Dataset& dataset, const WeightColumns::Mask& mask, int64_t first,
-                             int64_t count) {
-  const TensorSpec& spec = dataset.columns()[mask.column];
-  const std::vector<std::byte> rows = read_rows(dataset, mask.column, first, count);
-  const int64_t covered = spec.shape.elements() / mask.elements;
-  std::vector<float> valid(static_cast<size_t>(count * mask.elements));
-  const auto find = [&](const auto* values, auto padding) {
-    for (float& element : valid) {
-      element = std::any_of(values, values + covered, [&](auto x) { return x != padding; }) ? 1.0f : 0.0f;
-      values += covered;
-    }
-  };
-  if (spec.dtype == DType::int32)
-    find(reinterpret_cast<const int32_t*>(rows.data()), static_cast<int32_t>(mask.padding));
-  else
-    find(reinterpret_cast<const float*>(rows.data()), mask.padding);
-  return valid;
-}
-
 /// Returns the sum of the products of the elements of two arrays. The arrays may have different sizes if one
 /// size is a multiple of the other. Each element of the shorter array is then repeated for consecutive
 /// elements of the longer one.
@@ -54,7 +33,7 @@ double sum_of_product(std::span<const float> a, std::span<const float> b) {
 /// `first`. Writes the results to sums[0], sums[stride], sums[2 * stride], ...
 void weigh(const Dataset& dataset, const WeightColumns& output, int64_t first, int64_t count, double* sums,
            size_t stride) {
-  const std::vector<float> mask = output.mask ? read_mask(dataset, *output.mask, first, count)
+  const std::vector<float> mask = output.mask ? read_masks(dataset, *output.mask, first, count)
                                               : std::vector<float>(static_cast<size_t>(count), 1.0f);
   std::vector<std::byte> read;
   if (output.weights) read = read_rows(dataset, *output.weights, first, count);
@@ -82,6 +61,25 @@ int64_t row_bytes(const Dataset& dataset, std::span<const WeightColumns> outputs
 }
 
 }  // namespace
+
+std::vector<float> read_masks(const Dataset& dataset, const WeightColumns::Mask& mask, int64_t first,
+                              int64_t count) {
+  const TensorSpec& spec = dataset.columns()[mask.column];
+  const std::vector<std::byte> rows = read_rows(dataset, mask.column, first, count);
+  const int64_t covered = spec.shape.elements() / mask.elements;
+  std::vector<float> valid(static_cast<size_t>(count * mask.elements));
+  const auto find = [&](const auto* values, auto padding) {
+    for (float& element : valid) {
+      element = std::any_of(values, values + covered, [&](auto x) { return x != padding; }) ? 1.0f : 0.0f;
+      values += covered;
+    }
+  };
+  if (spec.dtype == DType::int32)
+    find(reinterpret_cast<const int32_t*>(rows.data()), static_cast<int32_t>(mask.padding));
+  else
+    find(reinterpret_cast<const float*>(rows.data()), mask.padding);
+  return valid;
+}
 
 std::vector<double> SampleWeights::sum(std::span<const int64_t> samples) const {
   std::vector<double> all(outputs, 0.0);

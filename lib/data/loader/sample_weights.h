@@ -27,6 +27,11 @@ struct WeightColumns {
   std::optional<size_t> weights = {};  // index of a float32 column
 };
 
+/// Returns the masks of `count` samples, starting with the sample `first`, without augmentation. An element
+/// is 0 if it is masked, else 1.
+std::vector<float> read_masks(const Dataset& dataset, const WeightColumns::Mask& mask, int64_t first,
+                              int64_t count);
+
 /// The sum of the row weights of each sample, for each output. A row weight is the product of a weight and a
 /// mask element. If one of the two arrays is shorter, each of its elements is used for the same number of
 /// consecutive elements of the longer one.

@@ -30,7 +30,12 @@ struct Codec<Named<V>> {
   static bool parse(const ConfigNode& node, const std::string& where, Named<V>& out,
                     Diagnostics& diagnostics) {
     if (!node.is_mapping())
-      return report_unexpected(node, where, "a mapping from names to values", diagnostics);
+      return report_unexpected(
+          node, where,
+          where.ends_with("targets")
+              ? "a mapping from output names to values (use 'target' for a single target)"
+              : "a mapping from names to values",
+          diagnostics);
     bool good = true;
     out.clear();
     for (const auto& [key, written] : node.entries()) {

@@ -187,6 +187,18 @@ std::vector<std::string> data_files(const DatasetSpec& spec) {
   return all;
 }
 
+void check_files_exist(const DatasetSpec& spec, Diagnostics& diagnostics) {
+  for (const char* name : kSplitNames) {
+    const SplitSpec* split = spec.find(name);
+    if (!split || split->drawn || !split->reader) continue;
+    try {
+      split->reader->paths({spec.root, split->mark, {}, {}, {}});
+    } catch (const UserError& error) {
+      diagnostics.error(split->mark, error.what());
+    }
+  }
+}
+
 void check_cache(const DatasetSpec& spec, const std::string& split) {
   const SplitSpec& wanted = *spec.find(split);
   at_place(wanted.mark, [&] { spec.cache->check(splits_like(spec, wanted).front()); });
