@@ -63,7 +63,8 @@ struct CheckedRun {
   TableBytes tables;      // memory and disk space for the metrics that are tables
   // Lengths to which training batches are truncated; empty if they are not truncated.
   std::vector<int64_t> lengths;
-  // Fraction of the positions of all samples that the first epoch computes; below 1 if batches are truncated.
+  // Number of positions that the first epoch computes, divided by the number of positions of all samples. It
+  // is below 1 if batches are truncated.
   double computed = 1;
   std::vector<int64_t> last_shares;      // samples of the last batch, by replica
   std::optional<StepTime> step_time;     // time of a step, if requested
@@ -282,8 +283,8 @@ std::string to_text(const RunPlan& plan, const CheckedRun& run, const std::strin
   return text;
 }
 
-/// Parses the value of --memory or --bandwidth. `unit`: the plural of the unit for the error message, such as
-/// "bytes".
+/// Parses the value of --memory or --bandwidth. `unit`: name of the unit in the error message, as a plural,
+/// such as "bytes".
 std::optional<int64_t> parse_amount(const char* option, const std::string& text, const char* unit) {
   if (text.empty()) return std::nullopt;
   const std::optional<uint64_t> bytes = parse_bytes(text);
@@ -293,8 +294,8 @@ std::optional<int64_t> parse_amount(const char* option, const std::string& text,
   return static_cast<int64_t>(*bytes);
 }
 
-/// Shows the strategies that fit, for --fit. The configuration is accepted even if its strategy or its data
-/// cannot be used on this machine.
+/// Implements --fit: estimates which strategies fit into the memory of the requested machine, and shows them.
+/// Accepts a configuration even if its strategy or its data cannot be used on this machine.
 void try_strategies(const CheckOptions& options) {
   const MachineRequest request{.bytes = parse_amount("--memory", options.memory, "bytes"),
                                .devices = options.devices,

@@ -48,7 +48,7 @@ struct ChangedArray {
   ArrayDifference difference;
 };
 
-/// Holds the differences between the weights, or the optimizer slots, of the two sides.
+/// Holds the differences between the weights of the two sides, or between their optimizer slots.
 struct ArrayComparison {
   int64_t same = 0;
   std::vector<ChangedArray> changed;  ///< most different first

@@ -125,8 +125,9 @@ std::string of_the_same_file(const DatasetSpec& dataset, const std::string& spli
 }
 
 /// Warns if the files of a split have changed since training, because they may now contain samples of the
-/// training split. Training does not open every split. If it did not open this split, its files are compared
-/// with those of the split from which it is drawn, or of a split that is drawn from it.
+/// training split. Training does not open every split. If training did not open this split, the split's files
+/// are compared with the files of a related split: the split from which this split is drawn, or a split that
+/// is drawn from this split.
 void warn_of_other_data(const SavedRun& run, const std::string& split, const Dataset& data) {
   const auto known = saved_state(run.checkpoint).data;
   DataIdentity now = data.identity();

@@ -108,7 +108,7 @@ std::string describe_towers(const std::vector<int>& towers) {
   return text;
 }
 
-/// Describes the file's training; "" if the file has none.
+/// Describes the training configuration of the file; "" if the file has no training configuration.
 std::string describe_training(const Json& training) {
   if (!training.is_object()) return "";
   return "the optimizer, losses and metrics that the file was compiled with";

@@ -27,9 +27,8 @@ struct SummaryOptions {
   std::vector<std::string> sets;
 };
 
-/// Returns true if the name ends in .h5 or if the content is that of a model file. Also returns true for
-/// model files of other programs that dtrain cannot read, because the error message of the model reader names
-/// the program.
+/// Returns true if the name ends in .h5 or if the file contains a model. Also returns true for model files of
+/// other programs that dtrain cannot read, because the error message of the model reader names the program.
 bool is_model_file(const std::string& path) {
   return path.ends_with(".h5") || begins_as_checkpoint(path) || is_foreign_model(path);
 }

@@ -40,7 +40,7 @@ struct SweepOptions {
 
 constexpr const char* kSeed = "seed";
 
-/// The plan from the command line and the configuration.
+/// The plan of a sweep, made from the command line and the configuration.
 struct Sweep {
   std::string name;
   SweepIdentity identity;

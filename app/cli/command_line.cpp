@@ -271,7 +271,8 @@ std::vector<CommandInfo> CommandLine::commands() const {
   return commands;
 }
 
-/// Reports an unknown command before the parser complains about its arguments one by one.
+/// Throws UserError if the command is unknown. run() calls this function before the parser, because the
+/// parser would report the arguments of an unknown command one by one.
 void CommandLine::check_command(const std::string& name) const {
   const std::vector<std::string> names = command_names();
   if (std::find(names.begin(), names.end(), name) == names.end())
@@ -288,8 +289,8 @@ std::string CommandLine::advice_for(const std::string& unknown_command) const {
 
 std::string CommandLine::help(const std::string& command) const {
   if (!command.empty()) check_command(command);
-  // CLI11's own function for help texts always describes the command that is running. This may be `dtrain
-  // help`, so the text of the requested command is made here.
+  // CLI11's own function for help texts always describes the command that is running. The running command may
+  // be `dtrain help`, so the help text of the requested command is made here.
   const CLI::App* app = command.empty() ? app_.get() : app_->get_subcommand(command);
   const std::string name = command.empty() ? app_->get_name() : app_->get_name() + " " + command;
   return app->get_formatter()->make_help(app, name, CLI::AppFormatMode::Normal);

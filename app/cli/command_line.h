@@ -44,8 +44,7 @@ class Option {
 };
 
 /// One command. The values of its options are written to variables that must live until the command has run.
-/// Names have CLI11's format:
-/// "--output,-o", or "PATH" for an argument.
+/// Names have CLI11's format: "--output,-o" for an option, or "PATH" for an argument.
 class Command {
  public:
   Option add_flag(const std::string& names, bool& given, const std::string& help);

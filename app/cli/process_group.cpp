@@ -58,8 +58,8 @@ void handle_failure(Processes& processes) {
   std::thread([&processes, code = failure->exit_code] { end_after_process_0(processes, code); }).detach();
 }
 
-/// Prints the error and ends this process without waiting for the thread that hangs, because it may never
-/// return. Process 0 first sends the error to the other processes.
+/// Prints the error and ends this process. Does not wait for the thread that hangs, because this thread may
+/// never return. Process 0 first sends the error to the other processes.
 void handle_hang(Processes& processes, const std::string& message) {
   print_error(message);
   processes.transport().abort();

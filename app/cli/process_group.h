@@ -23,10 +23,10 @@ void add_interface_option(Command& command);
 
 /// Connects the processes over the chosen network, checks that all processes have the same program and
 /// libraries, and divides the cores and GPUs of each machine among its processes. After this call, only
-/// process 0 prints, including the warnings of the other processes. When another process fails, the transport
-/// is aborted, and this process ends within a limited time. Sets `processes`, unless there is only one
-/// process. Throws the exceptions of connect_processes() and Processes::check_agreement(). Even if it throws,
-/// leave_processes() must be called if `processes` was set.
+/// process 0 prints. It also prints the warnings of the other processes. When another process fails, the
+/// transport is aborted, and this process ends within a limited time. Sets `processes`, unless there is only
+/// one process. Throws the exceptions of connect_processes() and Processes::check_agreement(). Even if it
+/// throws, leave_processes() must be called if `processes` was set.
 void join_processes(const Launch& launch, const ChosenNetwork& network,
                     std::unique_ptr<Processes>& processes);
 

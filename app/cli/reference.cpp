@@ -32,7 +32,7 @@ std::string formats_of_layers() {
                      format("Keras", [](const LayerFormats& row) { return row.from_keras != nullptr; }));
 }
 
-/// One type of a registry.
+/// A type of a registry, such as the optimizer `adam`.
 struct Kind {
   std::string name;
   const Json* options;  // the JSON schema of its options
@@ -87,7 +87,7 @@ std::string sentence(std::string text) {
   return text;
 }
 
-/// Returns a table of a mapping's keys except `left_out`.
+/// Returns a table of the keys of a mapping. The keys `left_out` are omitted.
 std::string key_table(const Json& mapping, const std::vector<std::string>& left_out = {}) {
   std::string rows;
   std::vector<std::string> required;

@@ -23,8 +23,8 @@ namespace {
 std::vector<std::string> runs_in(const std::string& path) {
   if (file_type(path) != FileType::directory || RunDirectory(path).is_run()) return {};
   std::vector<std::string> runs = find_runs(path);
-  // find_runs() also returns the folder itself if it contains files with the names of a run's files that
-  // another program wrote.
+  // Removes the folder itself. find_runs() also returns the folder if another program wrote files to it that
+  // have the names of a run's files.
   std::erase(runs, fs::path(path).lexically_normal().string());
   return runs;
 }

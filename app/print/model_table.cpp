@@ -91,7 +91,7 @@ std::string layer_table(const Graph& graph, const Placement& placement) {
   Table table(columns);
   std::string previous;
   for (const LayerRow& row : rows) {
-    // The table omits the input of layers that read only the previous layer, as most do.
+    // Most layers read only the previous layer. The table omits the input of these layers.
     const bool chained = row.inputs.size() == 1 && row.inputs[0] == previous;
     const std::vector<std::string> devices = devices_of(placement, row);
     std::vector<std::string> cells{row.name, row.kind, row.output.shape.str(), parameters_text(row),

@@ -94,7 +94,8 @@ class PredictionPictures final : public ArrayWriter {
 
  private:
   /// Throws UserError if a file to be written exists, because it may be a mask of the data set. With
-  /// `overwrite`, throws only if something other than a file is there, which cannot be replaced.
+  /// `overwrite`, throws only if the path leads to something other than a file, such as a folder, because
+  /// only files can be replaced.
   void reject_existing(const std::string& folder, bool overwrite) const {
     for (const std::string& name : names_) {
       const std::string path = (fs::path(folder) / (name + ".png")).string();

@@ -16,9 +16,10 @@ namespace dtrain {
 struct PictureOutput {
   std::string name;  // name of the output; also the name of its folder if the model has several outputs
   int64_t height = 0, width = 0, channels = 1;
-  /// For a mask of classes, each pixel is the class with the largest number. If there is only one number per
-  /// pixel, the pixel is class 1 if the number is above `threshold`, and class 0 otherwise. For an image, the
-  /// pixels are the numbers, rounded and clipped to 0 to 255.
+  /// For a mask of classes, the model predicts a score (such as a probability) of each class, and each pixel
+  /// is the class with the largest score. If there is only one score per pixel, the pixel is class 1 if the
+  /// score is above `threshold`, and class 0 otherwise. For an image, the pixels are the predicted values,
+  /// rounded and clipped to 0 to 255.
   TargetPicture pixels = TargetPicture::colors;
   double threshold = 0.5;
   MaskClasses classes = {};  // gray levels or colors to write for the classes; empty: class numbers

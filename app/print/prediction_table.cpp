@@ -157,7 +157,8 @@ class PredictionTable final : public ArrayWriter {
                      inputs_.has_ids() ? Json(id).dump() : id);
   }
 
-  /// Writes a field that is not the first.
+  /// Writes a comma and a field: the value in CSV, or the title and the value in JSON lines. Not used for the
+  /// first field of a line.
   void write_field(fmt::memory_buffer& text, const std::string& title, const std::string& value) const {
     if (format_ == TextFormat::csv)
       fmt::format_to(std::back_inserter(text), ",{}", value);
@@ -175,7 +176,7 @@ class PredictionTable final : public ArrayWriter {
     return is_single ? fmt::format("{}", single) : fmt::format("{}", number);
   }
 
-  /// Returns the names of the classes whose number is above 0.5.
+  /// Returns the names of the classes whose score is above 0.5.
   static std::string labels_of(const PredictedOutput& output, const std::vector<double>& numbers) {
     std::string names;
     for (size_t i = 0; i < numbers.size(); ++i)

@@ -32,16 +32,16 @@ std::unique_ptr<TextSink> open_standard_output();
 struct PredictedOutput {
   TensorSpec spec;                        // shape and type for one sample; has the layer's name
   std::vector<std::string> targets = {};  // names of the target's columns in the training file; may be empty
-  // The name of each column's class. An output with a single column may have two classes: its number is then
-  // the score of the second class.
+  // The name of each column's class. An output with a single column may have two classes. The column then
+  // contains the score (such as a probability) of the second class.
   std::vector<std::string> classes = {};
-  // For a single column with two classes: the sum of the numbers of both classes. The number of the first
-  // class is this sum minus the number in the column.
+  // For a single column with two classes: the sum of the scores of both classes. The score of the first class
+  // is this sum minus the score in the column.
   double sum = 1;
-  // The second of two classes is predicted if its number is above this threshold.
+  // The second of two classes is predicted if its score is above this threshold.
   std::optional<double> threshold = {};
 
-  // True: all classes with a number above 0.5 are predicted; false: only the class with the largest number.
+  // True: all classes with a score above 0.5 are predicted; false: only the class with the largest score.
   bool has_labels = false;
 
   bool is_binary() const { return classes.size() == 2 && spec.shape.elements() == 1; }
@@ -54,12 +54,13 @@ PredictedOutput predicted_output(const RunConfig& config, size_t head);
 enum class TextFormat { csv, json_lines };
 
 /// Opens a table with one line per sample. A line begins with the id of the sample, or with its row number if
-/// it has no id. Then follow the columns of each output: for an output with classes, the predicted class and
-/// the number of each class; for other outputs, the numbers, titled with the names of the targets. In JSON
-/// lines, the column titles are the keys, and an output with several numbers is an array. Without
-/// `with_classes`, only the numbers are written. In CSV, a forecast (Dataset::forecast_steps) has one line
-/// per step: the id, the number of the step (from 1) in the column "step", and the columns of the outputs.
-/// `inputs` must outlive the table.
+/// it has no id. The columns of each output follow. An output with classes has a column with the predicted
+/// class and a column with the score (such as a probability) of each class. Any other output has columns with
+/// the predicted values, and their titles are the names of the targets. In JSON lines, the column titles are
+/// the keys, and an output with several numbers is an array. Without `with_classes`, only the values of the
+/// outputs are written. In CSV, a forecast (Dataset::forecast_steps) has one line per step: the id, the
+/// number of the step (from 1) in the column "step", and the columns of the outputs. `inputs` must outlive
+/// the table.
 std::unique_ptr<ArrayWriter> open_prediction_table(std::unique_ptr<TextSink> sink, TextFormat format,
                                                    std::vector<PredictedOutput> outputs, bool with_classes,
                                                    const Dataset& inputs);

@@ -48,8 +48,8 @@ bool is_run_with_name(const RunDirectory& directory, const std::string& name, in
   return found && found->is_scalar() ? found->text() == name : number == 1;
 }
 
-/// Returns the time when the run last started, resumed or ended, which is the time of run.jsonl. If run.jsonl
-/// does not exist, returns the time of the newest checkpoint.
+/// Returns the time when the run last started, resumed or ended: the modification time of run.jsonl. If
+/// run.jsonl does not exist, returns the modification time of the newest checkpoint.
 fs::file_time_type last_used(const RunDirectory& directory) {
   std::error_code missing;
   const fs::file_time_type time = fs::last_write_time(directory.path() + "/run.jsonl", missing);

@@ -16,9 +16,10 @@ struct PlannedRun {
   SettingValues values;  // includes "seed" if seeds vary
   std::string config;    // resolved configuration, YAML
   int cores = 1;         // number of cores for training
-  /// The same run under another name: with the seed in its name if this name does not have it, and vice
-  /// versa. An earlier command with or without --seeds may have trained it under that name. Empty for other
-  /// seeds.
+  /// The same run under its other name: without the seed if `name` contains the seed, and with the seed if it
+  /// does not. With --seeds, names contain the seed, so an earlier command may have trained the run under the
+  /// other name. Contains at most one run. Empty if the run has only one possible name, as for all seeds
+  /// except the configured one.
   std::vector<PlannedRun> other_name = {};
 };
 
@@ -44,8 +45,8 @@ class SweepFolder {
   std::string log_path(const PlannedRun& run) const { return path_ + "/logs/" + run.name + ".log"; }
 
   /// Creates and locks the folder. Writes sweep.json, which lists all runs, and a configuration for each run.
-  /// Replaces runs that the folder contains under their other name. Throws UserError if another process is
-  /// training the sweep.
+  /// A run that the folder already contains under its other name (PlannedRun::other_name) keeps this name:
+  /// its element of `runs` is replaced. Throws UserError if another process is training the sweep.
   void begin(std::vector<PlannedRun>& runs);
   /// Writes a file of the folder atomically.
   void write(const std::string& name, const std::string& text) const;

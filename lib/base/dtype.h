@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// The type of an array's elements. GPUs can also compute in bfloat16 and float16. float64 is used only to
-/// store values of datasets that float32 would round. kDataTypes contains the types whose names users can
+/// The type of an array's elements. GPUs can also compute in bfloat16 and float16. float64 is used only for
+/// data sets: it stores values that float32 would round. kDataTypes contains the types whose names users can
 /// write.
 enum class DType : uint8_t { float32, bfloat16, float16, int32, uint8, float64 };
 

@@ -32,8 +32,8 @@ class ExitDeadline {
     std::string message = {};  // whole lines, written to standard error; may be empty
     std::chrono::duration<double> limit = cleanup_limit();
     int exit_code = 1;
-    /// If set, is called at the deadline. The process ends one second later, so that the other processes can
-    /// receive the message that this function sends.
+    /// A function to call at the deadline; may be null. The process ends one second after the call, so that
+    /// the other processes can receive the message that the function sends.
     std::function<void()> tell_others = {};
   };
 
@@ -43,8 +43,9 @@ class ExitDeadline {
   ExitDeadline(const ExitDeadline&) = delete;
   ExitDeadline& operator=(const ExitDeadline&) = delete;
 
-  /// Ends the process in this way if this object still exists after the limit. Only the first call of either
-  /// function counts. Both functions may be called from any thread, and return at once.
+  /// Ends the process as `ending` describes, if this object still exists after ending.limit. Only the first
+  /// call of either arm() function has an effect. Both functions may be called from any thread, and return at
+  /// once.
   void arm(Ending ending) noexcept;
   /// Ends the process with the error `why` if the clean-up after this error does not finish within
   /// cleanup_limit().

@@ -36,7 +36,7 @@ class ThreadPool {
   /// Waits until all tasks have run and their functions have been destroyed. If tasks have thrown exceptions
   /// since the last call, rethrows the first exception.
   void wait();
-  /// Removes the tasks that have not started from the queue, and waits for the running tasks.
+  /// Removes all tasks that have not started, and waits for the running tasks.
   void cancel();
 
  private:

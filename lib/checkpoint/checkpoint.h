@@ -29,16 +29,16 @@ struct ArrayRef {
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * bytes_of(dtype); }
 };
 
-/// A layer's weights, both trainable and non-trainable. Names (such as "kernel") and array layouts are
-/// Keras's.
+/// A layer's weights, both trainable and non-trainable. The names (such as "kernel") and the array layouts
+/// are the same as in Keras.
 struct LayerWeights {
   std::string layer;
   std::vector<ArrayRef> weights;
   std::string keras_name = "";  ///< name of the layer in Keras; "" if it equals `layer`
 };
 
-/// A slot (state variable) of the optimizer. It has one array per trained weight, which is named
-/// "<layer>/<weight>".
+/// A slot (state variable) of the optimizer. It has one array per trained weight. The name of the array is
+/// the name of the weight, "<layer>/<weight>".
 struct OptimizerSlot {
   std::string name;
   std::vector<ArrayRef> arrays;

@@ -22,7 +22,7 @@ class SparseFile {
   SparseFile(const SparseFile&) = delete;
   SparseFile& operator=(const SparseFile&) = delete;
 
-  /// Sets up an access list so that the next file that libhdf5 creates or opens with it is this object.
+  /// Sets up an access list. The next file that libhdf5 creates or opens with this list is then this object.
   void install(hid_t access_list);
 
   /// Makes `bytes` the content of the file that begins at `offset`. The bytes are not copied, so they must

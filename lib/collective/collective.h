@@ -23,8 +23,8 @@ class Aborted : public Error {
   Aborted() : Error("another replica failed") {}
 };
 
-/// A member of a group of replicas, whose collective calls exchange data through host memory. Every call
-/// except abort() throws Aborted once a member has aborted.
+/// A member of a group of replicas. Its collective calls exchange data through host memory. Every call except
+/// abort() throws Aborted once a member has aborted.
 class Collective {
  public:
   virtual ~Collective() = default;

@@ -23,9 +23,9 @@ SharedPlace place_among_equals(World& world, const std::string& mine);
 
 /// Returns the GPUs of this process, as a range of the GPUs that CUDA lists. Processes for which CUDA lists
 /// the same GPUs divide them, unless there are fewer GPUs than processes. If a launcher has given each
-/// process its own GPUs, each process gets all GPUs of its list. CUDA is asked for the GPUs, not
-/// CUDA_VISIBLE_DEVICES, because equal numbers may mean different GPUs in different containers. Initializes
-/// the CUDA driver if a GPU is expected, but creates no context.
+/// process its own GPUs, each process gets all GPUs of its list. The list comes from CUDA and not from
+/// CUDA_VISIBLE_DEVICES, because equal numbers in this variable may mean different GPUs in different
+/// containers. Initializes the CUDA driver if a GPU is expected, but creates no context.
 Range own_gpus(World& world);
 
 /// Returns a text such as "processes 0 and 1 both use the GPU 0000:19:00.0 of node1" if two processes use the

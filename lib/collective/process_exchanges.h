@@ -15,9 +15,9 @@
 
 namespace dtrain {
 
-/// Counters that keep the messages to a process (or from a process) with one tag in order. A transfer may
-/// have to wait for an event, so it may be ready before the transfer of an earlier message. The counters make
-/// sure that transfers begin in the order in which the messages were started.
+/// Counters that keep messages in order. They count the messages with one tag to a process, or from a
+/// process. A transfer may have to wait for an event, so it may be ready before the transfer of an earlier
+/// message. The counters make sure that transfers begin in the order in which the messages were started.
 struct MessageOrder {
   uint64_t started = 0;  // messages started; used by the thread that starts messages
   uint64_t begun = 0;    // transfers begun; used by the messenger's thread
@@ -122,7 +122,7 @@ class RoundTripsExchange final : public Exchange {
   using Clock = std::chrono::steady_clock;
 
   bool advance(Transport& transport) override;
-  /// Starts the next message. This process sends and receives in turn.
+  /// Starts the next message. This process alternately sends and receives a message.
   void start_message(Transport& transport);
 
   int tag_, with_, rounds_;

@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// Values of all replicas, which the member of local rank 0 gathers.
+/// The values of all replicas. The member of local rank 0 gathers them.
 struct Gathered {
   std::unique_ptr<ProcessGather> gather;
   ReplicaRanks ranks;

@@ -25,7 +25,7 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   int size() const { return static_cast<int>(members_.size()); }
-  /// Returns the collective of a member, which its thread may use during run().
+  /// Returns the Collective of a member. The member's thread may use it during run().
   Collective& member(int rank) { return *members_[static_cast<size_t>(rank)]; }
   /// Calls work(collective) on every member and returns when all have finished. Only the owner's thread may
   /// call it.

@@ -53,8 +53,8 @@ class BackgroundSum {
  public:
   virtual ~BackgroundSum() = default;
   /// Starts the sum. `sums`: for each node in subtrees(ranks.of(process), ranks.total()), an array with the
-  /// sum over the replicas of the node. The arrays must not change until wait() returns. Then sums[0] has the
-  /// sum over all replicas. May be called on any thread.
+  /// sum over the replicas of the node. The arrays must not change until wait() returns. After wait(),
+  /// sums[0] has the sum over all replicas. May be called on any thread.
   virtual void start(std::span<T* const> sums) = 0;
   /// Waits for the sum that the last call of start() has started. May be called on several threads. Throws
   /// ProcessFailed if another process has failed.
@@ -108,9 +108,9 @@ class World {
   /// Gathers the bytes `mine` of all processes in `all`, by rank. `all` must have size() * mine.size() bytes.
   /// All processes must pass the same number of bytes.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  /// Creates an object that performs all-gathers on another thread than the one that owns the replicas. All
-  /// processes must create the same objects in the same order, on the thread that owns the replicas. The
-  /// World must outlive the object.
+  /// Creates an object that performs all-gathers on any thread, not only on the thread that owns the
+  /// replicas. All processes must create the same objects in the same order, on the thread that owns the
+  /// replicas. The World must outlive the object.
   virtual std::unique_ptr<ProcessGather> make_gather() = 0;
   /// The number of channels for make_message(). Channels are numbered from 0.
   static constexpr int kChannels = 20000;
@@ -161,8 +161,8 @@ class World {
   /// be changed or freed until release() has returned.
   virtual void all_gather_parts_in_place(const PartsOfProcesses& parts, std::span<float> values) = 0;
 
-  /// Measures the link to process `with`: sends a message of `bytes` bytes to the process and back. This is
-  /// one round. There are `rounds` measured rounds after a first one that is not counted. The process of
+  /// Measures the link to process `with`. In each round, a message of `bytes` bytes is sent to the process
+  /// and back. The first round is not counted, and the following `rounds` rounds are measured. The process of
   /// lower rank returns the mean time of a round in seconds; the other process returns 0. Only these two
   /// processes make this call. Each of them must make it in the same order relative to its other calls.
   virtual double measure_round_trips(int with, int64_t bytes, int rounds) = 0;

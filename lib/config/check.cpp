@@ -12,7 +12,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the number in a value or a bound, either of which may be an optional.
+/// Returns `value`, or the number that it contains if it is an optional.
 template <class V>
 auto number_of(const V& value) {
   if constexpr (requires { value.value(); })

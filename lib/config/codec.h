@@ -42,8 +42,8 @@ namespace dtrain {
 template <class V>
 struct Codec;
 
-/// Height and width. Each is from 1 to kMostExtent. Written either as one number for both or as a list
-/// [height, width].
+/// Height and width. Each is from 1 to kMostExtent. In a configuration, a Size2 is either one number for both
+/// or a list [height, width].
 struct Size2 {
   static constexpr int64_t kMostExtent = INT32_MAX;  // libraries use 32-bit window sizes
   int64_t height = 1;
@@ -51,8 +51,8 @@ struct Size2 {
   bool operator==(const Size2&) const = default;
 };
 
-/// Depth, height and width. Written either as one number for all three or as a list [depth, height, width].
-/// For images, the height and width are also stored as a Size3, with depth 1.
+/// Depth, height and width. In a configuration, a Size3 is either one number for all three or a list [depth,
+/// height, width]. For images, the height and width are also stored as a Size3, with depth 1.
 struct Size3 {
   constexpr Size3() = default;
   constexpr Size3(int64_t d, int64_t h, int64_t w) : depth(d), height(h), width(w) {}
@@ -73,7 +73,8 @@ using EnumNames = std::vector<std::pair<E, std::string>>;
 template <class E>
 inline const EnumNames<E> names_of;
 
-/// Reports "where: expected X, found Y" at the node. Returns false, so that a parser can return the call.
+/// Reports "where: expected X, found Y" at the node. Always returns false, so that a parser can end with
+/// `return report_unexpected(...)`.
 bool report_unexpected(const ConfigNode& node, const std::string& where, std::string_view expected,
                        Diagnostics& diagnostics);
 /// Reports "where: unknown value 'x'; did you mean 'y'?" (or a list of all values). Returns false.

@@ -1,5 +1,5 @@
 // A choice among named types with their own options: layers, optimizers, initializers, readers, strategies
-// ... Written as `adam: {learning_rate: 0.001}`, or as the bare name (`adam`) for the defaults.
+// ... A choice is written as `adam: {learning_rate: 0.001}`, or as the bare name (`adam`) for the defaults.
 #pragma once
 
 #include <memory>
@@ -40,8 +40,8 @@ struct WrittenKind {
 };
 
 /// Splits a choice, `name` or `{name: options}`, into name and options. If `number_kind` is not empty, also
-/// accepts a number, which stands for the type `number_kind` with the option `number_field` set to this
-/// number. Reports an error for anything else.
+/// accepts a number, which means the type `number_kind` with the option `number_field` set to this number.
+/// Reports an error for anything else.
 std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string& noun,
                                       const std::string& number_kind, const std::string& number_field,
                                       Diagnostics& diagnostics);
@@ -107,8 +107,8 @@ class RegistryBase {
   std::string number_kind_, number_field_;
 };
 
-/// A table of named types with a common base class. A function that adds all types in order builds the table
-/// once.
+/// A table of named types with a common base class. The table is built once, by a function that adds all
+/// types in order.
 template <class Base>
 class Registry : public RegistryBase {
  public:

@@ -169,8 +169,9 @@ class SchemaDefinitions {
   ~SchemaDefinitions();
   SchemaDefinitions(const SchemaDefinitions&) = delete;
   SchemaDefinitions& operator=(const SchemaDefinitions&) = delete;
-  /// Defines the schema that `make` returns under the name `name` (spaces become '_'), and returns a
-  /// reference to it. If no SchemaDefinitions object exists, returns the schema itself.
+  /// Calls `make`, adds the schema that it returns to the definitions, and returns a reference to the
+  /// definition. The name of the definition is `name`, with '_' instead of spaces. Does not call `make` if a
+  /// definition with this name exists. If no SchemaDefinitions object exists, returns the schema itself.
   static Json define(std::string name, const std::function<Json()>& make);
   Json take() { return std::move(definitions_); }
 

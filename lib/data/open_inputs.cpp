@@ -154,8 +154,8 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
                   file.path(), fmt::join(readers_of(spec), " or ")));
 }
 
-/// The columns of an opened file, and the split whose reader opened the file. If no reader opened it, this is
-/// the first split.
+/// The columns of an opened file, and the split whose reader opened the file. If no reader opened the file,
+/// `split` is the first split.
 struct Opened {
   SourceColumns source;
   const SplitSpec* split;

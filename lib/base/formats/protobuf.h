@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// The wire type of a field. The values are those of the format.
+/// The wire type of a field. The numbers are defined by the format.
 enum class ProtoWire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
 // The functions proto_*() return the encoded bytes of one field.

@@ -13,8 +13,8 @@ namespace dtrain {
 
 /// A fractal heap of a file ("Fractal Heap" in the HDF5 file format specification). It consists of rows of
 /// `width` blocks each. The blocks of the first two rows have the starting size. In each further row, the
-/// size is twice the size in the row before. Small blocks (direct blocks) contain objects. Larger blocks
-/// (indirect blocks) consist of rows of blocks themselves.
+/// blocks are twice as large as in the row before. Small blocks (direct blocks) contain objects. Larger
+/// blocks (indirect blocks) consist of rows of blocks themselves.
 class FractalHeap {
  public:
   /// Throws UserError if there is no heap at `address`, or if the heap has features that dtrain never writes.

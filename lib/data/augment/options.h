@@ -14,7 +14,8 @@
 
 namespace dtrain {
 
-/// The range of a uniform distribution. Written as [lower, upper], or as one number f, which means [-f, f].
+/// The range of a uniform distribution. In a configuration, it is written as [lower, upper], or as one number
+/// f, which means [-f, f].
 struct UniformRange {
   double lower = 0, upper = 0;
 };

@@ -170,8 +170,8 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
   return {line_at(a, x), line_at(b, y)};
 }
 
-/// Throws UserError if the file contains another data set than `key` describes and is_rejected(file) returns
-/// true.
+/// Throws UserError if the data set in the file is not the one that `key` describes, and is_rejected(file)
+/// returns true.
 template <class IsRejected>
 void reject_other_data(const std::string& path, const CacheKey& key, IsRejected is_rejected) {
   std::string source = key.source;

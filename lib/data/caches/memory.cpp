@@ -72,8 +72,8 @@ class MemoryCache : public Cache {
   static constexpr size_t kBytesWorthAThread = size_t{16} << 20;
 };
 
-/// Keeps the samples in host memory and marks them for copies on devices. Each device copies the samples from
-/// host memory when it needs them for the first time.
+/// Keeps the samples in host memory, and sets CachedColumns::on_device. Each device therefore copies the
+/// samples to its own memory when it needs them for the first time.
 class DeviceCache final : public MemoryCache {
  public:
   using MemoryCache::MemoryCache;

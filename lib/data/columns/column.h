@@ -28,8 +28,8 @@ class Column {
   void read(std::span<const int64_t> rows, void* dst) const {
     checked([&] { read_rows(rows, dst); });
   }
-  /// Returns the address of row 0 if all rows are contiguous in memory, else null. The memory must be read
-  /// only within checked().
+  /// Returns the address of row 0 if all rows are contiguous in memory, else null. Code that reads this
+  /// memory must be inside a call of checked().
   virtual const std::byte* data() const { return nullptr; }
   /// Throws Error if the file of the column was truncated or modified, or cannot be read. Data that were read
   /// before may then be wrong.

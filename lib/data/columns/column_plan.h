@@ -36,7 +36,8 @@ class ColumnPlan {
   /// Returns true if rows are copied unchanged.
   bool is_copy() const { return stages_.empty(); }
   /// Returns the plan as one affine map to float32. The map is empty if rows are copied unchanged. Returns
-  /// nullopt if the plan has other stages, a result of another type, or needs double precision.
+  /// nullopt if the plan has other stages, if its result has another type, or if the map needs double
+  /// precision.
   std::optional<Affine> map() const;
   /// Like map(), but in double. Also returns maps that need double precision.
   std::optional<ExactAffine> exact_map() const;

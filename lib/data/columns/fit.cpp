@@ -111,8 +111,8 @@ std::vector<double> means_of_elements(const FitSamples& samples) {
 }
 
 std::vector<double> medians_of_elements(const FitSamples& samples, const std::vector<size_t>& elements) {
-  // Number of medians that are computed in one pass over the samples. Each one needs memory for all values of
-  // its element.
+  // A pass over the samples computes as many medians as fit into kMostBytes, but at least kFewest. Each
+  // median needs memory for all values of its element.
   constexpr size_t kMostBytes = size_t{256} << 20, kFewest = 8;
   const size_t bytes_of_one = std::max<size_t>(static_cast<size_t>(samples.size), 1) * sizeof(double);
   const size_t at_a_time = std::max(kMostBytes / bytes_of_one, kFewest);

@@ -27,7 +27,7 @@ void gather_affine(const void* base, DType from, std::span<const int64_t> rows, 
 /// Copies rows contiguously and unchanged to `dst`. Row r starts at byte r * row_bytes of `base`.
 void gather_copy(const void* base, size_t row_bytes, std::span<const int64_t> rows, void* dst);
 
-/// Prefetches a row that will be read soon into the processor's cache.
+/// Prefetches a row into the processor's cache. Call this function shortly before the row is read.
 inline void prefetch_row(const void* row, size_t bytes) {
   constexpr size_t kLine = 64, kMost = 16 * kLine;  // the processor itself prefetches later bytes
   for (size_t at = 0; at < bytes && at < kMost; at += kLine)

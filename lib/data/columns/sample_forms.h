@@ -1,5 +1,5 @@
-// Determines the shapes and the numbers of classes from the training samples. This is used if the model's
-// configuration contains `auto`, so the model is not yet complete.
+// Determines the shapes and the numbers of classes from the training samples. They are needed to complete a
+// model whose configuration contains `auto`.
 #pragma once
 
 #include <optional>

@@ -29,8 +29,8 @@ int64_t length_of(const T* sample, int64_t positions, int64_t elements, T paddin
 }
 
 /// Measures the lengths of consecutive samples in a column, beginning with the sample `first`. Element i of
-/// `lengths` belongs to sample first + i. If the sample is longer than the value of this element, the element
-/// is set to the length of the sample.
+/// `lengths` belongs to sample first + i. The element is set to the length of the sample, unless it is
+/// already greater.
 void measure(const Dataset& dataset, const PaddedColumn& column, int64_t first, std::span<int64_t> lengths) {
   const TensorSpec& spec = dataset.columns()[column.index];
   const int64_t positions = spec.shape[0], row = spec.shape.elements(), elements = row / positions;

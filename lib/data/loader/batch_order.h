@@ -52,8 +52,8 @@ SampleLengths round_lengths(std::span<const int64_t> exact, int64_t positions);
 /// Returns an order of the samples in which batches consist of samples of similar lengths. First, all samples
 /// are shuffled. Then, the samples of each window of 50 batches are sorted by their rounded lengths; samples
 /// of equal lengths stay in random order. Finally, the batches are shuffled. If the last batch is smaller
-/// than the others, it stays last, and its samples have any lengths. The result depends only on the
-/// arguments.
+/// than the others, it stays last, and the lengths of its samples may differ greatly. The result depends only
+/// on the arguments.
 std::vector<int64_t> order_by_length(const SampleLengths& lengths, int64_t batch_size, uint64_t seed,
                                      int64_t epoch);
 

@@ -41,8 +41,8 @@ int64_t samples_in_block(const Dataset& dataset) {
   return static_cast<int64_t>(std::max<size_t>(1, kBlockBytes / std::max<size_t>(1, sample_bytes(dataset))));
 }
 
-/// Returns the number of threads. More threads than blocks that can be read at the same time would be
-/// useless.
+/// Returns the number of threads: at most the number of blocks that can be read at the same time, because
+/// further threads would have no work.
 int64_t threads_of(const Dataset& dataset, const LoaderOptions& options) {
   const auto cores = static_cast<int64_t>(available_cores().size());
   const int64_t block = samples_in_block(dataset), batch = std::min(options.batch_size, dataset.size());

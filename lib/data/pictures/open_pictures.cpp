@@ -29,8 +29,8 @@ void keep_rows(SourceColumns& source, const std::vector<int64_t>& rows) {
     if (*column) *column = only(*column, rows);
 }
 
-/// Removes the images that are not in both `images` and `targets`, which contain numbers of images. Throws
-/// UserError if no image remains.
+/// Keeps only the images whose index is in both images.kept and targets.kept. Throws UserError if no image
+/// remains.
 void keep_pairs(CheckedPictures& images, CheckedPictures& targets, const PictureSet& set) {
   std::vector<int64_t> both;
   std::set_intersection(images.kept.begin(), images.kept.end(), targets.kept.begin(), targets.kept.end(),
