@@ -130,8 +130,8 @@ class Context {
   /// pageable: the host then performs the copies, and they cannot be captured. Throws Error if there is not
   /// enough memory.
   virtual Buffer allocate_host(size_t bytes) = 0;
-  /// Copy synchronously, after the operations that were enqueued earlier. When the call returns, `dst` has
-  /// the data and `src` may be changed.
+  /// Both functions copy synchronously, after the operations that were enqueued earlier. When the call
+  /// returns, `dst` has the data and `src` may be changed.
   virtual void copy_to_device(void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_to_host(void* dst, const void* src, size_t bytes) = 0;
   /// Copies asynchronously, in order with the operations. The memory on the host must come from

@@ -14,7 +14,7 @@ namespace dtrain {
 /// nothing if both contexts use the same GPU. Each pair of GPUs is tested once per process, with copies of 1
 /// MiB in each direction. The test allocates memory and waits for the GPUs. Throws Error if a GPU fails, or
 /// if copies through host memory do not arrive correctly, either. If a copy does not arrive at all, the
-/// function ends the process (base/exit_deadline.h), because its memory can never be freed.
+/// function ends the process (base/exit_deadline.h), because the memory of this copy can never be freed.
 void connect_gpus(const Context& one, const Context& other);
 
 /// Returns false if the environment has DTRAIN_P2P=0.

@@ -19,8 +19,9 @@ double bytes_of_batch(const TensorSpec& spec, int64_t batch) {
 
 /// Returns the number of positions in a sample to which a kernel is applied. A convolution kernel (rank 4, or
 /// rank 5 for volumes) is applied at each position of the output. The kernel of a transposed convolution is
-/// applied at each position of the input. In both cases, these are the positions of the smaller image. Any
-/// other kernel is applied to each row of the input or of the output, whichever has more rows.
+/// applied at each position of the input. In both cases, the result is the number of positions of the smaller
+/// image (input or output). Any other kernel is applied to each row of the input or of the output, whichever
+/// has more rows.
 int64_t places_of(const Graph& graph, const GraphNode& node, const Shape& kernel) {
   const int64_t in = node.inputs.empty() ? 1 : graph.spec(node.inputs[0]).shape.positions();
   const int64_t out = node.outputs[0].shape.positions();

@@ -11,8 +11,8 @@ namespace dtrain {
 
 /// Draws the timeline as text, with one line per stage. If the labels of the microbatches fit, a line looks
 /// like "F0 F1 .. B0--- F2", and is only as wide as the labels need. Otherwise each column is one character
-/// that shows what the stage does most in the column's time: 'F', 'B', '*' for both, or '.' if it is mostly
-/// idle. The drawing has at most `columns` columns.
+/// that shows how the stage spends most of the column's time: 'F', 'B', '*' for both, or '.' if the stage is
+/// mostly idle. The drawing has at most `columns` columns.
 std::vector<std::string> draw_timeline(const PipelineTimeline& timeline, int columns);
 
 /// Returns a table with one line per stage. Each line shows the stage's device, the fraction of time in which

@@ -44,9 +44,9 @@ class CutSearch {
   std::vector<int> best(const Cost& cost, const Combine& combine) const {
     const size_t stages = problem_.devices.size(), n = layers_.size();
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    // The first index is the number s of stages, the second index is the number of layers in the first s
-    // stages. `least` is the minimal cost of these s stages, and `begins` is the first layer of stage s, the
-    // last one of them.
+    // The first index is the number s of stages, and the second index is the number of layers in the first s
+    // stages. `least` is the minimal cost of these s stages, and `begins` is the first layer of the last one
+    // of these stages.
     std::vector<std::vector<double>> least(stages + 1, std::vector<double>(n + 1, kNone));
     std::vector<std::vector<size_t>> begins(stages + 1, std::vector<size_t>(n + 1, 0));
     least[0][0] = 0;

@@ -66,7 +66,7 @@ struct StageCut {
   Outcome outcome = Outcome::found;
   std::vector<int> stages;       // stage of each node; empty if there are too few layers
   std::vector<StageLoad> loads;  // indexed by stage
-  // Number of layers with which a stage may begin. There cannot be more stages than this.
+  // Number of layers with which a stage may begin. It is an upper limit for the number of stages.
   int possible_starts = 0;
 };
 

@@ -70,8 +70,8 @@ struct Workload {
   std::function<PipelineDevice(DeviceId device, int64_t samples, int sharing)> measure = nullptr;
   /// Rank of the process for which devices are chosen, and the number of processes.
   int process = 0, processes = 1;
-  /// Whether the run trains. If it only uses a trained model, it may have fewer processes than the strategy's
-  /// options name.
+  /// Whether the run trains the model. A run that only uses a trained model may have fewer processes than the
+  /// options of the strategy name.
   bool trains = false;
 };
 

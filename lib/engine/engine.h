@@ -49,8 +49,8 @@ Microbatches microbatches_of(const RunPlan& plan, int rank, Plan::Purpose purpos
 /// the gradients and updates the parameters (engine/update/slot_state.h).
 class Engine {
  public:
-  /// Keeps a reference to the plan. If `trains` is false, NCCL does not connect the GPUs of replicas with all
-  /// parameters, and steps cannot be trained.
+  /// Keeps a reference to the plan. If `trains` is false, the engine cannot run training steps. In this case,
+  /// NCCL connects the GPUs only if the state is sharded.
   explicit Engine(const RunPlan& plan, bool trains = true);
   ~Engine();
 

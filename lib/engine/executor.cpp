@@ -232,8 +232,8 @@ void Executor::train_microbatch(const StepRequest& request, Range samples, int i
   captured_.run(index, buffers_.turn(), work);
 }
 
-/// Runs the schedule several times if gradients are accumulated over more microbatches than one run of the
-/// schedule takes. For this reason, accumulation does not increase the number of microbatches in flight.
+/// If gradients are accumulated over more microbatches than one run of the schedule processes, runs the
+/// schedule several times. Therefore accumulation does not increase the number of microbatches in flight.
 void Executor::train_by_schedule(const StepRequest& request, const Microbatches& microbatches) {
   buffers_.send_numbers();
   buffers_.clear_totals();

@@ -17,8 +17,8 @@ namespace dtrain {
 
 class Replica {
  public:
-  /// `states`: indexed by slot of this process. Keeps references to all arguments except the options. Sets
-  /// `remote` of the options.
+  /// `states`: indexed by slot of this process. Keeps references to all arguments except the options. The
+  /// constructor replaces the member `remote` of the options.
   Replica(const RunPlan& plan, const ModelLayout& layout, SlotThreads& threads,
           std::span<const std::unique_ptr<SlotState>> states, int rank, ReplicaPlans::Options options)
       : first_slot_(threads.first_slot()),

@@ -82,9 +82,9 @@ bool Watchdog::stalls() const {
   return Clock::now() - last >= limit_;
 }
 
-/// Polls, so that working threads need not wake this thread. A process that was suspended and continued
-/// (Ctrl-Z, or a scheduler) has not stalled. A suspension is detected because this thread did not run during
-/// it, either.
+/// This thread polls, so that working threads need not wake it. A process that was suspended and continued
+/// (Ctrl-Z, or a scheduler) has not stalled. This thread detects a suspension because the thread itself did
+/// not run during that time.
 void Watchdog::watch_progress(Clock::time_point looked) {
   const Seconds interval =
       std::clamp<Seconds>(limit_ / 8, std::chrono::milliseconds(1), std::chrono::seconds(1));

@@ -13,9 +13,9 @@ namespace dtrain {
 
 /// Watches the GPUs of a run with two threads. The first thread queries the GPUs for failures a few times per
 /// second, because a thread that waits for one GPU may never notice that another GPU has failed. The second
-/// thread detects stalls. An example is the deadlock that NCCL's documentation warns of, if several GPUs in
-/// one process run captured steps. The second thread does not call CUDA, because such a call might not return
-/// although no device has failed.
+/// thread detects stalls. For example, NCCL's documentation warns of a deadlock that may occur if several
+/// GPUs in one process run captured steps. The second thread does not call CUDA, because such a call might
+/// not return although no device has failed.
 class Watchdog {
  public:
   using Seconds = std::chrono::duration<double>;

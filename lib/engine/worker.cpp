@@ -34,8 +34,8 @@ Worker::Worker(int rank, std::unique_ptr<Context> context, const GpuMath& math, 
 }
 
 float* Worker::gradients() {
-  // Other threads call this function after the first allocation, so an empty array must not be allocated
-  // again.
+  // Other threads also call this function after the first allocation, so only the first call may allocate.
+  // The size is checked because data() is null for an array of size 0, so every call would allocate it again.
   if (with_gradient_ > 0 && !gradients_.data())
     gradients_ = context_->allocate(static_cast<size_t>(with_gradient_) * sizeof(float));
   return gradients_.f32();

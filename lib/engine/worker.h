@@ -22,8 +22,8 @@ class Worker {
   Ops& ops() { return *ops_; }
   bool on_gpu() const { return context_->on_gpu(); }
 
-  /// Returns layout.with_gradient() floats. The first call allocates them; it must not be concurrent with
-  /// others.
+  /// Returns layout.with_gradient() floats. The first call allocates them, and must not be concurrent with
+  /// other calls.
   float* gradients();
   StepState* state() { return static_cast<StepState*>(state_.data()); }
   /// Returns the address, in device memory, of the sum of squares of the gradient.

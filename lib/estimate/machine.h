@@ -1,4 +1,4 @@
-// The description of a machine, for checks whether a run fits on it. The machine need not exist.
+// Describes a machine, to check whether a run fits on it. The machine need not exist.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Machine {
 };
 
 /// The machine as the user describes it. By default, it has this host's GPUs with their free memory. If the
-/// host has no GPUs, it has the devices that the strategy names. The default of `link` is that of
-/// typical_speed().
+/// host has no GPUs, it has the devices that the strategy names. The default of `link` is the link speed that
+/// typical_speed() returns.
 struct MachineRequest {
   std::optional<int64_t> bytes;  // memory of each GPU
   std::optional<int64_t> devices;

@@ -20,8 +20,8 @@ PipelineWork pipeline_work(const RunConfig& config, const Placement& placement, 
 
 /// Returns the times of each stage for one microbatch. `slots`: the stage of each node. If it is empty, there
 /// is a single stage. Backward takes two thirds of a layer's time, because it computes two products for each
-/// product of forward. Recomputed layers take a third more. If a value is read by a later stage than the next
-/// one, its copy is counted as a copy from the stage before the reader.
+/// product of forward. Recomputed layers take a third more. If the reader of a value is a later stage than
+/// the next one, the copy of the value is counted as a copy from the stage before the reader.
 PipelineTimes pipeline_times(const Graph& graph, std::span<const int> slots,
                              std::span<const PipelineDevice> devices, const PipelineWork& work);
 

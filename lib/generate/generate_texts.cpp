@@ -48,8 +48,8 @@ class Continuation {
 };
 
 /// Returns the scores of one position, indexed by token id, for the ids of the vocabulary. If tokens are
-/// words, the score of the padding token is set to -inf, so that it is never drawn. The result is then stored
-/// in `memory`.
+/// words, the scores are copied to `memory`, and the score of the padding token is set to -inf in the copy,
+/// so that this token is never drawn.
 std::span<const float> drawable(const LanguageModel& model, std::span<const float> scores,
                                 std::vector<float>& memory) {
   scores = scores.first(static_cast<size_t>(model.tokenizer->size()));

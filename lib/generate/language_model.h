@@ -11,8 +11,8 @@
 
 namespace dtrain {
 
-/// The tokenizer, and the shapes of the input and output, of a model that predicts the next token for each
-/// position of a window of tokens.
+/// A model that predicts the next token for each position of a window of tokens: its tokenizer, and the
+/// shapes of its input and output.
 struct LanguageModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   int64_t positions = 0;             // number of tokens in a window

@@ -78,8 +78,8 @@ void StepScores::begin() {
   std::fill(seen_.begin(), seen_.end(), Seen());
 }
 
-/// All texts compute the same number of steps. A text with fewer new tokens than another computes its last
-/// position again, which returns the same scores.
+/// The model runs the same number of steps for all texts. If a text has fewer new tokens than another text,
+/// the model computes the last position of this text again, which gives the same scores.
 std::span<const float> StepScores::scores(std::span<const std::vector<int32_t>> texts) {
   int64_t steps = 1;
   for (size_t i = 0; i < texts.size(); ++i) {

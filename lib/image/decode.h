@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-/// Methods of fitting an image to a requested size that has another aspect ratio.
+/// Methods that fit an image to a requested size if the image has another aspect ratio.
 enum class Resize {
   stretch,  // scales each axis by its own factor
   crop,     // keeps the central part with the requested aspect ratio

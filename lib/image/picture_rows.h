@@ -29,14 +29,14 @@ class PictureRows {
   /// Returns true if the values have 16 bits. start() keeps only their high bytes.
   bool has_16_bits() const { return has_16_bits_; }
 
-  /// Starts decoding. Must be called once before read(). `channels` is the requested number of channels;
-  /// decoders of formats that can convert to it do so. `wanted_scale` is the requested size divided by the
-  /// size of the stored image (at most 1); decoders that can downscale while decoding may do a part of the
-  /// downscaling.
+  /// Starts decoding. Must be called once before read(). `channels` is the requested number of channels. A
+  /// decoder that can convert to this number does so; other decoders ignore it. `wanted_scale` is the
+  /// requested size divided by the size of the stored image (at most 1); decoders that can downscale while
+  /// decoding may do a part of the downscaling.
   virtual void start(int channels, double wanted_scale) = 0;
   /// Starts decoding like start(), but without conversions: each pixel is read as the one value that is
   /// stored for it, a palette index or a gray level of at most 8 bits. Throws UserError if the file does not
-  /// contain one value per pixel. Must not be called if has_16_bits().
+  /// contain one value per pixel. Must not be called if has_16_bits() is true.
   virtual void start_as_stored();
   /// Return the size of the image that read() returns, the number of its channels (1: grayscale, 2: grayscale
   /// and alpha, 3: RGB, 4: RGBA), and its size relative to the stored image (1 if it is not downscaled).

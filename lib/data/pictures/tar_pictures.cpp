@@ -112,8 +112,8 @@ class ArchiveListing {
     place = member;
   }
 
-  /// Ends the current sample. If its files do not include an image, they are ignored, unless one of them is a
-  /// target. A target without an image is an error.
+  /// Ends the current sample. If the sample has neither an image nor a target, its files are ignored. Throws
+  /// UserError if the sample has a target but no image.
   void finish() {
     if (picture_) {
       samples_.pictures.push_back({picture_->name, picture_->offset, picture_->bytes, number_});

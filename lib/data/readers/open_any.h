@@ -11,8 +11,9 @@
 
 namespace dtrain {
 
-/// The digits that the values of an array keep: those of the types that dtrain computes with (float32, int32,
-/// uint8), or all (float64). Times and the names of series need all digits.
+/// The precision in which the numbers of an array are read. With `computed`, numbers are converted to the
+/// types with which dtrain computes (float32, int32, uint8). With `all`, they are converted to float64, so
+/// that different times and different numbers of series remain different.
 enum class Digits { computed, all };
 
 /// Returns true if a file with this beginning is in the IDX format.

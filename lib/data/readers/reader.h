@@ -48,7 +48,7 @@ struct ReadRequest {
 
   /// Returns the path of a file. Throws UserError if the file is empty or is not in the folder of the data.
   std::string find(const std::string& file_name) const;
-  /// Returns the path of a file, which may be empty. Throws UserError if it is not in the folder of the data.
+  /// Like find(), but the file may be empty. Throws UserError if the file is not in the folder of the data.
   std::string find_any(const std::string& file_name) const;
   /// Returns a source location with which find_file() searches the same folder as find().
   Mark folder() const;
@@ -109,8 +109,8 @@ class Reader {
   virtual std::optional<CsvFormat> text_format() const { return std::nullopt; }
   /// Returns how the reader reads images; nullopt if it reads other files.
   virtual std::optional<PictureOptions> picture_options() const { return std::nullopt; }
-  /// If the targets are images, returns the meaning of their pixels; these images are augmented like the
-  /// inputs. Returns nullopt for other targets.
+  /// If the targets are images, returns the meaning of their pixels. Target images are augmented like the
+  /// input images. Returns nullopt for other targets.
   virtual std::optional<TargetPicture> target_picture() const { return std::nullopt; }
   /// Returns how the pixels of target images represent classes. Used only if target_picture() returns
   /// `classes`.

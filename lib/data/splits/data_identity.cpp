@@ -15,7 +15,7 @@ namespace dtrain {
 
 namespace {
 
-// Ends of YAML lines that contain a key with an empty value.
+// The endings of YAML lines whose key has an empty value.
 constexpr std::array<const char*, 4> kEmptyValues{": null", ": \"\"", ": []", ": {}"};
 
 /// Returns a digest of the content of a file. For a small file, all bytes are included. For a large file,

@@ -15,8 +15,8 @@ struct TimeSplit {
   std::string words = {};
 };
 
-/// Returns the part of every series that `split` takes. It takes a part only if it is drawn from another
-/// split or if other splits are drawn from it; otherwise the result is empty. The parts follow each other in
+/// Returns the part of every series that `split` takes. A split takes a part only if it is drawn from another
+/// split, or if other splits are drawn from it. Otherwise the result is empty. The parts follow each other in
 /// the order train, validation, test.
 TimeSplit time_split(const DatasetSpec& spec, const SplitSpec& split);
 

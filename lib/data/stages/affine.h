@@ -27,8 +27,8 @@ class AffineStage final : public ColumnStage {
   /// Returns this stage with another result type. Conversions to integers round toward zero. A value that is
   /// out of range is replaced with the nearest value in range, and NaN is replaced with 0.
   std::shared_ptr<const AffineStage> cast(DType type) const;
-  /// Returns the map to float32. Returns nullopt if the map needs double precision or if the result is not
-  /// float32. The returned spans are valid while this stage exists.
+  /// Returns the affine map of this stage if its result is float32 and it needs no double precision.
+  /// Otherwise returns nullopt. The returned spans are valid while this stage exists.
   std::optional<Affine> map() const;
   /// Returns the scale and the offset, which have either one element or one element per element of a row.
   /// Returns nullopt if the result is not float32. The returned spans are valid while this stage exists.

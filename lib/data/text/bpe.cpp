@@ -30,7 +30,7 @@ bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
-/// Calls `visit` for parts of a run that have at most kMostPieceBytes bytes.
+/// Divides a run into parts of at most kMostPieceBytes bytes, and calls `visit` for each part.
 void visit_in_parts(std::string_view run, const std::function<void(std::string_view)>& visit) {
   while (run.size() > kMostPieceBytes) {
     size_t end = kMostPieceBytes;

@@ -15,10 +15,10 @@ inline constexpr size_t kMostPieceBytes = 64;
 
 /// Divides a text into pieces. All pieces together are the whole text, and no token crosses the border
 /// between two pieces. A piece is a run of letters, a run of digits, a run of other characters, or a run of
-/// whitespace. But if a run of whitespace ends with a space and another run follows, the space belongs to
-/// this next piece. Letters are a to z, A to Z and all characters that are not ASCII; digits are 0 to 9;
-/// whitespace is ASCII. A run of more than 64 bytes is divided into pieces of at most 64 bytes, but a
-/// character is never divided.
+/// whitespace. But if a run of whitespace ends with a space and another run follows, this last space belongs
+/// to the piece of the following run. Letters are a to z, A to Z and all characters that are not ASCII;
+/// digits are 0 to 9; whitespace is ASCII. A run of more than 64 bytes is divided into pieces of at most 64
+/// bytes, but a character is never divided.
 void for_each_piece(std::string_view text, const std::function<void(std::string_view piece)>& visit);
 
 /// Returns a text that consists of this byte. The text is in static memory.

@@ -19,8 +19,8 @@ class TokenCounts {
   /// Adds the counts of an object with the same options.
   void merge(const TokenCounts& other);
   /// Returns a vocabulary of at most TokenOptions::vocabulary ids. Words are sorted by descending count, and
-  /// words with the same count by descending bytes, as in Keras. Throws UserError if there are no words; the
-  /// message names the text `where`.
+  /// words with the same count by descending bytes, as in Keras. Throws UserError if there are no words.
+  /// `where` is the name of the text in this message.
   LearnedTokens learn(const std::string& where) const;
 
  private:

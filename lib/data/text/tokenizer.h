@@ -20,9 +20,9 @@ class Tokenizer {
   const LearnedTokens& learned() const { return learned_; }
   /// Returns the number of ids: all ids are in [0, size()).
   int64_t size() const { return learned_.size(); }
-  /// Returns true if texts must be UTF-8; readers check that before they call encode().
+  /// Returns true if texts must be UTF-8. Readers check this condition before they call encode().
   bool needs_utf8() const { return learned_.kind == TokenKind::words; }
-  /// Returns the ids of a text. For bytes and bpe, decode() returns exactly the text again.
+  /// Returns the ids of a text. For bytes and bpe, decode() converts these ids back to exactly the same text.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
   /// Returns the bytes of a token, which may be only a part of a character. Returns "" for the padding of
   /// words. Also returns "" for ids outside [0, size()), because a model may have more outputs than the

@@ -32,8 +32,8 @@ struct Windows {
   std::vector<int64_t> starts;  // for each window, the index in `order` of its first row
   // All rows of the split in ascending order, each row once; transforms are fitted on these rows.
   std::vector<int64_t> members;
-  /// For each window, the name of its series. Empty if are_forecasts is false. Also empty if there is only
-  /// one series because it has no name.
+  /// For each window, the name of its series. Empty if are_forecasts is false, or if the option `by` is not
+  /// set. (Without this option, there is only one series, and it has no name.)
   std::vector<std::string> names = {};
   std::string title = {};                  // title of `names`, such as the name of a column
   std::vector<std::string> warnings = {};  // one sentence each

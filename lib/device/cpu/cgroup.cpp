@@ -81,7 +81,8 @@ std::optional<Hierarchy> find_hierarchy(const std::string& root) {
 }
 
 /// Returns the size, in bytes, of the page cache that the kernel can reclaim at once: "inactive_file" in
-/// memory.stat. In v1, child groups are counted only by another entry, "total_inactive_file".
+/// memory.stat. In v1, this entry does not include the page cache of child groups, so the entry
+/// "total_inactive_file" is used instead.
 uint64_t droppable(const std::string& folder, bool second) {
   std::ifstream statistics(folder + "/memory.stat");
   const std::string wanted = second ? "inactive_file" : "total_inactive_file";

@@ -93,8 +93,9 @@ class CopyEnd {
   Buffer memory_;
 };
 
-/// Copies data from sender to receiver in the same ways as links (collective/link.h): the receiver pulls
-/// them, or the sender pushes them. Returns whether they arrive undamaged.
+/// Copies test data from the sender to the receiver in both ways that a link may use (collective/link.h):
+/// first the receiver pulls the data, then the sender pushes the data. Returns whether both copies arrive
+/// undamaged.
 bool arrives_whole(int sender, int receiver) {
   std::vector<uint32_t> sent(CopyEnd::kNumbers);
   for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<uint32_t>(i) * 2654435761u + 1;

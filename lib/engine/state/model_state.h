@@ -80,7 +80,7 @@ class ModelState {
   std::optional<HostArrays> snapshot();
   size_t snapshot_bytes() const;
   bool has_room_for_snapshot() const;
-  /// Returns true if this process must copy the state in its host memory in order to save it.
+  /// Returns true if this process needs a copy of the state in host memory to save the state.
   bool is_copied_for_saving() const;
 
   /// Returns whether a moving average of the weights is kept (train.callbacks: ema).

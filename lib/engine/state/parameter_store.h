@@ -38,7 +38,7 @@ class ParameterStore {
     size_t parameters = 0, slots = 0;
   };
   virtual Bytes bytes(const Worker& worker) const = 0;
-  /// Returns the bytes of state in host memory that do not belong to a CPU worker.
+  /// Returns the bytes of host memory that the state takes in addition to the memory of CPU workers.
   virtual size_t host_bytes() const = 0;
   /// Allocates a worker's part of the parameters, filled with zeros. May be called on any thread.
   virtual void allocate_parameters(Worker& worker) = 0;

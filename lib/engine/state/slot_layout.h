@@ -28,8 +28,8 @@ class SlotLayout {
 
   /// Returns the offset of the first element that belongs to the parameter at offset `parameter` of the
   /// layout. If this parameter has no elements in the slot, returns the offset for the next parameter that
-  /// has elements, or size() if there is no such parameter. If is_like_weights(), `parameter` may be the
-  /// offset of any element of a parameter.
+  /// has elements, or size() if there is no such parameter. If is_like_weights() is true, `parameter` may be
+  /// the offset of any element of a parameter.
   int64_t at(int64_t parameter) const;
   /// Returns the range of the slot's elements that belong to the parameters in `parameters`.
   Range of(Range parameters) const { return {at(parameters.begin), at(parameters.end)}; }
@@ -41,7 +41,8 @@ class SlotLayout {
     int64_t parameter, at;
   };
   Optimizer::Slot slot_;
-  // One entry for each parameter that has elements in the slot, sorted by offset; empty if is_like_weights().
+  // One entry for each parameter that has elements in the slot, sorted by offset; empty if is_like_weights()
+  // is true.
   std::vector<Entry> entries_;
   int64_t size_ = 0;
 };

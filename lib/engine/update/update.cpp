@@ -21,8 +21,8 @@ void Update::set_slots_since(const std::map<std::string, int64_t>& since) {
   add_trained(since);
 }
 
-/// Divides the parameters into groups. Each group contains adjacent parameters with the same options, which
-/// one call updates. A model without train.groups has only one group.
+/// Divides the parameters into groups. Each group contains adjacent parameters with the same options, so that
+/// one call can update the whole group. A model without train.groups has only one group.
 void Update::add_trained(const std::map<std::string, int64_t>& slots_since) {
   for (const ParameterSlice* slice : layout_.by_offset({0, layout_.trained()})) {
     const ParameterTraining& training = slice->training;

@@ -17,7 +17,8 @@ class WorkerUpdate final : public ParameterUpdate {
  public:
   struct Parts {
     Worker& computing;  // runs the step's plan
-    // Updates the parameters. This is the computing worker, or a worker on the host that updates for a GPU.
+    // The worker that updates the parameters: the computing worker, or a worker on the host that updates the
+    // parameters for a GPU.
     Worker& updating;
     Collective& replicas;  // connects this slot's workers, one per replica
     Collective& everyone;  // connects the workers of all slots and replicas

@@ -31,10 +31,10 @@ std::shared_ptr<const Column> open_array_file(const std::string& path, const Par
 std::shared_ptr<const Column> rows_in_file(std::shared_ptr<const InputFile> file, const std::string& name,
                                            ArrayHeader header, int64_t offset);
 
-/// Decodes `count` stored values at `src` to `dst`, an array of type.dtype(), by means of decode()
-/// (data/files/stored_type.h). Throws UserError if a value does not fit into type.dtype(). The message has
-/// the name of the array, `name`, and the index of the value in the array. `first_element` is the index in
-/// the array of the first value at `src`.
+/// Decodes the `count` stored values at `src` with decode() (data/files/stored_type.h), and writes the
+/// results to `dst`, an array of type.dtype(). Throws UserError if a value does not fit into type.dtype().
+/// The message contains `name`, which is the name of the array, and the index of the value in the array.
+/// `first_element` is the index of the first value at `src`.
 void decode_rows(const std::string& name, StoredType type, int64_t first_element, const void* src, void* dst,
                  int64_t count);
 

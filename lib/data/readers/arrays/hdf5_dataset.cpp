@@ -16,8 +16,8 @@ namespace dtrain {
 
 namespace {
 
-/// Opens the file with libhdf5. `file` is the same file. It must be opened before this call, because
-/// InputFile explains in its messages what is wrong with a path.
+/// Opens with libhdf5 the same file that `file` has already opened. The InputFile is opened first because its
+/// error messages are clearer if something is wrong with the path.
 Hdf5Handle open_file(const InputFile& file) {
   Hdf5Handle opened(H5Fopen(file.path().c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (opened) {

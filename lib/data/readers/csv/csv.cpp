@@ -42,8 +42,8 @@ class CsvReader final : public Reader {
 
   std::optional<SourceColumns> open_other(const std::string& path, FileFormat file, const TextOptions& text,
                                           const ReadRequest& request) const override {
-    // Early checkpoints do not store the positions of columns, so `width` is 0. For nullopt, the caller reads
-    // all columns of the file.
+    // Early checkpoints do not store the positions of columns, so `width` is 0. If this function returns
+    // nullopt, the caller reads all columns of the file.
     if (file != FileFormat::text || request.facts.fields.width == 0) return std::nullopt;
     if (is_plain_text(path, text, request)) return open_lines(path, request);
     CsvFormat as = options_.format();

@@ -163,8 +163,8 @@ bool read_rest(DateScanner& text, CsvDate& date) {
   return read_time(text, date);
 }
 
-/// Reads a date of three groups of digits, or of a year and a month. Does not check the date against the
-/// calendar.
+/// Reads a date that consists of three groups of digits, or of a year and a month. Does not check the date
+/// against the calendar.
 std::optional<CsvDate> read_digits(DateScanner text, const DateForm& form) {
   CsvDate date;
   int first = 0, second = 0;
@@ -246,7 +246,7 @@ std::optional<CsvDate> date_of_seconds(double seconds) {
   return date.year > 0 ? std::optional(date) : std::nullopt;
 }
 
-/// Reads a date such as 20260131, or a year such as 2026, which stands for January 1 of the year.
+/// Reads a date such as 20260131, or a year such as 2026. A year means January 1 of this year.
 std::optional<CsvDate> read_compact(std::string_view text, size_t digits) {
   int number = 0;
   if (text.size() != digits || !DateScanner(text).take_number(digits, digits, number)) return std::nullopt;

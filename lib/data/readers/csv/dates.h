@@ -38,8 +38,9 @@ bool is_csv_date(std::string_view text);
 std::optional<double> part_of_date(const CsvDate& date, DatePart part);
 
 /// Infers the format of the dates of a column from all texts of the column, which may be added in any order.
-/// If the column has both plain numbers and other dates, the numbers are dates only if all of them are like
-/// 20260131 or all are like 2026. In such a column, a number cannot be a Unix time.
+/// If the column has both plain numbers and other dates, the numbers count as dates only in two cases: all
+/// numbers have the form 20260131, or all have the form 2026. In such a column, a number cannot be a Unix
+/// time.
 class DateFormFinder {
  public:
   void add(std::string_view text);

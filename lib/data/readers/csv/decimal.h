@@ -53,8 +53,8 @@ inline constexpr auto kExact = [] {
   return all;
 }();
 
-/// are_digits() tests whether eight bytes are digits, number_of() converts them (Lemire 2021, "Number parsing
-/// at a gigabyte per second").
+/// are_digits() tests whether eight bytes are digits, and number_of() converts eight digits to a number
+/// (Lemire 2021, "Number parsing at a gigabyte per second").
 inline bool are_digits(uint64_t word) {
   return ((word & 0xf0f0f0f0f0f0f0f0) | (((word + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) >> 4)) ==
          0x3333333333333333;

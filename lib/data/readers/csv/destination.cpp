@@ -85,7 +85,7 @@ bool CsvDestination::store_date(std::string_view text, std::byte* dst) const {
   for (const DatePart part : reading->dates) {
     const auto number = part_of_date(*date, part);
     if (!number) return false;
-    // Only numbers of the part `days` may have more digits than float32 can hold.
+    // `days` is the only part of a date whose numbers may have more digits than float32 can hold.
     part == DatePart::days ? put_counted(*number, dst) : put_real(*number, dst);
     dst += bytes_of(dtype);
   }

@@ -95,7 +95,7 @@ struct CsvDestination {
   bool store_category(std::string_view text, std::byte* dst) const;
   bool store_labels(std::string_view text, std::byte* dst) const;
   bool store_tokens(std::string_view text, std::byte* dst) const;
-  /// Writes a number of type `dtype`.
+  /// Writes `value` to `dst` as an element of type `dtype`.
   void put_real(double value, std::byte* dst) const {
     const auto single = static_cast<float>(value);
     dtype == DType::float64 ? std::memcpy(dst, &value, sizeof value)

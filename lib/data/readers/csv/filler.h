@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-/// Thrown if a field that was read as numbers contains a text. The field may contain categories.
+/// Thrown if a text is found in a field that was read as numbers but may contain categories. read_csv() then
+/// reads the field as categories.
 struct CsvTextAmongNumbers {
   size_t field = 0;
 };

@@ -122,10 +122,10 @@ struct CsvOptions {
 };
 
 const Schema<CsvOptions>& csv_schema();
-/// Returns the key in options.text of the column that an input reads, or null if the input reads no column of
-/// text. The input reads the column that `inputs` names for it, or else the column with the name of the
-/// input. If only one column of text and one int32 input remain after these rules, the input reads this
-/// column.
+/// Returns the column of text that an input reads, as a key of options.text. Returns null if the input reads
+/// no column of text. The input reads the column that `inputs` names for it, or else the column with the name
+/// of the input. If only one column of text and one int32 input remain after these rules, the remaining input
+/// reads the remaining column.
 const std::string* text_of_input(const CsvOptions& options, const std::vector<TensorSpec>& inputs,
                                  const TensorSpec& input);
 /// Checks that a delimiter is one character, or "whitespace".

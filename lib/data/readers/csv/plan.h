@@ -60,8 +60,8 @@ struct CsvTokens {
 /// category, and the indicator of missing values follows the features of its field.
 struct CsvPart {
   std::vector<CsvElement> fields;
-  /// float32, or int32 if every value must be an integer. read_csv() changes float32 to float64 if it would
-  /// lose digits that distinguish rows.
+  /// float32, or int32 if every value must be an integer. read_csv() changes float32 to float64 if float32
+  /// would lose digits that distinguish rows.
   DType dtype = DType::float32;
   bool scalar = false;
   std::string advice_for_gap = {};  // appended to the error about a missing value
@@ -74,8 +74,8 @@ struct CsvStart {
   std::string path;
   std::vector<std::string> names;  // empty if the file has no header
   std::vector<std::string> first;  // the values of the first row
-  /// Whether the first column holds row names. The header has no name for this column in tables that R
-  /// writes.
+  /// Whether the first column contains row names. R writes such tables, with a header that has no name for
+  /// this column.
   bool has_row_names = false;
   size_t width() const { return first.size(); }
 };

@@ -57,8 +57,8 @@ class CsvPlanner {
   size_t place_of(const CsvColumnRef& field, const std::string& name = "") const;
   /// Like place_of(), but returns nullopt for a missing column that a file for predictions need not have.
   std::optional<size_t> find(const CsvColumnRef& field, const std::string& name = "") const;
-  /// Returns true if the configuration does not name this file. Such a file may have additional columns and
-  /// lack columns that are not used.
+  /// Returns true if the configuration does not name this file. Such a file may have additional columns, and
+  /// columns that are not used may be missing.
   bool is_other_file() const { return request_.use != FileUse::split && known_.fields.width != 0; }
 
   /// Returns the columns that no option uses. They make up the only input, or the only input that `inputs`
@@ -89,10 +89,11 @@ class CsvPlanner {
   bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
   void add_table(size_t field, const std::string& name, bool is_class, CsvCategory::When when);
-  /// Returns the name that a field has in the training file. `field` is the i-th field of all inputs.
+  /// Returns the name that a field has in the training file. `i` is the index of the field among the fields
+  /// of all inputs.
   std::string known_name(size_t field, size_t i) const;
-  /// Collects the ColumnReading of each column for which the options select one. Used for the training file.
-  /// Throws UserError if options contradict each other.
+  /// Collects the ColumnReadings that the options select for the columns of the training file. Throws
+  /// UserError if options contradict each other.
   void choose_readings();
   /// Returns the index of the column to which a key of an option (such as `dates`) refers. The key is a
   /// column name or, if no column has this name, a column index.

@@ -20,7 +20,8 @@ std::string name_of_target(const TensorSpec& target) {
   return target.name.empty() ? "target" : target.name;
 }
 
-/// Returns true if one of `columns` is the column of the i-th field of all inputs of the training file.
+/// Returns true if one of `columns` selects field `i` of the training file. `i` is an index into the list of
+/// the fields of all inputs.
 bool is_any_of(const std::vector<CsvColumnRef>& columns, const FieldNames& training, size_t i) {
   return std::any_of(columns.begin(), columns.end(), [&](const CsvColumnRef& column) {
     if (!column.index) return i < training.inputs.size() && training.inputs[i] == column.name;

@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-/// Reports errors in rows and values. A message has the location, the expected and the found value, and the
-/// option that would help. Holds only references, whose objects must outlive this object.
+/// Reports errors in rows and values. A message contains the location, the expected and the found value, and
+/// the option that would help. The object contains only references to other objects, which must outlive it.
 struct CsvRejection {
   const CsvText& text;
   const CsvValues& values;

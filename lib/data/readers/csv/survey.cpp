@@ -83,7 +83,7 @@ class Surveyor {
     int required = 0;
   };
 
-  /// Returns the beginning of the next row if this row must be left out; else null.
+  /// If the row at `p` must be left out, returns the beginning of the next row. Otherwise returns null.
   const char* pass_over(const char* p) {
     bool is_left_out = false;
     CsvField field;

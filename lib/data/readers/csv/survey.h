@@ -42,8 +42,8 @@ struct CsvAnswers {
   std::map<size_t, size_t> longest;  // bytes of the longest text of each field in `lengths`, at least 1
 };
 
-/// Reads all rows on several threads; a row has `width` fields. Sets the rows that each block leaves out, and
-/// numbers the remaining rows. The answers describe only the remaining rows.
+/// Reads all rows on several threads. Each row has `width` fields. Stores in each block which of its rows are
+/// left out, and numbers the remaining rows. The answers describe only the remaining rows.
 CsvAnswers survey_csv(const CsvText& text, const CsvValues& values, size_t width,
                       const CsvQuestions& questions, std::vector<CsvBlock>& blocks);
 

@@ -181,7 +181,7 @@ CsvBlock CsvText::block_at(const char* begin, const char* limit, const char* end
   return block;
 }
 
-// A quote opens only at the beginning of a field.
+// A quote begins a quoted value only if the quote is at the beginning of a field.
 const char* CsvText::next_row(const char* p, const char* end) const {
   const char* const line = next_line(p);
   if (find_byte(p, line, '"') == line) return line;

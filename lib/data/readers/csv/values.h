@@ -13,8 +13,8 @@ std::optional<double> csv_number(std::string_view text);
 /// Returns true if a text usually marks a missing value: "", NA, null, ? and some others. Ignores upper and
 /// lower case.
 bool is_csv_gap(std::string_view text);
-/// Like is_csv_gap(), but for columns of names. Accepts fewer texts, and only in the case that programs
-/// write: NA and None, but not na, none or -, which may be names.
+/// Like is_csv_gap(), but for columns of names. Accepts fewer texts, and distinguishes upper and lower case.
+/// For example, it accepts NA and None, which programs write, but not na, none or -, which may be names.
 bool is_csv_missing_name(std::string_view text);
 /// Returns true if a text is neither a number (nan and inf count as numbers) nor a mark for a missing value.
 bool is_csv_name(std::string_view text);

@@ -111,7 +111,8 @@ class Hdf5Pictures final : public PictureSource {
   Hdf5Dataset open_;
   Hdf5Handle type_;               // type of an element in memory
   std::optional<Hdf5Heap> heap_;  // heap that holds images of variable length
-  // References to the images of variable length, in blocks; reading the references needs no lock.
+  // References to the images, in blocks, if the images have variable length. Code that reads these references
+  // from memory needs no lock.
   std::vector<std::vector<std::byte>> references_;
   int64_t length_ = 0;  // bytes of each image if all images have the same length
 };

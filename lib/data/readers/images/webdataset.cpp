@@ -104,7 +104,7 @@ class WebDatasetReader final : public Reader {
   std::optional<PictureOptions> picture_options() const override { return options_; }
 
  private:
-  /// Messages use `name` for all archives together.
+  /// Opens the archives at `paths`. `name` is the name of all archives together in messages.
   SourceColumns open_archives(const std::vector<std::string>& paths, const std::string& name,
                               const ReadRequest& request) const {
     check_one_picture(request);

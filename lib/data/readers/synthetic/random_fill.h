@@ -1,4 +1,5 @@
-// Fills arrays with random numbers, each a pure function of key, row and element.
+// Fills arrays with random numbers. Each number depends only on the key, the row and the index of the
+// element.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 namespace dtrain {
 
 /// Elements are computed in groups of 64: word w of Philox's block (row, 16 * group + j) is element 64 *
-/// group + 16 * w + j. Therefore the 16 blocks of a group can be computed in SIMD lanes, and the elements of
-/// the group are then in order.
+/// group + 16 * w + j. With this numbering, the 16 blocks of a group can be computed in SIMD lanes, because
+/// word w of all 16 blocks gives 16 consecutive elements.
 constexpr int64_t kRandomGroup = 64;
 
 /// Fills `count` elements of one row with low + (high - low) u, for u uniform in [0, 1) with 24 bits.

@@ -22,8 +22,9 @@ namespace dtrain {
 
 namespace {
 
-/// Returns at most `bytes` bytes at the beginning of `text`, which is longer. The result ends after
-/// whitespace, so that no word is cut. If there is no whitespace, it ends after a whole character (UTF-8).
+/// Returns the beginning of `text`, at most `bytes` bytes. `text` must have more than `bytes` bytes. The
+/// result ends after whitespace, so that no word is cut. If there is no whitespace, it ends after a whole
+/// character (UTF-8).
 std::string_view whole_words(std::string_view text, size_t bytes) {
   const std::string_view start = text.substr(0, bytes);
   const auto end = std::find_if(start.rbegin(), start.rend(), is_ascii_space).base();

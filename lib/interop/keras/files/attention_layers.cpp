@@ -34,8 +34,8 @@ Json rescaling(Json scale, Json offset) {
 /// Writes the layers of a Keras model that computes multi_head_attention.
 class AttentionWriter {
  public:
-  /// `products`: the options that the layers of all four products (queries, keys, values and output) share.
-  /// Both arguments must outlive this object.
+  /// `products`: the options that the four layers of kAttentionProducts share. Both arguments must outlive
+  /// this object.
   AttentionWriter(const KerasAttention& attention, const Json& products)
       : its_(attention), products_(products) {}
 
@@ -162,8 +162,8 @@ class AttentionWriter {
   }
 
   /// Adds the layers that compute softmax(query * key / sqrt(key_dim)) * value, whose shape is `result`. The
-  /// path from the product of the queries to the output is at least as long as the path from the product of
-  /// the keys. Keras orders and numbers layers by the lengths of these paths.
+  /// path from the layer that computes the queries to the output is at least as long as the path from the
+  /// layer that computes the keys. Keras orders and numbers layers by the lengths of these paths.
   Tensor weighted_sum(const Tensor& query, const Tensor& key, const Tensor& value, const Shape& result) {
     const Shape shape{its_.heads, query.shape[0], key.shape[0]};
     const double scale = 1 / std::sqrt(static_cast<double>(its_.key_dim));

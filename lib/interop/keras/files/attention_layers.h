@@ -26,11 +26,11 @@ struct KerasAttention {
 
 /// Names of the input layers. An attention with fewer than three inputs uses only the first names.
 inline constexpr std::array kAttentionInputs{"query_input", "value_input", "key_input"};
-/// The names of the layers that have the weights.
+/// The names of the layers that have the weights. These layers compute the queries, the keys, the values and
+/// the output.
 inline constexpr std::array kAttentionProducts{"query_product", "key_product", "value_product",
                                                "attention_output"};
-/// Options of an attention layer that are passed to all four of its product layers (queries, keys, values and
-/// output).
+/// Options of an attention layer that are passed to all four layers of kAttentionProducts.
 inline constexpr std::array kAttentionWeightOptions{"kernel_initializer", "kernel_regularizer",
                                                     "kernel_constraint",  "bias_initializer",
                                                     "bias_regularizer",   "bias_constraint"};

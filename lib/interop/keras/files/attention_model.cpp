@@ -200,8 +200,8 @@ class AttentionReader {
         names.push_back(argument.at("config").at("keras_history").items()[0].as_string());
   }
 
-  /// Returns true if the layers of the products of queries, keys, values and outputs all have the same
-  /// options, which are then the options of the attention.
+  /// Returns true if all four layers of kAttentionProducts have the same options. In this case, these options
+  /// are also the options of the attention.
   bool has_equal_products() const {
     const KerasModelLayer& first = *find(kAttentionProducts[0]);
     return std::all_of(kAttentionProducts.begin(), kAttentionProducts.end(), [&](const char* name) {

@@ -27,12 +27,12 @@ class KerasClassNumbers {
 struct KerasLayerPart {
   std::string_view group;   ///< "query_dense"
   std::string_view prefix;  ///< prefix of the names of its weights, such as "query/"
-  /// Keras class of the part in snake case. If it is "", the weights of the part have the names of the
-  /// layer's weights.
+  /// Keras class of the part, in snake case. "" if the part has the class of the layer: the weights of the
+  /// part are then named like the weights of this class.
   std::string_view class_name;
 };
 
-/// Parts of all layers that have parts: the cells of recurrent layers and the products of attention. The
+/// Parts of all layers that have parts: the cells of recurrent layers, and the dense layers of attention. The
 /// parts of one layer are in the order of the layer's weights. For a given path, the first entry whose group
 /// is the end of the path is used. Therefore, an entry whose group is the end of another entry's group comes
 /// after that entry.
@@ -48,7 +48,8 @@ inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "fo
                                                       {"_value_dense", "value/", "dense"},
                                                       {"_output_dense", "attention_output/", "dense"}};
 
-/// End of the path of the group for the inner layer of a TimeDistributed. The inner layer may have parts.
+/// Suffix of the group path of a TimeDistributed's inner layer. If the inner layer has parts, their paths
+/// continue after this suffix.
 inline constexpr std::string_view kKerasWrappedLayer = "/layer";
 
 }  // namespace dtrain

@@ -12,7 +12,7 @@ enum class KerasMaskRule {
   read,    ///< takes padding into account; it depends on the layer whether the output has the mask
 };
 
-/// Returns the rule of a Keras class. The class must not be one that creates masks itself.
+/// Returns the rule of a Keras class. Must not be called for a class whose layers create masks.
 KerasMaskRule keras_mask_rule(const std::string& class_name);
 
 }  // namespace dtrain

@@ -30,7 +30,7 @@ class OpenKerasFile {
   const std::string& path() const { return path_; }
   hid_t file() const { return file_; }
   const Hdf5Heap& heap() const { return *heap_; }
-  /// Returns the HDF5 file inside an archive. The block has no data if the file is not an archive.
+  /// Returns the HDF5 file inside an archive. If the file is not an archive, the result contains no data.
   const Bytes& image() const { return image_; }
   KerasLayout layout() const { return layout_; }
   const KerasFileFacts& facts() const { return facts_; }
