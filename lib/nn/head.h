@@ -52,9 +52,9 @@ struct Head {
   bool is_weighted() const { return weights || mask; }
   /// Returns the number of row weights per sample; 0 if rows have no weights.
   int64_t weights_per_sample() const;
-  /// Returns the number of totals of this head. These are: the sum of the loss; the sums of the metrics; if
-  /// rows have weights, the sum of the weights; and, if the output has both weights from the data and a mask,
-  /// the number of positions that are not masked.
+  /// Returns the number of totals of this head. The totals are the sum of the loss; the sums of the metrics;
+  /// if rows have weights, the sum of the weights; and, if the output has both weights from the data and a
+  /// mask, the number of positions that are not masked.
   int64_t count_totals() const;
 };
 

@@ -55,7 +55,7 @@ std::vector<ValueRef> read_outputs(const ModelSpec& text, GraphBuilder& builder,
 }
 
 /// Gives layers with shared weights the same `trainable` as the layer that owns the weights. Reports an error
-/// if `freeze:` matches a layer with shared weights but not the owner, which is trained.
+/// if `freeze:` matches a layer with shared weights, but the owner of the weights is trained.
 void follow_owners(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics& diagnostics) {
   for (GraphNode& node : nodes) {
     if (node.shared_with < 0) continue;

@@ -17,7 +17,8 @@ namespace dtrain {
 /// The error of a model whose batches cannot be cut to fewer positions.
 class LengthError : public UserError {
  public:
-  /// `mark` is the location of the layer that is the reason. It is empty if the whole model is the reason.
+  /// `mark` is the location of the layer that causes the error. The mark is empty if no single layer causes
+  /// the error.
   LengthError(const Mark& its_mark, const std::string& its_message)
       : UserError(located(its_mark, its_message)), mark(its_mark), message(its_message) {}
   Mark mark;

@@ -8,8 +8,8 @@
 
 namespace dtrain {
 
-/// The `threshold:` option. It is a number, or a goal: the threshold that reaches the goal best is then
-/// chosen on the validation split.
+/// The `threshold:` option: a number or a goal. For a goal, training chooses the threshold that reaches the
+/// goal best on the validation split.
 struct ThresholdGoal {
   enum class Kind {
     fixed,              // the threshold is `value`

@@ -30,9 +30,9 @@ std::vector<float> repeated_heads(std::span<const float> values, const Heads& he
   return result;
 }
 
-/// Adds a node that multiplies an input by a kernel. Returns its result, an array [batch, positions, count *
-/// dim]. If `count` is
-/// greater than the number of the kernel's heads, each head is repeated for all query heads that share it.
+/// Adds a node that multiplies an input by a kernel. Returns the product, an array [batch, positions, count *
+/// dim]. If `count` is greater than the number of the kernel's heads, each head is repeated for all query
+/// heads that share it.
 std::string onnx_product(OnnxLayer& layer, size_t input, const std::string& name, const Heads& heads,
                          int64_t count, int64_t dim) {
   const int64_t features = layer.input_spec(input).shape[1], width = count * dim;

@@ -41,7 +41,8 @@ struct TransposePadding {
   Padding3 cut;
   Size3 extra{0, 0, 0};
 };
-/// `input` and `output` are [height, width, ...].
+/// Returns the padding of a transposed convolution. `input` and `output` are the shapes of its input and
+/// output, [height, width, ...].
 TransposePadding transpose_padding(const Window& window, const Shape& input, const Shape& output);
 
 }  // namespace dtrain

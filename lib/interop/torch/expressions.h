@@ -16,8 +16,8 @@ inline std::string torch_size(const std::vector<int64_t>& extents) {
   return fmt::format("({})", fmt::join(extents, ", "));
 }
 
-/// Returns the padding as the tuple that F.pad expects, beginning with the last axis. The tuple contains no
-/// depth if its padding is 0.
+/// Returns the padding as the tuple that F.pad expects, beginning with the last axis. If the padding of the
+/// depth is 0, the tuple does not contain it.
 inline std::string torch_sides(const Padding3& sides) {
   const std::string plane = fmt::format("{}, {}, {}, {}", sides.left, sides.right, sides.top, sides.bottom);
   if (sides.front == 0 && sides.back == 0) return fmt::format("({})", plane);

@@ -39,7 +39,7 @@ class Orthogonal : public Initializer {
     const auto elements = static_cast<size_t>(shape.elements());
     if (elements == 0) return;
     const size_t across = shape.rank() == 0 ? 1 : static_cast<size_t>(shape.back()), down = elements / across;
-    // There cannot be more orthonormal vectors than each vector has elements. Therefore the columns are made
+    // At most n vectors of n elements can be orthonormal to each other. Therefore the columns are made
     // orthonormal if the matrix has more rows than columns, and the rows otherwise.
     const size_t rows = std::max(across, down), columns = std::min(across, down);
     draw_normal(values, shape.elements(), 0, 1, random);

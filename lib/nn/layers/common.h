@@ -57,8 +57,8 @@ inline bool trains_parameters(const LayerRequest& request) {
   return request.training && request.trainable;
 }
 
-/// Returns the check for the options of layers that are sizes. The upper limit ensures that products of a few
-/// sizes do not overflow 64 bits.
+/// Returns the check for options whose value is a size, such as `units`. The upper limit ensures that
+/// products of a few sizes do not overflow 64 bits.
 inline Check<int64_t> extent() {
   return between<int64_t>(1, 1 << 30);
 }

@@ -6,7 +6,7 @@
 namespace dtrain {
 
 /// A loss that is computed separately for each element. The target has the shape of the output. The loss of a
-/// row is the mean over its columns, except that kl_divergence is the sum.
+/// row is the mean over its columns. For kl_divergence, it is the sum over the columns.
 class ElementwiseLoss : public Loss {
  public:
   explicit ElementwiseLoss(const ElementwiseLossSpec& spec, double weight = 1)

@@ -148,7 +148,8 @@ void CpuOps::embedding_forward(const float* table, const int32_t* indices, void*
 
 void CpuOps::embedding_backward(const int32_t* indices, const void* diff_dst, float* diff_table, int64_t n,
                                 int64_t table_rows, int64_t columns) {
-  // Threads divide the columns, so one thread sums each table element, in the order of the indices.
+  // The columns are divided among the threads, so each table element is summed by one thread, in the order of
+  // the indices.
   parallel(threads_, columns, 16, n + table_rows, [&](int64_t begin, int64_t end, int) {
     kernels_.embedding_backward(indices, f32(diff_dst), diff_table, n, table_rows, columns, begin, end);
   });

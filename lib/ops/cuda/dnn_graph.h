@@ -12,9 +12,9 @@
 namespace dtrain::cuda {
 
 /// The GPU for which plans are found: either the GPU of a handle, or a GPU that is described by its
-/// properties. For a described GPU, plans can be found but not run. This needs neither a GPU nor a driver
-/// (with cuDNN 9.8 or later), except for engines that cuDNN compiles at run time, which need the driver's
-/// library.
+/// properties. For a described GPU, plans can be found but not run. With cuDNN 9.8 or later, finding these
+/// plans needs neither a GPU nor a driver. Engines that cuDNN compiles at run time are an exception: they
+/// need the driver's library.
 class DnnDevice {
  public:
   /// `capability` is the GPU's compute capability; 90 is 9.0.

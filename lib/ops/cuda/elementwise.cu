@@ -13,11 +13,12 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Capacities of Sources, which holds the source arrays that an operation combines elementwise and is passed
-/// to the kernel as an argument. With capacity 1 or 2, the number of arrays is a compile-time constant, so a
-/// thread issues all loads before it waits for the first one. With up to kFewSources arrays, the argument is
-/// so small that it costs nothing. With more arrays, it takes about 2 KiB of the 4 KiB that the arguments of
-/// a kernel may have. All sources are combined in one pass, so the destination may be one of the sources.
+/// Capacities of Sources. A Sources holds the source arrays that an operation combines elementwise. It is
+/// passed to the kernel as an argument. With capacity 1 or 2, the number of arrays is a compile-time
+/// constant, so a thread issues all loads before it waits for the first one. With up to kFewSources arrays,
+/// the argument is so small that it costs nothing. With more arrays, it takes about 2 KiB of the 4 KiB that
+/// the arguments of a kernel may have. All sources are combined in one pass, so the destination may be one of
+/// the sources.
 constexpr size_t kFewSources = 8, kMostSources = 256;
 
 template <class T, size_t kCapacity>

@@ -12,7 +12,7 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
-// If rows are short, a block processes rows with about this number of elements.
+// If rows are short, a block processes several rows, which together have about this number of elements.
 constexpr int64_t kElements = 8192;
 
 /// Returns the step of the rule. Only one thread of each block computes it, because it needs a power in

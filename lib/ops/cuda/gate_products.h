@@ -84,7 +84,7 @@ class GateProducts {
     }
   }
 
-  /// Writes the gradient of the state to diff_state: the part of it that passes through these matrix
+  /// Writes one part of the gradient of the state to diff_state: the part that passes through these matrix
   /// products.
   void backward(const T* diff_sums, const void* factors, float* diff_state, std::byte* scratch) {
     const int64_t units = spec_.units;

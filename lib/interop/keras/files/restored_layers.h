@@ -9,13 +9,13 @@
 
 namespace dtrain {
 
-/// If `layer` is a Keras model or layer that stands for a dtrain layer that Keras lacks, replaces it by that
-/// layer, with dtrain's options. Other layers do not change.
+/// Some Keras models and layers represent a dtrain layer that Keras lacks. If `layer` is one of them,
+/// replaces it by the dtrain layer with its options. Other layers do not change.
 void restore_layer(KerasModelLayer& layer);
 
-/// Returns the parts with weights of a layer that restore_layer() made from a model, in the order of the
-/// layer's weights. Returns an empty span for other layers. In the file, the groups of the parts are below
-/// the group of the model.
+/// If restore_layer() made `layer` from a model, returns the parts of the layer that have weights, in the
+/// order of the weights. Returns an empty span for other layers. In the file, the groups of the parts are
+/// below the group of the model.
 std::span<const KerasLayerPart> parts_of_restored(const KerasModelLayer& layer);
 
 }  // namespace dtrain

@@ -115,7 +115,8 @@ class Renamer {
 
  private:
   /// Returns the data format of the first layer that specifies one; "" if no layer does. In Keras 1, padding,
-  /// cropping and upsampling layers need not specify their data format, so they get this one.
+  /// cropping and upsampling layers need not specify a data format. Such a layer gets the data format that
+  /// this function returns.
   static std::string find_data_format(const Json& model) {
     const Json* config = value_at(model, "config");
     const Json* list = config && config->is_array() ? config : config ? value_at(*config, "layers") : nullptr;

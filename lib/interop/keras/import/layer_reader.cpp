@@ -278,8 +278,9 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   const LayerFormats* const row = formats_of_keras_class(object.name);
   const bool is_wanted =
       classes.size() == 0 || std::find(classes.begin(), classes.end(), object.name) != classes.end();
-  // Some of dtrain's layers are models in Keras, so that a model's class may have a row. But the importer
-  // does not convert a model inside another layer to such a layer (files/restored_layers.h).
+  // Some of dtrain's layers are models in Keras, so the table of formats may have a row for the class of a
+  // model. But if a model is an option of another layer, the importer does not convert the model to a dtrain
+  // layer (files/restored_layers.h).
   const bool is_model = value_at(object.options, "layers") != nullptr;
   if (!row || !is_wanted || is_model) {
     add_problem(fmt::format("has the {} '{}'", key, object.name));

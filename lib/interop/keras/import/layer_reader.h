@@ -53,8 +53,8 @@ class KerasLayerReader {
   /// Because the reader does not know the rank of the input, the caller must compare last_axis() with it.
   void expect_last_axis(const char* key);
   /// Requires that the option `key`, an integer or a list of one integer, is the width of the layer's first
-  /// input. A missing option stands for this width. Because the reader does not know the input, the caller
-  /// must compare output_width() with its width.
+  /// input. If the option is missing, it has this width by default. Because the reader does not know the
+  /// input, the caller must compare output_width() with the width of the input.
   void expect_input_width(const char* key);
 
   void add_problem(std::string problem) { problems_.push_back(std::move(problem)); }

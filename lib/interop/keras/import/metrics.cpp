@@ -154,8 +154,9 @@ bool is_for_all(const Json& list, size_t outputs, const KerasWriter& writer) {
 }  // namespace
 
 KerasWriter KerasWriter::of(int major, const std::string& version) {
-  // Versions 2.0 to 2.3 without the suffix "-tf" are the separate keras package. tf.keras has versions such
-  // as "2.2.4-tf"; in TensorFlow 2.3, its version is "2.4.0".
+  // Versions 2.0 to 2.3 without the suffix "-tf" belong to the keras package that is separate from
+  // TensorFlow. tf.keras has versions such as "2.2.4-tf". TensorFlow 2.3 contains version "2.4.0" of
+  // tf.keras.
   constexpr std::array<std::string_view, 4> kAlone{"2.0.", "2.1.", "2.2.", "2.3."};
   const bool is_alone = std::any_of(kAlone.begin(), kAlone.end(),
                                     [&](std::string_view begin) { return version.starts_with(begin); });

@@ -254,7 +254,7 @@ class Importer {
     return shape ? shape : value_at(layer.config, "batch_input_shape");
   }
 
-  /// Returns true if a value is an input of the model with three axes, as an image has.
+  /// Returns true if a value is a model input and, like an image, has three axes.
   bool is_image_input(const Value& value) const {
     const Json* const shape = value.call < 0 ? shape_of(static_cast<size_t>(value.input)) : nullptr;
     return shape && shape->is_array() && shape->items().size() == 4;

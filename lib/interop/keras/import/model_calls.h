@@ -49,9 +49,9 @@ struct KerasCalls {
   std::vector<KerasGivenMask> given_masks;
 };
 
-/// Lists the calls that the model's outputs and masks depend on, including those of models within the model.
-/// Each call comes after the calls that it reads; otherwise the order is Keras's. Throws UserError for a
-/// cycle of calls, and for more than 100,000 calls.
+/// Lists the calls that the model's outputs and masks depend on, including the calls within nested models.
+/// Each call comes after the calls whose outputs it reads. Calls that do not depend on each other have the
+/// same order as in Keras. Throws UserError for a cycle of calls, and for more than 100,000 calls.
 KerasCalls list_calls(const KerasModel& model);
 
 }  // namespace dtrain

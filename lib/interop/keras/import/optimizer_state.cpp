@@ -95,7 +95,8 @@ std::optional<OptimizerState> read_optimizer_state(const std::vector<KerasWeight
                                        [](const KerasWeight& array) { return array.shape.rank() > 0; });
   const OptimizerFormats& formats = optimizer_formats(optimizer.name);
   const std::vector<Optimizer::Slot> slots = keras_slots(optimizer);
-  // The slots of a factored optimizer may begin with scalars, so the first slot is found from the end.
+  // The slots of a factored optimizer may begin with scalars. Therefore, `first` is computed from the end of
+  // the list: the slots are the last `in_slots` arrays.
   const size_t in_slots = slots.size() * trained.size();
   const size_t first = !formats.is_factored ? static_cast<size_t>(first_slot - arrays.begin())
                                             : arrays.size() - std::min(in_slots, arrays.size());

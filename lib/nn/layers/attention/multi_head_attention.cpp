@@ -196,8 +196,8 @@ class PreparedMultiHeadAttention : public PreparedLayer {
     arrays.attended = memory.add(attended, element);
   }
 
-  /// Creates one projection for each input. The projection of an input computes the queries, the keys or the
-  /// values (or several of them) that are made from this input.
+  /// Creates one projection for each input. The projection computes all arrays that are made from this input:
+  /// the queries, the keys, the values, or several of these arrays.
   void add_projections(const LayerRequest& request, const AttentionShape& shape, bool use_bias,
                        ArrayOffsets& scratch) {
     const size_t step = use_bias ? 2 : 1;  // parameters per kernel
@@ -349,7 +349,8 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
             .value_input = inputs.size() == 1 ? size_t{0} : size_t{1}};
   }
 
-  /// Returns whether every position depends only on itself and earlier positions.
+  /// Returns whether each position of the output depends only on the same position and earlier positions of
+  /// the input.
   bool has_steps(std::span<const TensorSpec> inputs) const { return options_.causal && inputs.size() == 1; }
 
   CachedAttentionOptions cached(std::span<const TensorSpec> inputs) const {

@@ -133,8 +133,9 @@ class Conv2DTranspose : public LayerWith<TransposeOptions> {
   }
 
   /// Returns the extent of the output along one axis, by Keras's rule. `size` is the extent of the dilated
-  /// kernel. output_padding must be less than the strides. An exception is a sequence that is treated as an
-  /// image of height 1: the stride of the height is 1, so output_padding is limited to 0 there.
+  /// kernel. Users can only set an output_padding that is less than the strides. But conv1d_transpose treats
+  /// a sequence as an image of height 1, for which the vertical stride is 1. Therefore output_padding is
+  /// limited to stride - 1, which is 0 for this height.
   int64_t length(int64_t input, int64_t size, int64_t stride) const {
     const bool same = options_.padding == Border::same;
     if (!options_.output_padding) return input * stride + (same ? 0 : std::max<int64_t>(size - stride, 0));

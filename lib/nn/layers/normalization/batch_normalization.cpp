@@ -155,12 +155,12 @@ class PreparedTraining : public PreparedByBatch {
 };
 
 /// Normalizes by the statistics of the rows that are not masked, over all replicas or over one replica. Each
-/// replica computes the moments (such as the mean) of its rows. If the statistics are over all replicas,
-/// an all-gather exchanges the moments, and each replica combines the moments of all replicas. The gradients
-/// of gamma and beta are computed from the replica's own rows, because the gradient synchronization sums them
-/// like all other gradients. With one replica there is no all-gather, but the operations are the same. This
-/// keeps differences of rounding between one and several replicas small, which a subsequent relu could
-/// amplify.
+/// replica computes the moments (such as the mean) of its rows. If the statistics are over all replicas, an
+/// all-gather exchanges the moments, and each replica combines the moments of all replicas. The gradients of
+/// gamma and beta are computed from the replica's own rows, because the gradient synchronization sums them
+/// like all other gradients. With one replica there is no all-gather, but the operations are the same.
+/// Therefore, rounding differences between one and several replicas remain small. This is important because a
+/// subsequent relu could amplify the differences.
 class PreparedSynchronized : public PreparedByBatch {
  public:
   /// `replicas` is null if the statistics are computed over the rows of this replica only.

@@ -61,9 +61,9 @@ Shape sequence_of(int64_t positions, const Shape& one) {
   return Shape(std::move(extents));
 }
 
-/// An input or output of the inner layer. The inner layer may require another layout than plain, so that
-/// arrays must be converted. The sequence itself always has the plain layout, because no Layout describes a
-/// sequence whose positions are blocked or planar.
+/// An input or output of the inner layer. If the inner layer requires a layout other than plain, its arrays
+/// are converted. The sequence itself always has the plain layout, because no Layout describes a sequence
+/// whose positions are blocked or planar.
 struct PositionArray {
   // Conversions from the plain layout to the layout of the inner layer, and back. Null if the inner layer
   // uses the plain layout.

@@ -102,7 +102,8 @@ struct AttentionPlace {
     for (int k = 0; k < 4; ++k) tile.v[tile_row()][first + k] = factors[k];
     __syncwarp();
   }
-  /// The same with keys and queries exchanged: tile.v[i][j] belongs to key `key` + i and query `query` + j.
+  /// Like write_factors(), but with keys and queries exchanged: tile.v[i][j] belongs to key `key` + i and
+  /// query `query` + j.
   __device__ void write_factors_of_keys(int64_t query, int64_t key, SharedTile& tile) const {
     if (spec.dropout <= 0.0f) return;
     const int lane = static_cast<int>(threadIdx.x) % kWarp, first = static_cast<int>(threadIdx.x) / kWarp * 4;

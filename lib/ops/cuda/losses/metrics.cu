@@ -84,8 +84,9 @@ __global__ void __launch_bounds__(kCountThreads, 1)
 
 constexpr int64_t kBlockSumBytes = 16384;
 
-/// Returns shared memory of kBlockSumBytes bytes. This function is not part of the kernel template, because
-/// the emulation would then copy the arrays of all instances whenever it switches to another block.
+/// Returns shared memory of kBlockSumBytes bytes. The array is not declared in the kernel template: every
+/// instance of the template would then have its own array, and the emulation would copy all these arrays
+/// whenever it switches to another block.
 __device__ inline void* block_sums() {
   alignas(double) __shared__ std::byte bytes[kBlockSumBytes];
   return bytes;

@@ -82,7 +82,7 @@ struct GroupPlace {
 
   /// Returns the number of the thread's group.
   __device__ int64_t group() const { return bundle + slot; }
-  /// Returns whether this thread writes the results of its group that are not per element.
+  /// Returns whether this thread writes the results that exist once per group, such as the mean.
   __device__ bool leads() const { return any && member == 0; }
 };
 

@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(kGroupThreads, kGroupBlocks)
   });
 }
 
-/// If `of_parts` is null, computes the moments of the groups itself.
+/// Normalizes the groups. `of_parts` contains the moments of the parts of each group. If it is null, the
+/// kernel computes the moments of the groups itself.
 template <int N, class T>
 __global__ void __launch_bounds__(kGroupThreads, kGroupBlocks)
     group_normalization_forward_kernel(GroupLayout layout, GroupForward<T> arrays,
@@ -160,8 +161,8 @@ __global__ void __launch_bounds__(kGroupThreads, kGroupBlocks)
   });
 }
 
-/// Computes the gradient of the source. If `of_parts` is null, computes the gradient sums of the groups
-/// itself.
+/// Computes the gradient of the source. `of_parts` contains the gradient sums of the parts of each group. If
+/// it is null, the kernel computes the gradient sums of the groups itself.
 template <int N, class T>
 __global__ void __launch_bounds__(kGroupThreads, kGroupBlocks)
     group_normalization_backward_kernel(GroupLayout layout, GroupBackward<T> arrays,
