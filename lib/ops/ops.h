@@ -137,7 +137,7 @@ class BatchNormalization {
     const void* diff_dst;          ///< gradient of dst or, if spec.adds, of dst before the relu
     void* diff_src;                ///< may be diff_dst
     float *diff_gamma, *diff_beta;
-    /// Written: this batch's contributions to the moving averages, which are share * mean and share *
+    /// Outputs: this batch's contributions to the moving averages, which are share * mean and share *
     /// variance.
     float *diff_mean, *diff_variance;
     float share;  ///< fraction of the global batch's rows that are in this batch
@@ -301,7 +301,7 @@ struct UpdateArguments {
   float* weights;                 ///< updated in place
   const float* gradient;          ///< multiplied by state->gradient.gradient_scale and clipped before use
   std::span<float* const> slots;  ///< slots in the order of the rule's functor
-  /// Copy of the weights in the compute type, written; null if the compute type is float32.
+  /// Output: a copy of the weights in the compute type. Null if the compute type is float32.
   void* weights_copy = nullptr;
   int64_t n;
 };

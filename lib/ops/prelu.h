@@ -9,8 +9,8 @@ namespace dtrain {
 
 /// Assigns a slope to each element of an array. The axes of the array are ordered from outermost to
 /// innermost. Element (i0, ..., i5) has the slope with the index i0 * steps[0] + ... + i5 * steps[5]. If the
-/// step of an axis is 0, all elements along this axis share a slope. The steps of the other axes must be such
-/// that every slope has a different combination of the indices along these axes.
+/// step of an axis is 0, all elements along this axis share a slope. The steps of the other axes must assign
+/// a different slope to each combination of the indices along these axes.
 struct PreluSpec {
   static constexpr size_t kAxes = 6;
   std::array<int64_t, kAxes> extents{1, 1, 1, 1, 1, 1}, steps{};

@@ -81,7 +81,7 @@ struct MatmulSpec {
   int64_t batch = 1;            ///< must be 1 if the products have a bias or an activation
 };
 
-/// Normally distributed noise, which is added to a value or by which the value is multiplied (as 1 + noise).
+/// Normally distributed noise. A value x becomes x + noise or, if `multiplies` is true, x * (1 + noise).
 struct NoiseSpec {
   bool multiplies = false;
   float deviation = 0;  ///< standard deviation of the noise; its mean is 0
@@ -260,7 +260,7 @@ struct CountSpec {
     /// answer is 1 if the score is above the threshold, and 0 otherwise.
     answers,
     /// [3][columns]: for each column, the sums of t, of t^2, and of (t - p)^2 for target t and prediction p;
-    /// followed by [1]: the sum of 1 over the rows.
+    /// followed by [1]: the number of rows (if rows have weights, the sum of the weights).
     regression,
   };
   Kind kind = Kind::classes;
@@ -279,8 +279,8 @@ struct CountSpec {
 
   /// Number of buckets, at least 2, into which scores are sorted in ascending order. A probability is counted
   /// by its logit, and a logit is counted directly. Half of the buckets are for numbers below 0. In each
-  /// half, the limits of the buckets are evenly spaced in the bit pattern of the number's absolute value,
-  /// which is approximately its logarithm, from 2^-kOctaves to 2^kOctaves.
+  /// half, the limits of the buckets are absolute values from 2^-kOctaves to 2^kOctaves. The limits are
+  /// evenly spaced in the bit pattern of the absolute value, which is approximately its logarithm.
   int64_t buckets = 0;
   bool by_column = false;
   static constexpr int kOctaves = 32;

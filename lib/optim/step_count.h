@@ -38,9 +38,9 @@ int64_t position(int64_t step, const RunLength& run, const Counts&... counts) {
 /// step `begin` to the end of the run.
 int64_t decay_steps(const OrAuto<StepCount>& count, const RunLength& run, int64_t begin = 0);
 
-/// Returns the last step at which a schedule has its old value, if the value changes at `boundary`. A
-/// boundary in steps is itself that step. A boundary in epochs is the end of an epoch, and the next step has
-/// the new value.
+/// Returns the last step at which a schedule has its old value, if the value changes at `boundary`. If the
+/// boundary is in steps, the result is the step `boundary`, which still has the old value. If the boundary is
+/// in epochs, the result is the last step of these epochs, and the next step has the new value.
 int64_t last_step_of_value(const StepCount& boundary, int64_t steps_per_epoch);
 
 /// Returns the length of a run without the steps of the warm-up. The schedule after the warm-up gets this

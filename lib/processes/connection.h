@@ -28,7 +28,8 @@ class Connection {
   /// Announces that no more messages follow. Messages that still arrive can be received.
   void finish_sending();
   void close() { socket_.close(); }
-  /// Returns why an attempt to connect has failed (connection_problem() in socket.h); "" if it is connected.
+  /// Returns the reason why an attempt to connect has failed (connection_problem() in socket.h), or "" if the
+  /// socket is connected.
   std::string problem() const { return connection_problem(socket_); }
 
   bool is_open() const { return socket_.is_open(); }

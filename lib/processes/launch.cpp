@@ -67,8 +67,8 @@ std::optional<Launch> launch_of(const EnvironmentLookup& environment) {
                   .families = {MpiFamily::open_mpi},
                   .slurm_plugin = ""};
   // Hydra's variables are checked before those of SLURM, because Hydra under SLURM starts its daemons with
-  // srun. PMI_RANK and PMI_SIZE do not distinguish them, because srun --mpi=pmi2 also sets these variables;
-  // but srun does not set MPI_LOCALRANKID.
+  // srun. PMI_RANK and PMI_SIZE do not show whether Hydra started this process, because srun --mpi=pmi2 also
+  // sets these variables. MPI_LOCALRANKID shows it, because srun does not set this variable.
   const bool is_hydra = has(environment, "MPI_LOCALRANKID") || !has(environment, "SLURM_STEP_ID");
   if (const auto size = number_of(environment, "PMI_SIZE"); size && is_hydra)
     return Launch{.launcher = Launcher::hydra,

@@ -1,4 +1,4 @@
-// Finds and opens an MPI library at run time. The program links no MPI.
+// Finds and opens an MPI library at run time. The program is not linked with an MPI library.
 #pragma once
 
 #include <optional>

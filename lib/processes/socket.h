@@ -43,8 +43,8 @@ Socket listen_on_all(bool ipv6, uint16_t& port);
 Socket accept_from(const Socket& listener);
 /// Starts to connect. If this fails at once, returns a closed socket and stores the reason in `problem`.
 Socket start_to_connect(const Endpoint& endpoint, std::string& problem);
-/// Returns why a connection that was started has failed; "" if it is connected. Call it when the socket is
-/// ready for writing.
+/// Returns the reason why an attempt to connect has failed, or "" if the socket is connected. Must be called
+/// when the socket is ready for writing.
 std::string connection_problem(const Socket& socket);
 
 /// Returns a text that identifies the running system and the network namespace of this process. Two processes

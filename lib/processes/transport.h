@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-/// Nonblocking messages, as MPI_Isend and MPI_Irecv of MPI_BYTE in MPI_COMM_WORLD. A message of any size is
-/// allowed. All calls except abort() must come from one thread at a time.
+/// Nonblocking messages with the semantics of MPI_Isend and MPI_Irecv for MPI_BYTE in MPI_COMM_WORLD. A
+/// message may have any size. All calls except abort() must come from one thread at a time.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -57,8 +57,8 @@ struct ColumnProfile {
   double words = 0;      // average number of words of a text
   std::string odd_text;  // the first text in a column of mostly numbers; "" in other columns
   int64_t odd_line = 0;  // the line of odd_text
-  /// Texts in a column of numbers, dates or amounts that mark missing values, such as "unknown". A text that
-  /// is repeated among numbers also counts. Empty if the column also has other texts.
+  /// Texts that mark missing values in a column of numbers, dates or amounts, such as "unknown". A text that
+  /// is repeated among numbers also counts as such a mark. Empty if the column also has other texts.
   std::vector<std::string> missing_names;
   std::vector<std::string> values;  // the different values, sorted; at most kMostValues
   std::vector<int64_t> counts;      // the number of rows with each value

@@ -25,7 +25,7 @@ struct UNet {
 };
 
 /// Returns a network for images of this size. Images with a side longer than kLongestSide are made smaller.
-/// The height and width are such that they can be halved `poolings` times.
+/// The height and width of the network's input can be halved `poolings` times.
 UNet net_for(const PictureLook& look) {
   constexpr double kSmallest = 32;  // three poolings reduce this size to 4 pixels
   const double height = static_cast<double>(look.height), width = static_cast<double>(look.width);

@@ -34,7 +34,8 @@ void choose_id(const TableProfile& table, TablePlan& plan) {
     plan.warnings.push_back(fmt::format("{}, which identifies the rows: {}", called(table, place), odd));
 }
 
-/// Warns that the table is not used as the time series `series` because of its rows with the same time.
+/// Warns that the table is not used as the time series `series`, because some rows have the same time as
+/// another row.
 void warn_of_repeated_times(const TableProfile& table, const std::string& path, const TableSeries& series,
                             TablePlan& plan) {
   const auto repeated = static_cast<int64_t>(series.repeated.size());

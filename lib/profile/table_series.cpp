@@ -86,7 +86,8 @@ std::optional<TableSeries> find_series(const TableProfile& table, const std::str
     for (const std::optional<size_t> name : names) {
       auto found = series_by(table, path, time, name);
       if (found && found->repeated.empty()) return found;
-      // Any column may seem to name series, for example a column of weekends. One series is more likely.
+      // Almost any column may look like the names of series, for example a column that marks weekends.
+      // Therefore, a single series is preferred to several series.
       if (found && (!with_repeated || (with_repeated->by && !name))) with_repeated = std::move(found);
     }
   }

@@ -26,8 +26,9 @@ struct TableSeries {
 /// Returns the time series in a CSV file. The rows of each series must follow each other at even intervals
 /// when they are sorted by one of the columns `times`. Each of the columns `by` is tried as the column with
 /// the name of the series. Returns nullopt if the table has no such series, or if a series is too short for
-/// windows. If all series that would be possible have rows with the same time, but at most one row in a
-/// hundred is such a row, returns one of them; `repeated` then contains these rows.
+/// windows. If every possible choice of the columns leads to rows with the same time, but these are at most
+/// one in a hundred rows, returns the result for one of the choices. Its member `repeated` then contains
+/// these rows.
 std::optional<TableSeries> find_series(const TableProfile& table, const std::string& path,
                                        const std::vector<size_t>& times, const std::vector<size_t>& by);
 

@@ -1,4 +1,4 @@
-// Chooses the column of a table to predict, for `dtrain new`.
+// Chooses the target column of a table for `dtrain new`.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct TargetPlan {
   size_t column = 0;
   bool regression = false;
   int64_t classes = 0;
-  // Whether class names are numbers, but not those from 0 to the number of classes - 1.
+  // Whether the class names are numbers, but not exactly the numbers from 0 to the number of classes - 1.
   bool names_are_numbers = false;
   bool rare = false;         // whether a class has far fewer rows than another class
   bool stratify = false;     // whether every class has enough rows for all splits

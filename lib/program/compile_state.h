@@ -1,5 +1,5 @@
-// State that is shared by the compiler's passes: the graph, the results of earlier passes about its nodes,
-// and the program so far.
+// State that is shared by the compiler's passes: the graph, the results of earlier passes for the nodes of
+// the graph, and the program so far.
 #pragma once
 
 #include <memory>

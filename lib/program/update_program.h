@@ -22,7 +22,7 @@ enum class GradientReduction {
 struct UpdateRequest {
   int slot = 0;
   GradientReduction reduction = GradientReduction::none;
-  // Whether the backward pass starts sums that must be joined (only with in_backward).
+  // Whether the backward pass starts reductions for which the update must wait (only with in_backward).
   bool joins_backward = false;
   bool has_other_slots = false;  // whether the norm includes the gradients of other slots
   int64_t gradients = 0;         // number of floats with a gradient: trained parameters, then statistics

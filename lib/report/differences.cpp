@@ -38,8 +38,8 @@ std::map<std::string, Setting> settings_under(const Settings& settings, const st
   return found;
 }
 
-/// Returns the components that follow `key` in longer keys. These are either the type that the key chooses,
-/// or its options.
+/// Returns the components that follow `key` in longer keys. These components are either the name of the type
+/// that the key chooses, or the names of the options of a type.
 std::set<std::string> parts_under(const Settings& settings, const std::string& key) {
   std::set<std::string> parts;
   for (const auto& [below, setting] : settings_under(settings, key)) {

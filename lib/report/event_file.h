@@ -50,9 +50,9 @@ std::string graph_event(double time, std::span<const EventGraphNode> nodes);
 std::string image_event(double time, int64_t step, const std::string& tag, int64_t height, int64_t width,
                         int64_t channels, std::string_view png);
 
-/// Returns the size, in bytes, of the beginning of the file that is to be kept. It consists of intact records
-/// of steps up to `last_step`. A record without a step counts as step 0. Steps ascend in a file, so the kept
-/// part ends before the first record that is damaged or has a later step.
+/// Returns the number of bytes to keep at the beginning of the file. These bytes are intact records of steps
+/// up to `last_step`. A record without a step counts as step 0. Steps ascend in a file, so the kept part ends
+/// before the first record that is damaged or has a later step.
 size_t records_up_to(std::string_view file, int64_t last_step);
 
 }  // namespace dtrain

@@ -27,7 +27,7 @@ class Callback {
     std::string message;  // message for the user, or ""
   };
   virtual Verdict after_epoch(Json& /*state*/, const MetricLookup& /*metric*/) const { return {}; }
-  /// Changes the state if a run continues that a callback had stopped.
+  /// Updates the state when a run continues after a callback has stopped it.
   virtual void continue_after_stop(Json& /*state*/) const {}
   /// Returns the decay if the callback wants an exponential moving average of the weights, otherwise nullopt.
   /// The averaged weights are evaluated, and saved as the weights of the model.

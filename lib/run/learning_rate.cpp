@@ -23,7 +23,8 @@ std::string warning_of_zero_rate(const RunConfig& config, int64_t steps_per_epoc
     const int64_t middle = last + (zero - last) / 2;
     (is_zero(middle) ? zero : last) = middle;
   }
-  // A smaller rate underflows to 0, as with exponential_decay, although the schedule has not ended.
+  // If the last positive rate is below this limit, the later rates are 0 because of underflow (for example
+  // with exponential_decay), although the schedule has not ended.
   constexpr double kUnderflow = 1e-200;
   if (schedule.at(last, run, Json()) < kUnderflow) return "";
   constexpr int64_t kShare = 100;  // no warning if the rate is 0 only in the last 1/100 of the steps

@@ -24,8 +24,8 @@ struct RunPlan {
   ReplicaRanks ranks;
   std::vector<std::string> warnings = {};  // warnings of the placement, as lines of Diagnostics::warnings()
   std::vector<int> cores = available_cores();  // cores for the replicas on CPUs
-  /// Whether matrix products on CPUs have rows whose bits do not depend on the other rows (make_cpu_ops()),
-  /// so that predictions do not depend on the batch.
+  /// If true, each row of a matrix product on a CPU is computed independently of the other rows
+  /// (make_cpu_ops()), so that predictions do not depend on the batch.
   bool independent_rows = false;
   /// The time at which planning began; train.max_time counts from this time.
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
@@ -60,7 +60,7 @@ RunPlan plan_training(RunConfig config, World& world);
 
 /// Returns `config` with the automatic options of its strategy replaced by the values that were chosen in a
 /// saved run, so that the saved run can be continued. Returns `config` unchanged if it has another strategy
-/// than the saved run, has no automatic options, or if other options of the strategy differ.
+/// than the saved run, if its strategy has no automatic options, or if other options of the strategy differ.
 /// `saved_strategy`: the strategy in the configuration of the saved run, {kind: options}.
 RunConfig keep_choices(RunConfig config, const ConfigNode& saved_strategy);
 

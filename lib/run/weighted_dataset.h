@@ -22,8 +22,8 @@ class WeightedDataset final : public Dataset {
     int64_t columns = 1;
     std::vector<float> weights = {};  // weight of each class; empty: all weights are 1
 
-    /// Returns the class of row `row` of a target's `values`: int32 class indices, or float32 rows of
-    /// `columns`.
+    /// Returns the class of row `row` of a target. `values`: the class indices of an int32 target, or the
+    /// rows of a float32 target, which have `columns` elements each.
     int64_t of(DType dtype, const void* values, size_t row) const;
   };
   /// `spec`: the spec of the added column of weights. `own`: number of inputs and targets. The data set's

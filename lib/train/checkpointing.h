@@ -106,8 +106,9 @@ class Checkpointing {
   bool agreed(bool mine) const;
   bool attempt(const std::function<void()>& write, std::string_view then = kContinues);
   bool check_directory();
-  /// Saves the current state at the end of the run, unless it is on disk. If the disk is full, removes all
-  /// older checkpoints that take its space, except the newest and the best one. Throws Error.
+  /// Saves the current state at the end of the run, unless it is on disk. While the disk is full, removes
+  /// older checkpoints and tries again. Never removes the newest existing checkpoint or the best one. Throws
+  /// Error if the state cannot be saved.
   void save_if_needed();
   bool hold();
   /// Starts to write the held copy, if any, and then the state with `arrays` (unless null). The arrays must

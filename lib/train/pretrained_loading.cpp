@@ -125,7 +125,8 @@ const ArrayRef* find_other_bias(const std::string& name, const ArrayRef& array, 
 TorchArray sum_of(const ArrayRef& a, const ArrayRef& b) {
   const auto *of_a = static_cast<const float*>(a.data), *of_b = static_cast<const float*>(b.data);
   TorchArray sum{a, std::vector<float>(of_a, of_a + a.shape.elements())};
-  // The addition of 0 would change -0 to 0, so that weights that dtrain exported would change.
+  // Zeros are not added, because the sum of -0 and 0 is 0. The addition would change weights of -0 that
+  // dtrain has exported.
   for (size_t i = 0; i < sum.values.size(); ++i)
     if (of_b[i] != 0) sum.values[i] += of_b[i];
   sum.array.data = sum.values.data();

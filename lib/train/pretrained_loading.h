@@ -40,8 +40,8 @@ struct Pretrained {
 Pretrained load_pretrained(const Graph& graph);
 
 /// Adds the vocabularies of `dataset.vocabulary_from` to the facts of the data set, so that the training
-/// split does not learn others. Does nothing if this option is not set. Calls `warn` for damaged checkpoints.
-/// Throws UserError if the checkpoint cannot be read or has no vocabulary.
+/// split does not learn other vocabularies. Does nothing if this option is not set. Calls `warn` for damaged
+/// checkpoints. Throws UserError if the checkpoint cannot be read or has no vocabulary.
 void load_vocabularies(RunConfig& config, const std::function<void(const std::string&)>& warn);
 
 /// Returns a warning for each vocabulary and each list of categories that differs from that of the run whose

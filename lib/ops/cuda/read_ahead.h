@@ -24,7 +24,7 @@ __device__ inline void read_ahead(int64_t first, int64_t end, int64_t stride, co
   for (; i < end; i += stride) use(i, load(i));
 }
 
-/// N elements as floats, as a copyable value.
+/// N floats. Unlike an array, this struct can be copied and returned.
 template <int N>
 struct Floats {
   float v[N];

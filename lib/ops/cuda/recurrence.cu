@@ -152,8 +152,9 @@ class CudaRecurrence final : public Recurrence {
   }
 
   /// If the reset gate of a GRU comes before the matrix product, copies two parts of the recurrent kernel to
-  /// separate matrices, because they are multiplied one after the other: the part of the update and reset
-  /// gates, and the part of the candidate. If the state has factors, also splits the kernel by gates.
+  /// separate matrices: the part of the update and reset gates, and the part of the candidate. Each step
+  /// multiplies these parts in two separate matrix products. If the state has factors, also splits the kernel
+  /// by gates.
   void split_kernel(const void* kernel, std::byte* scratch) {
     if (by_gates_) by_gates_->split_kernel(kernel, scratch);
     if (!resets_before()) return;

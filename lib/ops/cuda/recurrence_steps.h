@@ -112,7 +112,7 @@ struct FindFirstValid {
 };
 
 /// The mask of one step, and the results of FindFirstValid. With these results, has_output() does not have to
-/// read the mask of all steps before this step. (These are many if a sequence begins with padding.)
+/// read the masks of all earlier steps, which would be slow for a sequence that begins with a lot of padding.
 struct PreparedStepMask : math::StepMask {
   const int64_t* first_valid = nullptr;  // [batch]
 
@@ -204,8 +204,8 @@ struct SimpleForward {
   }
 };
 
-/// Returns the state factor of the candidate for this element: the state is multiplied by it before the
-/// matrix product with the candidate's kernel.
+/// Returns the factor by which this element of the state is multiplied before the matrix product with the
+/// candidate's kernel.
 template <class T>
 __device__ inline float candidate_factor(const T* factors, const Division& at, int64_t units) {
   return factors ? to_float(factors[(at.quotient * 3 + 2) * units + at.rest]) : 1.0f;
@@ -214,9 +214,9 @@ __device__ inline float candidate_factor(const T* factors, const Division& at, i
 /// One step of a GRU. If reset_after is true, one call computes the whole step. Otherwise, a step needs two
 /// calls:
 ///
-/// 1. `sums` has only the columns of the gates update and reset. The call computes these gates and writes
-///    `inner`, which is the state times the reset gate and the candidate's state_factors (1 if null), and a
-///    copy of `inner`, `current_inner`.
+/// 1. `sums` has only the columns of the gates update and reset. The call computes these gates. It also
+///    writes `inner`, which is the product of the state, the reset gate and the candidate's state_factors (1
+///    if null), and copies `inner` to `current_inner`.
 /// 2. The call computes the new state from `candidate_sums`, the product of `inner` and the candidate's
 ///    kernel.
 template <class T, class Function, class Gate>

@@ -15,9 +15,9 @@ namespace dtrain::cuda {
 template <class T, int N>
 inline constexpr int kAccess = N < kVector<T> ? N : kVector<T>;
 
-/// N elements in their memory format. operator[] converts an element to float. While a load is in flight, it
-/// needs registers only for the bytes that it loads. For 16-bit types, these are half as many registers as N
-/// floats would need.
+/// N elements in their memory format. operator[] converts an element to float. A load in flight occupies
+/// registers only for the bytes that it loads. For 16-bit types, it therefore occupies half as many registers
+/// as N floats.
 template <int N, class T>
 struct Raw {
   static constexpr int kStep = kAccess<T, N>;
@@ -68,7 +68,7 @@ __device__ inline void store_whole(uint2* dst, uint2 words) {
 #endif
 }
 
-/// Writes an access to global memory.
+/// Writes the elements of one access to global memory.
 template <class T, int N>
 __device__ inline void store_access(T* dst, const Vector<T, N>& access) {
   using Access = Vector<T, N>;

@@ -60,8 +60,8 @@ struct Silu {
   }
 };
 
-/// x times the normal distribution's cumulative function; D. Hendrycks and K. Gimpel, "Gaussian error linear
-/// units", 2016.
+/// x times the cumulative distribution function of the standard normal distribution; D. Hendrycks and K.
+/// Gimpel, "Gaussian error linear units", 2016.
 struct Gelu {
   DTRAIN_HOST_DEVICE float forward(float x) const { return x * cumulative(x); }
   DTRAIN_HOST_DEVICE float backward(float x, float diff) const {

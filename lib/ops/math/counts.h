@@ -116,8 +116,8 @@ struct SoftmaxLogits {
   }
 };
 
-/// Calls count(score) with the scores that a threshold is compared with: the softmax of the row if the scores
-/// are softmax logits, and the scores themselves otherwise.
+/// Calls count(score) with the scores that must be compared with a threshold: the softmax of the row if the
+/// scores are softmax logits, and the scores themselves otherwise.
 template <class Group, class Score, class Count>
 DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Group& group, const Score& score,
                                              int64_t columns, const Count& count) {

@@ -286,8 +286,9 @@ struct DirectionRule {
 };
 
 /// The first phase of LAMB (Y. You et al., "Large batch optimization for deep learning: training BERT in 76
-/// minutes", ICLR 2020). The direction is the update of Adam with both bias corrections; weight decay is
-/// applied before. Slots: m, v, and the direction. The direction may be stored in the memory of the gradient.
+/// minutes", ICLR 2020). The direction is the update of Adam with both bias corrections. Weight decay is
+/// applied to the weights before the functor is called. Slots: m, v, and the direction. The direction may be
+/// stored in the memory of the gradient.
 struct Lamb {
   float beta_1, beta_2, epsilon;
   static constexpr RuleTraits kTraits{.slots = 3, .finds_direction = true};

@@ -66,9 +66,9 @@ class PairwiseSum {
 
 /// Maximum number of pieces in which an array is summed.
 inline constexpr int64_t kMostSquaresPieces = 1024;
-/// Returns the size of a piece, in floats, if an array of n floats is summed in pieces. The size is `least`
-/// (which must be a power of two, times kSquaresGrain), doubled until there are at most kMostSquaresPieces
-/// pieces.
+/// Returns the size of a piece, in floats, if an array of n floats is summed in pieces. The size is `least`,
+/// doubled until there are at most kMostSquaresPieces pieces. `least` must be kSquaresGrain times a power of
+/// two.
 inline int64_t squares_piece(int64_t n, int64_t least) {
   int64_t piece = least;
   while (piece * kMostSquaresPieces < n) piece *= 2;

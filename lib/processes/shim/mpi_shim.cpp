@@ -1,6 +1,7 @@
 // This file is compiled once for each MPI whose header is found (third_party/mpi.cmake), and is not part of
-// the program. It is not linked with libmpi: the program opens libmpi first, with RTLD_GLOBAL, because its
-// file name differs between distributions (libmpi.so.12, Debian's libmpich.so.12).
+// the program. The resulting shim is not linked with libmpi, because the file name of libmpi differs between
+// distributions (libmpi.so.12, Debian's libmpich.so.12). Instead, the program opens libmpi with RTLD_GLOBAL
+// before it opens the shim.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include "processes/shim/mpi_shim.h"

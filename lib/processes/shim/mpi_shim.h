@@ -1,6 +1,7 @@
 // The table of MPI functions that a shim exports. A shim is a small shared library that is compiled against
-// the mpi.h of one MPI implementation, because their handles and constants differ. The program opens the shim
-// that fits the libmpi of the machine (processes/mpi_library.h), and links no MPI itself.
+// the mpi.h of one MPI implementation, because handles and constants differ between implementations. The
+// program itself is not linked with an MPI library. It opens the shim that fits the libmpi of the machine
+// (processes/mpi_library.h).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct MpiTable {
   /// thread level. After this call, errors of MPI functions are returned (MPI_ERRORS_RETURN).
   int (*initialize)(bool* enough);
   int (*world)(int* rank, int* size);
-  /// Sets the rank of this process among the processes that share its memory (MPI_COMM_TYPE_SHARED), and
-  /// their number.
+  /// Stores the rank of this process among the processes that share its memory (MPI_COMM_TYPE_SHARED), and
+  /// the number of these processes.
   int (*node)(int* rank, int* size);
   /// `bytes` is at most 2^30.
   int (*isend)(const void* data, int bytes, int to, int tag, MpiRequest* request);

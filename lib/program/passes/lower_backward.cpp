@@ -219,9 +219,9 @@ class BackwardLowering {
     }
   }
 
-  /// Emits GradientsReady for a node's parameters. To be called for the nodes in the order in which the
-  /// layout has their parameters. A shared parameter belongs to the first of the layers that share it. The
-  /// backward call of this layer runs last.
+  /// Emits GradientsReady for a node's parameters. To be called for the nodes in the order of their
+  /// parameters in the layout. A shared parameter belongs to the first of the layers that share it. Among
+  /// these layers, the backward call of the first layer runs last.
   void note_ready(int i) {
     if (step_.node(i).shared_with >= 0 || program_.slots() > 1) return;
     int64_t end = ready_;

@@ -324,8 +324,8 @@ void RunDirectory::prune(int64_t keep, std::optional<int64_t> best) const {
 
 bool RunDirectory::make_room(int64_t step, int64_t keep, const std::vector<int64_t>& kept) const {
   std::vector<int64_t> all = steps();
-  // An old checkpoint of this step is replaced only when the new one is complete. Until then, it is the
-  // newest.
+  // If there is already a checkpoint of this step, the old checkpoint is replaced only when the new one is
+  // complete. Until then, the old checkpoint is the newest one.
   const size_t newest = std::erase(all, step) > 0 ? 0 : 1;
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size() + 1 && i + newest < all.size(); ++i) {
     if (std::find(kept.begin(), kept.end(), all[i]) != kept.end()) continue;

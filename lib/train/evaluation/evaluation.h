@@ -64,8 +64,8 @@ Measures measures_of(const RunConfig& config, std::span<const double> sums, int6
 /// Computes the numbers only, without the tables, which may be large.
 std::vector<std::pair<std::string, double>> numbers_of(const RunConfig& config, std::span<const double> sums,
                                                        int64_t samples);
-/// Resets sums of an unfinished epoch to 0 if their meaning has changed since `version` of
-/// TrainingState::sums. Returns the names of the affected metrics.
+/// Resets sums of an unfinished epoch to 0 if their meaning has changed since the version `version`
+/// (TrainingState::sums_version). Returns the names of the affected metrics.
 std::vector<std::string> clear_outdated(const RunConfig& config, std::span<double> sums, int64_t version);
 /// Computes the loss only.
 double loss_of(const RunConfig& config, std::span<const double> sums, int64_t samples);

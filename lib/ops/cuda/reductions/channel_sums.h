@@ -34,8 +34,8 @@ struct Tiling {
 /// blocks instead of 3, kernels with 8 channels per thread would spill registers.
 inline constexpr int kTileThreads = 256, kTileBlocks = 3;
 
-/// Maximum number of tiles for which the last block of each tile may finish the sums. The limit exists
-/// because `arrived` has one block counter per tile.
+/// If there are more tiles than this, a separate kernel finishes the sums, instead of the last block of each
+/// tile. The limit exists because `arrived` has one block counter per tile.
 inline constexpr int kMostArrivals = 1024;
 
 /// Returns the tiling if each thread processes N channels. There are enough row blocks to keep the device
@@ -221,10 +221,10 @@ __device__ void sum_in_order(const Tiling& tiling, const double* partials, int64
   finish(channel, sums);
 }
 
-/// Must be called by all threads at the end of a kernel that has written partial sums. In the block of each
-/// tile that finishes last, adds the partial sums of the tile and calls `finish` for its channels. `arrived`
-/// has one counter per tile; the counters must be 0 before the kernel and are 0 after it. If `arrived` is
-/// null, does nothing, because a separate kernel will finish the sums.
+/// All threads must call this function at the end of a kernel that has written partial sums. For each tile,
+/// the block that finishes last adds the partial sums of the tile and calls `finish` for the tile's channels.
+/// `arrived` has one counter per tile; the counters must be 0 before the kernel and are 0 after it. If
+/// `arrived` is null, does nothing, because a separate kernel will finish the sums.
 template <int N, class Finish>
 __device__ void finish_if_last(const Tiling& tiling, const double* partials, unsigned* arrived,
                                const Finish& finish) {
