@@ -235,7 +235,7 @@ class Parser {
       expect(':');
       const auto [place, is_new] = places.emplace(key, entries.size());
       if (!is_new && repeated_ == Json::RepeatedKeys::error)
-        fail(fmt::format("different keys in an object, but found '{}' for the second time,", place->first));
+        fail(fmt::format("unique keys in the object, but found the key '{}' again", place->first));
       if (is_new)
         entries.emplace_back(std::move(key), value(depth + 1));
       else

@@ -121,7 +121,7 @@ void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>&
         diagnostics.error(one.mark,
                           one.target.empty()
                               ? "target: the model has several outputs, so 'target' is ambiguous; give "
-                                "'targets', with one entry for the name of each output"
+                                "'targets', a mapping from the name of each output to its target"
                               : fmt::format("targets: the model has no target named '{}'", one.target));
     }
   }

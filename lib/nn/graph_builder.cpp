@@ -290,9 +290,9 @@ bool GraphBuilder::infer(GraphNode& node) {
         "weights");
   if (node.activity_regularizer && !node.layer->can_penalize_output())
     report_error(
-        "activity_regularizer: this layer does not support the option, because Keras does not apply a "
-        "penalty to its output only; add a layer after it, such as `activation: linear`, and give the "
-        "regularizer to that layer");
+        "activity_regularizer: this layer does not support the option, because Keras cannot apply the "
+        "penalty to the output of this layer alone; add a layer after it, such as `activation: linear`, and "
+        "give the regularizer to that layer");
   check_shared_shapes(node, report_error);
   pass_masks(node, report_error);
   return diagnostics_.count() == before;

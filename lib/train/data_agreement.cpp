@@ -24,7 +24,8 @@ void check_data_agree(World& world, const std::map<std::string, DataIdentity>& m
   if (!message.empty())
     throw UserError(fmt::format(
         "the data of some processes differ from the data of process 0. Copy the same files to all machines; "
-        "dataset.root or the environment variable DTRAIN_DATA names their folder. The differences are:{}",
+        "to choose the folder of the files, set dataset.root or the environment variable DTRAIN_DATA. The "
+        "differences are:{}",
         message));
 }
 

@@ -246,7 +246,7 @@ void load_vocabularies(RunConfig& config, const std::function<void(const std::st
     if (config.dataset.facts.source.tokens.empty())
       throw UserError(
           fmt::format("{}: the checkpoint has no vocabulary, because its run was not trained on "
-                      "text; expected a run that was",
+                      "text; expected a checkpoint of a run that was trained on text",
                       checkpoint.path()));
   } catch (const UserError& error) {
     throw error_at(config.place({"dataset", "vocabulary_from"}),

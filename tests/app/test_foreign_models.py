@@ -106,7 +106,7 @@ class Safetensors(Case):
     def test_damaged_files_are_errors_with_a_reason(self):
         good = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
         damaged = {
-            "different keys in an object, but found 'w' for the second time": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
+            "unique keys in the object, but found the key 'w' again at offset": safetensors(b'{"w":%s,"w":%s}' % ((json.dumps(good).encode(),) * 2), bytes(4)),
             "contiguous arrays": safetensors({"a": good, "b": good}, bytes(4)),
             "'b' at byte 8, although the data before it end at byte 4": safetensors({"a": good, "b": {**good, "data_offsets": [8, 12]}}, bytes(12)),
             "arrays of 8 bytes in total, up to the end of the file": safetensors({"a": good}, bytes(8)),

@@ -193,7 +193,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertIn("standard input:3:17: expected a finite number in the column 'width'", predict(self.table("", rows)))
         self.assertRegex(predict("".join(json.dumps(row) + "\n" for row in rows)), r"standard input:2: expected a finite number in the column 'width'")
         self.assertIn("standard input:2: the line cannot be read as JSON", predict('{"width": 1}\n{"width": \n'))
-        self.assertIn("standard input:1: the line cannot be read as JSON; expected different keys in an object, but found 'width' for the second time", predict('{"width": 1, "width": 2}\n'))
+        self.assertIn("standard input:1: the line cannot be read as JSON; expected unique keys in the object, but found the key 'width' again at offset", predict('{"width": 1, "width": 2}\n'))
         self.assertIn("standard input:2: expected an object as in the first line, found an array", predict('{"width": 1}\n[1]\n'))
         self.assertIn("standard input:2: expected a number or a text for 'width', found an array",
                       predict('{"width": 1}\n{"width": [1]}\n'))

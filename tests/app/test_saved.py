@@ -82,7 +82,7 @@ class Moved(Case):
         (self.dir / "old").rename(self.dir / "new")
         for command in (["evaluate", "new/run"], ["resume", "new/run", "--epochs", 2]):
             process = self.dtrain(*command, expect=2)
-            self.assertIn(f"{self.dir}/old/data.csv: there is no such file, nor the folder {self.dir}/old; "
+            self.assertIn(f"{self.dir}/old/data.csv: there is no such file, and there is no folder {self.dir}/old; "
                           "set the folder of the data with --set dataset.root=DIR", process.err)
             self.dtrain(*command, "--set", "dataset.root=new")
         (self.dir / "new/data.csv").rename(self.dir / "new/other.csv")

@@ -120,8 +120,9 @@ TEST_CASE("split: a split that is drawn from another split is the same for every
   CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}}\n"
                                  "validation: {split: {of: train, fraction: 0.5}}"),
                  "the fractions drawn from 'train' leave no samples"));
-  CHECK(contains(refused(train + "test: {split: {of: train, fraction: 0.5}, rows: [0, 2]}"),
-                 "'rows' cannot be used beside 'split', because 'split' draws samples of another split"));
+  CHECK(contains(
+      refused(train + "test: {split: {of: train, fraction: 0.5}, rows: [0, 2]}"),
+      "'rows' cannot be used together with 'split', because 'split' draws samples of another split"));
 }
 
 TEST_CASE("a stratified split needs a target with one class per sample") {

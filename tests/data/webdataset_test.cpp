@@ -254,8 +254,8 @@ TEST_CASE("a truncated archive is an error with its offset") {
   CHECK(contains(refused(member("a", "", 'S') + kEnd),
                  "expected a regular file at byte 0, found a sparse file"));
   CHECK(contains(refused(gzip_of(good)),
-                 "this tar archive is compressed with gzip, so its samples cannot be read in any order; "
-                 "decompress it with `gzip -d`"));
+                 "expected an uncompressed tar archive, found one that is compressed with gzip, which does "
+                 "not allow random access to its samples; decompress it with `gzip -d`"));
   CHECK(contains(refused(std::string("\x28\xb5\x2f\xfd zstd", 9)), "compressed with zstd"));
 }
 

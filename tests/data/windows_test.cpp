@@ -346,10 +346,10 @@ TEST_CASE("mistakes in the options of windows are reported with their locations"
   CHECK(contains(mistake("train: " + csv + "{horizon: 2}}"), "length"));
   CHECK(contains(mistake("train: " + csv + "{length: 3, horizont: 2}}"), "unknown key 'horizont'"));
   CHECK(contains(mistake("train: {csv: {file: t.csv, heder: true}, windws: {length: 3}}"),
-                 "unknown key 'windws' beside the reader; did you mean 'windows'?"));
+                 "unknown key 'windws' at the same level as the reader; did you mean 'windows'?"));
   CHECK(contains(mistake("train: {csv: {file: t.csv, heder: true}, windws: {length: 3}}"), "'heder'"));
   CHECK(contains(mistake("train: {csv: {file: t.csv}, limit: 3}"),
-                 "unknown key 'limit' beside the reader; expected one of rows, windows"));
+                 "unknown key 'limit' at the same level as the reader; expected one of rows, windows"));
   CHECK(contains(mistake("train: {images: {directory: t}, windows: {length: 3}}"),
                  "windows: expected one of the readers csv, npy and hdf5"));
   CHECK(contains(mistake("train: {csv: {file: t.csv, target: load, weight: w}, windows: {length: 3}}"),

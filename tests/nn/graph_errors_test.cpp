@@ -155,7 +155,7 @@ TEST_CASE("invalid devices and recompute segments are errors") {
                                  "  - dense: {name: b, units: 3}\n"
                                  "  - dense: {name: c, units: 3, recompute: {segment: s}}\n")) ==
         "m.yaml:5:5: error: recompute: the layers of a segment must be consecutive, but 'b' is not in the "
-        "segment of the next layer, 'c'");
+        "segment of 'c' and comes between 'c' and earlier layers of this segment");
 }
 
 TEST_CASE("missing and unknown block parameters are errors") {

@@ -101,7 +101,7 @@ void gather_affine(const void* base, DType from, std::span<const int64_t> rows, 
     case DType::float16:
       break;
   }
-  throw std::logic_error("data is stored as " + std::string(name_of(from)));
+  throw std::logic_error("gather_affine() cannot read data of the type " + std::string(name_of(from)));
 }
 
 void gather_copy(const void* base, size_t row_bytes, std::span<const int64_t> rows, void* dst) {

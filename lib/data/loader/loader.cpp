@@ -191,7 +191,7 @@ class Loader::Impl {
 
   std::vector<int64_t> make_order(int64_t epoch) const {
     const auto fail = [&] {
-      throw Error(fmt::format("there is not enough memory for the order of {} samples", samples()));
+      throw Error(fmt::format("there is not enough memory to store the order of {} samples", samples()));
     };
     try {
       if (!options_.shuffle) return row_numbers(0, samples());

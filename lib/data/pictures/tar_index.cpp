@@ -108,8 +108,8 @@ class TarWalk {
   void reject_packed() {
     if (const char* program = packed_by(bytes_at(0, std::min<int64_t>(file_.size(), 6))))
       throw UserError(
-          fmt::format("{}: this tar archive is compressed with {}, so its samples cannot be read in any "
-                      "order; decompress it with `{} -d`",
+          fmt::format("{}: expected an uncompressed tar archive, found one that is compressed with {}, which "
+                      "does not allow random access to its samples; decompress it with `{} -d`",
                       file_.path(), program, program));
   }
 

@@ -41,7 +41,7 @@ std::string ReadRequest::find_any(const std::string& file_name) const {
   if (root.empty()) return path;
   if (!file_name.starts_with('/') && file_type(path) == FileType::nothing)
     fail(fmt::format("{}: there is no such file{}; set the folder of the data with --set dataset.root=DIR",
-                     path, file_type(root) == FileType::nothing ? ", nor the folder " + root : ""));
+                     path, file_type(root) == FileType::nothing ? ", and there is no folder " + root : ""));
   return path;
 }
 

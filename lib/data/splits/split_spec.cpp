@@ -200,8 +200,9 @@ ConfigNode without_unknown_keys(const ConfigNode& node, Diagnostics& diagnostics
       kept.push_back(entry);
       continue;
     }
-    diagnostics.error(entry.first, fmt::format("unknown key '{}' beside the reader{}", entry.first.text(),
-                                               suggestion_or_list(entry.first.text(), others)));
+    diagnostics.error(entry.first,
+                      fmt::format("unknown key '{}' at the same level as the reader{}", entry.first.text(),
+                                  suggestion_or_list(entry.first.text(), others)));
   }
   return ConfigNode::mapping(std::move(kept), node.mark());
 }
@@ -218,7 +219,7 @@ bool Codec<SplitSpec>::parse(const ConfigNode& written, const std::string&, Spli
     const bool is_mixed = std::count_if(node.entries().begin(), node.entries().end(), is_own) > 1;
     for (const auto& [key, value] : node.entries())
       if (is_mixed && !key.inherited() && key.text() != "split")
-        diagnostics.error(key, fmt::format("'{}' cannot be used beside 'split', because 'split' draws "
+        diagnostics.error(key, fmt::format("'{}' cannot be used together with 'split', because 'split' draws "
                                            "samples of another split; remove one of the two keys",
                                            key.text()));
     DrawnSplit drawn;

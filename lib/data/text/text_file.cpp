@@ -49,7 +49,7 @@ void check_utf8(std::string_view text, const std::string& path) {
     if (length == 0)
       throw UserError(
           fmt::format("{}: expected text in UTF-8, found the byte 0x{:02x} at byte {} (line {}); "
-                      "convert the file, such as by `iconv -f {} -t utf-8`, or use `tokens: bytes` or "
+                      "convert the file, for example with `iconv -f {} -t utf-8`, or use `tokens: bytes` or "
                       "`tokens: bpe`, which accept any bytes",
                       path, static_cast<unsigned char>(text[at]), at,
                       1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'),
