@@ -331,8 +331,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   config.seed = top.seed;
   config.strategy = top.strategy;
   config.train.callbacks = {registry<Callback>().make(kTerminateOnNan)};
-  // Parses every part even if earlier parts have errors, so that all errors are reported at once. Later parts
-  // use the results of earlier parts.
+  // Parses every part even if earlier parts have errors, so that all errors are reported at once.
   if (node.find("train")) train_schema().parse(top.train, "train", config.train, diagnostics);
   add_default_callbacks(config.train.callbacks);
   check_callbacks_once(config.train.callbacks, diagnostics);
