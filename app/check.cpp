@@ -311,14 +311,32 @@ void try_strategies(const CheckOptions& options) {
   if (options.output.text()) print_text(fit_text(config, machine, candidates));
 }
 
+/// Checks that the files of other runs and models that the run loads exist and match the model. If they do
+/// not, also checks the data, and throws UserError with all errors.
+void check_loaded_files(RunConfig& config) {
+  std::vector<std::string> mistakes;
+  const auto collect = [&](const auto& check) {
+    try {
+      check();
+    } catch (const UserError& error) {
+      mistakes.emplace_back(error.what());
+    }
+  };
+  if (config.graph.pretrained) collect([&] { load_pretrained(config.graph); });
+  collect([&] { load_vocabularies(config, print_warning); });
+  if (mistakes.empty()) return;
+  config.dataset.cache = registry<Cache>().make("none");
+  collect([&] { check_splits(config, config.dataset.cache, [](const std::string&) {}); });
+  throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));
+}
+
 /// Process 0 reads the configuration, and sends it to the other processes.
 RunConfig load_shared(const CheckOptions& options, World& world) {
   if (!world.writes_files()) return receive_run(world).config;
   reject_wrong_configuration(options.config);
   RunConfig config = load_run_config(options.config, options.sets, ConfigUse::training);
   print_warnings(config.warnings);
-  if (config.graph.pretrained) load_pretrained(config.graph);
-  load_vocabularies(config, print_warning);
+  check_loaded_files(config);
   send_run(world, config, "", nullptr);
   return config;
 }

@@ -98,25 +98,34 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// Returns the candidate nearest to a misspelt word, or null if none is near enough.
-const std::string* nearest(std::string_view word, std::span<const std::string> candidates) {
-  const std::string plain_word = plain_name(word);
+/// Returns the candidate with the smallest distance(word, candidate), or null if none is near enough.
+template <class Distance>
+const std::string* nearest_by(Distance distance_to, std::string_view word,
+                              std::span<const std::string> candidates) {
   const std::string* found = nullptr;
   size_t least = 0;
   for (const std::string& candidate : candidates) {
-    const std::string plain_candidate = plain_name(candidate);
-    if (plain_candidate == plain_word && !plain_word.empty()) return &candidate;
     const size_t longer = std::max(word.size(), candidate.size()),
                  shorter = std::min(word.size(), candidate.size());
     const size_t allowed = std::max<size_t>(1, longer / 3);
     if (longer - shorter > allowed || shorter == 0) continue;
-    const size_t distance =
-        std::min(edit_distance(word, candidate), 1 + edit_distance(plain_word, plain_candidate));
+    const size_t distance = distance_to(candidate);
     if (distance > allowed || distance >= longer || (found && distance >= least)) continue;
     found = &candidate;
     least = distance;
   }
   return found;
+}
+
+/// Returns the candidate nearest to a misspelt name of a configuration, or null if none is near enough.
+const std::string* nearest(std::string_view word, std::span<const std::string> candidates) {
+  const std::string plain_word = plain_name(word);
+  for (const std::string& candidate : candidates)
+    if (!plain_word.empty() && plain_name(candidate) == plain_word) return &candidate;
+  const auto distance = [&](const std::string& candidate) {
+    return std::min(edit_distance(word, candidate), 1 + edit_distance(plain_word, plain_name(candidate)));
+  };
+  return nearest_by(distance, word, candidates);
 }
 
 }  // namespace
@@ -138,6 +147,12 @@ std::string suggestion(std::string_view word, std::span<const std::string> candi
     if (!alias.advice.empty()) return fmt::format("; {}", alias.advice);
     if (!alias.meant.empty()) return fmt::format("; did you mean '{}'?", alias.meant);
   }
+  return near ? fmt::format("; did you mean '{}'?", *near) : "";
+}
+
+std::string file_suggestion(std::string_view name, std::span<const std::string> candidates) {
+  const std::string* near = nearest_by(
+      [&](const std::string& candidate) { return edit_distance(name, candidate); }, name, candidates);
   return near ? fmt::format("; did you mean '{}'?", *near) : "";
 }
 

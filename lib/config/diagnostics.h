@@ -51,5 +51,7 @@ bool is_near(std::string_view word, std::span<const std::string> candidates);
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 /// Like suggestion(), but returns "; expected one of a, b, c" if the suggestion is empty.
 std::string suggestion_or_list(std::string_view word, std::span<const std::string> candidates);
+/// Like suggestion(), but for the name of a file, without its folder.
+std::string file_suggestion(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace dtrain

@@ -13,6 +13,7 @@ struct ConfigNode::Data {
   Type type = Type::null;
   bool quoted = false;
   bool inherited = false;
+  bool unreadable = false;
   Mark mark;
   std::string text;
   std::vector<ConfigNode> items;
@@ -30,6 +31,14 @@ ConfigNode::ConfigNode() {
 
 ConfigNode ConfigNode::null(Mark mark) {
   Data data;
+  data.mark = std::move(mark);
+  return ConfigNode(std::make_shared<const Data>(std::move(data)));
+}
+
+ConfigNode ConfigNode::unreadable(Mark mark) {
+  Data data;
+  data.type = Type::mapping;
+  data.unreadable = true;
   data.mark = std::move(mark);
   return ConfigNode(std::make_shared<const Data>(std::move(data)));
 }
@@ -75,6 +84,10 @@ const std::string& ConfigNode::text() const {
 
 bool ConfigNode::quoted() const {
   return data_->quoted;
+}
+
+bool ConfigNode::is_unreadable() const {
+  return data_->unreadable;
 }
 
 bool ConfigNode::inherited() const {

@@ -36,6 +36,9 @@ class ConfigNode {
   static ConfigNode scalar(std::string text, bool quoted = false, Mark mark = {});
   static ConfigNode sequence(std::vector<ConfigNode> items, Mark mark = {});
   static ConfigNode mapping(std::vector<Entry> entries, Mark mark = {});
+  /// Returns an empty mapping that represents a file that could not be read. Its content is unknown, so it
+  /// must not be checked.
+  static ConfigNode unreadable(Mark mark);
   /// Returns a mapping entry whose key is plain text without a mark.
   static Entry entry(std::string_view key, ConfigNode value);
 
@@ -44,6 +47,7 @@ class ConfigNode {
   bool is_scalar() const { return type() == Type::scalar; }
   bool is_sequence() const { return type() == Type::sequence; }
   bool is_mapping() const { return type() == Type::mapping; }
+  bool is_unreadable() const;
   const Mark& mark() const;
 
   const std::string& text() const;  ///< text of a scalar; no other node has one

@@ -318,6 +318,30 @@ void check_lengths(const RunConfig& config, Diagnostics& diagnostics) {
   }
 }
 
+/// Returns true if a part of the configuration is given and can be checked.
+bool is_readable(const ConfigNode& node, std::string_view part) {
+  const ConfigNode* const content = node.find(part);
+  return content && !content->is_unreadable();
+}
+
+/// Returns the configuration of a run with all defaults.
+ConfigNode resolved_run(const RunConfig& config, const ParsedHeads& heads) {
+  std::vector<ConfigNode::Entry> parts{
+      ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
+      ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
+      ConfigNode::entry("model", config.graph.resolved)};
+  if (config.written.find("dataset")) parts.push_back(ConfigNode::entry("dataset", config.dataset.resolved));
+  parts.push_back(ConfigNode::entry("strategy", config.strategy.resolved));
+  if (config.has_training())
+    parts.push_back(ConfigNode::entry("train", train_schema()
+                                                   .write(config.train)
+                                                   .with("loss", heads.losses)
+                                                   .with("metrics", heads.metrics)
+                                                   .with("weighted_metrics", heads.weighted_metrics)));
+  parts.push_back(ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint)));
+  return ConfigNode::mapping(std::move(parts));
+}
+
 /// Implements parse_run_config(), but does not read data. If the model has `auto` shapes or units (see
 /// `ends`), the result has no graph.
 std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& name, ConfigUse use,
@@ -337,20 +361,22 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   check_callbacks_once(config.train.callbacks, diagnostics);
   checkpoint_schema().parse(top.checkpoint, "checkpoint", config.checkpoint, diagnostics);
   std::optional<Graph> graph;
-  if (node.find("model")) graph = parse_model(top.model, diagnostics, &ends);
+  if (is_readable(node, "model")) graph = parse_model(top.model, diagnostics, &ends);
   if (graph) config.graph = std::move(*graph);
   if (graph) apply_groups(config.train.groups, config.graph, diagnostics);
   const ParsedHeads heads = parse_heads(config, ends.outputs, top.train, diagnostics);
   const size_t before_dataset = diagnostics.count();
-  if (node.find("dataset"))
+  if (is_readable(node, "dataset"))
     if (auto dataset = parse_dataset(top.dataset, diagnostics)) config.dataset = std::move(*dataset);
   config.dataset.seed = static_cast<uint64_t>(config.seed);
-  const bool dataset_known = node.find("dataset") && diagnostics.count() == before_dataset;
+  const bool dataset_known = is_readable(node, "dataset") && diagnostics.count() == before_dataset;
   if (dataset_known && graph) check_dataset_fits(config, diagnostics);
   set_row_weights(config, diagnostics);
   if (dataset_known && graph && diagnostics.count() == before) check_lengths(config, diagnostics);
 
-  const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation"));
+  // If the dataset has errors, assumes that it has the splits that are written.
+  const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation")) ||
+                          top.dataset.is_unreadable();
   add_thresholds(config, validation, diagnostics);
   check_monitors(config, validation, heads.complete, diagnostics);
   if (use == ConfigUse::training) {
@@ -363,20 +389,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
     if (dataset_known && use == ConfigUse::training) check_files_exist(config.dataset, diagnostics);
     return std::nullopt;
   }
-  std::vector<ConfigNode::Entry> parts{
-      ConfigNode::entry("name", ConfigNode::scalar(config.name, true)),
-      ConfigNode::entry("seed", ConfigNode::scalar(std::to_string(config.seed))),
-      ConfigNode::entry("model", config.graph.resolved)};
-  if (node.find("dataset")) parts.push_back(ConfigNode::entry("dataset", config.dataset.resolved));
-  parts.push_back(ConfigNode::entry("strategy", config.strategy.resolved));
-  if (config.has_training())
-    parts.push_back(ConfigNode::entry("train", train_schema()
-                                                   .write(config.train)
-                                                   .with("loss", heads.losses)
-                                                   .with("metrics", heads.metrics)
-                                                   .with("weighted_metrics", heads.weighted_metrics)));
-  parts.push_back(ConfigNode::entry("checkpoint", checkpoint_schema().write(config.checkpoint)));
-  config.resolved = ConfigNode::mapping(std::move(parts));
+  config.resolved = resolved_run(config, heads);
   config.warnings = diagnostics.warnings();
   return config;
 }
@@ -389,6 +402,9 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
   std::optional<RunConfig> config = parse_parts(node, name, use, ends, diagnostics);
   if (!config || !ends.is_open()) return config;
   const size_t before = diagnostics.count();
+  // Otherwise, with_widths() would report only that a file of the training split is missing.
+  if (use == ConfigUse::training) check_files_exist(config->dataset, diagnostics);
+  if (diagnostics.count() != before) return std::nullopt;
   const ConfigNode settled = with_widths(node, *config, ends, diagnostics);
   if (diagnostics.count() != before) return std::nullopt;
   return parse_parts(settled, name, use, ends, diagnostics);

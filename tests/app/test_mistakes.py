@@ -244,10 +244,29 @@ class Mistakes(Case):
         self.write("wrong.yaml", text)
         errors = self.dtrain("check", "wrong.yaml", "--set", "trian.batch_size=2", "--set", "seed.x=3", expect=2).err
         for message in ("missing.csv: there is no such file", "unknown key 'epocs' in train; did you mean 'epochs'?",
-                        "--set trian.batch_size=2: error: unknown key 'trian'; did you mean 'train'?",
+                        "--set trian.batch_size=2: error: unknown key 'trian' in the configuration; did you mean 'train'?",
                         "--set seed.x=3: error: 'seed' is '1', not a mapping or a list"):
             self.assertIn(message, errors)
         self.assertEqual(len(errors.splitlines()), 4, errors)
+        # The same if the training split determines a size, and if the dataset is in another file.
+        text = text.replace("epocs", "epochs").replace("units: 3}", "units: auto}").replace(
+            "validation: {synthetic: {samples: 64, target: {classes: 3}}, rows: [48, 64]}", "validation: {csv: {file: none.csv, target: -1}}")
+        self.write("auto.yaml", text)
+        errors = self.dtrain("check", "auto.yaml", expect=2).err
+        self.assertIn("missing.csv: there is no such file", errors)
+        self.assertIn("none.csv: there is no such file", errors)
+        weights = text.replace("units: auto}", "units: 3}").replace("model:\n", "model:\n  weights: {from: none.h5}\n")
+        self.write("weights.yaml", weights)
+        errors = self.dtrain("check", "weights.yaml", expect=2).err
+        self.assertRegex(errors, r"weights\.yaml:3:\d+: error: weights: .*none\.h5: ")
+        self.assertIn("none.csv: there is no such file", errors)
+        start, end = text.index("dataset:"), text.index("strategy:")
+        self.write("digits.yaml", "{}")
+        self.write("other.yaml", text[:start] + "dataset: digit.yaml\n" + text[end:].replace("epochs: 1", "epocs: 1"))
+        errors = self.dtrain("check", "other.yaml", expect=2).err
+        self.assertIn("there is no such file; did you mean 'digits.yaml'?", errors)
+        self.assertIn("unknown key 'epocs' in train; did you mean 'epochs'?", errors)
+        self.assertEqual(len(errors.splitlines()), 2, errors)
 
     def test_a_path_that_is_not_a_file_is_an_error_without_delay(self):
         os.mkfifo(self.dir / "pipe.yaml")

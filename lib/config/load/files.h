@@ -14,6 +14,10 @@ namespace dtrain {
 /// file's name.
 ConfigNode read_config_file(const std::string& path, const Mark& named_at, Diagnostics& diagnostics);
 
+/// Returns advice about a path that does not exist: "; did you mean 'digits.yaml'?" if the path's folder has
+/// a file or folder with a similar name, else "".
+std::string suggestion_beside(const std::string& missing);
+
 /// Returns true for the top-level keys whose value may be a path: model, dataset and strategy. The file at
 /// this path contains the key's value.
 bool may_be_file(std::string_view key);

@@ -16,10 +16,18 @@ namespace dtrain {
 
 namespace {
 
+/// Includes the files that `model`, `dataset` and `strategy` name. If a file cannot be read, its content is
+/// ConfigNode::unreadable().
 ConfigNode with_files(const ConfigNode& run, Diagnostics& diagnostics) {
-  std::vector<ConfigNode::Entry> entries = run.entries();
-  for (auto& [key, value] : entries)
-    if (may_be_file(key.text())) value = include_file(value, diagnostics);
+  std::vector<ConfigNode::Entry> entries;
+  for (const auto& [key, value] : run.entries()) {
+    const size_t before = diagnostics.count();
+    const ConfigNode content = may_be_file(key.text()) ? include_file(value, diagnostics) : value;
+    const bool is_good = diagnostics.count() == before;
+    // Leaves out a strategy that cannot be read, because a run need not have a strategy.
+    if (!is_good && key.text() == "strategy") continue;
+    entries.emplace_back(key, is_good ? content : ConfigNode::unreadable(value.mark()));
+  }
   return ConfigNode::mapping(std::move(entries), run.mark());
 }
 
@@ -43,12 +51,11 @@ class RunReader {
       open_.push_back(path);
       const ConfigNode below = read_base(*base);
       open_.pop_back();
-      if (diagnostics_.count() != before) return {};
+      if (below.is_null()) return {};
       run = merged(below, run);
     }
     static constexpr std::array<std::string_view, 1> kDone{"base"};
-    run = with_files(run.without(kDone), diagnostics_);
-    return diagnostics_.count() == before ? run : ConfigNode();
+    return with_files(run.without(kDone), diagnostics_);
   }
 
  private:
@@ -86,9 +93,8 @@ class RunReader {
 
 ConfigNode load_config(const std::string& path, const std::vector<std::string>& sets,
                        Diagnostics& diagnostics) {
-  const size_t before = diagnostics.count();
   const ConfigNode run = RunReader(diagnostics).read(path, Mark{});
-  return diagnostics.count() == before ? apply_sets(run, sets, diagnostics) : ConfigNode();
+  return run.is_null() ? run : apply_sets(run, sets, diagnostics);
 }
 
 }  // namespace dtrain

@@ -48,6 +48,7 @@ class Assignment {
  private:
   ConfigNode descend(const ConfigNode& node, size_t level) {
     if (level == keys_.size()) return value_;
+    if (node.is_unreadable()) return node;
     if (node.is_sequence()) return into_sequence(node, level);
     if (node.is_mapping()) return into_mapping(node, level);
     if (node.is_null()) return into_mapping(ConfigNode::mapping({}, mark_), level);
@@ -76,21 +77,13 @@ class Assignment {
 
   ConfigNode into_mapping(const ConfigNode& node, size_t level) {
     std::vector<ConfigNode::Entry> entries = node.entries();
-    std::vector<std::string> known;
-    for (auto& [key, value] : entries) {
+    for (auto& [key, value] : entries)
       if (key.text() == keys_[level]) {
         value = descend(value, level + 1);
         return ConfigNode::mapping(std::move(entries), node.mark());
       }
-      known.push_back(key.text());
-    }
     // Accepts new keys, because the schema checks them later: `checkpoint.keep=2` works even if the file
-    // contains nothing under `checkpoint`. A new key is rejected only if it resembles an existing key and is
-    // not the last key of the path.
-    if (const std::string near = suggestion(keys_[level], known); level + 1 < keys_.size() && !near.empty()) {
-      fail(fmt::format("unknown key '{}'{}", path(level + 1), near));
-      return node;
-    }
+    // contains nothing under `checkpoint`.
     // Marks the existing keys as inherited, so that a new type, such as `sgd`, replaces an existing `adam`.
     for (auto& [key, value] : entries) key = key.as_inherited();
     entries.emplace_back(ConfigNode::scalar(keys_[level], false, mark_),
