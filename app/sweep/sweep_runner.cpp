@@ -59,6 +59,11 @@ SweepRunner::SweepRunner(const SweepFolder& folder, const std::vector<PlannedRun
   }
 }
 
+SweepRunner::~SweepRunner() {
+  // All runs get the signal before the first of them is waited for, which the destructors in `active_` do.
+  for (const Active& active : active_) active.process.signal(SIGTERM);
+}
+
 SweepRun SweepRunner::result_of(size_t run) const {
   SweepRun result;
   try {
@@ -83,6 +88,19 @@ void SweepRunner::check_first() const {
 }
 
 void SweepRunner::train() {
+  try {
+    train_all();
+  } catch (const Error& error) {
+    // Prints here, because the runs that the destructor ends need time to save.
+    print_error(error.what());
+    if (!active_.empty())
+      print_note(
+          fmt::format("stopping {}", format_plural(static_cast<int64_t>(active_.size()), "active run")));
+    throw;
+  }
+}
+
+void SweepRunner::train_all() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kBetweenLooks(20);
   constexpr std::chrono::minutes kSilence(1);

@@ -25,9 +25,14 @@ class SweepRunner {
   /// `folder`, `runs` and `requests` must outlive the runner.
   SweepRunner(const SweepFolder& folder, const std::vector<PlannedRun>& runs, size_t most_at_once,
               Requests& requests, OnEnd on_end);
+  /// Sends SIGTERM to the active runs, so that they save and end, and waits for them.
+  ~SweepRunner();
+  SweepRunner(const SweepRunner&) = delete;
+  SweepRunner& operator=(const SweepRunner&) = delete;
 
   /// Trains the unfinished runs. A failed run does not stop the others. After a stop request, the active runs
-  /// save and end, and no other run starts.
+  /// save and end, and no other run starts. An error of this process, such as a table that cannot be written,
+  /// is printed at once and then thrown. The destructor then ends the active runs.
   void train();
 
   /// Returns the state of the runs as found in their directories.
@@ -49,6 +54,7 @@ class SweepRunner {
     ChildProcess process;
   };
 
+  void train_all();
   void start_next();
   void pass_signals_on();
   bool take_ended();

@@ -213,6 +213,18 @@ class Processes(Sweep):
         states = lambda: [run["state"] for run in self.json("runs")]
         self.wait_for(lambda: "running" not in states())
 
+    def test_an_error_of_the_sweep_itself_ends_its_runs(self):
+        self.dtrain("sweep", "config.yaml", "--set", "train.epochs=1,2")
+        table = self.dir / "runs/config-sweep/sweep.csv"
+        table.unlink()
+        table.mkdir()
+        failed = self.dtrain("sweep", "config.yaml", "--set", "train.epochs=3,1000000", "--jobs", 2, expect=1)
+        self.assertIn("sweep.csv: could not be renamed", failed.err)
+        self.assertEqual(failed.err.count("error: "), 1, failed.err)
+        states = {run["path"].rpartition("/")[2]: run["state"] for run in self.json("runs")}
+        self.assertEqual(states["epochs=3"], "finished")
+        self.assertIn(states.get("epochs=1000000"), (None, "stopped"))  # None: with one core, this run has not started
+
     def test_a_second_process_for_the_same_sweep_is_an_error(self):
         process = self.start_endless()
         self.assertIn("another process is training this sweep",
