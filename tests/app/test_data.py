@@ -73,8 +73,8 @@ class Data(Case):
             self.assertEqual(os.listdir(folder), [name])
 
     def test_temporary_cache_files_of_killed_runs_are_removed(self):
-        for number in ("999999999", "999999998-00ff"):
-            self.write(f".cc.train.tmp-{number}", "x" * 1000)
+        for number in ("999999999-0123abcd", "999999998-000000ff"):
+            self.write(f".cc.train.dtrain-tmp-{number}", "x" * 1000)
         self.fit("--set", "dataset.cache={file: cc}", config=CONFIG)
         self.assertEqual([name for name in sorted(os.listdir(self.dir)) if "cc" in name], ["cc.train"])
 

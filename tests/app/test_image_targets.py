@@ -102,7 +102,7 @@ class ImageTargets(Case):
 
     def test_images_are_learned_and_written(self):
         self.fit(config=DENOISING)
-        leftover = self.dir / "predicted/.1.png.tmp-999999999-0123abcd"  # left by a writer that was killed
+        leftover = self.dir / "predicted/.1.png.dtrain-tmp-999999999-0123abcd"  # left by a writer that was killed
         leftover.parent.mkdir()
         leftover.write_bytes(b"x")
         self.dtrain("predict", "run", "--input", "images", "--output", "predicted/")

@@ -207,7 +207,7 @@ class Directories(Saving):
 
     def test_temporary_files_of_killed_runs_are_removed(self):
         self.fit("--epochs", 1)
-        left = [self.write(f"run/{name}.tmp-999999999", "") for name in (".config.yaml", "checkpoints/.ckpt-00000001.h5")]
+        left = [self.write(f"run/{name}.dtrain-tmp-999999999-0123abcd", "") for name in (".config.yaml", "checkpoints/.ckpt-00000001.h5")]
         self.dtrain("resume", "run", "--epochs", 1)
         self.assertFalse(any(path.exists() for path in left))
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -57,22 +58,26 @@ TEST_CASE("an unfinished new file leaves the old file unchanged") {
 TEST_CASE("temporary files of ended processes are removed, and other files are kept") {
   const TempDir folder;
   const pid_t dead = dead_process();
-  const std::string left = folder / fmt::format(".a.tmp-{}-0123abcd", dead);
-  const std::string older = folder / fmt::format(".b.tmp-{}", dead);
+  const std::string left = folder / fmt::format(".a.dtrain-tmp-{}-0123abcd", dead);
   // This file was left by an earlier process that had the same PID as this process.
-  const std::string own = folder / fmt::format(".c.tmp-{}", ::getpid());
-  const std::string alive = folder / ".d.tmp-1-00000000";
-  const std::string others[] = {folder / "a.tmp-1", folder / fmt::format(".e.tmp-{}-xyz", dead),
-                                folder / ".tmp-", folder / fmt::format(".f.tmp-{} ", dead)};
-  for (const std::string& path : {left, older, own, alive}) write_file(path, "x");
+  const std::string own = folder / fmt::format(".c.dtrain-tmp-{}-0123abcd", ::getpid());
+  const std::string alive = folder / ".d.dtrain-tmp-1-00000000";
+  std::vector<std::string> others{folder / ".dtrain-tmp-", folder / ".a.dtrain-tmp-",
+                                  folder / ".dtrain-tmp-1-00000000"};
+  for (const char* name :
+       {".a.tmp-{}", ".a.tmp-{}-0123abcd", ".a.dtrain-tmp-{}", ".a.dtrain-tmp-{}-xyz",
+        ".a.dtrain-tmp-{}-0123abc", ".a.dtrain-tmp-{}-0123abcd ", "a.dtrain-tmp-{}-0123abcd",
+        ".a.dtrain-tmp-0{}-0123abcd", ".a.dtrain-tmp--{}-0123abcd"})
+    others.push_back(folder / fmt::format(fmt::runtime(name), dead));
+  for (const std::string& path : {left, own, alive}) write_file(path, "x");
   for (const std::string& path : others) write_file(path, "x");
   NewFile(folder / "h", Leftovers::kept).finish();
-  for (const std::string& path : {left, older, own}) CHECK(fs::exists(path));
+  for (const std::string& path : {left, own}) CHECK(fs::exists(path));
   NewFile writing(folder / "g");
   NewFile beside(folder / "g");  // another writer of the same file at the same time
   CHECK(fs::exists(writing.temporary()));
   CHECK(fs::exists(beside.temporary()));
-  for (const std::string& path : {left, older, own}) CHECK_FALSE(fs::exists(path));
+  for (const std::string& path : {left, own}) CHECK_FALSE(fs::exists(path));
   CHECK(fs::exists(alive));
   for (const std::string& path : others) CHECK(fs::exists(path));
 }
@@ -82,7 +87,7 @@ TEST_CASE("a temporary file is kept if a process in another container is writing
   NewFile writing(folder / "file");
   // The file belongs to a process in another PID namespace, such as a container. In the PID namespace of this
   // process, no process has the PID in the file's name.
-  const std::string foreign = folder / fmt::format(".file.tmp-{}-1", dead_process());
+  const std::string foreign = folder / fmt::format(".file.dtrain-tmp-{}-00000001", dead_process());
   fs::create_hard_link(writing.temporary(), foreign);
   remove_leftovers(folder / "file");
   CHECK(fs::exists(foreign));

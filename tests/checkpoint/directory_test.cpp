@@ -18,8 +18,9 @@ TEST_CASE("checkpoints are listed by step") {
   CHECK(checkpoint_step("ckpt-00000782.h5") == 782);
   CHECK(checkpoint_step("ckpt-782.h5") == std::nullopt);
   CHECK(list_checkpoints(directory / "missing").empty());
-  for (const char* name : {"ckpt-00000010.h5", "ckpt-00000009.h5", "ckpt-123456789.h5", "ckpt-10.h5",
-                           "ckpt-00000011.h5.bak", ".ckpt-00000012.h5.tmp-1", "ckpt-0000000x.h5", "best.h5"})
+  for (const char* name :
+       {"ckpt-00000010.h5", "ckpt-00000009.h5", "ckpt-123456789.h5", "ckpt-10.h5", "ckpt-00000011.h5.bak",
+        ".ckpt-00000012.h5.dtrain-tmp-1-00000001", "ckpt-0000000x.h5", "best.h5"})
     write_file(directory / name, "");
   const std::vector<std::string> expected{directory / "ckpt-00000009.h5", directory / "ckpt-00000010.h5",
                                           directory / "ckpt-123456789.h5"};
@@ -32,9 +33,11 @@ TEST_CASE(
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ::waitpid(child, nullptr, 0);
-  const std::string dead = directory / (".ckpt-00000001.h5.tmp-" + std::to_string(child));
-  const std::string living = directory / (".ckpt-00000001.h5.tmp-" + std::to_string(::getppid()));
-  const std::string other = directory / ".ckpt-00000001.h5.tmp-no-number";
+  const auto temporary = [&](const std::string& writer) {
+    return directory / (".ckpt-00000001.h5.dtrain-tmp-" + writer + "-0123abcd");
+  };
+  const std::string dead = temporary(std::to_string(child)), living = temporary(std::to_string(::getppid())),
+                    other = temporary("no-number");
   for (const std::string& path : {dead, living, other}) write_file(path, "x");
   save_checkpoint(directory / "ckpt-00000002.h5", Sample().content);
   CHECK(!std::filesystem::exists(dead));

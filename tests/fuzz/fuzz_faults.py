@@ -114,7 +114,7 @@ class Fuzzer:
         if self.outcome("run") != self.whole:
             raise Found(f"the resumed run has other arrays or metrics\n{done.stderr}")
         for folder in ("run", "run/checkpoints"):
-            left = [entry for entry in os.listdir(self.dir / folder) if ".tmp-" in entry]
+            left = [entry for entry in os.listdir(self.dir / folder) if ".dtrain-tmp-" in entry]
             if left:
                 raise Found(f"temporary files are left in {folder}: {left}")
         recovered = list(self.dir.glob("run-recovered*"))

@@ -238,10 +238,10 @@ TEST_CASE("only one process holds a run directory, and discard() leaves it uncha
   // Existing files must be kept.
   fs::create_directory(directory / "run");
   std::ofstream(directory / "run/notes.txt") << "mine";
-  std::ofstream(directory / "run/.config.yaml.tmp-999999999") << "half";
+  std::ofstream(directory / "run/.config.yaml.dtrain-tmp-999999999-0123abcd") << "half";
   RunDirectory run(directory / "run");
   run.hold();
-  CHECK(!fs::exists(directory / "run/.config.yaml.tmp-999999999"));
+  CHECK(!fs::exists(directory / "run/.config.yaml.dtrain-tmp-999999999-0123abcd"));
   run.discard();
   CHECK(fs::exists(directory / "run/notes.txt"));
   CHECK(!fs::exists(directory / "run/checkpoints"));

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <fcntl.h>
 #include <filesystem>
 #include <mutex>
@@ -23,8 +24,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kTemporary =
-    ".tmp-";  // followed by the writer's process id, "-" and a random number
+// The name of a temporary file is ".", the name of the file, this text, the writer's process id, "-" and a
+// random number of 8 hexadecimal digits. The text contains "dtrain", because remove_leftovers() must not
+// remove the files of other programs, some of which use names such as ".NAME.tmp-123".
+constexpr std::string_view kTemporary = ".dtrain-tmp-";
 
 /// Returns this process's mutex, which is held while a temporary file is created and locked.
 std::mutex& making() {
@@ -36,17 +39,21 @@ std::string reason() {
   return std::generic_category().message(errno);
 }
 
+std::string temporary_name(const std::string& name, pid_t writer, uint32_t number) {
+  return fmt::format(".{}{}{}-{:08x}", name, kTemporary, writer, number);
+}
+
 /// Returns the process id in a temporary file's name, or 0 for other names.
 pid_t writer_of(const std::string& name) {
-  const size_t at = name.rfind(kTemporary);
-  if (!name.starts_with('.') || at == std::string::npos) return 0;
+  const size_t at = name.rfind(kTemporary), dash = name.rfind('-');
+  if (at == std::string::npos || at < 2 || dash < at + kTemporary.size()) return 0;
   pid_t writer = 0;
-  const char* last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(name.data() + at + kTemporary.size(), last, writer);
-  const bool number_follows = end != last && *end == '-' && std::all_of(end + 1, last, [](char c) {
-                                return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-                              });
-  return error == std::errc() && (end == last || number_follows) && writer > 0 ? writer : 0;
+  uint32_t number = 0;
+  constexpr int kHexadecimal = 16;
+  std::from_chars(name.data() + at + kTemporary.size(), name.data() + dash, writer);
+  std::from_chars(name.data() + dash + 1, name.data() + name.size(), number, kHexadecimal);
+  // The comparison rejects names with other characters or with leading zeros.
+  return writer > 0 && name == temporary_name(name.substr(1, at - 1), writer, number) ? writer : 0;
 }
 
 /// Returns true if no process holds the file's lock, as far as the file system can tell. Tests with a shared
@@ -86,7 +93,7 @@ NewFile::NewFile(Location location, Leftovers leftovers)
   constexpr size_t kMostOfName = 200;  // leaves room for the suffix; a file name may have at most 255 bytes
   const std::string name = fs::path(location_.path).filename().string().substr(0, kMostOfName);
   do {
-    temporary_ = beside(location_, fmt::format(".{}{}{}-{:08x}", name, kTemporary, ::getpid(), random()));
+    temporary_ = beside(location_, temporary_name(name, ::getpid(), random()));
     fd_ = ::openat(temporary_.directory, temporary_.path.c_str(),
                    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   } while (fd_ < 0 && errno == EEXIST);

@@ -58,8 +58,9 @@ class NewFile {
 /// Writes a whole file with a NewFile. Throws the same exceptions as NewFile.
 void write_new_file(Location location, std::string_view content);
 
-/// Removes temporary files from the directory of `file` if their writers have ended: the writer's process no
-/// longer runs, and its lock is free. (A process in another container is visible only by its lock.)
+/// Removes temporary files of NewFile from the directory of `file` if their writers have ended: the writer's
+/// process no longer runs, and its lock is free. (A process in another container is visible only by its
+/// lock.) Files whose names NewFile would not choose are kept, because another program may have written them.
 void remove_leftovers(const Location& file);
 
 }  // namespace dtrain
