@@ -51,6 +51,19 @@ class ForeignFiles(Case):
         (self.dir / "empty").mkdir()
         self.fit("--epochs", 1, output="empty")
 
+    def test_an_empty_run_jsonl_beside_checkpoints_belongs_to_a_run(self):
+        self.fit("--epochs", 1)
+        for path in self.checkpoints():
+            path.unlink()
+        self.write("run/run.jsonl", "")  # the machine lost power before the first line was on the disk
+        self.assertIn("has not saved a checkpoint yet", self.dtrain("resume", "run", expect=2).err)
+        self.assertEqual(len(self.json("runs", ".")), 1)
+        self.fit("--epochs", 1)
+        self.assertTrue(self.checkpoints())
+        self.write("proj/run.jsonl", "")
+        self.write("proj/config.yaml", TEXT)
+        self.assert_refused(["fit", "config.yaml", "--output", "proj"], "run.jsonl", "config.yaml")
+
     def test_runs_of_earlier_versions_and_copies_are_recognized(self):
         self.fit("--epochs", 1)
         (self.dir / "run/run.jsonl").unlink()  # the first versions did not write this file

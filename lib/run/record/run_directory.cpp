@@ -58,6 +58,12 @@ bool exists(const Location& location) {
   return ::faccessat(location.directory, location.path.c_str(), F_OK, 0) == 0;
 }
 
+bool is_empty(const Location& location) {
+  struct stat status {};
+  return ::fstatat(location.directory, location.path.c_str(), &status, 0) == 0 && S_ISREG(status.st_mode) &&
+         status.st_size == 0;
+}
+
 /// Removes the file if it exists. Returns false if it still exists.
 bool remove(const Location& location) {
   return ::unlinkat(location.directory, location.path.c_str(), 0) == 0 || errno == ENOENT;
@@ -142,6 +148,9 @@ bool RunDirectory::is_run() const {
   const std::string first = first_bytes(at(kEvents), kFirstEvents.back().size());
   for (const std::string_view event : kFirstEvents)
     if (first.starts_with(event)) return true;
+  // If the machine loses power, run.jsonl may exist without its first line, which was not on the disk yet. A
+  // run creates checkpoints/ before run.jsonl.
+  if (is_empty(at(kEvents)) && exists(at(kCheckpoints)) && !held_->made_checkpoints) return true;
   const std::vector<int64_t> all = steps();
   return std::any_of(all.begin(), all.end(), [this](int64_t step) { return holds_checkpoint(step); });
 }

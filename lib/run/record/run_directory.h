@@ -41,7 +41,8 @@ class RunDirectory {
   bool has_begun() const;
 
   /// Returns whether dtrain (this or an earlier version) created the directory. This is the case if it
-  /// contains a run.jsonl that begins like one written by dtrain, or a checkpoint.
+  /// contains a checkpoint, a run.jsonl that begins like one written by dtrain, or an empty run.jsonl and a
+  /// folder checkpoints/, which a run may leave if the machine loses power.
   bool is_run() const;
 
   /// Returns whether any process, including this one, is training in the directory.
