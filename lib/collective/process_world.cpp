@@ -4,6 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+
 namespace dtrain {
 
 namespace {
@@ -14,14 +18,7 @@ namespace {
 constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstChannel = 10000,
               kFirstGather = kFirstChannel + World::kChannels,
               kTags = 32000;  // larger tags are for lib/processes
-
-/// Returns `next`, and sets `next` to the following tag of [first, end). After thousands of calls, tags are
-/// used again. This is harmless, because two exchanges with the same tag never run at the same time.
-int take_tag(int& next, int first, int end) {
-  const int tag = next;
-  next = tag + 1 < end ? tag + 1 : first;
-  return tag;
-}
+constexpr int kMostSums = kFirstChannel - kFirstSum, kMostGathers = kTags - kFirstGather;
 
 }  // namespace
 
@@ -117,9 +114,17 @@ class ProcessWorld::Calls {
 template <class T>
 class ProcessWorld::Sum final : public BackgroundSum<T> {
  public:
-  Sum(ProcessWorld& world, SumExchange<T> exchange)
-      : world_(world), messenger_(world.messenger_), exchange_(std::move(exchange)) {}
-  ~Sum() override { messenger_.release(exchange_); }
+  /// `size`: the number of elements, or the parts (see SumExchange).
+  template <class Size>
+  Sum(ProcessWorld& world, const ReplicaRanks& ranks, Size size)
+      : world_(world),
+        messenger_(world.messenger_),
+        tag_(world.take_sum_tag()),
+        exchange_(ranks, std::move(size), tag_) {}
+  ~Sum() override {
+    messenger_.release(exchange_);
+    world_.sum_tags_.give_back(tag_);
+  }
 
   void start(std::span<T* const> sums) override {
     exchange_.set(sums);
@@ -134,6 +139,7 @@ class ProcessWorld::Sum final : public BackgroundSum<T> {
  private:
   ProcessWorld& world_;
   Messenger& messenger_;
+  const int tag_;
   SumExchange<T> exchange_;
 };
 
@@ -163,13 +169,23 @@ class ProcessWorld::Message final : public ProcessMessage {
 
 class ProcessWorld::Gather final : public ProcessGather {
  public:
-  Gather(ProcessWorld& world, int tag) : calls_(world, tag) {}
+  explicit Gather(ProcessWorld& world)
+      : world_(world), tag_(world.take_gather_tag()), calls_(std::make_unique<Calls>(world, tag_)) {}
+  ~Gather() override {
+    calls_.reset();
+    world_.gather_tags_.give_back(tag_);
+  }
+  Gather(const Gather&) = delete;
+  Gather& operator=(const Gather&) = delete;
+
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    calls_.all_gather(mine, all);
+    calls_->all_gather(mine, all);
   }
 
  private:
-  Calls calls_;
+  ProcessWorld& world_;
+  const int tag_;
+  std::unique_ptr<Calls> calls_;
 };
 
 ProcessWorld::ProcessWorld(Transport& transport) : ProcessWorld(transport, Hooks()) {}
@@ -178,8 +194,8 @@ ProcessWorld::ProcessWorld(Transport& transport, Hooks hooks)
     : rank_(transport.rank()),
       size_(transport.size()),
       hooks_(std::move(hooks)),
-      next_sum_(kFirstSum),
-      next_gather_(kFirstGather),
+      sum_tags_(kFirstSum, kFirstChannel),
+      gather_tags_(kFirstGather, kTags),
       messenger_(
           transport,
           [this] { return hooks_.failure_of_other ? hooks_.failure_of_other(true) : std::string(); },
@@ -197,7 +213,7 @@ void ProcessWorld::all_gather(std::span<const std::byte> mine, std::span<std::by
 }
 
 std::unique_ptr<ProcessGather> ProcessWorld::make_gather() {
-  return std::make_unique<Gather>(*this, take_tag(next_gather_, kFirstGather, kTags));
+  return std::make_unique<Gather>(*this);
 }
 
 std::unique_ptr<ProcessMessage> ProcessWorld::make_message(int process, int channel) {
@@ -219,23 +235,33 @@ void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const>
   std::copy(all.begin(), all.end(), sums.begin());
 }
 
-int ProcessWorld::sum_tag() {
-  return take_tag(next_sum_, kFirstSum, kFirstChannel);
+int ProcessWorld::take_sum_tag() {
+  if (const auto tag = sum_tags_.take()) return *tag;
+  throw UserError(
+      fmt::format("the gradients are divided into more than {} buckets, for which the processes of a run do "
+                  "not have enough message tags; increase `bucket_megabytes` of the strategy",
+                  kMostSums - 1));
+}
+
+int ProcessWorld::take_gather_tag() {
+  if (const auto tag = gather_tags_.take()) return *tag;
+  throw Error(
+      fmt::format("more than {} layers and strategies gather values from all processes", kMostGathers));
 }
 
 std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_floats(const ReplicaRanks& ranks,
                                                                              int64_t n) {
-  return std::make_unique<Sum<float>>(*this, SumExchange<float>(ranks, n, sum_tag()));
+  return std::make_unique<Sum<float>>(*this, ranks, n);
 }
 
 std::unique_ptr<BackgroundSum<double>> ProcessWorld::background_sum_of_doubles(const ReplicaRanks& ranks,
                                                                                int64_t n) {
-  return std::make_unique<Sum<double>>(*this, SumExchange<double>(ranks, n, sum_tag()));
+  return std::make_unique<Sum<double>>(*this, ranks, n);
 }
 
 std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_parts(const ReplicaRanks& ranks,
                                                                             std::vector<Range> parts) {
-  return std::make_unique<Sum<float>>(*this, SumExchange<float>(ranks, std::move(parts), sum_tag()));
+  return std::make_unique<Sum<float>>(*this, ranks, std::move(parts));
 }
 
 void ProcessWorld::sum_parts(const ReplicaRanks& ranks, std::vector<Range> parts,

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/message_tags.h"
 #include "collective/messenger.h"
 #include "collective/process_exchanges.h"
 #include "collective/world.h"
@@ -85,11 +86,12 @@ class ProcessWorld final : public World {
   struct Orders {
     MessageOrder sends, receives;
   };
-  int sum_tag();
+  int take_sum_tag();
+  int take_gather_tag();
 
   const int rank_, size_;
   const Hooks hooks_;
-  int next_sum_, next_gather_;
+  MessageTags sum_tags_, gather_tags_;
   std::mutex orders_mutex_;  // protects the map itself; its elements are not protected
   /// Indexed by process and channel. References to elements remain valid.
   std::map<std::pair<int, int>, Orders> orders_;

@@ -155,6 +155,35 @@ TEST_CASE("processes may start sums in different orders, and sums run while othe
   });
 }
 
+TEST_CASE("sums that exist at the same time have different tags, even after thousands of other sums") {
+  constexpr int kTags = 9999;
+  constexpr int64_t kFloats = 3000;
+  Processes processes(2);
+  processes.run([&](World& world) {
+    const ReplicaRanks ranks = world.replica_ranks(1);
+    std::vector<std::unique_ptr<BackgroundSum<float>>> sums;
+    sums.push_back(world.background_sum_of_floats(ranks, kFloats));
+    for (int i = 1; i < kTags; ++i) world.background_sum_of_floats(ranks, 1);
+    sums.push_back(world.background_sum_of_floats(ranks, kFloats + 1));
+    std::vector<std::vector<float>> arrays;
+    for (int i = 0; i < 2; ++i) arrays.push_back(array_of<float>(world.rank(), kFloats + i));
+    for (int i = 0; i < 2; ++i) {
+      const auto which = static_cast<size_t>(world.rank() == 0 ? i : 1 - i);
+      float* const array = arrays[which].data();
+      sums[which]->start({&array, 1});
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      sums[i]->wait();
+      if (arrays[i] != sum_of<float>(2, kFloats + static_cast<int64_t>(i))) throw Error("wrong sum");
+    }
+    while (sums.size() < kTags) sums.push_back(world.background_sum_of_floats(ranks, 1));
+    CHECK_THROWS_AS(world.background_sum_of_floats(ranks, 1), UserError);
+    sums.pop_back();
+    CHECK_NOTHROW(world.background_sum_of_floats(ranks, 1));
+  });
+  CHECK(processes.queues().is_empty());
+}
+
 TEST_CASE("in a sum over p processes, a process sends 2 (p - 1) / p times the size of the array") {
   constexpr int64_t kFloats = 48000;  // can be divided by the number of processes and by the grain of a part
   for (const int size : {2, 3, 4, 5}) {
