@@ -13,6 +13,7 @@
 #include "device/cuda/check.h"
 #include "device/cuda/context.h"
 #include "device/cuda/current.h"
+#include "device/cuda/test_pattern.h"
 #include "device/gpu_info.h"
 #include "device/peer_access.h"
 
@@ -50,11 +51,9 @@ double time_of(CudaContext& context, const std::function<void()>& copy) {
 
 using Contexts = std::vector<std::unique_ptr<CudaContext>>;  // null for a GPU that cannot be used
 
-/// Returns a test pattern without repeated values.
+/// Returns the bytes that the measured copies transfer.
 std::vector<uint32_t> pattern() {
-  std::vector<uint32_t> numbers(kBytes / sizeof(uint32_t));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
-  return numbers;
+  return test_pattern(kBytes / sizeof(uint32_t));
 }
 
 /// Ends the process if a measurement does not finish. `copies`: the measured copies, as in "to gpu:1".

@@ -17,6 +17,7 @@
 #include "device/cuda/current.h"
 #include "device/cuda/handle.h"
 #include "device/cuda/memory.h"
+#include "device/cuda/test_pattern.h"
 
 namespace dtrain {
 
@@ -97,8 +98,7 @@ class CopyEnd {
 /// first the receiver pulls the data, then the sender pushes the data. Returns whether both copies arrive
 /// undamaged.
 bool arrives_whole(int sender, int receiver) {
-  std::vector<uint32_t> sent(CopyEnd::kNumbers);
-  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<uint32_t>(i) * 2654435761u + 1;
+  const std::vector<uint32_t> sent = test_pattern(CopyEnd::kNumbers);
   CopyEnd from(sender), to(receiver);
   from.write(sent);
   to.pull(from);
