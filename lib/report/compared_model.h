@@ -1,0 +1,42 @@
+// The models that `dtrain diff` compares.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "interop/keras/import/import.h"
+#include "interop/weight_file.h"
+#include "train/saved_run.h"
+
+namespace dtrain {
+
+/// One of the two compared models.
+struct ComparedModel {
+  std::string path;  ///< path of the model's file
+  WeightFile file;
+  std::optional<KerasImport> imported;  ///< set by match_names()
+
+  std::vector<ArrayRef> weights() const;
+};
+
+/// Opens a model: the file that the user gave, or the checkpoint of a run. Calls `warn` for damaged
+/// checkpoints. Throws UserError.
+ComparedModel load_compared_model(const std::string& given,
+                                  const std::function<void(const std::string&)>& warn);
+
+/// Converts the weights of `model` to the layout of `other`, if `other` has the weight names and the order of
+/// axes of another tool. `model` must then be a checkpoint: it is replaced by the exported model, and the run
+/// that owns the weights is returned. Returns null if nothing was converted.
+std::unique_ptr<SavedRun> match_layout(ComparedModel& model, const ComparedModel& other,
+                                       const std::function<void(const std::string&)>& warn);
+
+/// If `model` is a Keras model and `other` is a checkpoint with other names of weights, imports the model.
+/// Its weights then have the names that `dtrain import` gives them. They keep the names in the file if these
+/// names fit the checkpoint better, or if dtrain cannot import the model.
+void match_names(ComparedModel& model, const ComparedModel& other);
+
+}  // namespace dtrain
