@@ -40,7 +40,7 @@ bool diff_step_logs(const DiffOptions& options) {
 bool diff_models(const DiffOptions& options) {
   ComparedModel a = load_compared_model(options.a, print_warning),
                 b = load_compared_model(options.b, print_warning);
-  const auto run_a = match_layout(a, b, print_warning), run_b = match_layout(b, a, print_warning);
+  const auto run_a = match_layout(a, b), run_b = match_layout(b, a);
   match_names(a, b);
   match_names(b, a);
   const ModelComparison found = compare_models(a, b, options.tolerance, options.arrays_only);

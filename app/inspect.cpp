@@ -129,7 +129,7 @@ void inspect(const InspectOptions& options) {
   if (begins_as_safetensors(options.path)) return inspect_safetensors(options);
   if (begins_as_hdf5(options.path) || is_keras_archive(options.path)) return inspect_keras(options);
   reject_wrong_run(options.path, "inspect");
-  const Checkpoint checkpoint = Checkpoint::load(best_checkpoint_at(options.path, print_warning));
+  const Checkpoint checkpoint = load_best_checkpoint(options.path, print_warning);
   const TrainingState state = saved_state(checkpoint);
   if (options.output.json) {
     print_json(to_json(checkpoint, state, options.config));

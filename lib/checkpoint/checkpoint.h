@@ -78,6 +78,9 @@ class Checkpoint {
   Checkpoint(Checkpoint&&) = default;
   Checkpoint& operator=(Checkpoint&&) = default;
 
+  /// Returns another object for the same bytes in memory. Does not read the file again.
+  Checkpoint reopened() const { return from_bytes(path_, file_, file_bytes_); }
+
   const std::string& path() const { return path_; }
   size_t file_bytes() const { return file_bytes_; }
   /// Returns the bytes of the whole file.

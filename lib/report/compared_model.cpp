@@ -43,12 +43,15 @@ ComparedModel load_compared_model(const std::string& given,
   if (file_type(given) == FileType::nothing)
     throw UserError(fmt::format(
         "{}: expected a checkpoint, a run, a model file or a step log, but there is no such file", given));
-  const std::string path = best_checkpoint_at(given, warn);
-  return {path, WeightFile::load(path), std::nullopt};
+  ComparedModel model;
+  open_best_checkpoint(given, warn, [&](const std::string& file) {
+    model.path = file;
+    model.file = WeightFile::load(file);
+  });
+  return model;
 }
 
-std::unique_ptr<SavedRun> match_layout(ComparedModel& model, const ComparedModel& other,
-                                       const std::function<void(const std::string&)>& warn) {
+std::unique_ptr<SavedRun> match_layout(ComparedModel& model, const ComparedModel& other) {
   if (model.file.layout() == other.file.layout() || other.file.layout() == WeightLayout::keras)
     return nullptr;
   if (!model.file.checkpoint())
@@ -56,7 +59,11 @@ std::unique_ptr<SavedRun> match_layout(ComparedModel& model, const ComparedModel
         "{0}: the names and the order of axes of the weights in this file differ from those in {1}; "
         "compare {1} with a run, a checkpoint or a folder written by `dtrain import` instead",
         model.path, other.path));
-  auto run = std::make_unique<SavedRun>(load_saved_run(model.path, {}, warn));
+  // Does not open the file again, because a run in progress may have removed it.
+  Checkpoint checkpoint = model.file.checkpoint()->reopened();
+  RunConfig config = saved_config(checkpoint, {});
+  auto run = std::make_unique<SavedRun>(
+      SavedRun{std::move(checkpoint), std::move(config), RunDirectory::around(model.path)});
   model.file = WeightFile::of_model(exported_run(*run, {}).model, other.file.layout());
   return run;
 }

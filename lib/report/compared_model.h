@@ -31,8 +31,7 @@ ComparedModel load_compared_model(const std::string& given,
 /// Converts the weights of `model` to the layout of `other`, if `other` has the weight names and the order of
 /// axes of another tool. `model` must then be a checkpoint: it is replaced by the exported model, and the run
 /// that owns the weights is returned. Returns null if nothing was converted.
-std::unique_ptr<SavedRun> match_layout(ComparedModel& model, const ComparedModel& other,
-                                       const std::function<void(const std::string&)>& warn);
+std::unique_ptr<SavedRun> match_layout(ComparedModel& model, const ComparedModel& other);
 
 /// If `model` is a Keras model and `other` is a checkpoint with other names of weights, imports the model.
 /// Its weights then have the names that `dtrain import` gives them. They keep the names in the file if these

@@ -241,7 +241,7 @@ void load_vocabularies(RunConfig& config, const std::function<void(const std::st
   const std::string& from = config.dataset.vocabulary_from;
   if (from.empty()) return;
   try {
-    const Checkpoint checkpoint = Checkpoint::load(best_checkpoint_at(from, warn));
+    const Checkpoint checkpoint = load_best_checkpoint(from, warn);
     config.dataset.facts.source.tokens = saved_facts(checkpoint).source.tokens;
     if (config.dataset.facts.source.tokens.empty())
       throw UserError(
@@ -280,9 +280,12 @@ std::vector<std::string> warnings_of_vocabularies(const Graph& graph, const Data
 Pretrained load_pretrained(const Graph& graph) {
   Pretrained result;
   try {
-    result.path = best_checkpoint_at(graph.pretrained->from,
-                                     [&](const std::string& warning) { result.warnings.push_back(warning); });
-    result.file = WeightFile::load(result.path);
+    open_best_checkpoint(
+        graph.pretrained->from, [&](const std::string& warning) { result.warnings.push_back(warning); },
+        [&](const std::string& file) {
+          result.path = file;
+          result.file = WeightFile::load(file);
+        });
     if (result.file.layout() == WeightLayout::onnx)
       throw UserError(
           fmt::format("{}: expected weights of layers, but this is an ONNX model, whose weights belong to "

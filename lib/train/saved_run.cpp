@@ -20,6 +20,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// How often checkpoints are looked up if a run that is in progress removes them before they are opened.
+constexpr int kMostLooks = 100;
+
 /// Throws UserError if a directory exists but cannot be read. Otherwise it would be treated as a directory
 /// without checkpoints.
 void check_can_be_listed(const std::string& directory) {
@@ -79,7 +82,7 @@ std::optional<Checkpoint> load_newest(const RunDirectory& directory,
   // locks, a checkpoint may have been removed between listing and opening, and newer checkpoints may exist.
   // In this case, the loop lists the checkpoints again.
   std::set<std::string> damaged;
-  for (int looks = 0; looks < 100; ++looks) {
+  for (int looks = 0; looks < kMostLooks; ++looks) {
     const std::vector<std::string> paths = directory.checkpoints();
     bool gone = false;
     for (size_t i = paths.size(); i-- > 0 && !gone;) {
@@ -120,14 +123,18 @@ std::string why_no_best(const RunConfig& config, const TrainingState& state) {
 /// newest checkpoint again.
 Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
                    const std::function<void(const std::string&)>& warn) {
-  for (int tries = 10;; --tries) {
+  for (int looks = 1;; ++looks) {
     const TrainingState state = saved_state(newest);
     if (!state.best)
       throw UserError(fmt::format("{}: the run has no best checkpoint, because {}", directory.path(),
                                   why_no_best(saved_config(newest, {}), state)));
     if (state.best->step == state.step) return newest;
     const std::string path = directory.checkpoint_path(state.best->step);
-    if (file_type(path) != FileType::nothing || tries == 0) return Checkpoint::load(path);
+    try {
+      return Checkpoint::load(path);
+    } catch (const UserError&) {
+      if (looks == kMostLooks || file_type(path) != FileType::nothing) throw;
+    }
     auto newer = load_newest(directory, warn);
     if (!newer || newer->path() == newest.path())
       throw UserError(
@@ -139,21 +146,43 @@ Checkpoint best_of(const RunDirectory& directory, Checkpoint newest,
 
 }  // namespace
 
-std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn) {
-  if (auto imported = imported_model_at(path)) return *std::move(imported);
-  if (file_type(path) != FileType::directory) return path;
+void open_best_checkpoint(const std::string& path, const std::function<void(const std::string&)>& warn,
+                          const std::function<void(const std::string& file)>& open) {
+  if (const auto imported = imported_model_at(path)) return open(*imported);
+  if (file_type(path) != FileType::directory) return open(path);
   const RunDirectory directory = *run_directory_of(path);
-  const std::optional<Checkpoint> newest = load_newest(directory, warn);
-  if (!newest) refuse_without_checkpoints(directory);
-  const TrainingState state = saved_state(*newest);
-  if (!state.best) return newest->path();
-  std::string best = directory.checkpoint_path(state.best->step);
-  if (file_type(best) != FileType::nothing) return best;
-  warn(
-      fmt::format("{}: this is the best checkpoint according to {}, but the file does not exist; using the "
-                  "newest checkpoint",
-                  best, newest->path()));
-  return newest->path();
+  std::set<std::string> warned;
+  const auto warn_once = [&](const std::string& text) {
+    if (warned.insert(text).second) warn(text);
+  };
+  std::string before;  // the newest checkpoint when the best one was looked up before
+  for (int looks = 1;; ++looks) {
+    const std::optional<Checkpoint> newest = load_newest(directory, warn_once);
+    if (!newest) refuse_without_checkpoints(directory);
+    const TrainingState state = saved_state(*newest);
+    std::string file = state.best ? directory.checkpoint_path(state.best->step) : newest->path();
+    // If the newest checkpoint is still the same, the run has not replaced the best checkpoint.
+    if (newest->path() == before && file_type(file) == FileType::nothing) {
+      warn_once(
+          fmt::format("{}: this is the best checkpoint according to {}, but the file does not exist; using "
+                      "the newest checkpoint",
+                      file, newest->path()));
+      file = newest->path();
+    }
+    before = newest->path();
+    try {
+      return open(file);
+    } catch (const UserError&) {
+      if (looks == kMostLooks || file_type(file) != FileType::nothing) throw;
+    }
+  }
+}
+
+Checkpoint load_best_checkpoint(const std::string& path,
+                                const std::function<void(const std::string&)>& warn) {
+  std::optional<Checkpoint> checkpoint;
+  open_best_checkpoint(path, warn, [&](const std::string& file) { checkpoint = Checkpoint::load(file); });
+  return *std::move(checkpoint);
 }
 
 std::optional<std::string> imported_model_at(const std::string& path) {

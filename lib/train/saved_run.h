@@ -61,8 +61,14 @@ DataFacts saved_facts(const Checkpoint& checkpoint);
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn);
 
-/// Returns the path of the best checkpoint of a run directory, or of its newest checkpoint if it has no best
-/// checkpoint. Returns other paths unchanged. Throws UserError if the directory has no checkpoints.
-std::string best_checkpoint_at(const std::string& path, const std::function<void(const std::string&)>& warn);
+/// Calls open(file) with the path of the best checkpoint of a run directory, or of its newest checkpoint if
+/// it has no best checkpoint. Passes other paths to `open` unchanged. If the run is in progress, it may
+/// remove this checkpoint before `open` has opened it. If `open` throws UserError for this reason, the best
+/// checkpoint is looked up again, and `open` is called again. Throws UserError if the directory has no
+/// checkpoints.
+void open_best_checkpoint(const std::string& path, const std::function<void(const std::string&)>& warn,
+                          const std::function<void(const std::string& file)>& open);
+/// Returns the checkpoint that open_best_checkpoint() opens.
+Checkpoint load_best_checkpoint(const std::string& path, const std::function<void(const std::string&)>& warn);
 
 }  // namespace dtrain

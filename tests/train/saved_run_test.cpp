@@ -90,6 +90,60 @@ TEST_CASE("no checkpoint is removed while another process looks for the newest o
   CHECK(run.checkpoints().size() == 1);
 }
 
+TEST_CASE("the best checkpoint is found while a run replaces it, on a file system without locks") {
+  const TempDir directory;
+  const RunDirectory run(directory / "run");
+  std::filesystem::create_directories(run.checkpoint_directory());
+  std::atomic<bool> stop{false};
+  // Every second checkpoint is the best one so far. The run keeps the newest and the best checkpoint.
+  const auto save = [&](int64_t step) {
+    TrainingState state;
+    state.step = step;
+    state.best = TrainingState::Best{.value = 0, .step = step - step % 2, .watched = ""};
+    CheckpointContent content;
+    content.state = state.to_json();
+    content.config_yaml = kDenseRun;
+    save_checkpoint(run.checkpoint_path(step), content);
+    for (const int64_t old : checkpoint_steps(run.checkpoint_directory()))
+      if (old < state.best->step) std::filesystem::remove(run.checkpoint_path(old));
+  };
+  save(2);
+  std::thread writer([&] {
+    for (int64_t step = 3; !stop; ++step) save(step);
+  });
+  std::string warnings;
+  const auto warn = [&](const std::string& text) { warnings += text; };
+  try {
+    for (int i = 0; i < 300; ++i) {
+      CHECK(saved_state(load_best_checkpoint(run.path(), warn)).step % 2 == 0);
+      CHECK(saved_state(load_saved_run(run.path(), {}, warn, Which::best).checkpoint).step % 2 == 0);
+    }
+  } catch (const Error& error) {
+    FAIL_CHECK(error.what());
+  }
+  stop = true;
+  writer.join();
+  CHECK(warnings == "");
+}
+
+TEST_CASE("the newest checkpoint replaces a best checkpoint that was removed, with a warning") {
+  const TempDir directory;
+  const RunDirectory run(directory / "run");
+  std::filesystem::create_directories(run.checkpoint_directory());
+  TrainingState state;
+  state.step = 3;
+  state.best = TrainingState::Best{.value = 0, .step = 2, .watched = ""};
+  CheckpointContent content;
+  content.state = state.to_json();
+  save_checkpoint(run.checkpoint_path(3), content);
+  std::vector<std::string> warnings;
+  const Checkpoint found =
+      load_best_checkpoint(run.path(), [&](const std::string& text) { warnings.push_back(text); });
+  CHECK(found.path() == run.checkpoint_path(3));
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("but the file does not exist; using the newest checkpoint") != std::string::npos);
+}
+
 TEST_CASE("a path that cannot be a run is an error that says why") {
   const TempDir directory;
   const auto refusal = [](const std::string& path) -> std::string {
