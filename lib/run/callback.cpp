@@ -126,10 +126,12 @@ const Registry<Callback>& registry<Callback>() {
     t.add<Ema>(
         "ema",
         Schema<EmaOptions>(
-            "Computes an exponential moving average of the weights (Polyak and Juditsky 1992). At the start "
-            "of the training, the average is a copy of the weights. Validation, evaluation, prediction and "
-            "export use the average instead of the weights. Checkpoints contain the average as the weights "
-            "of the model, and in addition the weights from which training continues.")
+            "Computes an exponential moving average of the weights (Polyak and Juditsky 1992). Before the "
+            "first step, the average is a copy of the initial weights. Every step, from the first one on, "
+            "updates the average. If `ema` is added to a run that is resumed, the average begins as a copy "
+            "of the weights at this time. Validation, evaluation, prediction and export use the average "
+            "instead of the weights. Checkpoints contain the average as the weights of the model, and in "
+            "addition the weights from which training continues.")
             .example("{decay: 0.999}")
             .optional(
                 "decay", &EmaOptions::decay,
