@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/dtype.h"
 #include "base/shape.h"
@@ -14,5 +15,11 @@ struct TensorSpec {
   Shape shape;
   DType dtype = DType::float32;
 };
+
+inline std::vector<std::string> spec_names(const std::vector<TensorSpec>& specs) {
+  std::vector<std::string> names;
+  for (const TensorSpec& spec : specs) names.push_back(spec.name);
+  return names;
+}
 
 }  // namespace dtrain

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/files/paths.h"
+#include "config/diagnostics.h"
 #include "config/load/files.h"
 #include "config/schema.h"
 #include "data/caches/cache.h"
@@ -16,6 +17,13 @@
 namespace dtrain {
 
 namespace {
+
+std::vector<std::string> splits_with_readers(const DatasetSpec& spec) {
+  std::vector<std::string> names;
+  for (const char* name : kSplitNames)
+    if (const SplitSpec* split = spec.find(name); split && !split->drawn) names.emplace_back(name);
+  return names;
+}
 
 /// Checks the splits that are drawn from another split. Reports an error if the source split is missing or is
 /// itself drawn, if 'stratify' or 'seed' is set for samples that are parts of one text, if the drawn
@@ -30,10 +38,9 @@ void check_draws(const DatasetSpec& spec, Diagnostics& diagnostics) {
     const std::string& of = split->drawn->of;
     const SplitSpec* other = spec.find(of);
     if (!other || other->drawn)
-      diagnostics.error(
-          split->mark,
-          fmt::format("split: 'of' must name a split that has a reader, but '{}' is missing or has no reader",
-                      of));
+      diagnostics.error(split->mark, fmt::format("split: 'of' must name a split that has a reader, but '{}' "
+                                                 "is missing or has no reader{}",
+                                                 of, suggestion_or_list(of, splits_with_readers(spec))));
     else if (other->reader->overlap() && (split->drawn->stratify || split->drawn->seed))
       diagnostics.error(
           split->mark, fmt::format("split: the samples of '{0}' are parts of one text, so '{1}' consists of "

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/files/paths.h"
+#include "config/diagnostics.h"
 #include "data/caches/cache.h"
 #include "data/chained_dataset.h"
 #include "data/given_file.h"
@@ -122,8 +123,7 @@ SourceColumns open_arrays(const Group& group, const DatasetSpec& spec, const std
 /// without keys. Throws UserError if the keys do not match.
 SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSpec>& expected) {
   const std::vector<GivenArray>& arrays = file.arrays();
-  std::vector<std::string> names;
-  for (const TensorSpec& one : expected) names.push_back(one.name);
+  const std::vector<std::string> names = spec_names(expected);
   const bool has_names = !arrays.front().name.empty();
   if (!has_names && names.size() != 1)
     throw UserError(
@@ -131,8 +131,9 @@ SourceColumns open_json_arrays(const GivenFile& file, const std::vector<TensorSp
                     file.name(), fmt::join(names, "', '")));
   for (const GivenArray& array : arrays)
     if (has_names && std::find(names.begin(), names.end(), array.name) == names.end())
-      throw UserError(fmt::format("{}: each line must have the keys '{}', but a line has the key '{}'",
-                                  file.name(), fmt::join(names, "', '"), array.name));
+      throw UserError(fmt::format("{}: each line must have the keys '{}', but a line has the key '{}'{}",
+                                  file.name(), fmt::join(names, "', '"), array.name,
+                                  suggestion(array.name, names)));
   Columns columns;
   for (const std::string& name : names) {
     const auto array = std::find_if(arrays.begin(), arrays.end(),

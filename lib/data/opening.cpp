@@ -77,7 +77,8 @@ void ColumnPlanner::add_input_target(const TensorSpec& target, const std::string
   const auto found =
       std::find_if(inputs.begin(), inputs.end(), [&](const TensorSpec& one) { return one.name == input; });
   if (found == inputs.end())
-    throw UserError(located(place_, fmt::format("target: the model has no input named '{}'", input)));
+    throw UserError(located(place_, fmt::format("target: the model has no input named '{}'{}", input,
+                                                suggestion_or_list(input, spec_names(inputs)))));
   const auto index = static_cast<size_t>(found - inputs.begin());
   auto chosen = transforms_of(target, true, spec_.transforms).chosen;
   std::erase_if(chosen, [](const TransformSpec* spec) { return spec->of.empty(); });
@@ -116,13 +117,17 @@ void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>&
     if (!split || split->drawn) continue;
     for (const InputTarget& one : split->input_targets) {
       if (!has(inputs, one.input))
-        diagnostics.error(one.mark, fmt::format("target: the model has no input named '{}'", one.input));
+        diagnostics.error(one.mark, fmt::format("target: the model has no input named '{}'{}", one.input,
+                                                suggestion_or_list(one.input, spec_names(inputs))));
       if (one.target.empty() ? targets.size() != 1 : !has(targets, one.target))
-        diagnostics.error(one.mark,
-                          one.target.empty()
-                              ? "target: the model has several outputs, so 'target' is ambiguous; give "
-                                "'targets', a mapping from the name of each output to its target"
-                              : fmt::format("targets: the model has no target named '{}'", one.target));
+        diagnostics.error(
+            one.mark,
+            one.target.empty()
+                ? "target: the model has several outputs, so 'target' is ambiguous; give "
+                  "'targets', a mapping from the name of each output to its target"
+                : fmt::format(
+                      "targets: the model has no target named '{}'{}", one.target,
+                      targets.size() == 1 ? "" : suggestion_or_list(one.target, spec_names(targets))));
     }
   }
 }

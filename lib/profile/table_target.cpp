@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "config/diagnostics.h"
 #include "profile/column_meaning.h"
 
 namespace dtrain {
@@ -109,8 +110,9 @@ size_t find_wanted(const TableProfile& table, const std::string& wanted) {
     if (shown(table, i) == wanted) return i;
   std::vector<std::string> names;
   for (size_t i = 0; i < table.columns.size(); ++i) names.push_back(shown(table, i));
-  throw UserError(
-      fmt::format("--target: there is no column '{}'; the columns are {}", wanted, fmt::join(names, ", ")));
+  const std::string meant = suggestion(wanted, names);
+  throw UserError(fmt::format("--target: there is no column '{}'{} columns are {}", wanted,
+                              meant.empty() ? "; the" : meant + " The", fmt::join(names, ", ")));
 }
 
 /// Returns all columns except `other`. The most likely target is first.

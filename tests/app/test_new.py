@@ -104,6 +104,8 @@ class New(NewCase):
             self.assertIn(expected, text)
         self.assertEqual(self.widths(), (9, 1))
         self.assertNotIn("stratify", text)
+        self.assertIn("no column 'lenght'; did you mean 'length'? The columns are id, length",
+                      self.dtrain("new", "data.csv", "--target", "lenght", "-o", "y.yaml", expect=2).err)
         self.assertIn("the columns are id, length", self.dtrain("new", "data.csv", "--target", "x", "-o", "y.yaml", expect=2).err)
 
     def test_tables_may_have_no_header_and_rare_classes(self):

@@ -382,7 +382,9 @@ train: {epochs: 40, batch_size: 8, loss: mean_squared_error, optimizer: {adam: {
         self.fit(config=config)
         self.assertLess(self.metrics()[-1]["loss"], 0.01)
         self.write("config.yaml", config.replace("{input: image}", "{input: picture}"))
-        self.assertRegex(self.dtrain("check", "config.yaml", expect=2).err, r"config.yaml:2:\d+: error: target: the model has no input named 'picture'")
+        self.assertRegex(self.dtrain("check", "config.yaml", expect=2).err, r"config.yaml:2:\d+: error: target: the model has no input named 'picture'; expected one of image")
+        self.write("config.yaml", config.replace("{input: image}", "{input: imgae}"))
+        self.assertIn("no input named 'imgae'; did you mean 'image'?", self.dtrain("check", "config.yaml", expect=2).err)
 
     def test_large_targets_are_predicted_with_all_digits(self):
         self.write("times.csv", "x,y\n" + "".join(f"{i},{1700000000 + i}\n" for i in range(100)))

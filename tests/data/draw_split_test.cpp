@@ -43,6 +43,21 @@ TEST_CASE("drawn splits are disjoint, stratified, and depend only on the seed") 
   CHECK(plain[1].size() == 7);
 }
 
+TEST_CASE("split: a misspelled name of the other split is an error that suggests the name") {
+  const TempDir folder;
+  write_file(folder / "a.csv", "1,0\n2,1\n");
+  const auto error = [&](const std::string& of) {
+    return error_of([&] {
+      parse(folder,
+            "train: {csv: {file: a.csv, target: -1}}\ntest: {split: {of: train, fraction: 0.1}}\n"
+            "validation: {split: {of: " +
+                of + ", fraction: 0.25}}\n");
+    });
+  };
+  CHECK(contains(error("trian"), "'trian' is missing or has no reader; did you mean 'train'?"));
+  CHECK(contains(error("test"), "'test' is missing or has no reader; expected one of train"));
+}
+
 TEST_CASE("split: a separate seed makes the split independent of the run's seed") {
   const TempDir folder;
   std::string text;

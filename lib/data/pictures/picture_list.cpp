@@ -14,6 +14,7 @@
 #include "base/files/paths.h"
 #include "base/name_list.h"
 #include "base/utf8.h"
+#include "config/diagnostics.h"
 
 namespace dtrain {
 
@@ -83,8 +84,8 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
   for (const std::string& name : folders)
     if (!numbers.contains(name))
       throw UserError(fmt::format(
-          "{}: there must be one folder for each of the classes {}, but the folder '{}' is not one of them",
-          folder, list_some(list.class_names, 10), name));
+          "{}: there must be one folder for each of the classes {}, but the folder '{}' is not one of them{}",
+          folder, list_some(list.class_names, 10), name, suggestion(name, list.class_names)));
   std::map<std::string, int64_t> counts;
   for (ListedFile& file : list_folder(folder)) {
     const size_t slash = file.path.find('/');

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/stopwatch.h"
+#include "config/diagnostics.h"
 #include "data/loader/read_seconds.h"
 #include "data/readers/arrays/array_file.h"
 #include "hdf5/hdf5_storage.h"
@@ -30,8 +31,8 @@ Hdf5Handle open_file(const InputFile& file) {
   throw why_not_opened(file.path());
 }
 
-/// Returns the path of the only dataset at the top level of the file.
-std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
+/// Returns the names of the datasets at the top level of the file.
+std::vector<std::string> datasets_at_top(const Hdf5Handle& file) {
   std::vector<std::string> names;
   const auto collect = [](hid_t group, const char* name, const H5L_info_t* link, void* out) -> herr_t {
     if (link->type != H5L_TYPE_HARD) return 0;
@@ -41,6 +42,12 @@ std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
     return 0;
   };
   H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names);
+  return names;
+}
+
+/// Returns the path of the only dataset at the top level of the file.
+std::string only_dataset(const Hdf5Handle& file, const std::string& path) {
+  const std::vector<std::string> names = datasets_at_top(file);
   if (names.size() != 1)
     throw UserError(
         fmt::format("{}: expected exactly one dataset at the top level of the file, or datasets with the "
@@ -84,7 +91,8 @@ Hdf5Dataset::Hdf5Dataset(const std::string& path, std::string name)
   where = path + ":" + name;
   reject_links(file, path, name);
   if (const auto part = missing_part(file, name))
-    throw UserError(fmt::format("{}: expected a dataset '{}', but '{}' does not exist", path, name, *part));
+    throw UserError(fmt::format("{}: expected a dataset '{}', but '{}' does not exist{}", path, name, *part,
+                                suggestion(*part, datasets_at_top(file))));
   dataset = Hdf5Handle(H5Dopen2(file, name.c_str(), chunk_cache()));
   if (!dataset)
     throw UserError(fmt::format(

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/name_list.h"
+#include "config/diagnostics.h"
 
 namespace dtrain {
 
@@ -206,7 +207,8 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
   for (const auto& [name, fields] : options_.inputs)
     if (std::none_of(request_.inputs.begin(), request_.inputs.end(),
                      [&, n = name](const TensorSpec& input) { return input.name == n; }))
-      request_.fail("'inputs' contains the name '" + name + "', which the model does not have");
+      request_.fail(fmt::format("'inputs' contains '{}', but the model has no input with this name{}", name,
+                                suggestion_or_list(name, spec_names(request_.inputs))));
   std::vector<std::vector<size_t>> all;
   const auto places = [&](const std::vector<CsvColumnRef>& fields) {
     std::vector<size_t> some;
@@ -290,10 +292,12 @@ size_t CsvPlanner::place_of_target(const CsvColumnRef& field, const std::string&
   if (!by_name())
     throw UserError(fmt::format("{}: expected {} values per line, including the target, found {}",
                                 start_.path, known_.fields.width, width()));
+  const std::string& wanted = field.index ? name : field.name;
+  const std::string meant = suggestion(wanted, start_.names);
   throw UserError(
-      fmt::format("{}: expected the target in a column named '{}', found the columns {}; `dtrain predict` "
+      fmt::format("{}: expected the target in a column named '{}'{} found the columns {}; `dtrain predict` "
                   "also reads files without a target",
-                  start_.path, field.index ? name : field.name, list_some(start_.names, 20)));
+                  start_.path, wanted, meant.empty() ? "," : meant, list_some(start_.names, 20)));
 }
 
 std::vector<std::vector<size_t>> CsvPlanner::choose_targets() {
