@@ -3,6 +3,7 @@ import csv
 import json
 import math
 import random
+import re
 import struct
 
 import support
@@ -98,6 +99,30 @@ class Tables(Case):
         for split in splits:
             self.assertIn(f"the data of the split '{split}' have changed since the training: flowers.csv has different content",
                           self.dtrain("evaluate", "run", "--split", split).err)
+
+    def test_all_columns_that_do_not_exist_are_reported_at_once_where_they_are_named(self):
+        reader = "{csv: {file: flowers.csv, header: true, target: species, id: name, categories: [colour], fill: median, drop: [note]}}"
+        self.assertIn(reader, CONFIG)
+        names = ("specie", "nam", "color", "noted", "wt", "dai")
+        config = CONFIG.replace(reader, """
+    csv:
+      file: flowers.csv
+      header: true
+      target: specie
+      id: nam
+      categories: [color]
+      drop: [noted]
+      weight: wt
+      dates: {dai: [year]}""")
+        lines = config.splitlines()
+        for text in (config, config.replace("x: [5]", "x: auto")):  # with `auto`, the file is read earlier
+            self.write("config.yaml", text)
+            errors = self.dtrain("check", "config.yaml", expect=2).err.splitlines()
+            self.assertEqual(len(errors), len(names), errors)
+            for error, name in zip(errors, names):
+                line = next(number for number, line in enumerate(lines, 1) if re.search(rf"\b{name}\b", line))
+                column = re.search(rf"\b{name}\b", lines[line - 1]).start() + 1
+                self.assertRegex(error, rf"^config\.yaml:{line}:{column}: error: \S*flowers\.csv: expected a column named '{name}'")
 
     def test_rows_with_weight_0_have_no_effect(self):
         config = CONFIG.replace("batch_size: 16", "batch_size: 1000").replace(", id: name", ", WEIGHTid: name").replace(

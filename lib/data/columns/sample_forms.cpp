@@ -19,7 +19,7 @@ Shape of_rows(const Shape& row, const std::optional<int64_t>& rows) {
 
 /// Throws UserError about the value `auto` at `place` in the configuration.
 [[noreturn]] void fail_auto(const Mark& place, const std::string& message) {
-  throw LocatedError(located(place, "auto: " + message));
+  throw LocatedError(place, "auto: " + message);
 }
 
 /// Returns the column to request from the reader. Image readers need the shape in the request, so their
@@ -89,6 +89,7 @@ SampleForms training_forms(const DatasetSpec& spec, const std::vector<WantedColu
     }
     request.inputs = before_transforms(wanted_inputs, false, spec.transforms);
     request.targets = before_transforms(split.targets_to_read(wanted_targets), true, spec.transforms);
+    split.reader->paths(request);  // reports all missing files together
     return split.reader->open(request);
   });
 

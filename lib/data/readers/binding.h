@@ -1,6 +1,7 @@
 // Reader options that assign arrays to the inputs and targets of the model.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,13 @@ struct Named : std::vector<std::pair<std::string, V>> {
       if (key == name) return &value;
     return nullptr;
   }
+  /// Returns the location of a name in the configuration; no location if it is not known.
+  Mark mark_of(const std::string& name) const {
+    const auto found = marks.find(name);
+    return found == marks.end() ? Mark() : found->second;
+  }
+
+  std::map<std::string, Mark> marks = {};  // locations of the names in the configuration
 };
 
 template <class V>
@@ -37,11 +45,12 @@ struct Codec<Named<V>> {
               : "a mapping from names to values",
           diagnostics);
     bool good = true;
-    out.clear();
+    out = {};
     for (const auto& [key, written] : node.entries()) {
       V value{};
       good = Codec<V>::parse(written, where + "." + key.text(), value, diagnostics) && good;
       out.emplace_back(key.text(), std::move(value));
+      out.marks.emplace(key.text(), key.mark());
     }
     return good;
   }
@@ -83,7 +92,9 @@ struct Binding {
     for (const auto& [name, value] : several)
       if (std::none_of(wanted.begin(), wanted.end(),
                        [&, n = name](const auto& spec) { return spec.name == n; }))
-        request.fail("'" + several_key + "' contains the name '" + name + "', which the model does not have");
+        request.fail_at(
+            several.mark_of(name),
+            fmt::format("'{}' contains the name '{}', which the model does not have", several_key, name));
     return chosen;
   }
 
@@ -119,8 +130,10 @@ struct ArrayNames {
   static void for_each_key(const ReadRequest& request, Open open) {
     if (!request.windows) return;
     const WindowsOptions& windows = *request.windows;
-    if (windows.by) with_location(windows.by_mark, [&] { open(*windows.by); });
-    if (windows.time) with_location(windows.time_mark, [&] { open(*windows.time); });
+    ErrorCollector errors;
+    if (windows.by) errors.attempt(windows.by_mark, [&] { open(*windows.by); });
+    if (windows.time) errors.attempt(windows.time_mark, [&] { open(*windows.time); });
+    errors.throw_if_errors();
   }
   /// Implements Reader::why_no_windows().
   static std::string why_no_windows(const WindowsOptions& windows) {

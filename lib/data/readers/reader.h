@@ -54,6 +54,12 @@ struct ReadRequest {
   Mark folder() const;
   /// Throws UserError with this message.
   [[noreturn]] void fail(const std::string& message) const;
+  /// Like fail(), but the error has the location `mark` in the configuration, unless the configuration does
+  /// not name the file that is read.
+  [[noreturn]] void fail_at(const Mark& mark, const std::string& message) const;
+  /// Returns the location of an error about the option at `mark`: `mark` itself, or no location if the
+  /// configuration does not name the file that is read.
+  Mark at(const Mark& mark) const { return use == FileUse::split ? mark : Mark(); }
 };
 
 /// Format of a file that is given for predictions. The first bytes of the file determine it. A folder counts
@@ -71,7 +77,7 @@ class Reader {
   virtual SourceColumns open(const ReadRequest& request) const = 0;
   /// Returns the names of the reader's files and folders as written in the configuration.
   virtual std::vector<std::string> files() const = 0;
-  /// Returns the paths of the reader's files and folders. Throws UserError if one is not found.
+  /// Returns the paths of the reader's files and folders. Throws UserError about all that are not found.
   virtual std::vector<std::string> paths(const ReadRequest& request) const;
   /// Returns the files that the reader's files refer to and that are also part of the data, such as the
   /// images that a table lists.

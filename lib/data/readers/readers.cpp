@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files/paths.h"
 #include "config/load/files.h"
+#include "data/located_error.h"
 #include "data/readers/reader.h"
 
 namespace dtrain {
@@ -47,7 +48,9 @@ std::string ReadRequest::find_any(const std::string& file_name) const {
 
 std::vector<std::string> Reader::paths(const ReadRequest& request) const {
   std::vector<std::string> all;
-  for (const std::string& file : files()) all.push_back(request.find(file));
+  ErrorCollector errors;
+  for (const std::string& file : files()) errors.attempt({}, [&] { all.push_back(request.find(file)); });
+  errors.throw_if_errors();
   return all;
 }
 
@@ -57,6 +60,10 @@ std::string Reader::why_no_windows(const WindowsOptions&) const {
 
 void ReadRequest::fail(const std::string& message) const {
   throw UserError(message);
+}
+
+void ReadRequest::fail_at(const Mark& mark, const std::string& message) const {
+  throw LocatedError(at(mark), message);
 }
 
 }  // namespace dtrain

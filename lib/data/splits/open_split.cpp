@@ -11,6 +11,7 @@
 #include "data/columns/column_transforms.h"
 #include "data/dataset_spec.h"
 #include "data/files/folder_listing.h"
+#include "data/located_error.h"
 #include "data/opening.h"
 #include "data/readers/reader.h"
 #include "data/splits/split_dataset.h"
@@ -78,7 +79,9 @@ CacheKey cache_key(const DatasetSpec& spec, const SplitSpec& split, const ReadRe
   if (key.rows) key.source += fmt::format("rows {} to {}\n", (*key.rows)[0], (*key.rows)[1]);
   for (const std::string& path : source.paths) key.source += path + "\n";
   key.identity = key.source;
-  for (const std::string& path : source.paths) key.identity += fingerprint(path);
+  ErrorCollector errors;
+  for (const std::string& path : source.paths) errors.attempt({}, [&] { key.identity += fingerprint(path); });
+  errors.throw_if_errors();
   if (!source.named.files.empty()) key.identity += fingerprint_of(source.named);
   return key;
 }
@@ -192,9 +195,9 @@ void check_files_exist(const DatasetSpec& spec, Diagnostics& diagnostics) {
     const SplitSpec* split = spec.find(name);
     if (!split || split->drawn || !split->reader) continue;
     try {
-      split->reader->paths({spec.root, split->mark, {}, {}, {}});
-    } catch (const UserError& error) {
-      diagnostics.error(split->mark, error.what());
+      with_location(split->mark, [&] { split->reader->paths({spec.root, split->mark, {}, {}, {}}); });
+    } catch (const LocatedError& error) {
+      for (const auto& [mark, message] : error.errors()) diagnostics.error(mark, message);
     }
   }
 }

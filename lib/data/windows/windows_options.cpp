@@ -78,7 +78,7 @@ std::vector<TensorSpec> rows_of_windows(const std::optional<WindowsOptions>& win
   if (!windows) return wanted;
   for (TensorSpec& spec : wanted) {
     if (const std::string why = why_no_windows_fit(*windows, spec, targets); !why.empty())
-      throw LocatedError(located(windows->mark, why));
+      throw LocatedError(windows->mark, why);
     const std::vector<int64_t>& extents = spec.shape.extents();
     spec.shape = Shape(std::vector<int64_t>(extents.begin() + (extents.empty() ? 0 : 1), extents.end()));
   }

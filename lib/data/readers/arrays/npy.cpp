@@ -121,8 +121,13 @@ class NpyReader final : public Reader {
   }
   std::vector<std::string> files() const override { return options_.names(); }
   std::vector<std::string> paths(const ReadRequest& request) const override {
-    std::vector<std::string> all = Reader::paths(request);
-    ArrayNames::for_each_key(request, [&](const std::string& name) { all.push_back(request.find(name)); });
+    std::vector<std::string> all;
+    ErrorCollector errors;
+    errors.attempt({}, [&] { all = Reader::paths(request); });
+    errors.attempt({}, [&] {
+      ArrayNames::for_each_key(request, [&](const std::string& name) { all.push_back(request.find(name)); });
+    });
+    errors.throw_if_errors();
     return all;
   }
 

@@ -18,6 +18,7 @@ namespace dtrain {
 struct CsvColumnRef {
   std::optional<int64_t> index;
   std::string name;
+  Mark mark = {};  // location in the configuration
 };
 
 template <>
@@ -26,7 +27,7 @@ struct Codec<CsvColumnRef> {
                     Diagnostics& diagnostics) {
     if (!node.is_scalar()) return report_unexpected(node, where, "a column's name or index", diagnostics);
     int64_t index = 0;
-    out = {};
+    out = {{}, "", node.mark()};
     if (!node.quoted() && parse_number(node.text(), index) == std::errc())
       out.index = index;
     else

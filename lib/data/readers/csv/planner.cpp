@@ -7,41 +7,12 @@
 #include "base/error.h"
 #include "base/name_list.h"
 #include "config/diagnostics.h"
+#include "data/readers/csv/column_check.h"
 
 namespace dtrain {
 
-namespace {
-
-/// Returns the columns that the options select for each target of the request. Throws UserError if the
-/// options do not fit the request.
-std::vector<CsvTarget> wanted_targets(const CsvOptions& options, const ReadRequest& request) {
-  if (!options.labels)
-    return Binding<CsvTarget>{options.target, options.targets}.resolve(request.targets, "target", "targets",
-                                                                       request);
-  if (request.targets.size() != 1)
-    request.fail(
-        fmt::format("labels: expected a model with one output, found {} outputs", request.targets.size()));
-  return {options.labels->used()};
-}
-
-}  // namespace
-
-size_t place_of_field(const CsvStart& start, const CsvColumnRef& field) {
-  if (field.index) {
-    const auto count = static_cast<int64_t>(start.width());
-    const int64_t index = *field.index < 0 ? *field.index + count : *field.index;
-    if (index < 0 || index >= count)
-      throw UserError(fmt::format("{}: expected a column index from {} to {}, found {}", start.path, -count,
-                                  count - 1, *field.index));
-    return static_cast<size_t>(index);
-  }
-  if (start.names.empty())
-    throw UserError(fmt::format("{}: expected a column named '{}', found no header; set 'header: true'",
-                                start.path, field.name));
-  return place_of_column(start.path, field.name, start.names);
-}
-
 CsvPlan CsvPlanner::plan() {
+  check_columns(options_, request_, start_);
   const std::vector<std::vector<size_t>> inputs = choose_inputs();
   const std::vector<std::vector<size_t>> targets = choose_targets();
   // The options determine the categories and the ColumnReadings only for the training file. For other files,
@@ -71,9 +42,9 @@ CsvPlan CsvPlanner::plan() {
 
 void CsvPlanner::choose_order() {
   const WindowsOptions& windows = *request_.windows;
-  if (windows.by) plan_.series = place_of_order(*windows.by, windows.by_mark);
+  if (windows.by) plan_.series = place_of_order(*windows.by);
   if (!windows.time) return;
-  plan_.time = place_of_order(*windows.time, windows.time_mark);
+  plan_.time = place_of_order(*windows.time);
   const std::string name = called(*plan_.time);
   ColumnReading reading = reading_of(*plan_.time, name, false);
   const CsvValues values(options_.format().notation);
@@ -82,9 +53,8 @@ void CsvPlanner::choose_order() {
   add_reading(*plan_.time, name, reading);
 }
 
-size_t CsvPlanner::place_of_order(const std::string& key, const Mark& mark) const {
-  if (!is_other_file()) return with_location(mark, [&] { return place_of_key(key); });
-  if (start_.names.empty() && width() != known_.fields.width)
+size_t CsvPlanner::place_of_order(const std::string& key) const {
+  if (is_other_file() && start_.names.empty() && width() != known_.fields.width)
     throw UserError(fmt::format("{}: expected {} values per line as in the training file, found {}",
                                 start_.path, known_.fields.width, width()));
   return place_of_key(key);
@@ -178,14 +148,14 @@ std::vector<size_t> CsvPlanner::all_others() const {
   const WindowsOptions* windows = request_.windows;
   if (!windows || !windows->has_past_targets())
     for (const CsvColumnRef& field : options_.target_columns()) take(field);
-  const auto take_order = [&](const std::optional<std::string>& key, const Mark& mark) {
+  const auto take_order = [&](const std::optional<std::string>& key) {
     if (!key) return;
-    const size_t place = place_of_order(*key, mark);
+    const size_t place = place_of_order(*key);
     if (!is_named_feature(place)) taken.insert(place);
   };
   if (windows) {
-    take_order(windows->by, windows->by_mark);
-    take_order(windows->time, windows->time_mark);
+    take_order(windows->by);
+    take_order(windows->time);
   }
   for (const auto* one : {&options_.id, &options_.weight})
     if (*one) take(**one);
@@ -207,8 +177,9 @@ std::vector<std::vector<size_t>> CsvPlanner::own_inputs() const {
   for (const auto& [name, fields] : options_.inputs)
     if (std::none_of(request_.inputs.begin(), request_.inputs.end(),
                      [&, n = name](const TensorSpec& input) { return input.name == n; }))
-      request_.fail(fmt::format("'inputs' contains '{}', but the model has no input with this name{}", name,
-                                suggestion_or_list(name, spec_names(request_.inputs))));
+      request_.fail_at(options_.inputs.mark_of(name),
+                       fmt::format("'inputs' contains '{}', but the model has no input with this name{}",
+                                   name, suggestion_or_list(name, spec_names(request_.inputs))));
   std::vector<std::vector<size_t>> all;
   const auto places = [&](const std::vector<CsvColumnRef>& fields) {
     std::vector<size_t> some;

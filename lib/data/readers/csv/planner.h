@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/readers/csv/field_places.h"
 #include "data/readers/csv/options.h"
 #include "data/readers/csv/table.h"
 #include "data/windows/windows_options.h"
@@ -15,10 +16,6 @@ namespace dtrain {
 
 /// The text of messages about a missing value of a target.
 inline constexpr const char* kTargetGap = "a target must have a value in every row";
-
-/// Returns the index of the column that `field` selects. Throws UserError if the file has no such column or
-/// no header.
-size_t place_of_field(const CsvStart& start, const CsvColumnRef& field);
 
 /// Makes a plan from the options, the facts about the training file, and the file's first lines.
 class CsvPlanner {
@@ -84,7 +81,7 @@ class CsvPlanner {
   void choose_order();
   /// Returns the index of the column that an option of `windows` names. Throws UserError if the column is
   /// missing.
-  size_t place_of_order(const std::string& key, const Mark& mark) const;
+  size_t place_of_order(const std::string& key) const;
   /// Returns true if the option `dates` or `categories` names the column, which makes it a feature.
   bool is_named_feature(size_t place) const;
   /// Adds a table of a target's classes or an input's categories, with its name in the facts.
@@ -95,8 +92,7 @@ class CsvPlanner {
   /// Collects the ColumnReadings that the options select for the columns of the training file. Throws
   /// UserError if options contradict each other.
   void choose_readings();
-  /// Returns the index of the column to which a key of an option (such as `dates`) refers. The key is a
-  /// column name or, if no column has this name, a column index.
+  /// Returns the index of the column to which a key of an option refers (column_of_key()).
   size_t place_of_key(const std::string& key) const;
   /// Returns how to read the texts of a column. `name` is the name of the column in the facts. If facts about
   /// the training file are known, they determine the reading; otherwise the options do.

@@ -30,6 +30,15 @@ bool is_any_of(const std::vector<CsvColumnRef>& columns, const FieldNames& train
   });
 }
 
+/// Returns the location of the option `dates` or `amounts` for this field.
+Mark mark_of_reading(const CsvOptions& options, const CsvStart& start, size_t place) {
+  for (const auto& [key, parts] : options.dates)
+    if (place_of_field(start, column_of_key(start, key)) == place) return options.dates.mark_of(key);
+  for (const CsvColumnRef& field : options.amounts)
+    if (place_of_field(start, field) == place) return field.mark;
+  return {};
+}
+
 std::string advice_for_gap_of_target() {
   return fmt::format("{}; set 'missing_target: skip' to leave out rows without a target", kTargetGap);
 }
@@ -42,22 +51,23 @@ void CsvPlanner::choose_readings() {
   if (options_.indicators)
     for (const CsvColumnRef& field : options_.indicators->columns)
       readings_[place_of(field)].indicator = true;
+  ErrorCollector errors;
   for (const auto& [place, reading] : readings_) {
     const bool dates = !reading.dates.empty();
     const bool text = text_column(place, called(place)) != nullptr;
     if (dates + reading.amount + categories_.contains(place) + text > 1)
-      request_.fail(
-          fmt::format("the column '{}' is listed in more than one of the options 'dates', 'amounts', "
-                      "'categories' and 'text'; list it in only one of them",
-                      called(place)));
+      errors.attempt(request_.at(mark_of_reading(options_, start_, place)), [&, at = place] {
+        request_.fail(
+            fmt::format("the column '{}' is listed in more than one of the options 'dates', 'amounts', "
+                        "'categories' and 'text'; list it in only one of them",
+                        called(at)));
+      });
   }
+  errors.throw_if_errors();
 }
 
 size_t CsvPlanner::place_of_key(const std::string& key) const {
-  int64_t index = 0;
-  const bool is_name = std::find(start_.names.begin(), start_.names.end(), key) != start_.names.end();
-  if (!is_name && parse_number(key, index) == std::errc()) return place_of_field(start_, {index, ""});
-  return place_of_field(start_, {{}, key});
+  return place_of_field(start_, column_of_key(start_, key));
 }
 
 ColumnReading CsvPlanner::reading_of(size_t place, const std::string& name, bool is_number) const {
@@ -81,8 +91,10 @@ void CsvPlanner::add_reading(size_t place, const std::string& name, const Column
 ColumnReading CsvPlanner::scalar_reading(const std::string& name, size_t place, const std::string& role) {
   ColumnReading reading = reading_of(place, name, false);
   if (!reading.dates.empty())
-    request_.fail(fmt::format(
-        "dates: only columns of inputs can be dates, but '{1}' is the column of the {0}", role, name));
+    request_.fail_at(
+        is_first() ? mark_of_reading(options_, start_, place) : Mark(),
+        fmt::format("dates: only columns of inputs can be dates, but '{1}' is the column of the {0}", role,
+                    name));
   reading.indicator = false;
   add_reading(place, name, reading);
   return reading;
@@ -107,7 +119,8 @@ std::string CsvPlanner::known_name(size_t field, size_t i) const {
 
 void CsvPlanner::check_texts(const std::vector<std::vector<size_t>>& inputs) const {
   std::vector<std::string> names;
-  for (const auto& [key, column] : options_.text) {
+  ErrorCollector errors;
+  const auto check = [&](const std::string& key) {
     const size_t place = place_of_key(key);
     if (categories_.contains(place))
       request_.fail(fmt::format(
@@ -118,7 +131,10 @@ void CsvPlanner::check_texts(const std::vector<std::vector<size_t>>& inputs) con
       request_.fail(fmt::format(
           "text: no input of the model reads the column '{0}'; give 'inputs: {{NAME: [{0}]}}'", key));
     names.push_back(called(place));
-  }
+  };
+  for (const auto& [key, column] : options_.text)
+    errors.attempt(request_.at(options_.text.mark_of(key)), [&, name = key] { check(name); });
+  errors.throw_if_errors();
   if (!names.empty()) check_has_vocabulary(known_, names);
 }
 
@@ -136,13 +152,15 @@ bool CsvPlanner::is_text(size_t place, const std::string& name) const {
 void CsvPlanner::add_text(const TensorSpec& input, size_t place, const std::string& name) {
   const CsvTextColumn* column = text_column(place, name);
   if (input.dtype != DType::int32)
-    request_.fail(
+    request_.fail_at(
+        options_.text.mark_of(name),
         fmt::format("text: the input '{}' gets token ids and must have the dtype int32, but its dtype is {}",
                     input.name, name_of(input.dtype)));
   CsvPart part{{{place, {}}}, DType::int32, false, "", 0};
   part.tokens = column && column->length ? *column->length : input.shape.rank() == 1 ? input.shape[0] : 0;
   if (part.tokens == 0)
-    request_.fail(
+    request_.fail_at(
+        options_.text.mark_of(name),
         fmt::format("text: give 'length', the number of tokens of '{}'; it cannot be taken from the "
                     "input '{}' of shape {}",
                     name, input.name, input.shape.str()));

@@ -329,12 +329,15 @@ class Table {
 
 }  // namespace
 
+bool has_other_delimiter(const std::vector<std::string>& names) {
+  return names.size() == 1 && names[0].find_first_of(";\t|,") != std::string::npos;
+}
+
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  // If the header has only one name, and this name contains a delimiter, the file uses another delimiter.
-  const bool is_one = names.size() == 1 && names[0].find_first_of(";\t|,") != std::string::npos;
+  const bool is_one = has_other_delimiter(names);
   const std::string meant = is_one ? "" : suggestion(name, names);
   throw UserError(fmt::format("{}: expected a column named '{}'{} found the column{} {}{}", path, name,
                               meant.empty() ? "," : meant, names.size() == 1 ? "" : "s",

@@ -12,6 +12,10 @@ namespace dtrain {
 size_t place_of_column(const std::string& path, const std::string& name,
                        const std::vector<std::string>& names);
 
+/// Returns true if the file has only one column, and a delimiter in its name. The file then uses another
+/// delimiter than the one with which it is read.
+bool has_other_delimiter(const std::vector<std::string>& names);
+
 /// Like place_of_column(), for several names; the error lists all missing names.
 std::vector<size_t> places_of_columns(const std::string& path, const std::vector<std::string>& wanted,
                                       const std::vector<std::string>& names);

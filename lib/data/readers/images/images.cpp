@@ -7,6 +7,7 @@
 #include "base/files/paths.h"
 #include "config/load/files.h"
 #include "data/dataset_spec.h"
+#include "data/located_error.h"
 #include "data/readers/images/hdf5_pictures.h"
 #include "data/readers/images/picture_fields.h"
 #include "data/readers/images/picture_table.h"
@@ -32,6 +33,7 @@ class ImagesReader final : public Reader {
 
   SourceColumns open(const ReadRequest& request) const override {
     check_one_picture(request);
+    paths(request);  // reports all missing files and folders together
     PictureSet set = options_.csv    ? list_table(table(request), options_.on_error, with_names(request))
                      : options_.hdf5 ? list_datasets(request.find(options_.hdf5->file), request)
                                      : list_folder_of(request.find(*options_.directory), request);
@@ -50,8 +52,13 @@ class ImagesReader final : public Reader {
   std::vector<std::string> paths(const ReadRequest& request) const override {
     // If a table lists the images, the folder `directory` is not one of the paths, because it may also hold
     // other files.
-    std::vector<std::string> all{request.find(files().front())};
-    if (has_target_folder()) all.push_back(request.find(*options_.target_images->directory));
+    std::vector<std::string> all;
+    ErrorCollector errors;
+    errors.attempt({}, [&] { all.push_back(request.find(files().front())); });
+    if (has_target_folder())
+      errors.attempt({}, [&] { all.push_back(request.find(*options_.target_images->directory)); });
+    if (options_.csv && options_.directory) errors.attempt({}, [&] { request.find(*options_.directory); });
+    errors.throw_if_errors();
     return all;
   }
   FileListing named_files(const ReadRequest& request) const override {

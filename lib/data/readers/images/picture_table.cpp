@@ -11,9 +11,11 @@
 
 #include "base/error.h"
 #include "base/files/paths.h"
+#include "data/located_error.h"
 #include "data/pictures/class_numbers.h"
 #include "data/pictures/picture_column.h"
 #include "data/pictures/picture_files.h"
+#include "data/readers/csv/column_check.h"
 #include "data/readers/csv/planner.h"
 #include "data/readers/csv/text.h"
 
@@ -32,7 +34,7 @@ struct ReadTable {
 
 std::vector<ListedFile> files_in(const PictureTable& table, const Column& paths) {
   const std::string own = std::filesystem::path(table.path).parent_path().string();
-  const bool own_first = table.folder.empty() || table.own_folder_first;
+  const bool own_first = table.folder.empty() || table.is_given;
   const std::string& folder = own_first ? own : table.folder;
   const std::string& other_folder = own_first && !table.folder.empty() ? table.folder : own;
   std::vector<std::string> below, written;
@@ -58,6 +60,26 @@ void take_numbers(CsvPlan& plan, const CsvStart& start) {
       category.values = label_texts(*category.values, start.first[field]);
 }
 
+/// Throws LocatedError about all columns that the configuration names and its own table does not have.
+/// Columns that are named by their index are not checked, because a table of another split may have other
+/// columns.
+void check_named_columns(const PictureTable& table, const CsvStart& start) {
+  if (table.is_given) return;
+  const PictureCsv& options = table.options;
+  std::vector<CsvColumnRef> columns{options.path};
+  for (const auto* one : {&options.target, &options.target_image, &options.weight})
+    if (*one) columns.push_back(**one);
+  for (const auto& [name, column] : options.targets) columns.push_back(column);
+  if (options.labels) {
+    const CsvTarget labels = options.labels->used();
+    columns.insert(columns.end(), labels.begin(), labels.end());
+  }
+  std::erase_if(columns, [](const CsvColumnRef& column) { return column.index.has_value(); });
+  ErrorCollector errors;
+  find_columns(start, columns, errors);
+  errors.throw_if_errors();
+}
+
 ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   ReadTable read;
   read.facts = request.facts;
@@ -70,12 +92,14 @@ ReadTable read_table(const PictureTable& table, const ReadRequest& request) {
   std::optional<CsvPlanner> planner;
   read.columns = read_csv(table.path, table.format, [&](const CsvStart& found) {
     read.start = found;
+    check_named_columns(table, found);
     CsvPlan plan;
     if (request.use != FileUse::prediction) plan = planner.emplace(known, request, read.start).plan();
     plan.advice.clear();  // the advice is about options of the csv reader
     for (CsvPart& part : plan.parts) part.advice_for_gap = kTargetGap;
     take_numbers(plan, found);
-    plan.id = read.field = place_of_field(read.start, table.options.path);
+    plan.id = read.field = with_location(table.is_given ? Mark() : table.options.path.mark,
+                                         [&] { return place_of_field(read.start, table.options.path); });
     return plan;
   });
   if (planner) read.facts = planner->facts(read.columns);

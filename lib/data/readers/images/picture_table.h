@@ -36,7 +36,9 @@ struct PictureTable {
   std::string folder;
   PictureCsv options;
   CsvFormat format;
-  bool own_folder_first = false;  // search the table's own folder first
+  // Whether the table is given on the command line and is not in the configuration. The table's own folder is
+  // then searched first.
+  bool is_given = false;
 };
 
 /// Returns the files that the table lists, in the order of the table. Throws UserError like read_csv().

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files/paths.h"
 #include "base/name_list.h"
+#include "data/located_error.h"
 #include "data/pictures/picture_files.h"
 #include "data/pictures/picture_list.h"
 #include "data/readers/images/picture_fields.h"
@@ -156,7 +157,11 @@ NameCounts count_names(const std::string& folder, const std::string& target_fold
 }
 
 PictureSet list_pairs(const std::string& folder, const std::string& target_folder) {
-  const FilesByName images = files_by_name(folder), targets = files_by_name(target_folder);
+  FilesByName images, targets;
+  ErrorCollector errors;
+  errors.attempt({}, [&] { images = files_by_name(folder); });
+  errors.attempt({}, [&] { targets = files_by_name(target_folder); });
+  errors.throw_if_errors();
   const std::string problem = describe_missing(folder, images, target_folder, targets, "a target") +
                               describe_missing(target_folder, targets, folder, images, "an image");
   if (!problem.empty())

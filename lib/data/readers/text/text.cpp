@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files/paths.h"
 #include "data/dataset_spec.h"
+#include "data/located_error.h"
 #include "data/pictures/picture_list.h"
 #include "data/readers/file_pattern.h"
 #include "data/readers/reader.h"
@@ -77,8 +78,12 @@ class TextReader final : public Reader {
   std::vector<std::string> paths(const ReadRequest& request) const override {
     if (options_.files.empty()) return Reader::paths(request);
     std::vector<std::string> all;
+    ErrorCollector errors;
     for (const std::string& name : options_.files)
-      for (std::string& path : find_files(name, request)) all.push_back(std::move(path));
+      errors.attempt({}, [&] {
+        for (std::string& path : find_files(name, request)) all.push_back(std::move(path));
+      });
+    errors.throw_if_errors();
     return all;
   }
   std::optional<int64_t> overlap() const override {
