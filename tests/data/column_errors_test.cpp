@@ -1,4 +1,5 @@
-// Errors about columns: all of them are reported together, each at the place that names the column.
+// Errors about columns and their values: all of them are reported together. An error about a column has the
+// location that names the column.
 #include <algorithm>
 #include <filesystem>
 
@@ -119,6 +120,61 @@ TEST_CASE_FIXTURE(Run, "options that do not fit a column are reported where they
   const std::string other = kHead + "target: y, inputs: {x: a, other: d}";
   CHECK(contains(error("a,d,y\n1,2,0\n", other, {{"x", {1}}}),
                  at(other, "other") + "'inputs' contains the name 'other'"));
+}
+
+TEST_CASE_FIXTURE(Run, "the first wrong value of each column is reported") {
+  const std::string options = kHead + "target: y";
+  const std::string several =
+      error("a,b,c,d,e,y\n1,1,1,1,1,0\n1,,1,1,1,1\n1,2,red,1,1,0\n1,2,3,2026-01-31,$3,\n1,,blue,x,y,1\n",
+            options, {{"x", {5}}});
+  CAPTURE(several);
+  CHECK(lines_in(several) == 5);
+  for (const std::string value :
+       {"3:3: expected a finite number in the column 'b', found ''; set 'fill'",
+        "4:5: expected a finite number in the column 'c', found 'red'; list the column",
+        "5:7: expected a finite number in the column 'd', found '2026-01-31'; a date",
+        "5:18: expected a finite number in the column 'e', found '$3'; set 'amounts",
+        "5:21: expected an integer (int32) in the column 'y', found ''; a target"})
+    CHECK(contains(several, "dataset.yaml:1:8: error: " + (folder / "train.csv:") + value));
+
+  std::string names, good, bad;
+  for (int i = 0; i < 13; ++i) {
+    names += fmt::format("c{},", i);
+    good += "1,";
+    bad += "q,";
+  }
+  const std::string many = error(names + "y\n" + good + "0\n" + bad + "1\n", options, {{"x", {13}}});
+  CAPTURE(many);
+  CHECK(lines_in(many) == 11);
+  CHECK(contains(many, "train.csv:3:19: expected a finite number in the column 'c9'"));
+  CHECK(many.ends_with("train.csv: values in 3 more columns cannot be read"));
+
+  const std::string row = error("a,b,y\n1,x,0\n1,2\nz,1,0\n", options, {{"x", {2}}});
+  CAPTURE(row);
+  CHECK(lines_in(row) == 3);
+  for (const std::string value : {"2:3: expected a finite", "3: expected 3 values", "4:1: expected a finite"})
+    CHECK(contains(row, "train.csv:" + value));
+  // A header that is read as a row is one error.
+  CHECK(lines_in(error("a,b,y\n1,2,0\n", "target: -1", {{"x", {2}}})) == 1);
+
+  train("a,b,y\n1,2,0\n3,4,1\n", options, {{"x", {2}}});
+  const std::string given = error_of([&] { predict("a,b\n1,2\nu,3\n4,v\n"); });
+  CHECK(lines_in(given) == 2);
+  CHECK(given.starts_with(folder / "in.csv:3:1: expected a finite number in the column 'a', found 'u'"));
+  CHECK(
+      contains(given, "\n" + (folder / "in.csv:4:3: expected a finite number in the column 'b', found 'v'")));
+}
+
+TEST_CASE_FIXTURE(Run, "the first wrong value of each column is found in every block of a large file") {
+  std::string text = "a,b,y\n";
+  for (int i = 0; i < 400000; ++i)
+    text +=
+        fmt::format("{},{},{}\n", i == 399000 || i == 399500 ? "u" : "1", i % 100000 == 7 ? "v" : "2", i % 2);
+  const std::string message = error(text, kHead + "target: y", {{"x", {2}}});
+  CAPTURE(message);
+  CHECK(lines_in(message) == 2);
+  CHECK(contains(message, "train.csv:9:3: expected a finite number in the column 'b', found 'v'"));
+  CHECK(contains(message, "train.csv:399002:1: expected a finite number in the column 'a', found 'u'"));
 }
 
 TEST_CASE("columns of a table of images are reported together") {

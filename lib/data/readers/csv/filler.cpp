@@ -29,10 +29,8 @@ std::vector<CsvFiller::Field> CsvFiller::fields_for(std::map<size_t, DigitLoss>&
   return fields;
 }
 
-std::map<size_t, DigitLoss> CsvFiller::fill(const CsvBlock& block) const {
-  std::map<size_t, DigitLoss> losses;
-  const std::vector<Field> fields = fields_for(losses);
-  CsvFields reader(text_);
+template <class Visit>
+void CsvFiller::for_each_row(const CsvBlock& block, CsvFields& reader, Visit visit) const {
   auto row = static_cast<size_t>(block.first_row);
   const size_t end = row + static_cast<size_t>(block.kept());
   auto left_out = block.left_out.begin();
@@ -45,10 +43,71 @@ std::map<size_t, DigitLoss> CsvFiller::fill(const CsvBlock& block) const {
       continue;
     }
     if (row == end) fail_changed();
-    fill_row(p, row++, fields, reader);
+    visit(p, row++);
   }
   if (row != end) fail_changed();
+}
+
+std::map<size_t, DigitLoss> CsvFiller::fill(const CsvBlock& block) const {
+  std::map<size_t, DigitLoss> losses;
+  const std::vector<Field> fields = fields_for(losses);
+  CsvFields reader(text_);
+  for_each_row(block, reader, [&](const char*& p, size_t row) { fill_row(p, row, fields, reader); });
   return losses;
+}
+
+namespace {
+
+/// Returns the message of the UserError that `reject` throws.
+template <class Reject>
+std::string message_of(Reject reject) {
+  try {
+    reject();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+CsvWrongValues CsvFiller::find_wrong(const CsvBlock& block) const {
+  CsvWrongValues wrong;
+  std::map<size_t, DigitLoss> losses;
+  const std::vector<Field> fields = fields_for(losses);
+  CsvFields reader(text_);
+  const char* line = block.begin;
+  const std::string problem = message_of([&] {
+    for_each_row(block, reader, [&](const char*& p, size_t row) {
+      line = p;
+      find_in_row(p, row, fields, reader, wrong);
+    });
+  });
+  // The rest of the block is not read if a quote has no end.
+  if (!problem.empty()) wrong.try_emplace(fields.size() + 1, CsvWrongValue{line, problem});
+  return wrong;
+}
+
+void CsvFiller::find_in_row(const char*& p, size_t row, const std::vector<Field>& fields, CsvFields& reader,
+                            CsvWrongValues& wrong) const {
+  const char* const line = p;
+  CsvField field;
+  if (CsvFields(text_).count(line) != fields.size()) {
+    while (!field.last) p = reader.read(p, field);
+    const auto [found, is_new] = wrong.try_emplace(fields.size(), CsvWrongValue{line, ""});
+    if (is_new) found->second.message = message_of([&] { rejection_.reject_width(line); });
+    return;
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    p = reader.read(p, field);
+    if (wrong.contains(i)) continue;
+    for (const CsvDestination& to : fields[i].to)
+      if (!to.store(field.text, row)) {
+        const auto reject = [&] { rejection_.reject_value(line, field, i, to); };
+        wrong.emplace(i, CsvWrongValue{field.at, message_of(reject)});
+        break;
+      }
+  }
 }
 
 /// Reads a row and moves `p` to its end.
@@ -91,7 +150,8 @@ void CsvFiller::refuse(const char* line, const CsvField& field, size_t index,
                        const CsvDestination& to) const {
   if (CsvFields(text_).count(line) != rejection_.start.width()) rejection_.reject_width(line);
   if (doubtful_.contains(index)) throw CsvTextAmongNumbers{index};
-  rejection_.reject_value(line, field, index, to);
+  if (rejection_.is_in_header(line, field.text)) rejection_.reject_value(line, field, index, to);
+  throw CsvWrongValueFound();
 }
 
 /// Throws Error because the file no longer has the number of rows for which the columns were allocated.

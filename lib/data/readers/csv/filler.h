@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "data/readers/csv/destination.h"
@@ -15,6 +16,18 @@ struct CsvTextAmongNumbers {
   size_t field = 0;
 };
 
+/// Thrown by CsvFiller::fill() for a value that is not valid in its column. CsvFiller::find_wrong() finds
+/// this value again, together with the wrong values of other columns.
+struct CsvWrongValueFound {};
+
+/// A value that is not valid in its column, or a row that is not valid.
+struct CsvWrongValue {
+  const char* at = nullptr;  // position in the file
+  std::string message;       // begins with path, line and column
+};
+/// Wrong values by field. Wrong rows have keys above those of all fields.
+using CsvWrongValues = std::map<size_t, CsvWrongValue>;
+
 /// Reads rows and stores their values in the destinations. Any thread may fill a block.
 class CsvFiller {
  public:
@@ -23,10 +36,14 @@ class CsvFiller {
   CsvFiller(const CsvRejection& refusal, const std::multimap<size_t, CsvDestination>& destinations,
             const std::map<size_t, CsvCategory>& doubtful);
   /// Reads the rows of a block. Returns the precision that the numbers of each field would lose in float32.
-  /// Throws UserError if a row has a different number of values, or if a value is not valid in its column.
-  /// Throws Error if the number of rows in the block has changed, and CsvTextAmongNumbers if a field in
-  /// `doubtful` contains a text.
+  /// Throws UserError if a row has a different number of values, or if the file probably has a header that is
+  /// read as a row. Throws CsvWrongValueFound if a value is not valid in its column. Throws Error if the
+  /// number of rows in the block has changed, and CsvTextAmongNumbers if a field in `doubtful` contains a
+  /// text.
   std::map<size_t, DigitLoss> fill(const CsvBlock& block) const;
+  /// Reads the rows of a block again, after fill() has failed. Returns the first wrong value of each field,
+  /// and the first wrong row. Values in wrong rows are ignored.
+  CsvWrongValues find_wrong(const CsvBlock& block) const;
 
  private:
   /// Destinations of one field.
@@ -36,6 +53,13 @@ class CsvFiller {
   };
 
   std::vector<Field> fields_for(std::map<size_t, DigitLoss>& losses) const;
+  /// Calls visit(p, row) for each row of a block that is not left out. `visit` moves `p` to the end of the
+  /// row. Throws Error if the number of rows in the block has changed.
+  template <class Visit>
+  void for_each_row(const CsvBlock& block, CsvFields& reader, Visit visit) const;
+  /// Adds the first wrong values of the row at `p` to `wrong`, and moves `p` to the end of the row.
+  void find_in_row(const char*& p, size_t row, const std::vector<Field>& fields, CsvFields& reader,
+                   CsvWrongValues& wrong) const;
   void fill_row(const char*& p, size_t row, const std::vector<Field>& fields, CsvFields& reader) const;
   const char* read_plain_number(const char* p, bool last, double& value) const;
   [[noreturn]] void refuse(const char* line, const CsvField& field, size_t index,

@@ -48,10 +48,13 @@ void CsvRejection::reject_value(const char* line, const CsvField& field, size_t 
                                   advice(line, field.text, index, to)));
 }
 
+bool CsvRejection::is_in_header(const char* line, std::string_view found) const {
+  return line == text.skip_blank(text.begin()) && start.names.empty() && values.is_name(found);
+}
+
 std::string CsvRejection::advice(const char* line, std::string_view found, size_t index,
                                  const CsvDestination& to) const {
-  if (line == text.skip_blank(text.begin()) && start.names.empty() && values.is_name(found))
-    return "; if the first line is a header, set the option 'header'";
+  if (is_in_header(line, found)) return "; if the first line is a header, set the option 'header'";
   if (to.kind == CsvDestination::Kind::tokens) return "; `tokens: bytes` and `tokens: bpe` accept any bytes";
   if (to.table || values.is_gap(found)) return after_semicolon(to.advice_for_gap);
   if (to.kind == CsvDestination::Kind::dates) return after_semicolon(why_no_date(found, *to.reading->form));

@@ -23,6 +23,9 @@ struct CsvRejection {
   /// Throws UserError for the value of field `index`, which cannot be stored in `to`.
   [[noreturn]] void reject_value(const char* line, const CsvField& field, size_t index,
                                  const CsvDestination& to) const;
+  /// Returns true if the value `found` in the row at `line` is probably a name of a header that is read as a
+  /// row.
+  bool is_in_header(const char* line, std::string_view found) const;
 
  private:
   /// Returns advice for the user, which begins with a semicolon, or "" if no advice is known.

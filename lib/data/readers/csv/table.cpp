@@ -13,6 +13,7 @@
 #include "base/name_list.h"
 #include "config/diagnostics.h"
 #include "data/loader/parallel.h"
+#include "data/located_error.h"
 #include "data/readers/csv/destination.h"
 #include "data/readers/csv/filler.h"
 #include "data/readers/csv/refusal.h"
@@ -23,6 +24,9 @@
 namespace dtrain {
 
 namespace {
+
+/// Maximum number of wrong values that are reported together.
+constexpr size_t kMostWrongValues = 10;
 
 /// A column under construction.
 struct Making {
@@ -305,11 +309,44 @@ class Table {
   void fill() {
     const CsvFiller filler({text_, values_, start_, plan_}, destinations_, doubtful_);
     std::mutex mutex;
+    try {
+      run_blocks(static_cast<int64_t>(blocks_.size()), [&](int64_t i) {
+        const auto losses = filler.fill(blocks_[static_cast<size_t>(i)]);
+        const std::lock_guard lock(mutex);
+        for (const auto& [field, loss] : losses) losses_[field].add(loss);
+      });
+    } catch (const CsvWrongValueFound&) {
+      reject_values(filler);
+    }
+  }
+
+  /// Reads all rows again, and throws LocatedError about the first wrong value of each column. Throws
+  /// CsvTextAmongNumbers instead if one of these columns may have categories.
+  [[noreturn]] void reject_values(const CsvFiller& filler) const {
+    CsvWrongValues all;
+    std::mutex mutex;
     run_blocks(static_cast<int64_t>(blocks_.size()), [&](int64_t i) {
-      const auto losses = filler.fill(blocks_[static_cast<size_t>(i)]);
+      const CsvWrongValues some = filler.find_wrong(blocks_[static_cast<size_t>(i)]);
       const std::lock_guard lock(mutex);
-      for (const auto& [field, loss] : losses) losses_[field].add(loss);
+      for (const auto& [field, value] : some) {
+        CsvWrongValue& first = all.try_emplace(field, value).first->second;
+        if (value.at < first.at) first = value;
+      }
     });
+    std::map<const char*, std::string> messages;  // by position in the file
+    for (const auto& [field, value] : all) {
+      if (doubtful_.contains(field)) throw CsvTextAmongNumbers{field};
+      messages.emplace(value.at, value.message);
+    }
+    if (messages.empty()) throw Error(text_.path() + ": the file was changed while it was in use");
+    std::vector<Diagnostics::Item> errors;
+    for (const auto& [at, message] : messages)
+      if (errors.size() < kMostWrongValues) errors.push_back({{}, message});
+    if (const size_t more = messages.size() - errors.size(); more > 0)
+      errors.push_back({{},
+                        fmt::format("{}: values in {} more column{} cannot be read", text_.path(), more,
+                                    more == 1 ? "" : "s")});
+    throw LocatedError(std::move(errors));
   }
 
   CsvText text_;

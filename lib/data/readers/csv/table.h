@@ -23,8 +23,8 @@ std::vector<size_t> places_of_columns(const std::string& path, const std::vector
 /// Reads a whole file (.gz or plain) into memory, on all cores. Values may be quoted as in RFC 4180. Skips
 /// blank lines; but if the table has only one column, a blank line between two rows is a missing value.
 /// Throws UserError ("path:line:column: expected ..., found ...") for a value that is neither a finite number
-/// nor a category, for a line with a different number of values, for a duplicate name in the header, and if
-/// all rows are left out.
+/// nor a category (with one line for the first such value of each column, up to ten columns), for a line with
+/// a different number of values, for a duplicate name in the header, and if all rows are left out.
 CsvColumns read_csv(const std::string& path, const CsvFormat& format, const PlanCsv& plan);
 
 }  // namespace dtrain
