@@ -16,6 +16,7 @@
 #include "profile/new_config.h"
 #include "profile/new_text.h"
 #include "profile/picture_pairs.h"
+#include "profile/prose.h"
 #include "run/run_config_parser.h"
 
 namespace dtrain {
@@ -36,7 +37,26 @@ bool is_tar_archive(const std::string& path) {
   return is_tar_file(start);
 }
 
+constexpr const char *kText = "text", *kTable = "table";  // values of --as
 constexpr const char* kDataOfNew = "a CSV file, a text file (.txt), or a folder of images or texts";
+
+/// Returns the configuration for a file. If the program guesses whether a .txt file is a text or a table,
+/// also adds the guess to the notes or to the error message.
+NewConfig file_config(const NewOptions& options) {
+  const bool is_guess = options.as.empty() && options.target.empty() && has_ending_of_text(options.data);
+  const bool is_text = is_guess ? is_prose(options.data) : options.as == kText;
+  const std::string guess =
+      fmt::format("{} is read as a {}; `--as {}` reads it as a {}", options.data, is_text ? kText : kTable,
+                  is_text ? kTable : kText, is_text ? kTable : kText);
+  try {
+    NewConfig config = is_text ? prose_config(options) : table_config(options);
+    if (is_guess) config.notes.insert(config.notes.begin(), guess);
+    return config;
+  } catch (const UserError& error) {
+    if (!is_guess) throw;
+    throw UserError(fmt::format("{} ({})", error.what(), guess));
+  }
+}
 
 NewConfig config_for(const NewOptions& options, FileType type) {
   if (type == FileType::directory) {
@@ -49,7 +69,7 @@ NewConfig config_for(const NewOptions& options, FileType type) {
     const auto pairs = inspect_pairs(options.data);
     return pairs ? pairs_config(options, *pairs) : picture_config(options);
   }
-  return options.target.empty() && is_prose(options.data) ? prose_config(options) : table_config(options);
+  return file_config(options);
 }
 
 /// Prints the notes and the table of columns to standard output, and the warnings to standard error.
@@ -82,6 +102,11 @@ void make_new(NewOptions options, const OutputOptions& output) {
         fmt::format("--target: this option selects a column of a CSV file, but {} is a folder, whose "
                     "subfolders define the targets; omit the option",
                     options.data));
+  if (type == FileType::directory && !options.as.empty())
+    throw UserError(
+        fmt::format("--as: this option is for a file, but {} is a folder; omit the option", options.data));
+  if (options.as == kText && !options.target.empty())
+    throw UserError("--target: this option selects a column of a table, but `--as text` reads a text");
   while (options.data.size() > 1 && options.data.ends_with('/')) options.data.pop_back();
   if (options.file.empty()) {
     const fs::path name = fs::path(real_path(options.data)).filename();
@@ -142,6 +167,11 @@ void add_new(CommandLine& line) {
   command
       .add_option("--target", options->target, "The column to predict (by default, `dtrain new` guesses it)")
       .type_name("COLUMN");
+  command
+      .add_option("--as", options->as,
+                  "Read a file as a text (for a language model) or as a table (by default, `dtrain new` "
+                  "guesses what a .txt file contains; other files are tables)")
+      .one_of({kText, kTable});
   add_output_options(command, *output);
   command.callback([options, output] { make_new(*options, *output); });
 }

@@ -18,6 +18,7 @@ struct InspectedPairs;  // picture_pairs.h
 struct NewOptions {
   std::string data;    // a CSV file, a text file or a folder
   std::string target;  // the column to predict; "" to guess it
+  std::string as;      // "text" or "table"; "" to guess the content of a file
   std::string file;    // path of the configuration file to write
   // Path of the JSON schema file next to the configuration; "" if it is written to standard output.
   std::string schema;

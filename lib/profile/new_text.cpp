@@ -2,7 +2,6 @@
 #include "profile/new_text.h"
 
 #include <algorithm>
-#include <map>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 #include "profile/new_config.h"
 #include "profile/new_recipe.h"
 #include "profile/picture_look.h"
+#include "profile/prose.h"
 #include "profile/table_target.h"
 
 namespace dtrain {
@@ -24,40 +24,6 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kContext = 128;  // length of the windows of a language model, in tokens
-
-bool has_ending_of_text(const std::string& path) {
-  return in_small_letters(path).ends_with(".txt");
-}
-
-/// Counts the values in a line if `delimiter` separates them. Several adjacent blanks count as one delimiter.
-/// Blanks at the start of the line are ignored.
-size_t count_values(std::string_view line, char delimiter) {
-  size_t values = 1;
-  for (size_t i = 0; i < line.size(); ++i)
-    if (line[i] == delimiter && (delimiter != ' ' || (i > 0 && line[i - 1] != ' '))) ++values;
-  return values;
-}
-
-/// Returns the lines that begin in the first 64 KiB of the text and have at least two characters.
-std::vector<std::string_view> first_lines_of(std::string_view text) {
-  constexpr size_t kLooked = size_t{1} << 16;
-  std::vector<std::string_view> lines;
-  for (size_t at = 0; at < std::min(text.size(), kLooked);) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at + 1) lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
-/// Returns true if the lines are rows of a table: at least nine tenths of them have the same number of
-/// values, and this number is at least two.
-bool has_columns(const std::vector<std::string_view>& lines, char delimiter) {
-  std::map<size_t, size_t> counts;
-  for (const std::string_view line : lines) ++counts[count_values(line, delimiter)];
-  return std::any_of(counts.begin(), counts.end(),
-                     [&](const auto& one) { return one.first > 1 && 10 * one.second >= 9 * lines.size(); });
-}
 
 /// Returns the mean number of words per file. Only some of the files are read.
 double mean_words(const FileListing& files) {
@@ -135,17 +101,6 @@ std::string text_model(int64_t length, const std::string& last) {
       "    - dropout: {{rate: 0.3}}\n"
       "{}\n",
       length, kNewVocabulary, last);
-}
-
-bool is_prose(const std::string& path) {
-  if (!has_ending_of_text(path)) return false;
-  const TextFile file(path);
-  if (file.text().find('\0') != std::string_view::npos) return false;
-  const std::vector<std::string_view> lines = first_lines_of(file.text());
-  if (lines.size() < 2) return !lines.empty() && lines.front().size() > static_cast<size_t>(kContext);
-  constexpr std::string_view kDelimiters = ",;\t| ";
-  return std::none_of(kDelimiters.begin(), kDelimiters.end(),
-                      [&](char delimiter) { return has_columns(lines, delimiter); });
 }
 
 bool is_folder_of_texts(const std::string& folder) {

@@ -18,10 +18,6 @@ int64_t length_for_words(double words);
 /// layer.
 std::string text_model(int64_t length, const std::string& last);
 
-/// Returns true for a file with the extension .txt that contains prose instead of a table. The file is a
-/// table if its lines have the same number of values when they are split at commas, semicolons, tabs,
-/// vertical bars or blanks.
-bool is_prose(const std::string& path);
 /// Returns true for a folder whose subfolders contain .txt files and no images. If the folder has a training
 /// split, its subfolders are examined instead.
 bool is_folder_of_texts(const std::string& folder);

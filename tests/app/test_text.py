@@ -221,6 +221,51 @@ class Text(Case):
         self.write("short.txt", "A sentence.\nAnd another one, which is longer.\n")
         self.assertIn("expected at least 2,561 bytes of text", self.dtrain("new", "short.txt", expect=2).err)
 
+    def test_new_tells_prose_from_tables(self):
+        draw = random.Random(3)
+        words = "the a cat dog sat ran on under mat tree and then slept barked big small".split()
+        lines = [" ".join(draw.choice(words) for _ in range(8)) for _ in range(1500)]
+        commas = "Hello there, my friend\nThe cat, big and red\nA dog ran, then sat\n" * 300
+        for number, prose in enumerate(("\n".join(lines) + "\n", commas, "\tAn indented line of text\n" * 200,
+                                        "One sentence here.  Another one there.\n" * 200, commas.replace(",", ";"))):
+            with self.subTest(prose[:30]):
+                self.write("data.txt", prose)
+                out = self.dtrain("new", "data.txt", "--output", f"prose{number}.yaml").out
+                self.assertIn("data.txt is read as a text; `--as table` reads it as a table\n", out)
+                self.assertIn("a language model, which predicts the next byte", out)
+        kinds = ("red", "green", "blue")
+        for number, table in enumerate((
+                "".join(f"{i * 7 % 11} {i % 3}\n" for i in range(40)),                            # numbers
+                "".join(f"word{i}; 5,{i % 9}; {kinds[i % 3]}\n" for i in range(40)),              # decimal commas
+                "day kind\n" + "".join(f"2026-01-{i % 28 + 1:02} {kinds[i % 3]}\n" for i in range(40)),
+                "".join(f"{kinds[i % 3]},{'pq'[i % 2]},text {i}\n" for i in range(40)),           # no blanks after commas
+                "outlook, play\n" + "".join(f"{kinds[i % 3]}, {'pq'[i % 2]}\n" for i in range(40)),
+                "".join(f"{kinds[i % 3]:8}{kinds[i % 2]:8}{'pq'[i % 2]}\n" for i in range(40)),   # aligned
+                "color_name kind_2\n" + "".join(f"{kinds[i % 3]} {'pq'[i % 2]}\n" for i in range(40)),
+                "".join(f"{'pq'[i % 2]}\tThe text has number {i}\n" for i in range(40)))):
+            with self.subTest(table[:30]):
+                self.write("data.txt", table)
+                out = self.dtrain("new", "data.txt", "--output", f"table{number}.yaml").out
+                self.assertIn("data.txt is read as a table; `--as text` reads it as a text\n", out)
+                self.assertIn("csv:", (self.dir / f"table{number}.yaml").read_text())
+
+    def test_new_reads_a_file_as_the_user_wants(self):
+        self.write("data.txt", "".join(f"{i * 7 % 11} {i % 3} and some more words\n" for i in range(200)))
+        out = self.dtrain("new", "data.txt", "--as", "text", "--output", "text.yaml").out
+        self.assertIn("a language model", out)
+        self.assertNotIn("--as", out)
+        self.write("data.csv", "".join(f"{i * 7 % 11},{i % 3} words\n" for i in range(400)))
+        self.assertIn("a language model", self.dtrain("new", "data.csv", "--as", "text", "--output", "csv.yaml").out)
+        self.write("prose.txt", "".join(f"{'red green blue'.split()[i % 3]} word and {'pq'[i % 2]}\n" for i in range(60)))
+        self.assertIn("read as a text", self.dtrain("new", "prose.txt", "--output", "p.yaml", expect=2).err)
+        self.assertIn("Predicts column 3", self.dtrain("new", "prose.txt", "--as", "table").out)
+        self.write_reviews()
+        for arguments, message in ((["reviews", "--as", "text"], "--as: this option is for a file, but reviews is a folder"),
+                                   (["data.csv", "--as", "text", "--target", "1"], "--target: this option selects a column of a table"),
+                                   (["data.csv", "--as", "prose"], "--as: expected one of text, table, found 'prose'")):
+            with self.subTest(arguments):
+                self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
+
     def test_mistakes_in_the_configuration(self):
         self.write("corpus.txt", "some text, again and again")
         data = "dataset: {train: {text: {file: corpus.txt, sequence_length: 8, tokens: words, vocabulary: 301}}}\n"
