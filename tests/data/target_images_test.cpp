@@ -191,7 +191,17 @@ TEST_CASE_FIXTURE(Shapes, "classes are numbers, palette indices, gray levels or 
   CHECK(contains(failure("levels", "[0, 120]"), "levels/"));
   CHECK(contains(failure("levels", "[0, 120]"),
                  "each pixel must have the color of one of the 2 classes, but found the gray level 240"));
+  CHECK(contains(failure("levels", "[0, 120]"),
+                 "of the resized mask; 'classes' must list the gray level or the color of each class"));
   CHECK(contains(failure("colors", "[0, \"#0AFA14\"]"), "found #c81e28 in row "));
+  // If a mask has as many values as there are classes, the message proposes these values. It does not propose
+  // to skip the mask.
+  const std::string proposed = failure("levels", "[0, 1, 2]");
+  CHECK(contains(proposed,
+                 "; the mask has only the values 0, 120, 240: if they are the classes, set "
+                 "'classes: [0, 120, 240]'"));
+  CHECK_FALSE(contains(proposed, "on_error"));
+  CHECK(contains(failure("colors", "[0, 1, 2]"), "set 'classes: [0, \"#0afa14\", \"#c81e28\"]'"));
   CHECK(contains(failure("colors", "numbers"),
                  "expected one value per pixel (a palette or gray levels), but found "
                  "colors; set 'classes' to a list with the color of each class"));

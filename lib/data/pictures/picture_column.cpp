@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/stopwatch.h"
@@ -17,6 +19,13 @@ namespace {
 
 constexpr int64_t kAllBytes = std::numeric_limits<int64_t>::max();
 
+/// The error for a mask whose colors do not match the classes in the configuration. The mask itself can be
+/// read, so leaving it out would not help.
+class WrongClasses : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 /// Reads at most `most` bytes of an image, and calls `work` with these bytes and with the full size of the
 /// image. If `work` throws a UserError, the name of the image is added to the message.
 template <class Work>
@@ -28,9 +37,32 @@ void with_bytes(const PictureSource& source, int64_t i, int64_t most, Work work)
   const int64_t length = source.read(i, most, bytes);
   try {
     work(std::span<const uint8_t>(bytes), length);
+  } catch (const WrongClasses& error) {
+    throw WrongClasses(source.name(i) + ": " + error.what());
   } catch (const UserError& error) {
     throw UserError(source.name(i) + ": " + error.what());
   }
+}
+
+std::string name_of_color(uint32_t color) {
+  const uint32_t level = color & 0xff;
+  return color == (level << 16 | level << 8 | level) ? std::to_string(level)
+                                                     : fmt::format("\"#{:06x}\"", color);
+}
+
+/// Returns advice for a mask with a color that belongs to no class. If the mask has as many colors as there
+/// are classes, these colors probably are the classes.
+std::string advice_for_classes(std::span<const uint8_t> rgb, size_t classes) {
+  std::set<uint32_t> colors;
+  for (size_t i = 0; i + 2 < rgb.size() && colors.size() <= classes; i += 3)
+    colors.insert(uint32_t{rgb[i]} << 16 | uint32_t{rgb[i + 1]} << 8 | rgb[i + 2]);
+  constexpr size_t kMostShown = 20;
+  if (colors.size() != classes || classes > kMostShown)
+    return "'classes' must list the gray level or the color of each class";
+  std::vector<std::string> names;
+  for (const uint32_t color : colors) names.push_back(name_of_color(color));
+  const std::string list = fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("the mask has only the values {0}: if they are the classes, set 'classes: [{0}]'", list);
 }
 
 /// Decodes an image and returns the number of its encoded bytes.
@@ -67,6 +99,8 @@ class PictureColumn final : public Column {
     for (const int64_t row : rows) {
       try {
         decode_one(*source_, pictures_[static_cast<size_t>(row)], row_, out);
+      } catch (const WrongClasses&) {
+        throw;
       } catch (const UserError& error) {
         throw UserError(error.what() + advice_);
       }
@@ -97,13 +131,13 @@ void PictureRow::decode(std::span<const uint8_t> file, uint8_t* dst) const {
   if (!unknown) return;
   const uint8_t* rgb = pixels.data() + 3 * *unknown;
   const auto width = static_cast<size_t>(form.width);
-  throw UserError(fmt::format(
+  throw WrongClasses(fmt::format(
       "each pixel must have the color of one of the {} classes, but found {} in row {}, column {} (counted "
-      "from 0) of the resized mask",
+      "from 0) of the resized mask; {}",
       classes->colors.size(),
       rgb[0] == rgb[1] && rgb[1] == rgb[2] ? fmt::format("the gray level {}", rgb[0])
                                            : fmt::format("#{:02x}{:02x}{:02x}", rgb[0], rgb[1], rgb[2]),
-      *unknown / width, *unknown % width));
+      *unknown / width, *unknown % width, advice_for_classes(pixels, classes->colors.size())));
 }
 
 size_t PictureRow::working_bytes() const {
