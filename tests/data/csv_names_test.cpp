@@ -61,6 +61,11 @@ TEST_CASE_FIXTURE(Fixture, "missing and duplicate column names are errors") {
   write_file(folder / "train.csv", "a,b,a,label\n1,2,3,0\n");
   const DatasetSpec spec = parse(folder, "train: {csv: {file: train.csv, header: true, target: -1}}");
   CHECK(contains(error_of([&] { open_split(spec, *spec.train, {kInput}, {kLabel}); }), "found 'a' again"));
+  CHECK_FALSE(
+      contains(error_of([&] { open_split(spec, *spec.train, {kInput}, {kLabel}); }), "header: false"));
+  write_file(folder / "train.csv", "0,1.5,0,1\n1,2,3,0\n");
+  CHECK(contains(error_of([&] { open_split(spec, *spec.train, {kInput}, {kLabel}); }),
+                 "found '0' again; if the first line has data instead of names, set 'header: false'"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "predict reads inputs with the options of the run's reader") {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "data/readers/csv/values.h"
+
 namespace dtrain {
 
 namespace {
@@ -36,8 +38,12 @@ void check_names(const CsvText& text, const char* p) {
   do {
     p = fields.read(p, field);
     if (!met.emplace(field.text).second)
-      text.fail(field.at, fmt::format("expected a different name for each column, found '{}' again",
-                                      field.text.substr(0, 40)));
+      text.fail(field.at,
+                fmt::format("expected a different name for each column, found '{}' again{}",
+                            field.text.substr(0, 40),
+                            csv_number(field.text)
+                                ? "; if the first line has data instead of names, set 'header: false'"
+                                : ""));
   } while (!field.last);
 }
 
