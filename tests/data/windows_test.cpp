@@ -316,6 +316,9 @@ TEST_CASE("mistakes in the options of windows are reported with their locations"
                  "the series 'b' needs at least 4 rows (length + horizon), but has only 3"));
   CHECK(contains(two.error("", "length: 2, by: sit, time: day", input, target),
                  "expected a column named 'sit'; did you mean 'site'?"));
+  CHECK(contains(one.error("", "length: 2, by: meter", input, target),
+                 "; if all rows belong to one series, leave out 'by'"));
+  CHECK_FALSE(contains(one.error("", "length: 2, time: meter", input, target), "leave out"));
   CHECK(contains(two.error("", "length: 2, by: site, time: site", input, target),
                  "'time' the column of the times, but both are 'site'; give two different columns"));
   CHECK(contains(two.error(", drop: [site]", "length: 2, time: day", input, target),
@@ -337,8 +340,9 @@ TEST_CASE("mistakes in the options of windows are reported with their locations"
                  "windows: the model's input 'x' must have the shape 3x(features), because the length is 3, "
                  "but has the shape 4x2"));
   CHECK(contains(one.error("", "length: 3, horizon: 2", kInput, {"", {3}}),
-                 "windows: the model's target must have the shape 2 or 2x(targets), because the horizon is "
-                 "2, but has the shape 3"));
+                 "windows: the model's output must give predictions of the shape 2 or 2x(targets), because "
+                 "the horizon is 2, but gives the shape 3; with `units: auto`, the last layer gets the right "
+                 "size"));
   CHECK(contains(one.error("", "length: 3, horizon: 2", {"x", {3, 5}}), "'x' needs 5 float32 per sample"));
 
   const auto mistake = [&](const std::string& yaml) { return error_of([&] { parse(one.folder, yaml); }); };

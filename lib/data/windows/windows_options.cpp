@@ -64,8 +64,9 @@ std::string why_no_windows_fit(const WindowsOptions& windows, const TensorSpec& 
   if (shape.rank() > 0 && shape[0] == rows && has_features) return "";
   const std::string name = wanted.name.empty() ? "" : fmt::format(" '{}'", wanted.name);
   return target ? fmt::format(
-                      "windows: the model's target{} must have the shape {} or {}x(targets), because the "
-                      "horizon is {}, but has the shape {}",
+                      "windows: the model's output{} must give predictions of the shape {} or "
+                      "{}x(targets), because the horizon is {}, but gives the shape {}; with `units: auto`, "
+                      "the last layer gets the right size",
                       name, rows, rows, rows, shape.str())
                 : fmt::format(
                       "windows: the model's input{} must have the shape {}x(features), because the length is "

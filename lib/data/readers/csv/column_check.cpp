@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "data/readers/csv/field_places.h"
 #include "data/windows/windows_options.h"
@@ -17,10 +19,8 @@ struct NamedColumns {
 
   void add(const std::vector<CsvColumnRef>& some) { all.insert(all.end(), some.begin(), some.end()); }
   void add_key(const std::string& key, const Mark& mark) { all.push_back(column_of_key(start, key, mark)); }
-  void add_order(const WindowsOptions* windows) {
-    if (!windows) return;
-    if (windows->by) add_key(*windows->by, windows->by_mark);
-    if (windows->time) add_key(*windows->time, windows->time_mark);
+  void add_time(const WindowsOptions* windows) {
+    if (windows && windows->time) add_key(*windows->time, windows->time_mark);
   }
 };
 
@@ -36,7 +36,7 @@ std::vector<CsvColumnRef> columns_of_training_file(const CsvOptions& options, co
     if (*one) columns.add({**one});
   for (const auto& [key, parts] : options.dates) columns.add_key(key, options.dates.mark_of(key));
   for (const auto& [key, column] : options.text) columns.add_key(key, options.text.mark_of(key));
-  columns.add_order(request.windows);
+  columns.add_time(request.windows);
   return columns.all;
 }
 
@@ -60,8 +60,18 @@ std::vector<CsvColumnRef> columns_of_other_split(const CsvOptions& options,
     }
   if (options.weight && request.use != FileUse::prediction) add(*options.weight, known.weight);
   if (options.id) add(*options.id, known.id);
-  columns.add_order(request.windows);
+  columns.add_time(request.windows);
   return columns.all;
+}
+
+/// Throws UserError if the table does not have the column with the names of the series.
+void check_series(const WindowsOptions& windows, const CsvStart& start) {
+  try {
+    place_of_field(start, column_of_key(start, *windows.by, windows.by_mark));
+  } catch (const UserError& error) {
+    if (start.names.empty()) throw;
+    throw UserError(fmt::format("{}; if all rows belong to one series, leave out 'by'", error.what()));
+  }
 }
 
 }  // namespace
@@ -87,6 +97,8 @@ void check_columns(const CsvOptions& options, const ReadRequest& request, const 
                                                : columns_of_other_split(options, targets, request, start);
   for (CsvColumnRef& column : columns) column.mark = request.at(column.mark);
   find_columns(start, columns, errors);
+  if (request.windows && request.windows->by)
+    errors.attempt(request.at(request.windows->by_mark), [&] { check_series(*request.windows, start); });
   errors.throw_if_errors();
 }
 
