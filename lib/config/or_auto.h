@@ -19,6 +19,13 @@ struct OrAuto {
   OrAuto(V given) : value(std::move(given)) {}
 };
 
+/// Returns true for `[auto]`, a list whose only item is the scalar `auto`.
+inline bool is_list_of_auto(const ConfigNode& node) {
+  if (!node.is_sequence() || node.items().size() != 1) return false;
+  const ConfigNode& item = node.items().front();
+  return item.is_scalar() && !item.quoted() && item.text() == "auto";
+}
+
 template <class V>
 struct Codec<OrAuto<V>> {
   static bool parse(const ConfigNode& node, const std::string& where, OrAuto<V>& out,
@@ -28,6 +35,7 @@ struct Codec<OrAuto<V>> {
       out.written = node;
       return true;
     }
+    if (is_list_of_auto(node)) return report_unexpected(node, where, "auto without brackets", diagnostics);
     V value{};
     if (!Codec<V>::parse(node, where, value, diagnostics)) return false;
     out.value = std::move(value);
