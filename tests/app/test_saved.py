@@ -82,12 +82,12 @@ class Moved(Case):
         (self.dir / "old").rename(self.dir / "new")
         for command in (["evaluate", "new/run"], ["resume", "new/run", "--epochs", 2]):
             process = self.dtrain(*command, expect=2)
-            self.assertIn(f"{self.dir}/old/data.csv: there is no such file, and there is no folder {self.dir}/old; "
+            self.assertIn(f"{self.dir}/old/data.csv: there is no such file or folder, and there is no folder {self.dir}/old; "
                           "set the folder of the data with --set dataset.root=DIR", process.err)
             self.dtrain(*command, "--set", "dataset.root=new")
         (self.dir / "new/data.csv").rename(self.dir / "new/other.csv")
         process = self.dtrain("check", "new/config.yaml", expect=2)
-        self.assertIn(f"{self.dir}/new/data.csv: there is no such file; set the folder of the data with --set dataset.root=DIR", process.err)
+        self.assertIn(f"{self.dir}/new/data.csv: there is no such file or folder; set the folder of the data with --set dataset.root=DIR", process.err)
 
 
 class Paths(Case):
