@@ -15,6 +15,8 @@ namespace dtrain {
 
 namespace {
 
+constexpr const char* kSet = "--set";
+
 /// Converts CLI11's error message about the values of an option to the wording of dtrain. CLI11's message
 /// begins with the name of the option.
 std::string explain_values(const std::string& message) {
@@ -34,7 +36,12 @@ std::string explain_values(const std::string& message) {
 /// Returns the error message for `argument`, which is neither an option nor an expected argument of the
 /// command.
 std::string explain_unknown(const CLI::App& command, const std::string& argument) {
-  if (!argument.starts_with('-')) return fmt::format("unexpected argument '{}'", argument);
+  if (!argument.starts_with('-')) {
+    const CLI::Option* const set = command.get_option_no_throw(kSet);
+    const bool may_be_set = set && set->count() > 0;
+    return fmt::format("unexpected argument '{}'{}", argument,
+                       may_be_set ? "; after --set, expected KEY=VALUE, such as train.epochs=5" : "");
+  }
   // CLI11 splits `-q=maybe` into the flag `-q` and the unknown argument `-=maybe`.
   if (argument.starts_with("-="))
     return fmt::format("a flag of one letter has no value; remove '{}'", argument.substr(1));
@@ -79,7 +86,6 @@ bool is_assignment(std::string_view text) {
 /// Returns the arguments with a --set inserted before each assignment that follows the value of a --set:
 /// `--set a=1 b=2` becomes `--set a=1 --set b=2`.
 std::vector<const char*> with_every_set(int argc, const char* const* argv) {
-  static constexpr const char* kSet = "--set";
   std::vector<const char*> all;
   bool behind_set = false;
   for (int i = 0; i < argc; ++i) {

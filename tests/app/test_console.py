@@ -64,7 +64,9 @@ class CommandLine(Case):
             (["predict", "missing", "--input", "x.csv", "--output", "y.csv"], "missing"),
             (["inspect", "missing.h5"], "missing.h5"),
             (["summary", "missing.h5"], "missing.h5"),
-            (["gpus", "extra"], "unexpected argument 'extra'"),
+            (["gpus", "extra"], "unexpected argument 'extra' (see"),
+            (["fit", "a.yaml", "--set", "seed=2", "nokey"],
+             "unexpected argument 'nokey'; after --set, expected KEY=VALUE, such as train.epochs=5"),
         ):
             with self.subTest(arguments):
                 process = self.dtrain(*arguments, expect=2)
