@@ -101,8 +101,19 @@ std::string note_on_splits(const RunConfig& config) {
          "splits; with `split: {seed: 1}` all runs use the same split";
 }
 
-/// Reads the configuration of every setting. Throws UserError with the errors of all settings, without
-/// duplicates.
+/// Returns the error message without the values of the setting in locations such as "--set KEY=VALUE", to
+/// find messages that are repeated for each value of a key.
+std::string without_values(std::string message, const SettingValues& values) {
+  for (const auto& [key, value] : values) {
+    const std::string start = "--set " + key + "=", location = start + value;
+    for (size_t at = 0; (at = message.find(location, at)) != std::string::npos; at += start.size())
+      message.erase(at + start.size(), value.size());
+  }
+  return message;
+}
+
+/// Reads the configuration of every setting. Throws UserError with the errors of all settings. An error that
+/// is the same for several values of a key is reported only once.
 Sweep plan_sweep(const SweepOptions& options) {
   reject_wrong_configuration(options.config);
   const SweepSets sets = parse_sweep_sets(options.sets);
@@ -130,7 +141,7 @@ Sweep plan_sweep(const SweepOptions& options) {
       if (varies_seed || options.seeds.value_or(1) > 1) sweep.note = note_on_splits(config);
       ++sweep.settings;
     } catch (const UserError& error) {
-      if (reported.insert(error.what()).second) mistakes.emplace_back(error.what());
+      if (reported.insert(without_values(error.what(), values)).second) mistakes.emplace_back(error.what());
     }
   }
   if (!mistakes.empty()) throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));

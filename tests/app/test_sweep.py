@@ -121,6 +121,7 @@ class Tables(Sweep):
 class Mistakes(Sweep):
     def test_mistakes_are_reported_once_before_training(self):
         for sets, words in ((["train.bach_size=5", f"{RATE}=0.1,0.2"], "bach_size"), ([f"{RATE}=0.1,fast"], "fast"),
+                            (["train.bach_size=5,6,7"], "--set train.bach_size=5: error: unknown key 'bach_size'"),
                             (["train.epochs=1"], "at least one key"), ([f"{RATE}=0.1,,0.2"], "a value before or after a comma is missing"),
                             ([f"{RATE}=0.1,0.1"], "'0.1' is given twice"), ([f"{RATE}=1,2", f"{RATE}=3,4"], "in two --set options"),
                             (["dataset.train={csv: {file: missing.csv, target: 0}}", f"{RATE}=0.1,0.2"], "missing.csv")):
