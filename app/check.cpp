@@ -391,11 +391,17 @@ void add_check(CommandLine& line, World& world) {
                          .excludes(command.option("--plan"))
                          .excludes(command.option("--schedule"));
   command
-      .add_option("--memory", options->memory,
-                  "With --fit: assume GPUs with this amount of memory each, e.g. 24GB")
+      .add_option(
+          "--memory", options->memory,
+          "With --fit: assume GPUs with this amount of memory each, e.g. 24GB. A run can use up to a tenth "
+          "less, because CUDA and its libraries also need memory")
       .type_name("BYTES")
       .needs(fit);
-  command.add_option("--devices", options->devices, "With --fit: assume this number of devices")
+  command
+      .add_option(
+          "--devices", options->devices,
+          "With --fit: assume this number of devices (default: the number of this machine's GPUs or, if it "
+          "has no GPUs, of the devices in the configuration)")
       .at_least(1)
       .type_name("N")
       .needs(fit);

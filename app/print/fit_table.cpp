@@ -22,8 +22,20 @@ std::string machine_text(const Machine& machine) {
     return fmt::format("{} of this host, which share {} and {}; {}",
                        format_plural(machine.devices, "logical device"), bytes_text(machine.bytes),
                        format_plural(machine.cores, "core"), link);
-  return fmt::format("{} with {} for a run, {}", format_plural(machine.devices, "GPU"),
-                     bytes_text(machine.bytes), link);
+  const std::string memory =
+      machine.requested_bytes > 0
+          ? fmt::format("{} each, of which a run can use {} (CUDA and its libraries use the rest)",
+                        bytes_text(machine.requested_bytes), bytes_text(machine.bytes))
+          : bytes_text(machine.bytes) + " for a run";
+  return fmt::format("{} with {}, {}", format_plural(machine.devices, "GPU"), memory, link);
+}
+
+/// Returns a sentence about the number of devices if the user has not given it, else "".
+std::string devices_text(const Machine& machine) {
+  if (machine.device_count == DeviceCount::requested) return "";
+  return fmt::format("The number of devices is that of {}; --devices changes it.\n",
+                     machine.device_count == DeviceCount::of_host ? "this machine's GPUs"
+                                                                  : "the devices in the configuration");
 }
 
 /// Returns the changes of the configuration that a candidate requires, as YAML with comments.
@@ -80,8 +92,8 @@ std::string table_of(const Machine& machine, const std::vector<Candidate>& candi
 
 std::string fit_text(const RunConfig& config, const Machine& machine,
                      const std::vector<Candidate>& candidates) {
-  std::string text =
-      fmt::format("{}: {}\n\n{}", config.name, machine_text(machine), table_of(machine, candidates));
+  std::string text = fmt::format("{}: {}\n{}\n{}", config.name, machine_text(machine), devices_text(machine),
+                                 table_of(machine, candidates));
   text +=
       "\nThe bytes are derived from plans for the CPU. The samples per second are estimates for comparing "
       "the\nstrategies. They do not include the time for reading samples and for validation. Use\n`check "
@@ -112,11 +124,13 @@ Json fit_json(const RunConfig& config, const Machine& machine, const std::vector
                   .set("samples_per_second", candidate.fits ? Json(candidate.samples_per_second()) : Json())
                   .set("refusal", candidate.refusal.empty() ? Json() : Json(candidate.refusal)));
   return Json::object()
-      .set("machine", Json::object()
-                          .set("kind", machine.kind == DeviceId::Kind::cpu ? "cpu" : "gpu")
-                          .set("devices", machine.devices)
-                          .set("bytes", machine.bytes)
-                          .set("bytes_per_second", machine.link))
+      .set("machine",
+           Json::object()
+               .set("kind", machine.kind == DeviceId::Kind::cpu ? "cpu" : "gpu")
+               .set("devices", machine.devices)
+               .set("bytes", machine.bytes)
+               .set("requested_bytes", machine.requested_bytes > 0 ? Json(machine.requested_bytes) : Json())
+               .set("bytes_per_second", machine.link))
       .set("estimated", true)
       .set("candidates", std::move(list));
 }

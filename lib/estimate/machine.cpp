@@ -45,7 +45,12 @@ Machine machine_for(const RunConfig& config, const MachineRequest& request) {
   machine.link = typical_speed(machine.kind).link;
   if (request.link) machine.link = static_cast<double>(*request.link);
   machine.devices = here.empty() ? count_named_devices(config) : static_cast<int>(here.size());
-  if (request.devices) machine.devices = static_cast<int>(*request.devices);
+  machine.device_count = here.empty() ? DeviceCount::of_configuration : DeviceCount::of_host;
+  if (request.devices) {
+    machine.devices = static_cast<int>(*request.devices);
+    machine.device_count = DeviceCount::requested;
+  }
+  machine.requested_bytes = request.bytes.value_or(0);
   if (request.bytes) {
     machine.bytes = usable(*request.bytes);
   } else if (gpus) {

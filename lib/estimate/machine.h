@@ -8,6 +8,10 @@
 
 namespace dtrain {
 
+/// The origin of the number of devices: the request, the GPUs of this host, or the devices that the
+/// configuration names.
+enum class DeviceCount { requested, of_host, of_configuration };
+
 /// A machine with devices of the same kind. It need not be the machine on which dtrain runs.
 struct Machine {
   DeviceId::Kind kind = DeviceId::Kind::gpu;
@@ -15,6 +19,9 @@ struct Machine {
   int64_t bytes = 0;  // memory of each GPU, or memory of the host that all cpu:N devices share, in bytes
   int cores = 1;      // cores of the host, which all cpu:N devices share
   double link = 0;    // speed of copies between two devices, in bytes per second
+  // The requested memory of each GPU, from which `bytes` is computed; 0 if the request has no memory.
+  int64_t requested_bytes = 0;
+  DeviceCount device_count = DeviceCount::requested;
 };
 
 /// The machine as the user describes it. By default, it has this host's GPUs with their free memory. If the
@@ -25,8 +32,9 @@ struct MachineRequest {
   std::optional<int64_t> devices;
   std::optional<int64_t> link;  // bytes per second
 };
-/// Returns the machine to check. It has GPUs if `request` gives the memory of GPUs, or if this host has GPUs.
-/// Otherwise it is this host, with the cpu:N devices that the strategy names.
+/// Returns the machine to check. Its `bytes` do not include the part of a GPU's memory that CUDA and the
+/// libraries use (usable_gpu_bytes()). It has GPUs if `request` gives the memory of GPUs, or if this host has
+/// GPUs. Otherwise it is this host, with the cpu:N devices that the strategy names.
 Machine machine_for(const RunConfig& config, const MachineRequest& request);
 
 }  // namespace dtrain

@@ -162,12 +162,16 @@ class Fit(Case):
                 self.assertIn(f"# train.batch_size: {candidate['batch_size']}", candidate["yaml"])
         _, none, ranked = self.candidates("--memory", "1MB", "--devices", 2)
         self.assertFalse(any(c["fits"] for c in ranked))
-        self.assertIn("does not fit", self.dtrain("check", "wide.yaml", "--fit", "--memory", "1MB").out)
+        text = self.dtrain("check", "wide.yaml", "--fit", "--memory", "1MB").out
+        self.assertIn("does not fit", text)
+        self.assertRegex(text, r"GPUs? with 1 MB each, of which a run can use [\d.]+ kB \(CUDA and its libraries use the rest\)")
+        self.assertIn("--devices changes it.\n", text)
 
     def test_the_printed_strategy_is_valid_yaml(self):
         text = self.dtrain("check", "wide.yaml", "--fit", "--devices", 2).out
         self.assertIn("are estimates", text)
         self.assertIn("2 logical devices of this host, which share", text)
+        self.assertNotIn("--devices", text)
         start = time.monotonic()
         document = self.json("check", "wide.yaml", "--fit", "--devices", 2)
         self.assertLess(time.monotonic() - start, 60)
