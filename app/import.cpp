@@ -224,7 +224,8 @@ void import_file(const ImportOptions& options) {
         "{}: expected a Keras model file (.keras, .h5), found {}", options.path,
         begins_as_checkpoint(options.path) ? "a checkpoint of dtrain" : describe_file(options.path)));
   const std::string stem = fs::path(options.path).stem().string();
-  const std::string path = options.folder.empty() ? stem : options.folder;
+  std::string path = options.folder.empty() ? stem : without_dots(options.folder);
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   NewFolder folder(path);
   const KerasImport imported =
       import_keras(options.path, options.with_optimizer,

@@ -86,6 +86,13 @@ void freeze(const Patterns& patterns, std::vector<GraphNode>& nodes, Diagnostics
   follow_owners(patterns, nodes, diagnostics);
 }
 
+/// Returns the absolute path without "." and "..", and without a slash at the end.
+std::string plain_path(const std::string& path) {
+  std::string plain = without_dots(absolute_path(path));
+  while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  return plain;
+}
+
 }  // namespace
 
 std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostics, ModelEnds* ends) {
@@ -124,7 +131,7 @@ std::optional<Graph> parse_model(const ConfigNode& node, Diagnostics& diagnostic
     graph.pretrained = std::move(text.weights);
     graph.pretrained->mark = node.find("weights")->mark();
     const Mark named_at = place_in(node, {"weights", "from"});
-    graph.pretrained->from = absolute_path(find_file(graph.pretrained->from, named_at));
+    graph.pretrained->from = plain_path(find_file(graph.pretrained->from, named_at));
   }
   graph.resolved = write_model(graph);
   return graph;

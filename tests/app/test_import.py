@@ -424,6 +424,10 @@ class Refusals(Import):
         self.assertIn("dense/kernel: expected 12x17 floats, found 12x16", error)
         self.assertIn("dense_1/kernel: expected 17x3 floats, found 16x3", error)
 
+    def test_the_printed_path_has_no_dots(self):
+        self.assertIn("written   other: model.yaml", self.dtrain("import", "model.keras", "--output", "./x/../other/.").out)
+        self.assertIn("`model: other/model.yaml`", (self.dir / "other/model.yaml").read_text())
+
     def test_nonempty_folders_are_not_changed(self):
         self.write("imported/mine.txt", "mine")
         self.assertIn("found a folder with files", self.dtrain("import", "model.keras", "--output", "imported", expect=2).err)

@@ -100,6 +100,8 @@ TEST_CASE("all weights that do not fit are reported at once, with names and both
   CHECK(has(before.error({before.from(", rename: {'dense_1/*': 'dense/*'}, skip: 'dense_1/*'")}),
             "'dense/kernel' and 'dense_1/kernel' both match the model's weight 'dense/kernel'"));
   CHECK(has(before.error({"model.weights={from: nowhere.h5}"}), "nowhere.h5"));
+  CHECK(config_from(kDenseRun, {"model.weights={from: ./nowhere/.}"})
+            .graph.pretrained->from.ends_with("/nowhere"));
   CHECK_THROWS_AS(config_from(kDenseRun, {before.from(", rename: {'a/*': b}")}), UserError);
 }
 
