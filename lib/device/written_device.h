@@ -6,6 +6,9 @@
 
 namespace dtrain {
 
+/// Maximum number of logical CPU devices: cpu:0 to cpu:1023.
+inline constexpr int kMostCpuDevices = 1024;
+
 /// A device with its location in the configuration file.
 struct WrittenDevice {
   DeviceId id;

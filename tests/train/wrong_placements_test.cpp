@@ -110,6 +110,8 @@ const WrongPlacement kWrong[] = {
     {placed("head: @cpu:01"), "", "", "placed's layers.head: expected a device such as cpu:0"},
     {"placed", kHead, head_with("device: @auto"),
      "dense's device: expected a device such as cpu:0 or gpu:1, found 'auto'"},
+    {pipeline("devices: [cpu:0, @cpu:1024]"), "", "",
+     "pipeline's devices: expected a CPU device from cpu:0 to cpu:1023, found 'cpu:1024'"},
     {pipeline("devices: [cpu:0, @cpu:x]"), "", "", "pipeline's devices: expected a device such as cpu:0"},
     {pipeline("devices: @[]"), "", "", "pipeline's devices: expected 'auto' or a list of devices"},
     // Patterns.
