@@ -81,8 +81,8 @@ void say(const NewConfig& config, const OutputOptions& output) {
   for (const std::string& warning : config.warnings) print_warning(one_line(warning));
 }
 
-void make_new(NewOptions options, const OutputOptions& output) {
-  const FileType type = file_type(options.data);
+/// Throws UserError if `dtrain new` cannot read the data, or if an option does not fit the data.
+void check_options(const NewOptions& options, FileType type) {
   if (type != FileType::file && type != FileType::directory)
     throw UserError(fmt::format("{}: expected {}, {}", options.data, kDataOfNew,
                                 type == FileType::nothing
@@ -107,6 +107,11 @@ void make_new(NewOptions options, const OutputOptions& output) {
         fmt::format("--as: this option is for a file, but {} is a folder; omit the option", options.data));
   if (options.as == kText && !options.target.empty())
     throw UserError("--target: this option selects a column of a table, but `--as text` reads a text");
+}
+
+void make_new(NewOptions options, const OutputOptions& output) {
+  const FileType type = file_type(options.data);
+  check_options(options, type);
   while (options.data.size() > 1 && options.data.ends_with('/')) options.data.pop_back();
   if (options.file.empty()) {
     const fs::path name = fs::path(real_path(options.data)).filename();
