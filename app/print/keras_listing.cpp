@@ -36,7 +36,8 @@ Json to_json(const KerasArray& array, const std::string& layer) {
   Json shape = Json::array();
   for (const int64_t extent : array.shape) shape.push(extent);
   Json json = Json::object();
-  if (!layer.empty()) json.set("layer", layer);
+  if (!layer.empty())
+    json.set("weight", array.weight.empty() ? Json() : Json(array.weight)).set("layer", layer);
   return json.set("name", array.name).set("shape", std::move(shape)).set("dtype", array.dtype);
 }
 
@@ -63,9 +64,10 @@ Json arrays_json(const KerasContent& file) {
 }
 
 std::string arrays_text(const KerasContent& file) {
-  Table table({{"layer"}, {"array"}, {"shape"}, {"dtype"}, {"elements", Table::Align::right}});
+  Table table({{"weight"}, {"layer"}, {"array"}, {"shape"}, {"dtype"}, {"elements", Table::Align::right}});
   const auto add = [&table](const std::string& layer, const KerasArray& array) {
-    table.add({layer, array.name, array.shape.str(), array.dtype, format_count(array.shape.elements())});
+    table.add({array.weight, layer, array.name, array.shape.str(), array.dtype,
+               format_count(array.shape.elements())});
   };
   for (const KerasLayerEntry& layer : file.layers)
     for (const KerasArray& array : layer.arrays) add(layer.name, array);

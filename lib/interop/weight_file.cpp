@@ -1,13 +1,11 @@
 #include "interop/weight_file.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/formats/protobuf.h"
@@ -24,43 +22,6 @@
 namespace dtrain {
 
 namespace {
-
-/// Splits the name of a weight in Keras into parts: "dense_1/kernel:0" gives "dense_1" and "kernel".
-std::vector<std::string> parts_of_name(std::string_view name) {
-  name = name.substr(0, name.rfind(':') == std::string_view::npos ? name.size() : name.rfind(':'));
-  std::vector<std::string> parts;
-  while (true) {
-    const size_t slash = name.find('/');
-    parts.emplace_back(name.substr(0, slash));
-    if (slash == std::string_view::npos) return parts;
-    name.remove_prefix(slash + 1);
-  }
-}
-
-/// Joins the last `count` parts. If there are fewer parts, joins all of them.
-std::string end_of_name(const std::vector<std::string>& parts, size_t count) {
-  const size_t first = parts.size() - std::min(count, parts.size());
-  return fmt::format("{}", fmt::join(parts.begin() + static_cast<ptrdiff_t>(first), parts.end(), "/"));
-}
-
-/// Shortens the names of a group's weights. Each name keeps as many of its last parts as are needed to
-/// distinguish it from the other names.
-std::vector<std::string> short_names(const std::vector<std::string>& names) {
-  constexpr size_t kMostParts = 8;  // enough for nested models; longer names are not shortened
-  std::vector<std::vector<std::string>> parts;
-  for (const std::string& name : names) parts.push_back(parts_of_name(name));
-  std::vector<size_t> counts(names.size(), 1);
-  for (size_t count = 1; count <= kMostParts; ++count) {
-    std::map<std::string, int> ends;
-    for (const auto& one : parts) ++ends[end_of_name(one, count)];
-    for (size_t i = 0; i < names.size(); ++i)
-      if (counts[i] == count && ends[end_of_name(parts[i], count)] > 1)
-        counts[i] = count < kMostParts ? count + 1 : parts[i].size();
-  }
-  std::vector<std::string> chosen;
-  for (size_t i = 0; i < names.size(); ++i) chosen.push_back(end_of_name(parts[i], counts[i]));
-  return chosen;
-}
 
 /// Returns true if a safetensors file has PyTorch's layout. If the file has no metadata about its layout,
 /// names with slashes indicate dtrain's layout and names without slashes indicate PyTorch's layout.
@@ -83,45 +44,6 @@ std::optional<Json> layers_of_modules(const SafetensorsFile& file, const std::st
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}, metadata 'layers': {}", path, error.what()));
   }
-}
-
-/// Returns the direction of a bidirectional layer to which the weight belongs: "forward_" or "backward_".
-/// Returns "" for weights of other layers. The weight's name in Keras contains the direction, as in
-/// "forward_lstm".
-std::string direction_of(const std::string& name) {
-  const std::vector<std::string> parts = parts_of_name(name);
-  for (size_t i = 0; i + 1 < parts.size(); ++i)
-    for (const char* direction : {"forward_", "backward_"})
-      if (parts[i].starts_with(direction)) return direction;
-  return "";
-}
-
-bool is_bidirectional(const std::vector<std::string>& names) {
-  const auto has = [&](const char* direction) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return direction_of(name) == direction; });
-  };
-  return has("forward_") && has("backward_") && !has("");
-}
-
-/// Returns the names that the weights of a bidirectional layer have in dtrain, such as "forward_kernel".
-std::vector<std::string> names_by_direction(const std::vector<std::string>& names) {
-  std::vector<std::string> named;
-  for (const std::string& name : names) named.push_back(direction_of(name) + parts_of_name(name).back());
-  return named;
-}
-
-/// Returns the names of each group's weights, for files with KerasLayout::layers.
-std::vector<std::vector<std::string>> names_of_layers(const std::vector<KerasWeightGroup>& groups) {
-  std::vector<std::vector<std::string>> all;
-  for (const KerasWeightGroup& group : groups) {
-    std::vector<std::string> names;
-    for (const KerasWeight& weight : group.weights) names.push_back(weight.name);
-    names = is_bidirectional(names) ? names_by_direction(names) : short_names(names);
-    for (std::string& name : names) name = group.name + "/" + name;
-    all.push_back(std::move(names));
-  }
-  return all;
 }
 
 /// Replaces the name of a PyTorch module in the name of an array by the name of its layer:
@@ -250,8 +172,7 @@ WeightFile WeightFile::of_keras(const std::string& path) {
   WeightFile file;
   const OpenKerasFile opened(path);
   std::vector<KerasWeightGroup> groups = read_keras_weights(opened).groups;
-  const auto names = opened.layout() == KerasLayout::vars ? names_of_vars(groups, opened.facts().model_config)
-                                                          : names_of_layers(groups);
+  const auto names = names_of_weights(groups, opened.layout(), opened.facts().model_config);
   for (size_t k = 0; k < groups.size(); ++k) {
     for (size_t i = 0; i < groups[k].weights.size(); ++i) {
       KerasWeight& read = groups[k].weights[i];

@@ -137,6 +137,8 @@ class Listed(Case):
         self.assertEqual([(array["layer"], array["name"], array["shape"]) for array in found["weights"]],
                          [("dense", "dense/kernel:0", [12, 16]), ("dense", "dense/bias:0", [16]),
                           ("dense_1", "dense_1/kernel:0", [16, 3]), ("dense_1", "dense_1/bias:0", [3])])
+        self.assertEqual([array["weight"] for array in found["weights"]],
+                         ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"])
         self.assertTrue(found["compiled"])
         summary = self.json("summary", "model.h5")
         self.assertEqual([(layer["kind"], layer["parameters"]) for layer in summary["layers"]],
@@ -145,6 +147,18 @@ class Listed(Case):
         self.assertRegex(self.dtrain("summary", "model.h5").out, r"dense_1 +Dense +16x3, 3 +51\n")
         self.assertRegex(self.dtrain("inspect", "model.h5").out, r"dense +dense/kernel:0 +12x16 +float32 +192\n")
         self.assertIn("start a new run with its weights", self.dtrain("evaluate", "model.h5", expect=2).err)
+
+    def test_a_keras_archive_is_listed_with_the_names_for_renaming(self):
+        self.fit("--epochs", 1, "--set", "model.layers[0].dense.name=first")
+        self.dtrain("export", "run", "--output", "model.keras")
+        self.assertEqual([(array["weight"], array["layer"], array["name"]) for array in self.json("inspect", "model.keras")["weights"]],
+                         [("first/kernel", "first", "dense/vars/0"), ("first/bias", "first", "dense/vars/1"),
+                          ("dense/kernel", "dense", "dense_1/vars/0"), ("dense/bias", "dense", "dense_1/vars/1")])
+        self.assertRegex(self.dtrain("inspect", "model.keras").out, r"first/kernel +first +dense/vars/0 +12x16 +float32 +192\n")
+        self.assertEqual([(layer["kind"], layer["parameters"]) for layer in self.json("summary", "model.keras")["layers"]],
+                         [("InputLayer", 0), ("Dense", 208), ("Dropout", 0), ("Dense", 51)])
+        self.fit("--epochs", 1, "--set", "model.weights={from: model.keras, rename: {'first/*': 'trunk/*'}}",
+                 "model.layers[0].dense.name=trunk", output="renamed")
 
 
 if __name__ == "__main__":

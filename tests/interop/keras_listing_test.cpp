@@ -63,6 +63,14 @@ std::string listed(const KerasContent& file) {
   return text;
 }
 
+/// Returns the names by which a model refers to the weights of the file, such as "dense/kernel".
+std::string weights_of(const KerasContent& file) {
+  std::string text;
+  for (const KerasLayerEntry& layer : file.layers)
+    for (const KerasArray& array : layer.arrays) text += array.weight + "\n";
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("a whole model is listed in order, with weights of any type") {
@@ -96,6 +104,7 @@ TEST_CASE("a whole model is listed in order, with weights of any type") {
         "dense (Dense): dense/kernel:0 2x3 float32 seed:0 2 int64\n"
         "another (Functional): a/kernel:0 1 float64\n"
         "optimizer: adam/iteration:0\n");
+  CHECK(weights_of(file) == "dense/kernel\ndense/seed\nanother/kernel\n");
 }
 
 TEST_CASE("weights of Keras 3 are listed, and unusable ones are named") {
@@ -113,6 +122,7 @@ TEST_CASE("weights of Keras 3 are listed, and unusable ones are named") {
         "dense (): vars/0 2x3 float32 vars/1 3 float32\n"
         "functional/lstm/cell (): vars/0 4 float32\n"
         "optimizer: optimizer/vars/0\n");
+  CHECK(weights_of(read_keras_file(path)) == "dense/kernel\ndense/bias\nfunctional/lstm/0\n");
   const std::string named = "weights that Keras 3 saved as .weights.h5; to start a new run with them";
   CHECK(describe_file(path).starts_with(named));
   CHECK_THROWS_WITH_AS(WeightFile::load(path),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,8 @@
 #include "hdf5/hdf5_storage.h"
 #include "interop/keras/files/json.h"
 #include "interop/keras/files/open_file.h"
+#include "interop/keras/files/weight_names.h"
+#include "interop/keras/files/weights.h"
 
 namespace dtrain {
 
@@ -94,6 +97,26 @@ class ArrayLister {
   std::vector<KerasArray> arrays_;
 };
 
+/// Returns the names of the weights, by their paths in the file: "dense/dense/kernel:0" is the weight
+/// "dense/kernel", "layers/dense/vars/0" the weight "dense/kernel". Returns an empty map if the names cannot
+/// be found, because the arrays or the model in the file are not as expected.
+std::map<std::string, std::string> names_by_path(const OpenKerasFile& file) {
+  std::map<std::string, std::string> names;
+  try {
+    const std::vector<KerasWeightGroup> groups = read_keras_shapes(file).groups;
+    const auto all = names_of_weights(groups, file.layout(), file.facts().model_config);
+    for (size_t k = 0; k < groups.size(); ++k) {
+      std::string folder = groups[k].name.empty() ? "" : groups[k].name + "/";
+      if (file.layout() == KerasLayout::vars) folder += "vars/";
+      for (size_t i = 0; i < groups[k].weights.size(); ++i)
+        names[folder + groups[k].weights[i].name] = all[k][i];
+    }
+  } catch (const UserError&) {
+    names.clear();
+  }
+  return names;
+}
+
 /// Reads one open file.
 class KerasFileReader {
  public:
@@ -101,6 +124,7 @@ class KerasFileReader {
       : opened_(file), file_(file.file()), path_(file.path()), heap_(file.heap()) {}
 
   KerasContent read() {
+    names_ = names_by_path(opened_);
     KerasContent result;
     result.path = path_;
     result.layout = opened_.layout();
@@ -149,6 +173,11 @@ class KerasFileReader {
     return result.layers.emplace_back(KerasLayerEntry{name, "", {}});
   }
 
+  std::string name_of_weight(const std::string& path) const {
+    const auto found = names_.find(path);
+    return found == names_.end() ? "" : found->second;
+  }
+
   std::vector<KerasArray> arrays_of_layer(hid_t root, const std::string& layer) {
     reject_links(root, path_, layer);
     const Hdf5Handle group(H5Gopen2(root, layer.c_str(), H5P_DEFAULT));
@@ -162,25 +191,43 @@ class KerasFileReader {
       if (!dataset)
         throw UserError(fmt::format("{}: the array '{}' is missing or cannot be read", path_, name));
       arrays.push_back(array_of(dataset, name));
+      arrays.back().weight = name_of_weight(layer + "/" + name);
     }
     return arrays;
   }
 
-  /// Adds the arrays of the file to their layers: "layers/dense/vars/0" is the array "vars/0" of the layer
-  /// "dense".
+  /// Returns the layer of the model's configuration that has the weight, or null if there is none. For a
+  /// weight of a model within the model, this is the inner model.
+  static KerasLayerEntry* find_owner(const std::string& weight, KerasContent& result) {
+    KerasLayerEntry* owner = nullptr;
+    for (KerasLayerEntry& layer : result.layers)
+      if (!layer.kind.empty() && weight.starts_with(layer.name + "/") &&
+          (!owner || owner->name.size() < layer.name.size()))
+        owner = &layer;
+    return owner;
+  }
+
+  /// Adds the arrays of the file to their layers. If the model's configuration has the layer,
+  /// "layers/dense/vars/0" is the array "dense/vars/0" of this layer. Otherwise, it is the array "vars/0" of
+  /// the layer "dense".
   void take_vars(KerasContent& result) {
     constexpr std::string_view kLayers = "layers/", kVars = "/vars/", kOptimizer = "optimizer/";
     for (KerasArray& array : ArrayLister(path_).list(file_)) {
-      const std::string name = array.name;
+      std::string name = array.name;
       if (name.starts_with(kOptimizer)) {
         result.optimizer.push_back(std::move(array));
         continue;
       }
+      array.weight = name_of_weight(name);
+      for (size_t at; (at = name.find(kLayers)) != std::string::npos;) name.erase(at, kLayers.size());
+      if (KerasLayerEntry* const owner = find_owner(array.weight, result)) {
+        array.name = name;
+        owner->arrays.push_back(std::move(array));
+        continue;
+      }
       const size_t vars = name.rfind(kVars);
-      std::string layer = vars == std::string::npos ? "" : name.substr(0, vars);
       if (vars != std::string::npos) array.name = name.substr(vars + 1);
-      for (size_t at; (at = layer.find(kLayers)) != std::string::npos;) layer.erase(at, kLayers.size());
-      entry(layer, result).arrays.push_back(std::move(array));
+      entry(vars == std::string::npos ? "" : name.substr(0, vars), result).arrays.push_back(std::move(array));
     }
   }
 
@@ -188,6 +235,7 @@ class KerasFileReader {
   hid_t file_;
   const std::string& path_;
   const Hdf5Heap& heap_;
+  std::map<std::string, std::string> names_;  // names of weights, by path
 };
 
 }  // namespace

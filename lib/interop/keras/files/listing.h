@@ -11,9 +11,12 @@
 namespace dtrain {
 
 struct KerasArray {
-  std::string name;  ///< name in the file without the path of the layer: "dense/kernel:0", "vars/0"
+  std::string name;  ///< name in the file: "dense/kernel:0", "dense/vars/0"; without a model, "vars/0"
   Shape shape;
   std::string dtype;  ///< "float32", "int64", "string" and so on; "other" for other types
+  /// the name by which the options `rename` and `unused` of a model's `weights` refer to the array:
+  /// "conv_a/kernel"; "" if the array is not a weight of a layer
+  std::string weight = {};
 };
 
 struct KerasLayerEntry {

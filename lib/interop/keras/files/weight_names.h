@@ -1,10 +1,11 @@
-// Names for the weights in Keras 3's files. These files only number the weights: "layers/dense_1/vars/0".
+// Names for the weights in Keras's files. Keras 3's files only number the weights: "layers/dense_1/vars/0".
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "checkpoint/keras_layout.h"
 #include "interop/keras/files/weights.h"
 
 namespace dtrain {
@@ -16,5 +17,11 @@ namespace dtrain {
 /// they are, the weights are named by their numbers.
 std::vector<std::vector<std::string>> names_of_vars(const std::vector<KerasWeightGroup>& groups,
                                                     const Json& model_config);
+
+/// Returns the names of each group's weights in files of any layout. In the layout `layers`, the name of a
+/// weight is the name of its group and the last part of its name in the file: "dense_1/kernel". The name
+/// keeps more parts if two names in the group would otherwise be equal.
+std::vector<std::vector<std::string>> names_of_weights(const std::vector<KerasWeightGroup>& groups,
+                                                       KerasLayout layout, const Json& model_config);
 
 }  // namespace dtrain

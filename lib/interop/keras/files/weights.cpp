@@ -50,6 +50,7 @@ struct Source {
   const OpenKerasFile& file;
   std::shared_ptr<const void> owner;  ///< owner of `bytes`
   std::span<const std::byte> bytes;
+  bool with_values = true;  ///< whether the values of the arrays are read
 
   Source(const OpenKerasFile& open, const std::shared_ptr<const MappedFile>& mapped) : file(open) {
     if (open.image().data) {
@@ -90,6 +91,7 @@ KerasWeight read_array(const Source& source, hid_t group, const std::string& nam
   double elements = 1;
   for (const hsize_t extent : extents) elements *= static_cast<double>(extent);
   KerasWeight weight{name, Shape(std::vector<int64_t>(extents.begin(), extents.end())), {}, {}};
+  if (!source.with_values) return weight;
   const H5T_class_t kind = H5Tget_class(type);
   if (kind != H5T_FLOAT && (kind != H5T_INTEGER || elements != 1)) return weight;
   check_is_stored(dataset, elements * static_cast<double>(H5Tget_size(type)), where);
@@ -247,6 +249,17 @@ class VarsReader {
   size_t links_ = 0;
 };
 
+KerasWeights read_all_groups(const Source& source) {
+  const OpenKerasFile& file = source.file;
+  try {
+    return file.layout() == KerasLayout::layers ? read_layers(source) : VarsReader(source).read();
+  } catch (const UserError&) {
+    throw;
+  } catch (const Error& error) {  // errors of libhdf5 are caused by the file
+    throw UserError(fmt::format("{}: {}", file.path(), error.what()));
+  }
+}
+
 }  // namespace
 
 KerasWeight with_axes(const KerasWeight& weight, const std::vector<int64_t>& axes) {
@@ -266,14 +279,13 @@ KerasWeight with_channels_last(const KerasWeight& array) {
 }
 
 KerasWeights read_keras_weights(const OpenKerasFile& file, const std::shared_ptr<const MappedFile>& mapped) {
-  const Source source(file, mapped);
-  try {
-    return file.layout() == KerasLayout::layers ? read_layers(source) : VarsReader(source).read();
-  } catch (const UserError&) {
-    throw;
-  } catch (const Error& error) {  // errors of libhdf5 are caused by the file
-    throw UserError(fmt::format("{}: {}", file.path(), error.what()));
-  }
+  return read_all_groups(Source(file, mapped));
+}
+
+KerasWeights read_keras_shapes(const OpenKerasFile& file) {
+  Source source(file, nullptr);
+  source.with_values = false;
+  return read_all_groups(source);
 }
 
 }  // namespace dtrain

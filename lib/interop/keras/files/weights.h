@@ -52,4 +52,7 @@ KerasWeight with_channels_last(const KerasWeight& weight);
 KerasWeights read_keras_weights(const OpenKerasFile& file,
                                 const std::shared_ptr<const MappedFile>& mapped = nullptr);
 
+/// Like read_keras_weights(), but reads only the names and shapes of the arrays, not their values.
+KerasWeights read_keras_shapes(const OpenKerasFile& file);
+
 }  // namespace dtrain
