@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model_errors.h"
+#include "support/text.h"
 
 using namespace dtrain;
 using namespace dtrain::test;
