@@ -263,6 +263,35 @@ void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
                       augmentation.name, filled, config.graph.layer_name(head.output.node), units));
 }
 
+/// Returns "32 x 30 pixels" for the shape [30, 32] or [30, 32, channels].
+std::string pixels_of(const Shape& shape) {
+  return fmt::format("{} x {} pixels", shape[1], shape[0]);
+}
+
+/// Warns if the masks are resized because the output has another size than the input. Does not warn if the
+/// option `size` of `target_images` is given.
+void warn_of_resized_masks(const RunConfig& config, Diagnostics& diagnostics) {
+  const SplitSpec* const train = config.dataset.find("train");
+  if (!train || !train->reader || train->reader->target_picture() != TargetPicture::classes) return;
+  if (config.graph.nodes.empty() || config.graph.inputs.size() != 1 || config.heads.size() != 1) return;
+  const ConfigNode* const options = train->reader.resolved.find(train->reader.name);
+  const ConfigNode* const masks = options ? options->find("target_images") : nullptr;
+  const ConfigNode* const size = masks ? masks->find("size") : nullptr;
+  if (size && !size->is_null()) return;
+  const TensorSpec input = config.graph.input_specs()[0];
+  const ValueRef value = config.heads[0].output;
+  const Shape& output = config.graph.spec(value).shape;
+  if (input.shape.rank() < 2 || output.rank() < 2) return;
+  if (input.shape[0] == output[0] && input.shape[1] == output[1]) return;
+  diagnostics.warning(
+      train->mark,
+      fmt::format("target_images: the masks are resized, because the input '{}' has {}, but the output '{}' "
+                  "has {}; with `padding: same`, a convolution keeps the size. To resize the masks without "
+                  "this warning, set `size` in target_images",
+                  input.name, pixels_of(input.shape), config.graph.layer_name(value.node),
+                  pixels_of(output)));
+}
+
 /// Checks that transforms, targets that are inputs, windows and masks match the inputs and targets of the
 /// model. Does nothing if the targets are not known because the loss of an output has errors.
 void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
@@ -273,6 +302,7 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   check_input_targets(config.dataset, inputs, targets, diagnostics);
   check_windows(config.dataset, inputs, targets, diagnostics);
   check_mask_classes(config, diagnostics);
+  warn_of_resized_masks(config, diagnostics);
 }
 
 /// Reports `vocabulary_from` if the training split has no text.

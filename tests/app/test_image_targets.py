@@ -183,6 +183,17 @@ class ImageTargets(Case):
         error = self.fit(config=SEGMENTATION.replace("[0, 100, 200]", "[0, 100, 200, 255]"), expect=2).err
         self.assertIn("config.yaml:8:10: error: target_images: its 'classes' list 4 classes, but the output 'mask' has only 3", error)
 
+    def test_an_output_of_another_size_than_the_image_is_a_warning(self):
+        message = ("config.yaml:8:10: warning: target_images: the masks are resized, because the input 'image' has 16 x 16 pixels, "
+                   "but the output 'mask' has 14 x 14 pixels; with `padding: same`, a convolution keeps the size")
+        valid = SEGMENTATION.replace("filters: 3, kernel_size: 3, padding: same", "filters: 3, kernel_size: 3")
+        self.write("config.yaml", valid)
+        self.assertIn(message, self.dtrain("check", "config.yaml").err)
+        self.assertEqual(self.dtrain("fit", "config.yaml", "--epochs", 1).err.count(message), 1)
+        for config in (SEGMENTATION, valid.replace("classes: [0", "size: [14, 14], classes: [0")):
+            self.write("config.yaml", config)
+            self.assertNotIn("resized", self.dtrain("check", "config.yaml").err)
+
     def test_a_filled_class_beyond_the_outputs_is_an_error(self):
         for options, is_wrong in (("random_rotation: {factor: 0.5, fill_mode: constant, fill_class: 3}", True),
                                   ("random_crop: {height: 16, width: 16, padding: 2, fill_class: 200}", True),
