@@ -42,7 +42,8 @@ ComparedModel load_compared_model(const std::string& given,
                                   const std::function<void(const std::string&)>& warn) {
   if (file_type(given) == FileType::nothing)
     throw UserError(fmt::format(
-        "{}: expected a checkpoint, a run, a model file or a step log, but there is no such file or folder", given));
+        "{}: expected a checkpoint, a run, a model file or a step log, but there is no such file or folder",
+        given));
   ComparedModel model;
   open_best_checkpoint(given, warn, [&](const std::string& file) {
     model.path = file;
