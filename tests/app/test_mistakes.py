@@ -242,8 +242,9 @@ class Mistakes(Case):
         text = GOOD.replace("train:      {synthetic: {samples: 64, target: {classes: 3}}, rows: [0, 48]}",
                             "train:      {csv: {file: missing.csv, target: -1}}").replace("epochs: 1", "epocs: 1")
         self.write("wrong.yaml", text)
+        self.write("mising.csv", "")
         errors = self.dtrain("check", "wrong.yaml", "--set", "trian.batch_size=2", "--set", "seed.x=3", expect=2).err
-        for message in ("missing.csv: there is no such file", "unknown key 'epocs' in train; did you mean 'epochs'?",
+        for message in ("missing.csv: there is no such file or folder; did you mean 'mising.csv'?", "unknown key 'epocs' in train; did you mean 'epochs'?",
                         "--set trian.batch_size=2: error: unknown key 'trian' in the configuration; did you mean 'train'?",
                         "--set seed.x=3: error: 'seed' is '1', not a mapping or a list"):
             self.assertIn(message, errors)

@@ -41,9 +41,11 @@ std::string ReadRequest::find_any(const std::string& file_name) const {
   std::string path = find_file(file_name, folder());
   if (root.empty()) return path;
   if (!file_name.starts_with('/') && file_type(path) == FileType::nothing)
-    fail(fmt::format(
-        "{}: there is no such file or folder{}; set the folder of the data with --set dataset.root=DIR", path,
-        file_type(root) == FileType::nothing ? ", and there is no folder " + root : ""));
+    fail(
+        fmt::format("{}: there is no such file or folder{}{}; set the folder of the data with --set "
+                    "dataset.root=DIR",
+                    path, file_type(root) == FileType::nothing ? ", and there is no folder " + root : "",
+                    suggestion_beside(path)));
   return path;
 }
 
