@@ -92,6 +92,13 @@ void SchemaBase::set_details(std::vector<std::string> names) {
   details_ = std::move(names);
 }
 
+void SchemaBase::set_omitted_default(const std::string& name, const void* defaults) {
+  const SchemaField* const field = find(name);
+  if (!field)
+    throw std::logic_error("Schema::omit_default() was called with an unknown field '" + name + "'");
+  omitted_.emplace_back(name, field->write(defaults));
+}
+
 std::vector<std::string> SchemaBase::field_names() const {
   std::vector<std::string> names;
   for (const auto& field : fields_) names.push_back(field->name());
@@ -180,6 +187,10 @@ ConfigNode SchemaBase::write_fields(const void* object) const {
   for (const auto& field : fields_) {
     ConfigNode value = field->write(object);
     if (value.is_null() && field->is_of_part()) continue;
+    const auto is_omitted = [&](const auto& one) {
+      return one.first == field->name() && are_equal(one.second, value);
+    };
+    if (std::any_of(omitted_.begin(), omitted_.end(), is_omitted)) continue;
     entries.push_back(ConfigNode::entry(field->name(), std::move(value)));
   }
   return ConfigNode::mapping(std::move(entries));

@@ -76,6 +76,8 @@ class SchemaBase {
   void set_details(std::vector<std::string> names);
   void set_example(std::string options) { example_ = std::move(options); }
   void set_short_by_default() { short_by_default_ = true; }
+  /// `defaults` points to a default-constructed struct.
+  void set_omitted_default(const std::string& name, const void* defaults);
   Reading read_fields(const ConfigNode& node, const std::string& what, void* out,
                       Diagnostics& diagnostics) const;
   ConfigNode write_fields(const void* object) const;
@@ -96,6 +98,7 @@ class SchemaBase {
   std::string positional_;
   std::string example_;
   bool short_by_default_ = false;
+  std::vector<std::pair<std::string, ConfigNode>> omitted_;  // names and default values, by omit_default()
   std::optional<std::vector<std::string>> details_;
   std::vector<Rule> rules_;
 };
@@ -136,6 +139,9 @@ class Schema : public SchemaBase {
   /// Makes write() return an empty mapping if every field has its default value. The type is then written as
   /// its name only.
   Schema& short_by_default();
+  /// Makes write() omit the field `name` if it has its default value. This is for fields that are newer than
+  /// files in which options were written: the options that write() returns for older models do not change.
+  Schema& omit_default(const std::string& name);
 
   /// Parses `node`; null means an empty mapping. Reports all unknown keys, missing fields, wrong types and
   /// failed checks, each at its location. `what` names the type in messages ("conv2d"). Returns true if there
@@ -147,7 +153,8 @@ class Schema : public SchemaBase {
   Reading read(const ConfigNode& node, const std::string& what, T& out, Diagnostics& diagnostics) const {
     return read_fields(node, what, &out, diagnostics);
   }
-  /// Returns a mapping of all fields, including those with default values (except after short_by_default()).
+  /// Returns a mapping of all fields, including those with default values (except after short_by_default()
+  /// and omit_default()).
   /// `parse` converts the mapping back to an equal struct.
   ConfigNode write(const T& value) const {
     ConfigNode written = write_fields(&value);

@@ -137,6 +137,13 @@ Schema<T>& Schema<T>::short_by_default() {
   return *this;
 }
 
+template <class T>
+Schema<T>& Schema<T>::omit_default(const std::string& name) {
+  const T defaults{};
+  set_omitted_default(name, &defaults);
+  return *this;
+}
+
 /// A nested struct. It is read and written by its own schema.
 template <class T>
 requires requires {

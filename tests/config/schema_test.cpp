@@ -133,6 +133,20 @@ TEST_CASE("the fields of a part have a prefix and are details, and null fields a
   CHECK(reading("{units: x}", out) == Reading::wrong);
 }
 
+TEST_CASE("fields of omit_default() are written only if they have another value") {
+  struct Options {
+    int64_t units = 2, groups = 1;
+  };
+  const auto schema = Schema<Options>("a test")
+                          .optional("units", &Options::units, "units")
+                          .optional("groups", &Options::groups, "groups")
+                          .omit_default("groups");
+  CHECK(schema.write(Options{}).to_yaml() == "units: 2\n");
+  CHECK(schema.write(Options{2, 3}).to_yaml() == "units: 2\ngroups: 3\n");
+  CHECK(schema.json_schema().at("properties").at("groups").at("default").as_int() == 1);
+  CHECK_THROWS_AS(Schema<Options>("").omit_default("nothing"), std::logic_error);
+}
+
 TEST_CASE("rules run only if all fields are valid") {
   CHECK(errors<TestConv>("{filters: 1, kernel_size: 2, strides: 3}", "conv2d") ==
         "f:1:1: error: conv2d: strides are larger than kernel_size");
