@@ -62,7 +62,8 @@ class Matmul {
 /// Cross-correlation in two or three dimensions, which is called "convolution" in deep learning. Images have
 /// the layouts that src_layout() and dst_layout() return. Kernels and their gradients always have Keras's
 /// layout: [height, width, channels, filters] for images, [depth, height, width, channels, filters] for
-/// volumes, and [height, width, channels, multiplier] for depthwise convolutions.
+/// volumes, and [height, width, channels, multiplier] for depthwise convolutions. With groups, kernels have
+/// only channels / groups channels; filters are ordered by group.
 class Convolution {
  public:
   virtual ~Convolution() = default;

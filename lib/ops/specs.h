@@ -106,7 +106,10 @@ struct ConvolutionSpec {
   int64_t stride_depth = 1, stride_height = 1, stride_width = 1;
   int64_t dilation_depth = 1, dilation_height = 1, dilation_width = 1;
   Padding3 padding;
-  bool depthwise = false;
+  /// The channels and the filters are divided into this number of groups, in order. The filters of a group
+  /// read only the channels of the same group. Must divide both numbers.
+  int64_t groups = 1;
+  bool depthwise = false;  ///< each channel is a group; `groups` is ignored, and the kernels may be faster
   bool bias = false;
   ActivationSpec activation;   ///< must satisfy from_output()
   bool plain_only = false;     ///< src and dst must have the plain layout, even if another layout is faster
@@ -130,6 +133,9 @@ struct ConvolutionSpec {
     return (width + padding.left + padding.right - (dilation_width * (kernel_width - 1) + 1)) / stride_width +
            1;
   }
+  int64_t group_count() const { return depthwise ? channels : groups; }
+  /// Returns the number of channels that each filter reads.
+  int64_t filter_channels() const { return channels / group_count(); }
   int64_t src_pixels() const { return depth * height * width; }  ///< number of source pixels per image
   int64_t dst_pixels() const { return out_depth() * out_height() * out_width(); }
   int64_t kernel_pixels() const { return kernel_depth * kernel_height * kernel_width; }

@@ -146,6 +146,7 @@ model:
     - batch_normalization: {scale: false, name: plain}
     - depthwise_conv2d: {kernel_size: [2, 3], depth_multiplier: 2}
     - separable_conv2d: {filters: 4, kernel_size: [1, 2], depth_multiplier: 2}
+    - conv2d: {filters: 6, kernel_size: 1, groups: 2, name: grouped}
     - conv2d_transpose: {filters: 3, kernel_size: [2, 3], strides: 2}
     - batch_normalization
     - flatten

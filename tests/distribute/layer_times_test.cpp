@@ -146,6 +146,13 @@ outputs: [up, words, solid]
   CHECK(by(bytes, "conv") == doctest::Approx(4 * (passes + 2 * 3 * 3 * 4 * 8)));
   CHECK(by(bytes, "words") == doctest::Approx(4 * (2 * 7 * (3 + 3 * 2) + 2 * 1000 * 2)));
   CHECK(by({kNever, kNever, 1}, "up") == doctest::Approx(3));
+  const Graph grouped = graph_from(R"(
+inputs: {image: [10, 10, 4]}
+layers:
+  - conv2d: {name: conv, filters: 8, kernel_size: 3, strides: 2, groups: 2, use_bias: false}
+)");
+  CHECK(estimate_layer_seconds(grouped, 7, multiply_adds)[node_named(grouped, "conv")] ==
+        doctest::Approx(2 * 7 * (4 * 4 * 8) * (3 * 3 * 2)));
 }
 
 TEST_CASE("estimates have the order of magnitude of measured times") {

@@ -40,7 +40,7 @@ model:
     body:
       parameters: {filters: 4}
       layers:
-        - conv2d: {filters: $filters, kernel_size: 3, padding: same, use_bias: false, kernel_initializer: he_normal}
+        - conv2d: {filters: $filters, kernel_size: 3, padding: same, groups: 2, use_bias: false, kernel_initializer: he_normal}
         - batch_normalization: {name: normal, momentum: 0.9, epsilon: 0.01}
         - add: {inputs: [normal, input]}
   layers:
@@ -583,6 +583,8 @@ def generate(draw, schema):
             options["groups"] = draw.choice([1, 1, -1, 2])
         if name in ("conv1d", "conv2d", "conv3d", "conv1d_transpose", "conv2d_transpose"):
             options["filters"] = draw.choice([1, 2, 3, 8, 16, 17])
+        if "groups" in options and name.startswith("conv"):  # most inputs have another number of channels
+            options |= {"groups": 2, "filters": 8} if draw.random() < 0.3 else {"groups": 1}
         if name == "resizing":
             options |= {"height": draw.choice([1, 3, 8]), "width": draw.choice([2, 5, 9])}
         if name == "dense":

@@ -64,6 +64,15 @@ TEST_CASE("image layers have data_format channels_last") {
   }
 }
 
+TEST_CASE("convolutions are written with the key groups if they have several groups") {
+  CHECK(config_of("conv2d: {filters: 4, kernel_size: 3, groups: 2}", "[8, 8, 4]").at("groups").as_int() == 2);
+  CHECK(config_of("conv1d: {filters: 4, kernel_size: 3, groups: 4}", "[8, 4]").at("groups").as_int() == 4);
+  CHECK(config_of("conv3d: {filters: 4, kernel_size: 3, groups: 2}", "[8, 8, 8, 4]").at("groups").as_int() ==
+        2);
+  CHECK(config_of("conv2d: {filters: 4, kernel_size: 3, groups: 1}").dump() ==
+        config_of("conv2d: {filters: 4, kernel_size: 3}").dump());
+}
+
 TEST_CASE("layers are written without the key trainable if their Keras class rejects it") {
   const auto has_trainable = [](const std::string& layer, const std::string& input) {
     return config_of(layer, input).find("trainable") != nullptr;

@@ -116,7 +116,8 @@ TEST_CASE("TimeDistributed passes a mask on, and its layer is read") {
   CHECK(has(
       imported(kTokens + distributed(layer("LayerNormalization", R"("name": "n", "axis": 1)")) + ", " + lstm),
       "layer_normalization"));
-  CHECK(problem_of(kTokens + distributed(layer("Conv1D", R"("filters": 2, "kernel_size": 2, "groups": 2)")))
+  CHECK(problem_of(kTokens +
+                   distributed(layer("Conv1DTranspose", R"("filters": 2, "kernel_size": 2, "groups": 2)")))
             .find("its layer has groups: 2") != std::string::npos);
   CHECK(problem_of(kTokens + distributed(layer("Flatten", R"("data_format": "channels_first")")))
             .find("its layer has data_format: channels_first") != std::string::npos);

@@ -34,6 +34,13 @@ TEST_CASE("the reference loops compute the operators as specified") {
       answer(
           "conv1d: {filters: 1, kernel_size: 2, padding: causal, use_bias: false, kernel_initializer: ones}",
           "[3, 1]", {1, 2, 4}) == std::vector<float>{1, 3, 6});
+  CHECK(answer(
+            "conv2d: {filters: 4, kernel_size: [1, 2], groups: 2, use_bias: false, kernel_initializer: ones}",
+            "[1, 2, 4]", {1, 2, 4, 8, 10, 20, 40, 80}) == std::vector<float>{33, 33, 132, 132});
+  CHECK(answer("conv1d: {filters: 2, kernel_size: 1, groups: 2, use_bias: false, kernel_initializer: ones}",
+               "[1, 4]", {1, 2, 4, 8}) == std::vector<float>{3, 12});
+  CHECK(answer("conv3d: {filters: 2, kernel_size: 1, groups: 2, use_bias: false, kernel_initializer: ones}",
+               "[1, 1, 1, 4]", {1, 2, 4, 8}) == std::vector<float>{3, 12});
   CHECK(answer("average_pooling1d: {pool_size: 2, strides: 1, padding: same}", "[3, 1]", {1, 2, 4}) ==
         std::vector<float>{1.5, 3, 4});
   CHECK(answer("prelu: {alpha_initializer: {constant: 0.5}}", "[2, 2]", {-1, 2, -3, 0}) ==

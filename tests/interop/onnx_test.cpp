@@ -101,6 +101,29 @@ layers:
 )")) == "Transpose Conv Relu BatchNormalization MaxPool Transpose Flatten Gemm");
 }
 
+TEST_CASE("convolutions have the attribute group if they have several groups") {
+  const OnnxModel model = onnx_of(R"(
+inputs: {x: [8, 8, 4]}
+layers:
+  - conv2d: {filters: 6, kernel_size: 3, groups: 2, use_bias: false}
+  - conv2d: {filters: 2, kernel_size: 1, groups: 1, use_bias: false}
+)");
+  const auto group_of = [](const OnnxNode& node) {
+    const auto found = std::find_if(node.attributes.begin(), node.attributes.end(),
+                                    [](const auto& attribute) { return attribute.first == "group"; });
+    return found == node.attributes.end() ? int64_t{0} : std::get<int64_t>(found->second);
+  };
+  std::vector<int64_t> groups;
+  for (const OnnxNode& node : model.nodes)
+    if (node.op == "Conv") groups.push_back(group_of(node));
+  CHECK(groups == std::vector<int64_t>{2, 0});
+  const std::string kernel = model.nodes[1].inputs[1];
+  const auto found = std::find_if(model.initializers.begin(), model.initializers.end(),
+                                  [&](const OnnxTensor& one) { return one.name == kernel; });
+  REQUIRE(found != model.initializers.end());
+  CHECK(found->shape == Shape{6, 2, 3, 3});
+}
+
 TEST_CASE("each sequence layer is one node between two transpositions") {
   const OnnxModel model = onnx_of(R"(
 inputs: {x: [12, 3]}

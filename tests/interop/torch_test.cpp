@@ -152,6 +152,26 @@ layer_1st.running_var 8
   CHECK(torch_weights(exported.graph)[2].module == "if");
 }
 
+TEST_CASE("convolutions have the argument groups if they have several groups") {
+  TestExport exported(R"(
+inputs: {image: [5, 5, 4]}
+layers:
+  - conv2d: {filters: 6, kernel_size: 3, groups: 2, use_bias: false, name: a}
+  - reshape: [3, 3, 1, 6]
+  - conv3d: {filters: 3, kernel_size: 1, groups: 3, name: b}
+  - reshape: [9, 3]
+  - conv1d: {filters: 6, kernel_size: 2, groups: 3, name: c}
+)");
+  const std::string script = script_of(exported);
+  CAPTURE(script);
+  CHECK(contains(script,
+                 "self.a = nn.Conv2d(4, 6, (3, 3), stride=(1, 1), dilation=(1, 1), groups=2, bias=False)\n"));
+  CHECK(contains(script,
+                 "self.b = nn.Conv3d(6, 3, (1, 1, 1), stride=(1, 1, 1), dilation=(1, 1, 1), groups=3)\n"));
+  CHECK(contains(script, "self.c = nn.Conv1d(3, 6, 2, stride=1, dilation=1, groups=3)\n"));
+  CHECK(TorchBuilder(exported.graph).weights()[0].shape == Shape{6, 2, 3, 3});
+}
+
 TEST_CASE("modules do not replace the functions of nn.Module") {
   TestExport exported(R"(
 inputs: {x: [3]}

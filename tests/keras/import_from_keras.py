@@ -31,6 +31,7 @@ def every_layer(keras):
     x = layers.BatchNormalization(scale=False, momentum=0.9)(x)
     x = layers.LeakyReLU(name="leaky")(x)
     x = layers.DepthwiseConv2D(3, depth_multiplier=2, padding="same")(x)
+    x = layers.Conv2D(6, 3, padding="same", groups=3)(x)
     x = layers.ELU(alpha=0.5)(x)
     x = layers.PReLU()(layers.Cropping2D(((1, 0), (0, 1)))(x))
     x = layers.Conv2DTranspose(4, 3, strides=2, padding="same", activation="tanh")(x)

@@ -34,6 +34,7 @@ model:
     - conv3d: {{name: base/solid, filters: 3, kernel_size: 2}}
     - flatten: {{name: voxels}}
     - conv2d: {{name: base/conv, inputs: image, filters: 6, kernel_size: 3, activation: relu}}
+    - conv2d: {{name: base/grouped, filters: 6, kernel_size: 1, groups: 3}}
     - batch_normalization: {{name: base/norm}}
     - depthwise_conv2d: {{name: base/depthwise, kernel_size: 3}}
     - conv2d_transpose: {{name: base/up, filters: 4, kernel_size: 2}}
@@ -50,7 +51,7 @@ model:
     - concatenate: {{inputs: [flatten, voxels, text, base/plain, base/both, pairs, attended]}}
     - dense: {{name: head, units: 5, activation: softmax}}
   weights: {{from: {file}, rename: {{"conv/*": "base/conv/*", "norm/*": "base/norm/*",
-    "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "separable/*": "base/separable/*", "embedded/*": "base/embedded/*", "layer_norm/*": "base/layer_norm/*",
+    "grouped/*": "base/grouped/*", "depthwise/*": "base/depthwise/*", "up/*": "base/up/*", "separable/*": "base/separable/*", "embedded/*": "base/embedded/*", "layer_norm/*": "base/layer_norm/*",
     "group_norm/*": "base/group_norm/*", "rms_norm/*": "base/rms_norm/*",
     "prelu/*": "base/prelu/*", "sequence/*": "base/sequence/*", "each/*": "base/each/*", "solid/*": "base/solid/*",
     "memory/*": "base/memory/*", "gated/*": "base/gated/*", "old/*": "base/old/*", "plain/*": "base/plain/*",
@@ -98,6 +99,7 @@ def model_of(keras):
     attended = layers.Flatten()(layers.MultiHeadAttention(2, 3, name="attention")(embedded, embedded, use_causal_mask=True))
     voxels = layers.Flatten()(layers.Conv3D(3, 2, name="solid")(layers.Reshape((4, 4, 4, 3))(image)))
     x = layers.Conv2D(6, 3, activation="relu", name="conv")(image)
+    x = layers.Conv2D(6, 1, groups=3, name="grouped")(x)
     x = layers.BatchNormalization(name="norm")(x)
     x = layers.DepthwiseConv2D(3, name="depthwise")(x)
     x = layers.Conv2DTranspose(4, 2, name="up")(x)

@@ -167,6 +167,12 @@ TEST_CASE("parameters have Keras's names, shapes and initializers") {
         "kernel 4x5 he_normal; ");
   CHECK(parameters_of("conv2d: {filters: 8, kernel_size: [3, 2]}", {image}) ==
         "kernel 3x2x3x8 glorot_uniform; bias 8 zeros; ");
+  CHECK(parameters_of("conv2d: {filters: 6, kernel_size: [3, 2], groups: 3}", {image}) ==
+        "kernel 3x2x1x6 glorot_uniform; bias 6 zeros; ");
+  CHECK(parameters_of("conv1d: {filters: 6, kernel_size: 3, groups: 2}", {{"x", {9, 4}}}) ==
+        "kernel 3x2x6 glorot_uniform; bias 6 zeros; ");
+  CHECK(parameters_of("conv3d: {filters: 6, kernel_size: 3, groups: 2}", {{"x", {9, 9, 9, 4}}}) ==
+        "kernel 3x3x3x2x6 glorot_uniform; bias 6 zeros; ");
   CHECK(parameters_of("depthwise_conv2d: {kernel_size: 2, depth_multiplier: 4}", {image}) ==
         "depthwise_kernel 2x2x3x4 glorot_uniform; bias 12 zeros; ");
   CHECK(parameters_of("conv2d_transpose: {filters: 8, kernel_size: 2}", {image}) ==
@@ -326,6 +332,26 @@ TEST_CASE("errors name expected and found shapes") {
   check_error("reshape: [1000000000, 1000000000, 1000000000]", {row}, "does not fit the input");
   check_error("embedding: {input_dim: 2, output_dim: 2}", {row},
               "expected an int32 input, but 'x' has the type float32");
+}
+
+TEST_CASE("convolutions report numbers of channels and filters that groups do not divide") {
+  check_error("conv2d: {filters: 6, kernel_size: 1, groups: 4}", {{"x", {5, 5, 8}}},
+              "layer.yaml:1:49: error: conv2d: filters must be a multiple of groups, but filters is 6 and "
+              "groups is 4; use 4 or 8 filters, or groups: 3");
+  check_error(
+      "conv1d: {filters: 2, kernel_size: 1, groups: 3}", {{"x", {5, 6}}},
+      "conv1d: filters must be a multiple of groups, but filters is 2 and groups is 3; use 3 filters, "
+      "or groups: 2");
+  check_error("conv2d: {filters: 8, kernel_size: 1, groups: 4}", {{"x", {5, 5, 6}}},
+              "the number of input channels must be a multiple of groups, but 'x' has 6 channels and groups "
+              "is 4; use an input with 4 or 8 channels, or groups: 2");
+  check_error("conv3d: {filters: 4, kernel_size: 1, groups: 2}", {{"x", {5, 5, 5, 1}}},
+              "but 'x' has 1 channel and groups is 2; use an input with 2 channels, or groups: 1");
+  check_error("conv1d: {filters: 4, kernel_size: 1, groups: 2}", {{"x", {5, 3}}},
+              "but 'x' has 3 channels and groups is 2; use an input with 2 or 4 channels, or groups: 1");
+  check_error("conv2d: {filters: 6, kernel_size: 1, groups: 0}", {{"x", {5, 5, 6}}},
+              "conv2d's groups: expected a number from 1 to");
+  check_error("depthwise_conv2d: {kernel_size: 1, groups: 2}", {{"x", {5, 5, 6}}}, "unknown key 'groups'");
 }
 
 TEST_CASE("dot removes one axis of each input") {

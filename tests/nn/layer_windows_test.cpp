@@ -231,6 +231,71 @@ TEST_CASE("conv1d and max_pooling1d match a plain loop over sequences") {
   CHECK(longest.forward() == Values{2, 4});
 }
 
+/// Returns the columns [first, first + count) of a matrix with this number of columns.
+Values columns_of(const Values& matrix, int64_t columns, int64_t first, int64_t count) {
+  Values part;
+  for (int64_t i = 0; i < static_cast<int64_t>(matrix.size()); ++i)
+    if (i % columns >= first && i % columns < first + count) part.push_back(matrix[static_cast<size_t>(i)]);
+  return part;
+}
+
+/// Checks that a convolution with groups gives the outputs and gradients of separate convolutions of the
+/// groups. `options`: the options except for filters and groups.
+void check_groups(const std::string& kind, const std::string& options, const Shape& input, int64_t filters,
+                  int64_t groups) {
+  const auto yaml = [&](int64_t count, const std::string& further) {
+    return kind + ": {filters: " + std::to_string(count) + ", " + options + further + "}";
+  };
+  INFO(yaml(filters, ", groups: " + std::to_string(groups)));
+  LayerRun whole({yaml(filters, ", groups: " + std::to_string(groups)), {{"x", input}}});
+  const Values output = whole.forward();
+  const Values diff = spread_values(whole.output_elements(), -1, 1, 9);
+  const LayerRun::Gradients gradients = whole.backward(diff);
+  const int64_t channels = input.back() / groups, own_filters = filters / groups;
+  CHECK(whole.parameter_specs[0].shape[whole.parameter_specs[0].shape.rank() - 2] == channels);
+  const auto as_doubles = [](const Values& values) { return Doubles(values.begin(), values.end()); };
+  for (int64_t g = 0; g < groups; ++g) {
+    CAPTURE(g);
+    const auto of_filters = [&](const Values& values) {
+      return columns_of(values, filters, g * own_filters, own_filters);
+    };
+    const auto of_channels = [&](const Values& values) {
+      return columns_of(values, input.back(), g * channels, channels);
+    };
+    Shape part = input;
+    part[part.rank() - 1] = channels;
+    LayerRun one({yaml(own_filters, ""), {{"x", part}}});
+    one.inputs = {of_channels(whole.inputs[0])};
+    one.parameters.clear();
+    for (const Values& parameter : whole.parameters) one.parameters.push_back(of_filters(parameter));
+    check_values(of_filters(output), as_doubles(one.forward()));
+    const LayerRun::Gradients own = one.backward(of_filters(diff));
+    check_values(of_channels(gradients.inputs[0]), as_doubles(own.inputs[0]));
+    for (size_t i = 0; i < own.parameters.size(); ++i)
+      check_values(of_filters(gradients.parameters[i]), as_doubles(own.parameters[i]));
+  }
+}
+
+TEST_CASE("convolutions with groups are separate convolutions of the groups") {
+  check_groups("conv2d", "kernel_size: 3", Shape{7, 6, 4}, 6, 2);
+  check_groups("conv2d", "kernel_size: [3, 2], strides: 2, padding: same", Shape{7, 6, 9}, 6, 3);
+  check_groups("conv2d", "kernel_size: 3, dilation_rate: 2, use_bias: false", Shape{7, 6, 32}, 64, 2);
+  check_groups("conv2d", "kernel_size: 1", Shape{5, 4, 32}, 32, 4);
+  check_groups("conv2d", "kernel_size: 3, padding: same", Shape{7, 6, 5}, 10, 5);
+  check_groups("conv1d", "kernel_size: 3, padding: causal", Shape{9, 4}, 8, 2);
+  check_groups("conv1d", "kernel_size: 2, strides: 2", Shape{9, 16}, 16, 16);
+  check_groups("conv3d", "kernel_size: [3, 2, 1], padding: same", Shape{4, 5, 3, 4}, 6, 2);
+  check_groups("conv3d", "kernel_size: 2, strides: 2", Shape{4, 5, 4, 32}, 32, 2);
+  check_groups("conv3d", "kernel_size: 2", Shape{4, 3, 4, 3}, 3, 3);
+}
+
+TEST_CASE("convolutions with one group have the same bits with and without the option") {
+  const LayerCase plain{"conv2d: {filters: 5, kernel_size: 3}", {{"x", {7, 6, 3}}}};
+  LayerCase grouped = plain;
+  grouped.yaml = "conv2d: {filters: 5, kernel_size: 3, groups: 1}";
+  CHECK(LayerRun(plain).forward() == LayerRun(grouped).forward());
+}
+
 TEST_CASE("separable_conv2d is a depthwise convolution followed by a 1x1 convolution") {
   for (const char* options : {"{kernel_size: 3, padding: same, filters: 5, depth_multiplier: 2}",
                               "{kernel_size: [2, 3], strides: 2, filters: 16}"}) {

@@ -1,3 +1,5 @@
+#include <array>
+
 #include <doctest/doctest.h>
 
 #include "ops/convolutions.h"
@@ -87,9 +89,12 @@ DEVICE_TEST_CASE("volume convolutions match the reference forward and backward")
 
 TEST_CASE("strided convolutions of one pixel stay within their scratch memory") {
   on_every_cpu([](Device& device) {
-    for (const int64_t channels : {1, 2, 3, 5, 8, 12, 16}) {
+    for (const auto& [channels, groups] : std::vector<std::array<int64_t, 2>>{
+             {1, 1}, {2, 1}, {3, 1}, {5, 1}, {8, 1}, {12, 1}, {16, 1}, {16, 2}, {24, 2}, {32, 4}}) {
       CAPTURE(channels);
+      CAPTURE(groups);
       ConvolutionSpec spec = spec_of(14, channels, 16, 1, 2, 1, {});
+      spec.groups = groups;
       spec.batch = 8;
       spec.bias = true;
       spec.plain_only = true;
@@ -101,7 +106,8 @@ TEST_CASE("strided convolutions of one pixel stay within their scratch memory") 
       const auto scratch = device.array(all);
       const auto src = device.array(random_floats(8 * 14 * spec.width * channels, 1));
       const auto dst = device.array(random_floats(8 * 7 * spec.out_width() * 16, 2));
-      const auto kernel = device.array(random_floats(channels * 16, 3)), bias = device.array(Floats(16));
+      const auto kernel = device.array(random_floats(channels / groups * 16, 3)),
+                 bias = device.array(Floats(16));
       convolution->backward_filter(src.data(), dst.data(), kernel.data(), bias.data(), scratch.data());
       convolution->backward_data(dst.data(), kernel.data(), src.data(), nullptr, scratch.data());
       convolution->forward(src.data(), kernel.data(), bias.data(), dst.data(), nullptr, scratch.data());
@@ -123,6 +129,39 @@ DEVICE_TEST_CASE("convolutions with fused bias and activation match the referenc
       ConvolutionSpec spec = spec_of(7, 16, filters, 3, 1, 1, {1, 1, 1, 1});
       spec.bias = true;
       spec.activation = activation;
+      check(device, spec);
+      spec.training = false;
+      check(device, spec);
+    }
+  }
+}
+
+DEVICE_TEST_CASE("convolutions with groups match the reference forward and backward") {
+  // The sizes: channels, filters, groups.
+  const std::vector<std::array<int64_t, 3>> sizes = {{4, 6, 2},   {6, 4, 2},   {6, 9, 3},   {8, 8, 4},
+                                                     {16, 32, 2}, {32, 32, 2}, {32, 16, 4}, {64, 64, 4},
+                                                     {48, 24, 3}, {5, 5, 5},   {4, 8, 4},   {16, 16, 16}};
+  for (const auto& [channels, filters, groups] : sizes) {
+    CAPTURE(channels);
+    CAPTURE(filters);
+    CAPTURE(groups);
+    std::vector<ConvolutionSpec> specs = {
+        spec_of(7, channels, filters, 3, 1, 1, {1, 1, 1, 1}),
+        spec_of(8, channels, filters, 3, 2, 1, {0, 1, 0, 1}),  // "same" with a stride
+        spec_of(6, channels, filters, 1, 1, 1, {}),            // pointwise
+        spec_of(7, channels, filters, 1, 2, 1, {}),            // pointwise with a stride
+        spec_of(9, channels, filters, 2, 1, 2, {1, 0, 2, 1}),
+    };
+    specs.push_back(volume_spec_of(4, 5, channels, filters, 3, 1, 1, {1, 1, 1, 1, 1, 1}));
+    specs.push_back(volume_spec_of(3, 4, channels, filters, 1, 2, 1, {}));
+    for (ConvolutionSpec spec : specs) {
+      CAPTURE(spec.depth);
+      CAPTURE(spec.kernel_height);
+      CAPTURE(spec.stride_height);
+      spec.groups = groups;
+      check(device, spec);
+      spec.bias = spec.plain_only = true;
+      spec.activation = {Activation::leaky_relu, 0.3f, false};
       check(device, spec);
       spec.training = false;
       check(device, spec);

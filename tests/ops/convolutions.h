@@ -35,15 +35,12 @@ void each_pair_of_pixels(const ConvolutionSpec& s, Use&& use) {
 /// arrays.
 template <class Use>
 void each_product(const ConvolutionSpec& spec, Use&& use) {
-  const int64_t multiplier = spec.depthwise ? spec.filters / spec.channels : 0;
+  const int64_t channels = spec.filter_channels(), group_filters = spec.filters / spec.group_count();
   each_pair_of_pixels(spec, [&](int64_t src, int64_t dst, int64_t k) {
     for (int64_t f = 0; f < spec.filters; ++f) {
-      if (spec.depthwise) {
-        use(src + f / multiplier, k * spec.filters + f, dst + f);
-        continue;
-      }
-      for (int64_t c = 0; c < spec.channels; ++c)
-        use(src + c, (k * spec.channels + c) * spec.filters + f, dst + f);
+      const int64_t first = f / group_filters * channels;
+      for (int64_t c = 0; c < channels; ++c)
+        use(src + first + c, (k * channels + c) * spec.filters + f, dst + f);
     }
   });
 }
@@ -108,7 +105,7 @@ inline double error_of(const Device& device, int64_t products = 0) {
 inline void check_convolution(const Device& device, const ConvolutionSpec& spec, Convolution& convolution) {
   const Shape src_shape{spec.batch, spec.depth * spec.height, spec.width, spec.channels};
   const Shape dst_shape{spec.batch, spec.out_depth() * spec.out_height(), spec.out_width(), spec.filters};
-  const int64_t kernel_size = spec.kernel_pixels() * spec.filters * (spec.depthwise ? 1 : spec.channels);
+  const int64_t kernel_size = spec.kernel_pixels() * spec.filters * spec.filter_channels();
   const Floats src = device.random(src_shape.elements(), 1), kernel = device.random(kernel_size, 2);
   const Floats bias = device.random(spec.filters, 3), diff_dst = device.random(dst_shape.elements(), 4);
   const ConvolutionReference expected = reference(spec, src, kernel, bias, diff_dst);

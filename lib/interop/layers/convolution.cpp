@@ -47,8 +47,11 @@ void add_onnx_convolution(OnnxLayer& layer, const std::string& op, const std::st
 
 void conv_to_onnx(OnnxLayer& layer) {
   const Window window = window_of(layer);
+  std::vector<OnnxAttribute> attributes = onnx_window(layer, window);
+  if (const int64_t groups = groups_of_convolution(layer.options()); groups > 1)
+    attributes.emplace_back("group", groups);
   add_onnx_convolution(layer, "Conv", layer.parameter("kernel", kernel_axes(layer.input_spec().shape)),
-                       onnx_window(layer, window));
+                       std::move(attributes));
 }
 
 void depthwise_conv2d_to_onnx(OnnxLayer& layer) {
@@ -92,7 +95,8 @@ void conv_to_torch(TorchLayer& layer) {
   const Window window = window_of(layer);
   const Shape& image = layer.input_spec().shape;
   layer.set_module(fmt::format("nn.Conv{}({}, {}, {})", dimensions_of(image), image.back(),
-                               layer.output_spec().shape.back(), torch_arguments(layer, window, "")));
+                               layer.output_spec().shape.back(),
+                               torch_arguments(layer, window, torch_groups(layer.options()))));
   layer.weight("weight", "kernel", kernel_axes(image));
   add_torch_convolution(layer, window);
 }

@@ -53,6 +53,8 @@ void conv1d_to_onnx(OnnxLayer& layer) {
   std::vector<OnnxAttribute> attributes =
       sequence_attributes(window, sequence_padding(window, layer.input_spec()));
   attributes.emplace_back("dilations", std::vector<int64_t>{window.dilation.width});
+  if (const int64_t groups = groups_of_convolution(layer.options()); groups > 1)
+    attributes.emplace_back("group", groups);
   std::vector<std::string> inputs = {layer.parameter("kernel", {2, 1, 0})};
   if (layer.has_parameter("bias")) inputs.push_back(layer.parameter("bias"));
   set_onnx_sequence(layer, "Conv", std::move(inputs), std::move(attributes));
@@ -112,9 +114,10 @@ std::string torch_padded_sequence(TorchLayer& layer, const Padding3& padding, co
 
 void conv1d_to_torch(TorchLayer& layer) {
   const Window window = sequence_window(layer.options());
-  layer.set_module(fmt::format("nn.Conv1d({}, {}, {}, stride={}, dilation={}{})", layer.input_spec().shape[1],
-                               layer.output_spec().shape[1], window.size.width, window.strides.width,
-                               window.dilation.width, layer.has_parameter("bias") ? "" : ", bias=False"));
+  layer.set_module(fmt::format("nn.Conv1d({}, {}, {}, stride={}, dilation={}{}{})",
+                               layer.input_spec().shape[1], layer.output_spec().shape[1], window.size.width,
+                               window.strides.width, window.dilation.width, torch_groups(layer.options()),
+                               layer.has_parameter("bias") ? "" : ", bias=False"));
   layer.weight("weight", "kernel", {2, 1, 0});
   if (layer.has_parameter("bias")) layer.weight("bias", "bias");
   const std::string x = torch_padded_sequence(layer, sequence_padding(window, layer.input_spec()), "0");
@@ -219,7 +222,7 @@ std::function<ConfigNode(KerasLayerReader&)> sequence_from_keras(std::string kin
       reader.add_problem("has data_format: channels_first");
     const Json *size = reader.find("pool_size"), *strides = reader.find("strides");
     if (size && strides && size->dump() == strides->dump()) reader.skip({"strides"});
-    reader.expect("groups", 1);
+    reader.read_groups(kind);
     return reader.options(registry<Layer>().fields(kind));
   };
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace dtrain {
 
 namespace {
@@ -45,6 +47,16 @@ Window convolution_window(const Json& options, const Shape& image) {
   Window window = window_with(options, "kernel_size", image);
   window.dilation = size_of(options.at("dilation_rate"), image);
   return window;
+}
+
+int64_t groups_of_convolution(const Json& options) {
+  const Json* const groups = options.find("groups");  // options are written without `groups: 1`
+  return groups ? groups->as_int() : 1;
+}
+
+std::string torch_groups(const Json& options) {
+  const int64_t groups = groups_of_convolution(options);
+  return groups > 1 ? fmt::format(", groups={}", groups) : "";
 }
 
 Window pooling_window(const Json& options, const Shape& image) {

@@ -22,6 +22,10 @@ Padding3 sides_of(const Json& written);
 Border border_of(const Json& options);
 /// Parses the window of a convolution: kernel_size, strides, dilation_rate and padding.
 Window convolution_window(const Json& options, const Shape& image);
+/// Returns the number of groups of a convolution.
+int64_t groups_of_convolution(const Json& options);
+/// Returns the argument `groups` of a convolution in PyTorch, such as ", groups=2". Returns "" for one group.
+std::string torch_groups(const Json& options);
 /// Parses the window of a pooling layer: pool_size, strides and padding. If strides is null, it equals
 /// pool_size.
 Window pooling_window(const Json& options, const Shape& image);

@@ -79,7 +79,9 @@ TEST_SUITE("gpu") {
     fused.bias = true;
     fused.activation = {Activation::leaky_relu, 0.3f, false};
     const ConvolutionSpec volume = volume_spec_of(3, 4, 4, 6, 3, 1, 1, {1, 1, 1, 1, 1, 1});
-    for (ConvolutionSpec spec : {strided, fused, volume}) {
+    ConvolutionSpec grouped = spec_of(7, 4, 6, 3, 1, 1, {1, 1, 1, 1});
+    grouped.groups = 2;
+    for (ConvolutionSpec spec : {strided, fused, volume, grouped}) {
       spec.batch = 27;
       const int64_t image = std::max(spec.src_pixels() * spec.channels, spec.dst_pixels() * spec.filters);
       const OtherMachine machine({.dnn_elements = 20 * image});

@@ -25,8 +25,13 @@ TEST_CASE("on a GPU: convolutions without cuDNN match the reference" * doctest::
     volume.kernel_depth = 2;
     volume.stride_depth = 1;
     volume.dilation_depth = 3;
-    for (ConvolutionSpec spec : {spec_of(1, 1, 1, 1, 1, 1, {}), spec_of(9, 3, 8, 3, 1, 1, {1, 1, 1, 1}),
-                                 spec_of(8, 6, 10, 3, 2, 1, {0, 1, 0, 1}), uneven, volume}) {
+    ConvolutionSpec grouped = spec_of(7, 6, 9, 3, 2, 1, {0, 1, 0, 1}), grouped_volume = volume;
+    grouped.groups = 3;
+    grouped_volume.channels = 4;
+    grouped_volume.groups = 2;
+    for (ConvolutionSpec spec :
+         {grouped, grouped_volume, spec_of(1, 1, 1, 1, 1, 1, {}), spec_of(9, 3, 8, 3, 1, 1, {1, 1, 1, 1}),
+          spec_of(8, 6, 10, 3, 2, 1, {0, 1, 0, 1}), uneven, volume}) {
       CAPTURE(spec.channels);
       check(device, spec);
       spec.bias = true;

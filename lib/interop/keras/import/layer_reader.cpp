@@ -146,6 +146,12 @@ void KerasLayerReader::expect(const char* key, const Json& value) {
   if (!is_equal) add_problem(fmt::format("has {}: {}", key, found->dump()));
 }
 
+void KerasLayerReader::read_groups(const std::string& kind) {
+  const std::vector<std::string> fields = registry<Layer>().fields(kind);
+  const bool has_option = std::find(fields.begin(), fields.end(), "groups") != fields.end();
+  if (!has_option || number("groups", 1) == 1) expect("groups", 1);
+}
+
 void KerasLayerReader::expect_last_axis(const char* key) {
   skip({key});
   const Json* axis = find(key);
@@ -308,7 +314,7 @@ std::function<ConfigNode(KerasLayerReader&)> options_of_keras(std::string kind) 
 
 std::function<ConfigNode(KerasLayerReader&)> image_options_of_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
-    reader.expect("groups", 1);
+    reader.read_groups(kind);
     return reader.options(registry<Layer>().fields(kind));
   };
 }

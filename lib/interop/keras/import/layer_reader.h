@@ -46,6 +46,9 @@ class KerasLayerReader {
   /// Adds a problem if the option has a value other than `value`. A missing option is allowed. A list of
   /// equal numbers counts as one number.
   void expect(const char* key, const Json& value);
+  /// Reads the option `groups` of a convolution. The value 1 is skipped. Other values are problems if the
+  /// layer `kind` has no such option.
+  void read_groups(const std::string& kind);
   /// Converts the value of an `activation` option to dtrain's notation. Returns null for the linear
   /// activation.
   ConfigNode activation(const Json& written);
@@ -91,7 +94,7 @@ ConfigNode config_of_json(const Json& json);
 /// Returns a function for LayerFormats::from_keras, for a layer whose options have the same names in dtrain
 /// as in Keras.
 std::function<ConfigNode(KerasLayerReader&)> options_of_keras(std::string kind);
-/// Like options_of_keras(), but for an image layer: the function also requires that the option `groups` is 1.
+/// Like options_of_keras(), but for a layer that may have the option `groups` in Keras (see read_groups()).
 std::function<ConfigNode(KerasLayerReader&)> image_options_of_keras(std::string kind);
 
 }  // namespace dtrain

@@ -18,6 +18,7 @@ struct ConvOptions : KernelAndBias {
   Size strides;
   Border padding = Border::valid;
   Size dilation_rate;
+  int64_t groups = 1;
 };
 
 /// Returns a conv2d layer with these options.

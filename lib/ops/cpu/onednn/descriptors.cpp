@@ -75,6 +75,11 @@ Window window_of(const ConvolutionSpec& spec) {
           axes_of(spec, spec.padding.back, spec.padding.bottom, spec.padding.right)};
 }
 
+/// Returns whether a kernel has a separate axis of groups.
+bool is_grouped(const ConvolutionSpec& spec) {
+  return spec.depthwise || spec.groups > 1;
+}
+
 /// Returns flags that always include scale and shift: without these, some backward primitives of oneDNN 2.6
 /// write through null pointers.
 normalization_flags flags_of(const BatchNormalizationSpec& spec) {
@@ -147,15 +152,18 @@ memory::desc image_desc(const memory::dims& dims, Layout layout) {
 }
 
 memory::dims kernel_dims(const ConvolutionSpec& spec) {
-  if (spec.is_volume())
-    return {spec.filters, spec.channels, spec.kernel_depth, spec.kernel_height, spec.kernel_width};
-  if (!spec.depthwise) return {spec.filters, spec.channels, spec.kernel_height, spec.kernel_width};
-  return {spec.channels, spec.filters / spec.channels, 1, spec.kernel_height, spec.kernel_width};
+  const int64_t groups = spec.group_count();
+  memory::dims dims = {spec.filters / groups, spec.filter_channels()};
+  if (is_grouped(spec)) dims.insert(dims.begin(), groups);
+  const memory::dims extents = axes_of(spec, spec.kernel_depth, spec.kernel_height, spec.kernel_width);
+  dims.insert(dims.end(), extents.begin(), extents.end());
+  return dims;
 }
 
 memory::desc kernel_desc(const ConvolutionSpec& spec) {
-  const tag order = spec.is_volume() ? tag::dhwio : spec.depthwise ? tag::hwigo : tag::hwio;
-  return {kernel_dims(spec), kFloat, order};
+  const tag of_volumes = is_grouped(spec) ? tag::dhwigo : tag::dhwio;
+  const tag of_images = is_grouped(spec) ? tag::hwigo : tag::hwio;
+  return {kernel_dims(spec), kFloat, spec.is_volume() ? of_volumes : of_images};
 }
 
 dnnl::convolution_forward::primitive_desc convolution_forward_desc(const dnnl::engine& engine,
@@ -195,7 +203,7 @@ bool overruns_scratch(const dnnl::convolution_backward_weights::primitive_desc& 
   const std::string_view name = desc.impl_info_str();
   const int64_t vector = name.find("avx512") != name.npos ? 16 : 8;
   return name.starts_with("jit_1x1") && spec.stride_depth * spec.stride_height * spec.stride_width > 1 &&
-         spec.channels % vector != 0;
+         spec.filter_channels() % vector != 0;
 }
 
 }  // namespace

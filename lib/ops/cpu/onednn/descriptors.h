@@ -20,7 +20,8 @@ dnnl::memory::dims image_dims(const Spec& spec, int64_t channels, int64_t depth,
 dnnl::memory::desc image_desc(const dnnl::memory::dims& dims, Layout layout);
 
 /// Returns the dimensions of a kernel: [filters, channels, height, width], for volumes [filters, channels,
-/// depth, height, width], or [channels, multiplier, 1, height, width] if depthwise.
+/// depth, height, width]. If the convolution has groups or is depthwise, returns [groups, filters / groups,
+/// channels / groups, ...] instead.
 dnnl::memory::dims kernel_dims(const ConvolutionSpec& spec);
 /// Returns the memory descriptor of a kernel in Keras's layout.
 dnnl::memory::desc kernel_desc(const ConvolutionSpec& spec);

@@ -17,10 +17,10 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Returns true for a 1x1 convolution with stride 1 and no padding. It is a matrix product, which reads the
-/// kernel in Keras's order and computes the kernel's gradient directly in float32.
+/// Returns true for a 1x1 convolution with stride 1 and without padding and groups. It is a matrix product,
+/// which reads the kernel in Keras's order and computes the kernel's gradient directly in float32.
 bool is_product(const ConvolutionSpec& spec) {
-  return spec.kernel_pixels() == 1 && spec.stride_depth == 1 && spec.stride_height == 1 &&
+  return spec.groups == 1 && spec.kernel_pixels() == 1 && spec.stride_depth == 1 && spec.stride_height == 1 &&
          spec.stride_width == 1 && spec.padding == Padding3{};
 }
 
@@ -175,7 +175,7 @@ class DnnBackedConvolution final : public Convolution {
         name_of(filter_->weights_type()), rounded ? "float32" : "compute",
         rounded ? "float32" : name_of(ops_.compute_type()));
   }
-  int64_t weights_per_filter() const { return spec_.kernel_pixels() * spec_.channels; }
+  int64_t weights_per_filter() const { return spec_.kernel_pixels() * spec_.filter_channels(); }
 
   /// Makes the scratch memory large enough for this plan.
   void reserve(const DnnConvolution& plan) {

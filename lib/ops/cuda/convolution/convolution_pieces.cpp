@@ -15,7 +15,7 @@ int64_t dst_image(const ConvolutionSpec& spec) {
   return spec.dst_pixels() * spec.filters;
 }
 int64_t weights(const ConvolutionSpec& spec) {
-  return spec.kernel_pixels() * spec.channels * spec.filters;
+  return spec.kernel_pixels() * spec.filter_channels() * spec.filters;
 }
 
 /// Returns the smallest number of images that together take a multiple of 16 bytes, if an image has

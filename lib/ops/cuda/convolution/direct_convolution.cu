@@ -28,6 +28,8 @@ __device__ int64_t met_by(int64_t at, int64_t padding, int64_t k, int64_t dilati
 /// Extents of a convolution, passed to kernels by value.
 struct Geometry {
   int64_t batch, depth, height, width, channels, out_depth, out_height, out_width, filters;
+  // Numbers of channels and of filters in each group.
+  int64_t group_channels, group_filters;
   int64_t kernel_depth, kernel_height, kernel_width, stride_depth, stride_height, stride_width;
   int64_t dilation_depth, dilation_height, dilation_width, front, top, left;
 
@@ -41,6 +43,8 @@ struct Geometry {
         out_height(s.out_height()),
         out_width(s.out_width()),
         filters(s.filters),
+        group_channels(s.channels / s.groups),
+        group_filters(s.filters / s.groups),
         kernel_depth(s.kernel_depth),
         kernel_height(s.kernel_height),
         kernel_width(s.kernel_width),
@@ -77,9 +81,11 @@ struct Geometry {
     if (z < 0 || y < 0 || x < 0) return -1;
     return (((at.n * out_depth + z) * out_height + y) * out_width + x) * filters;
   }
+  /// Returns the first channel that a filter reads.
+  __device__ int64_t first_channel(int64_t filter) const { return filter / group_filters * group_channels; }
   int64_t src_elements() const { return batch * depth * height * width * channels; }
   int64_t dst_elements() const { return batch * out_depth * out_height * out_width * filters; }
-  __host__ __device__ int64_t weights() const { return kernel_pixels() * channels * filters; }
+  __host__ __device__ int64_t weights() const { return kernel_pixels() * group_channels * filters; }
 };
 
 template <class T>
@@ -93,13 +99,14 @@ struct Forward {
   __device__ void run(int64_t i) const {
     static_assert(N == 1);
     const Place at = place_of(i, g.out_depth, g.out_height, g.out_width, g.filters);
+    const int64_t first = g.first_channel(at.c);
     float sum = bias ? to_float(bias[at.c]) : 0.0f;
     for (int64_t k = 0; k < g.kernel_pixels(); ++k) {
       const int64_t from = g.src_at(at, g.kernel_place(k));
       if (from < 0) continue;
-      const T* weights = kernel + k * g.channels * g.filters + at.c;
-      for (int64_t c = 0; c < g.channels; ++c)
-        sum += to_float(src[from + c]) * to_float(weights[c * g.filters]);
+      const T* weights = kernel + k * g.group_channels * g.filters + at.c;
+      for (int64_t c = 0; c < g.group_channels; ++c)
+        sum += to_float(src[from + first + c]) * to_float(weights[c * g.filters]);
     }
     math::with_activation(activation, [&](auto act) { dst[i] = from_float<T>(act.forward(sum)); });
   }
@@ -115,13 +122,15 @@ struct BackwardData {
   __device__ void run(int64_t i) const {
     static_assert(N == 1);
     const Place at = place_of(i, g.depth, g.height, g.width, g.channels);
+    const Division group = divide(at.c, g.group_channels);
+    const int64_t first = group.quotient * g.group_filters;  // the first filter that reads this channel
     float sum = 0;
     for (int64_t k = 0; k < g.kernel_pixels(); ++k) {
       const int64_t from = g.dst_at(at, g.kernel_place(k));
       if (from < 0) continue;
-      const T* diffs = diff_dst + from;
-      const T* weights = kernel + (k * g.channels + at.c) * g.filters;
-      for (int64_t f = 0; f < g.filters; ++f) sum += to_float(diffs[f]) * to_float(weights[f]);
+      const T* diffs = diff_dst + from + first;
+      const T* weights = kernel + (k * g.group_channels + group.rest) * g.filters + first;
+      for (int64_t f = 0; f < g.group_filters; ++f) sum += to_float(diffs[f]) * to_float(weights[f]);
     }
     diff_src[i] = from_float<T>(sum);
   }
@@ -134,8 +143,8 @@ __global__ void __launch_bounds__(kEachThreads, 4)
   const int64_t pixels = g.batch * g.out_depth * g.out_height * g.out_width, weights = g.weights();
   for (int64_t w = blockIdx.x; w < weights; w += gridDim.x) {
     const int64_t filter = w % g.filters, row = w / g.filters;
-    const int64_t channel = row % g.channels;
-    const Place k = g.kernel_place(row / g.channels);
+    const int64_t channel = g.first_channel(filter) + row % g.group_channels;
+    const Place k = g.kernel_place(row / g.group_channels);
     float sum = 0;
     for (int64_t p = threadIdx.x; p < pixels; p += blockDim.x) {
       const int64_t from = g.src_at(place_of(p, g.out_depth, g.out_height, g.out_width, 1), k);

@@ -89,7 +89,7 @@ OperationNames names_of(Direction direction) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
 }
 
-/// A graph of one operation. Owns its parts.
+/// A graph of one operation. Owns its parts. cuDNN derives the number of groups from the channels of x and w.
 struct OperationGraph {
   DnnDescriptor x, w, y, convolution;
   std::vector<DnnDescriptor> operations;
@@ -99,7 +99,8 @@ struct OperationGraph {
                  Direction direction)
       : x(tensor(kX, type, spec.batch, axes_of(spec, spec.depth, spec.height, spec.width), spec.channels)),
         w(tensor(kW, weights_type, spec.filters,
-                 axes_of(spec, spec.kernel_depth, spec.kernel_height, spec.kernel_width), spec.channels)),
+                 axes_of(spec, spec.kernel_depth, spec.kernel_height, spec.kernel_width),
+                 spec.filter_channels())),
         y(tensor(kY, type, spec.batch, axes_of(spec, spec.out_depth(), spec.out_height(), spec.out_width()),
                  spec.filters)),
         convolution(geometry(spec)) {

@@ -21,8 +21,8 @@ std::vector<DType> filter_gradient_types(DType compute_type);
 /// weights, and y is its destination; the direction determines which of the three arrays is written.
 ///
 /// Images are NHWC, volumes NDHWC. Weights are [filters, height, width, channels], or [filters, depth,
-/// height, width, channels], in the compute type. Their gradient has the first type of
-/// filter_gradient_types() for which cuDNN has an engine.
+/// height, width, channels], in the compute type. With groups, they have only channels / groups channels.
+/// Their gradient has the first type of filter_gradient_types() for which cuDNN has an engine.
 ///
 /// The call uses cuDNN's graph API, with an operation graph of one node. cuDNN's heuristics propose plans,
 /// and the first suitable plan is used. Engine 0 is the slowest engine, so it is used only if no other engine
