@@ -172,7 +172,7 @@ class ComesBack(Case):
         self.assertIn("26 of 26 weights from", output)
         before, after = (self.arrays(self.checkpoints(run)[-1]) for run in ("first", "again"))
         trained = [key for key in before if key[0] == "weight" and "moving" not in key[1]]
-        self.assertEqual(len(trained), 20)
+        self.assertEqual(len(trained), 22)
         for key in trained:
             self.assertEqual(before[key], after[key], key)
 
