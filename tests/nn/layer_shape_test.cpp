@@ -336,7 +336,7 @@ TEST_CASE("errors name expected and found shapes") {
 
 TEST_CASE("convolutions report numbers of channels and filters that groups do not divide") {
   check_error("conv2d: {filters: 6, kernel_size: 1, groups: 4}", {{"x", {5, 5, 8}}},
-              "layer.yaml:1:49: error: conv2d: filters must be a multiple of groups, but filters is 6 and "
+              "layer.yaml:1:46: error: conv2d: filters must be a multiple of groups, but filters is 6 and "
               "groups is 4; use 4 or 8 filters, or groups: 3");
   check_error(
       "conv1d: {filters: 2, kernel_size: 1, groups: 3}", {{"x", {5, 6}}},
