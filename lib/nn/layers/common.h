@@ -1,4 +1,4 @@
-// Helpers of layers: a base class that holds options, and checks of inputs.
+// Helpers of layers: base classes, and checks of inputs.
 #pragma once
 
 #include <optional>
@@ -46,6 +46,18 @@ const TensorSpec* equal_float_inputs(std::span<const TensorSpec> inputs, const R
 /// Returns the result of Layer::infer() for an output with the input's shape and dtype; an empty vector if
 /// `input` is null.
 std::vector<TensorSpec> same_as(const TensorSpec* input);
+
+/// Base class of layers with one float32 input, of any shape, and one output of the same shape.
+template <class Options>
+class SameShapeLayer : public LayerWith<Options> {
+ public:
+  using LayerWith<Options>::LayerWith;
+
+  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
+                                const ReportError& report_error) const override {
+    return same_as(float_input(inputs, report_error));
+  }
+};
 
 /// Returns the number of elements of a batch of samples of this shape.
 inline int64_t batch_elements(const LayerRequest& request, const Shape& sample) {

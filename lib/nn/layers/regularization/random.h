@@ -38,16 +38,4 @@ class PreparedRandom : public PreparedLayer {
   uint32_t stream_;
 };
 
-/// Base class of layers whose output has the shape of their input. Inputs of any shape are accepted.
-template <class Options>
-class SameShapeLayer : public LayerWith<Options> {
- public:
-  using LayerWith<Options>::LayerWith;
-
-  std::vector<TensorSpec> infer(std::span<const TensorSpec> inputs,
-                                const ReportError& report_error) const override {
-    return same_as(float_input(inputs, report_error));
-  }
-};
-
 }  // namespace dtrain
