@@ -58,7 +58,8 @@ struct ScheduleFormats {
 
 struct OptimizerFormats {
   std::string kind;
-  std::string keras_class;
+  /// The class in keras.optimizers of Keras 3; "" if Keras has no equivalent class.
+  std::string keras_class = "";
   /// The class that both Keras 2 and Keras 3 can load from the same config; "" if there is none.
   std::string common_class = "";
   /// If true, both Keras 2 and Keras 3 can load the config only if the learning rate is a number.

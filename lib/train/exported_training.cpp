@@ -140,6 +140,8 @@ std::string why_not_in_keras(const SavedRun& run, const TrainingState& state) {
   if (!config.train.groups.empty()) return "train.groups sets different options for some weights";
   if (!state.slots_since.empty())
     return "the optimizer state of some weights did not begin at the start of the run";
+  if (const std::string& kind = config.train.optimizer.name; optimizer_formats(kind).keras_class.empty())
+    return fmt::format("Keras has no optimizer '{}'", kind);
   for (const OptimizerSlot& slot : run.checkpoint.content().slots)
     if (slot.name == "unaveraged") return "the weights in the file are moving averages";
   return !keras_outputs(config).is_null() ? "" : "Keras does not have this loss, or averages it differently";

@@ -89,7 +89,8 @@ TEST_CASE("dtrain accepts the Keras classes of losses, optimizers and schedules"
   for (const std::string& name : registry<Loss>().names())
     CHECK(registry<Loss>().canonical(loss_formats(name).keras_class) == name);
   for (const std::string& name : registry<Optimizer>().names())
-    CHECK(registry<Optimizer>().canonical(optimizer_formats(name).keras_class) == name);
+    if (const std::string& keras = optimizer_formats(name).keras_class; !keras.empty())
+      CHECK(registry<Optimizer>().canonical(keras) == name);
   for (const std::string& name : registry<Schedule>().names())
     if (const std::string& keras = schedule_formats(name).keras_class; !keras.empty())
       CHECK(registry<Schedule>().canonical(keras) == name);

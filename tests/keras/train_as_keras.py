@@ -124,6 +124,10 @@ RULES = {  # layers with regularizers and constraints, before the last layer of 
 }
 
 
+# The optimizers that Keras lacks. cases() therefore has no case for them.
+NOT_IN_KERAS = set()
+
+
 def cases(keras):
     """Returns a dict from the name of each case to a pair: the lines under `train:` in dtrain's configuration, and
     the Keras optimizer. The optimizer is None if this Keras does not have it."""
