@@ -1,11 +1,12 @@
 """docs/reference.md equals the output of `dtrain schema --markdown`, and the program accepts every example in it."""
+import itertools
 import re
 
 import support
 from support import Case
 
 REFERENCE = support.PROJECT / "docs" / "reference.md"
-RENEW = "build/release/app/dtrain schema --markdown > docs/reference.md"
+RENEW = "build/release/app/dtrain schema --markdown > build/reference.md && mv build/reference.md docs/reference.md"
 
 # A complete configuration. It has a placeholder for each kind of example. PLAIN has the default values of the
 # placeholders.
@@ -84,9 +85,12 @@ def examples(text):
 
 class Reference(Case):
     def test_the_reference_is_up_to_date(self):
-        printed = self.dtrain("schema", "--markdown").out
-        self.assertTrue(REFERENCE.is_file() and REFERENCE.read_text(encoding="utf-8") == printed,
-                        f"docs/reference.md is out of date; renew it: {RENEW}")
+        printed = self.dtrain("schema", "--markdown").out.split("\n")
+        written = REFERENCE.read_text(encoding="utf-8").split("\n") if REFERENCE.is_file() else []
+        for number, (line, expected) in enumerate(itertools.zip_longest(written, printed), 1):
+            if line != expected:
+                self.fail(f"docs/reference.md is out of date; update it: {RENEW}\n"
+                          f"docs/reference.md:{number}: {line}\nthe program prints: {expected}")
 
     def accepted(self, **places):
         config = self.write("run.yaml", RUN.format(**{**PLAIN, **places}))
