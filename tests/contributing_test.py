@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that CONTRIBUTING.md is up to date: every file that it names exists, its example layer equals the layer of the
-program, and its example operation compiles.
+program, and its example operation compiles. Also checks that docs/architecture.md lists the passes of the compiler.
 
     contributing_test.py [COMPILER]    the C++ compiler (default: c++)
 """
@@ -85,6 +85,33 @@ class Contributing(unittest.TestCase):
         for name in ("lib/ops/cuda/elementwise.cu", "tests/ops/elementwise_test.cpp"):
             self.assertIn("clamp(", blocks[name])
             self.assertTrue((ROOT / name).exists())
+
+
+class Passes(unittest.TestCase):
+    """Compares the lists of the passes that compile a step."""
+
+    def setUp(self):
+        def found(file, before, after, pattern):
+            """Returns what `pattern` matches in the part of a file between two texts."""
+            text = (ROOT / file).read_text(encoding="utf-8")
+            return re.findall(pattern, text[text.index(before):text.index(after)])
+
+        self.called = found("lib/program/compile.cpp", "compile(", "return layers", r"\b(\w+)\(step")
+        self.declared = found("lib/program/passes/passes.h", "// Passes that annotate", "/// Runs all passes",
+                              r"(?m)^\w+ (\w+)\(CompileState& step")
+        # Names of passes are at the beginning of a list item, or begin with `lower_`.
+        self.documented = found("docs/architecture.md", "`compile()` calls the passes", "The parser rejects layers",
+                                r"`((?<=- `)\w+|lower_\w+)`")
+
+    def test_passes_are_declared_in_the_order_of_the_calls(self):
+        self.assertIn("find_gradients", self.called)
+        self.assertEqual(self.declared, self.called)
+
+    def test_each_pass_has_a_file(self):
+        self.assertEqual([name for name in self.called if not (ROOT / f"lib/program/passes/{name}.cpp").exists()], [])
+
+    def test_passes_are_documented_in_the_order_of_the_calls(self):
+        self.assertEqual(self.documented, self.called)
 
 
 if __name__ == "__main__":
