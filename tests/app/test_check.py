@@ -164,7 +164,7 @@ class Fit(Case):
         self.assertFalse(any(c["fits"] for c in ranked))
         text = self.dtrain("check", "wide.yaml", "--fit", "--memory", "1MB").out
         self.assertIn("does not fit", text)
-        self.assertRegex(text, r"GPUs? with 1 MB each, of which a run can use [\d.]+ kB \(CUDA and its libraries use the rest\)")
+        self.assertRegex(text, r"GPUs? with [\d.]+ MB each, of which a run can use [\d.]+ kB \(CUDA and its libraries use the rest\)")
         self.assertIn("--devices changes it.\n", text)
 
     def test_the_printed_strategy_is_valid_yaml(self):

@@ -118,8 +118,9 @@ TEST_CASE_FIXTURE(Run, "options that do not fit a column are reported where they
   for (const std::string key : {"d: {", "e: {"})
     CHECK(contains(unread, at(text, key) + "text: no input of the model reads the column"));
   const std::string other = kHead + "target: y, inputs: {x: a, other: d}";
-  CHECK(contains(error("a,d,y\n1,2,0\n", other, {{"x", {1}}}),
-                 at(other, "other") + "'inputs' contains 'other', but the model has no input with this name"));
+  CHECK(
+      contains(error("a,d,y\n1,2,0\n", other, {{"x", {1}}}),
+               at(other, "other") + "'inputs' contains 'other', but the model has no input with this name"));
 }
 
 TEST_CASE_FIXTURE(Run, "the first wrong value of each column is reported") {
