@@ -15,7 +15,7 @@ std::string bytes_text(int64_t bytes) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
 }
 
-/// Returns e.g. "4 GPUs with 78 GiB for a run, 400 GB per second between two".
+/// Returns a description of the machine, e.g. "4 GPUs with 78 GiB for a run, 400 GB per second between two".
 std::string machine_text(const Machine& machine) {
   const std::string link = bytes_text(static_cast<int64_t>(machine.link)) + " per second between two";
   if (machine.kind == DeviceId::Kind::cpu)

@@ -15,8 +15,8 @@ namespace {
 struct Gathered {
   std::unique_ptr<ProcessGather> gather;
   ReplicaRanks ranks;
-  /// rank() of each member. The members are listed process by process. Empty if the ranks are also assigned
-  /// process by process.
+  /// rank() of each member, with the members listed process by process. Empty if the ranks are in the same
+  /// order.
   std::vector<int> places;
   std::vector<double> own, padded, all;
 

@@ -117,12 +117,10 @@ void GraphBuilder::check_segments() {
     const int before = nodes_[i - 1].recompute, here = nodes_[i].recompute;
     if (here == before) continue;
     if (here >= 0 && ended[static_cast<size_t>(here)])
-      diagnostics_.error(
-          nodes_[i].mark,
-          fmt::format(
-              "recompute: the layers of a segment must be consecutive, but '{0}' is "
-              "not in the segment of '{1}' and comes between '{1}' and earlier layers of this segment",
-              nodes_[i - 1].name, nodes_[i].name));
+      diagnostics_.error(nodes_[i].mark, fmt::format("recompute: the layers of a segment must be "
+                                                     "consecutive, but '{0}' is between two layers of the "
+                                                     "segment of '{1}' and does not belong to this segment",
+                                                     nodes_[i - 1].name, nodes_[i].name));
     if (before >= 0) ended[static_cast<size_t>(before)] = true;
   }
 }

@@ -167,9 +167,9 @@ bool look_like_masks(const PairedFolders& folders) {
          !classes_of(*set.pictures, kTries, count);
 }
 
-/// Returns the meaning of two folders if their names are usual for images and their targets. Sets
-/// could_be_classes in the result, because two classes may have such names, too. Returns nullopt for other
-/// names.
+/// If two folders have typical names for images and their targets, returns the folder of the images and the
+/// folder of the targets. Sets could_be_classes in the result, because two classes may also have such names.
+/// Returns nullopt for other names.
 std::optional<Candidate> pair_by_names(const PairedFolders& folders, const std::string& images,
                                        const std::string& targets) {
   const std::pair<std::string, std::string> small{in_small_letters(images), in_small_letters(targets)};

@@ -11,9 +11,9 @@ namespace dtrain {
 /// run's training split. The plan does not fill missing values and does not augment. Throws UserError if the
 /// facts lack the parameters (such as the mean) of a fitted transform.
 ColumnPlan unit_plan_of_input(const RunConfig& config, const TensorSpec& input);
-/// Returns the corresponding plan for a target. If the split has windows, the plan converts the target of one
-/// row. For a target that is one of the inputs (`target: {input: image}`), the plan includes the transforms
-/// of the input.
+/// Returns the plan that converts the stored column of a target to the target of the model, like
+/// unit_plan_of_input(). If the split has windows, the plan converts the target of a single row. For a target
+/// that is one of the inputs (`target: {input: image}`), the plan includes the transforms of the input.
 ColumnPlan unit_plan_of_target(const RunConfig& config, const TensorSpec& target);
 
 }  // namespace dtrain

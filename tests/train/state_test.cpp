@@ -79,9 +79,10 @@ TEST_CASE("a malformed state is a UserError") {
   CHECK_THROWS_WITH_AS(
       TrainingState::from_json(with_run(Json::array()), ""),
       doctest::Contains("in 'runs' must contain an index and numbers, but one of them is empty"), UserError);
-  CHECK_THROWS_WITH_AS(TrainingState::from_json(with_run(Json::array().push(4).push(0.5).push(0.5)), ""),
-                       doctest::Contains("below 5 ('count'), but there are 2 numbers from index 4"),
-                       UserError);
+  CHECK_THROWS_WITH_AS(
+      TrainingState::from_json(with_run(Json::array().push(4).push(0.5).push(0.5)), ""),
+      doctest::Contains("below 5 ('count'), but a list in 'runs' begins at index 4 and has 2 numbers"),
+      UserError);
 }
 
 TEST_CASE("malformed data facts are a UserError") {

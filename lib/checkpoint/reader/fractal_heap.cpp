@@ -42,7 +42,7 @@ FractalHeap::FractalHeap(Image& image, uint64_t address) : image_(image) {
         fmt::format("offsets of {} bits and a maximum object size of {} bytes", offset_bits, most_managed));
   if (!std::has_single_bit(width_) || !is_size(start_) || !is_size(most_direct_))
     refuse(kHeap,
-           "a number of blocks per row and block sizes that are powers of 2, with blocks of at most 4 GiB",
+           "powers of 2 as the number of blocks per row and as the block sizes, and blocks of at most 4 GiB",
            fmt::format("{} blocks per row with sizes from {} to {} bytes", width_, start_, most_direct_));
   offset_bytes_ = (offset_bits + 7) / 8;
   length_bytes_ = std::min(bytes_for(most_direct_), bytes_for(most_managed));

@@ -153,8 +153,8 @@ std::string torch_rotated(TorchLayer& layer, const std::string& x, int64_t posit
                                cosines, sines));
 }
 
-/// Sets the PyTorch modules for the products of queries, keys, values and outputs. Their weights have the
-/// shape [outputs, inputs].
+/// Sets the PyTorch modules that project the queries, the keys, the values and the outputs. Their weights
+/// have the shape [outputs, inputs].
 void set_torch_products(TorchLayer& layer, const std::array<size_t, 3>& inputs, const Heads& heads) {
   const std::string bias = layer.has_parameter("query/bias") ? "" : ", bias=False";
   const int64_t features = layer.output_spec().shape[1], width = heads.heads * heads.value_dim;

@@ -55,7 +55,7 @@ class MeanOfLoss : public Metric {
     return finish_(sums[0] / weight);
   }
   int unit_power() const override { return unit_power_; }
-  /// Smaller losses are better. Returns true only if `finish` is a decreasing function.
+  /// A smaller mean loss is better. Therefore a larger metric is better only if `finish` is decreasing.
   bool larger_is_better() const override { return finish_(1) > finish_(2); }
 
  private:

@@ -47,9 +47,9 @@ std::vector<double> sums_from(const Json& json) {
     const int64_t first = values[0].as_int(), numbers = static_cast<int64_t>(values.size()) - 1;
     if (first < 0 || first > count || numbers > count - first)
       throw UserError(
-          fmt::format("'sums': the indices of the sums must be at least 0 and below {} ('count'), but there "
-                      "are {} numbers from index {}",
-                      count, numbers, first));
+          fmt::format("'sums': the indices of the sums must be at least 0 and below {} ('count'), but a list "
+                      "in 'runs' begins at index {} and has {} numbers",
+                      count, first, numbers));
     for (size_t i = 1; i < values.size(); ++i)
       sums[static_cast<size_t>(first) + i - 1] = values[i].as_double();
   }

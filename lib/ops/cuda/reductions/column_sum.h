@@ -41,7 +41,7 @@ struct Element {
   __device__ Floats<1> value(int64_t, int64_t, float loaded) const { return {loaded}; }
 };
 
-/// The term for adding the sums of parts, which are stored as [parts, kSums, columns].
+/// The term of a column sum whose addends are the sums of parts, stored as [parts, kSums, columns].
 template <int kSumsOfParts>
 struct PartSums {
   static constexpr int kSums = kSumsOfParts;
