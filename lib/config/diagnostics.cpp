@@ -98,34 +98,25 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// Returns the candidate with the smallest distance(word, candidate), or null if none is near enough.
-template <class Distance>
-const std::string* nearest_by(Distance distance_to, std::string_view word,
-                              std::span<const std::string> candidates) {
+/// Returns the candidate nearest to a misspelt name of a configuration, or null if none is near enough.
+const std::string* nearest(std::string_view word, std::span<const std::string> candidates) {
+  const std::string plain_word = plain_name(word);
   const std::string* found = nullptr;
   size_t least = 0;
   for (const std::string& candidate : candidates) {
+    const std::string plain_candidate = plain_name(candidate);
+    if (plain_candidate == plain_word && !plain_word.empty()) return &candidate;
     const size_t longer = std::max(word.size(), candidate.size()),
                  shorter = std::min(word.size(), candidate.size());
     const size_t allowed = std::max<size_t>(1, longer / 3);
     if (longer - shorter > allowed || shorter == 0) continue;
-    const size_t distance = distance_to(candidate);
+    const size_t distance =
+        std::min(edit_distance(word, candidate), 1 + edit_distance(plain_word, plain_candidate));
     if (distance > allowed || distance >= longer || (found && distance >= least)) continue;
     found = &candidate;
     least = distance;
   }
   return found;
-}
-
-/// Returns the candidate nearest to a misspelt name of a configuration, or null if none is near enough.
-const std::string* nearest(std::string_view word, std::span<const std::string> candidates) {
-  const std::string plain_word = plain_name(word);
-  for (const std::string& candidate : candidates)
-    if (!plain_word.empty() && plain_name(candidate) == plain_word) return &candidate;
-  const auto distance = [&](const std::string& candidate) {
-    return std::min(edit_distance(word, candidate), 1 + edit_distance(plain_word, plain_name(candidate)));
-  };
-  return nearest_by(distance, word, candidates);
 }
 
 }  // namespace
@@ -151,9 +142,26 @@ std::string suggestion(std::string_view word, std::span<const std::string> candi
 }
 
 std::string file_suggestion(std::string_view name, std::span<const std::string> candidates) {
-  const std::string* near = nearest_by(
-      [&](const std::string& candidate) { return edit_distance(name, candidate); }, name, candidates);
-  return near ? fmt::format("; did you mean '{}'?", *near) : "";
+  constexpr size_t kMostInExtension = 2;
+  const auto parts = [](std::string_view text) {
+    const size_t dot = std::min(text.rfind('.'), text.size());
+    return std::pair(text.substr(0, dot), text.substr(dot));
+  };
+  const auto [stem, extension] = parts(name);
+  const std::string* found = nullptr;
+  size_t least = 0;
+  for (const std::string& candidate : candidates) {
+    const auto [other_stem, other_extension] = parts(candidate);
+    const size_t longer = std::max(stem.size(), other_stem.size());
+    const size_t in_stem = edit_distance(stem, other_stem),
+                 in_extension = edit_distance(extension, other_extension);
+    if (in_stem > std::max<size_t>(1, longer / 3) || in_stem >= longer || in_extension > kMostInExtension)
+      continue;
+    if (found && in_stem + in_extension >= least) continue;
+    found = &candidate;
+    least = in_stem + in_extension;
+  }
+  return found ? fmt::format("; did you mean '{}'?", *found) : "";
 }
 
 std::string suggestion_or_list(std::string_view word, std::span<const std::string> candidates) {

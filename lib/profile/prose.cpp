@@ -125,7 +125,8 @@ bool has_header_of_identifiers(const SplitLine& row) {
 bool has_tight_delimiters(const std::vector<std::string_view>& lines, char delimiter) {
   size_t tight = 0, all = 0;
   for (const std::string_view line : lines)
-    for (size_t i = line.find(delimiter); i + 1 < line.size(); i = line.find(delimiter, i + 1)) {
+    for (size_t i = line.find(delimiter); i != std::string_view::npos && i + 1 < line.size();
+         i = line.find(delimiter, i + 1)) {
       ++all;
       if (kBlanksOfLine.find(line[i + 1]) == std::string_view::npos) ++tight;
     }

@@ -97,8 +97,9 @@ std::vector<double> count_classes(const Dataset& data, const WeightedDataset::Cl
                                   const std::optional<WeightColumns::Mask>& mask) {
   std::vector<double> counts(count, 0.0);
   const TensorSpec& target = data.columns()[classes.target];
-  const int64_t block =
-      std::max<int64_t>((int64_t{1} << 20) / std::max<int64_t>(target.shape.elements(), 1), 1);
+  int64_t elements = std::max<int64_t>(target.shape.elements(), 1);
+  if (mask) elements = std::max(elements, data.columns()[mask->column].shape.elements());
+  const int64_t block = std::max<int64_t>((int64_t{1} << 20) / elements, 1);
   std::vector<float> values;
   for (int64_t first = 0; first < data.size(); first += block) {
     std::vector<int64_t> rows(static_cast<size_t>(std::min(block, data.size() - first)));

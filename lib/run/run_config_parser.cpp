@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/load/load.h"
+#include "data/located_error.h"
 #include "data/readers/reader.h"
 #include "nn/shorter_model.h"
 #include "run/auto_widths.h"
@@ -435,10 +436,14 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
   std::optional<RunConfig> config = parse_parts(node, name, use, ends, diagnostics);
   if (!config || !ends.is_open()) return config;
   const size_t before = diagnostics.count();
-  // Otherwise, with_widths() would report only that a file of the training split is missing.
-  if (use == ConfigUse::training) check_files_exist(config->dataset, diagnostics);
-  if (diagnostics.count() != before) return std::nullopt;
-  const ConfigNode settled = with_widths(node, *config, ends, diagnostics);
+  ConfigNode settled;
+  try {
+    settled = with_widths(node, *config, ends, diagnostics);
+  } catch (const LocatedError& error) {
+    for (const auto& [mark, message] : error.errors()) diagnostics.error(mark, message);
+    // with_widths() only reads the training split.
+    if (use == ConfigUse::training) check_files_exist(config->dataset, diagnostics);
+  }
   if (diagnostics.count() != before) return std::nullopt;
   return parse_parts(settled, name, use, ends, diagnostics);
 }

@@ -96,9 +96,8 @@ std::string describe_not_finite_in(const RunConfig& config, const Dataset& data,
         std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
     if (wrong == values.end()) continue;
     const int64_t sample = part.rows[static_cast<size_t>((wrong - values.begin()) / elements)];
-    return fmt::format("sample {} (counted from 0{}) of {} has the value {} in {}", sample,
-                       data.has_ids() ? ", " + data.sample_name(sample) : "", split, *wrong,
-                       called(config, data, column));
+    return fmt::format("sample {} (counted from 0, {}) of {} has the value {} in {}", sample,
+                       data.sample_name(sample), split, *wrong, called(config, data, column));
   }
   return "";
 }

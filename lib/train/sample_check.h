@@ -18,8 +18,8 @@ void check_samples(const RunConfig& config, const Dataset& data, const std::stri
 void check_targets_at_hand(const RunConfig& config, const Dataset& data, const std::string& split);
 
 /// Returns a sentence about the first value of these samples that is NaN or infinite, such as "sample 17
-/// (counted from 0) of the training data has the value nan in the input 'x'". Returns "" if all values are
-/// finite. `split`: name of the data, as for check_samples().
+/// (counted from 0, row 21) of the training data has the value nan in the input 'x'". Returns "" if all
+/// values are finite. `split`: name of the data, as for check_samples().
 std::string describe_not_finite(const RunConfig& config, const Dataset& data, const Samples& samples,
                                 const std::string& split);
 

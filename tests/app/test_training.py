@@ -138,7 +138,7 @@ dataset: {train: {npy: {input: x.npy, target: x.npy}}, shuffle: false}
 train: {epochs: 1, batch_size: 2, loss: mean_squared_error, optimizer: sgd}
 """
         self.write("nan.yaml", config)
-        cause = "sample 2 (counted from 0) of {} has the value nan in the input 'x'"
+        cause = "sample 2 (counted from 0, row 2) of {} has the value nan in the input 'x'"
         self.assertIn("warning: " + cause.format("the split 'train'"), self.dtrain("check", "nan.yaml").err)
         error = self.fit(config=config, expect=1).err
         self.assertRegex(error, r"error: the loss is nan at step 2 \(epoch 1\)")

@@ -102,11 +102,13 @@ train: {loss: mean_squared_error, optimizer: sgd}
 
     def test_mistakes_are_reported_at_auto(self):
         self.write("c.yaml", CLASSIFIER)
-        # Other errors are reported first, without reading data.
+        # Other errors are reported first, without reading data. Missing files are reported, too.
         self.write("c.yaml", CLASSIFIER.replace("epochs", "epoch"))
         error = self.dtrain("check", "c.yaml", expect=2).err
         self.assertIn("unknown key 'epoch'", error)
-        self.assertNotIn("t.csv", error)
+        self.assertIn("t.csv: there is no such file", error)
+        self.write("t.csv", TABLE.replace("23,red", "young,red", 1))
+        self.assertNotIn("t.csv", self.dtrain("check", "c.yaml", expect=2).err)
         self.write("t.csv", TABLE)
         self.write("c.yaml", CLASSIFIER.replace("units: 8", "units: auto"))
         self.assertIn("c.yaml:4:22: error: dense 'dense': ", self.dtrain("check", "c.yaml", expect=2).err)

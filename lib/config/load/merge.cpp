@@ -6,6 +6,7 @@ namespace dtrain {
 
 ConfigNode merged(const ConfigNode& base, const ConfigNode& over) {
   if (!base.is_mapping() || !over.is_mapping()) return over;
+  if (base.is_unreadable()) return base;
   std::unordered_map<std::string_view, const ConfigNode::Entry*> replaced;
   for (const ConfigNode::Entry& entry : over.entries()) replaced.emplace(entry.first.text(), &entry);
   std::vector<ConfigNode::Entry> entries;

@@ -39,14 +39,11 @@ std::string ReadRequest::find(const std::string& file_name) const {
 std::string ReadRequest::find_any(const std::string& file_name) const {
   if (file_name.empty()) fail("expected the name of a file or a folder, found an empty name");
   std::string path = find_file(file_name, folder());
-  if (root.empty()) return path;
-  if (!file_name.starts_with('/') && file_type(path) == FileType::nothing)
-    fail(
-        fmt::format("{}: there is no such file or folder{}{}; set the folder of the data with --set "
-                    "dataset.root=DIR",
-                    path, file_type(root) == FileType::nothing ? ", and there is no folder " + root : "",
-                    suggestion_beside(path)));
-  return path;
+  if (root.empty() || file_name.starts_with('/') || file_type(path) != FileType::nothing) return path;
+  const std::string near = suggestion_beside(path);
+  fail(fmt::format("{}: there is no such file or folder{}{}", path,
+                   file_type(root) == FileType::nothing ? ", and there is no folder " + root : "",
+                   near.empty() ? "; set the folder of the data with --set dataset.root=DIR" : near));
 }
 
 std::vector<std::string> Reader::paths(const ReadRequest& request) const {

@@ -80,8 +80,17 @@ void find_columns(const CsvStart& start, const std::vector<CsvColumnRef>& column
   if (start.names.empty() || has_other_delimiter(start.names))
     for (const CsvColumnRef& column : columns)
       if (!column.index) place_of_field(start, column);
-  for (const CsvColumnRef& column : columns)
+  constexpr size_t kMostErrors = 20;
+  size_t missing = 0;
+  for (const CsvColumnRef& column : columns) {
+    const bool has_name = std::find(start.names.begin(), start.names.end(), column.name) != start.names.end();
+    if (!column.index && !has_name && ++missing > kMostErrors) continue;
     errors.attempt(column.mark, [&] { place_of_field(start, column); });
+  }
+  if (missing > kMostErrors)
+    errors.attempt({}, [&] {
+      throw UserError(fmt::format("{}: {} more columns do not exist", start.path, missing - kMostErrors));
+    });
 }
 
 void check_columns(const CsvOptions& options, const ReadRequest& request, const CsvStart& start) {

@@ -71,8 +71,7 @@ std::string message_of(Reject reject) {
 
 }  // namespace
 
-CsvWrongValues CsvFiller::find_wrong(const CsvBlock& block) const {
-  CsvWrongValues wrong;
+void CsvFiller::find_wrong(const CsvBlock& block, CsvWrongValues& wrong) const {
   std::map<size_t, DigitLoss> losses;
   const std::vector<Field> fields = fields_for(losses);
   CsvFields reader(text_);
@@ -85,7 +84,6 @@ CsvWrongValues CsvFiller::find_wrong(const CsvBlock& block) const {
   });
   // The rest of the block is not read if a quote has no end.
   if (!problem.empty()) wrong.try_emplace(fields.size() + 1, CsvWrongValue{line, problem});
-  return wrong;
 }
 
 void CsvFiller::find_in_row(const char*& p, size_t row, const std::vector<Field>& fields, CsvFields& reader,
@@ -94,8 +92,9 @@ void CsvFiller::find_in_row(const char*& p, size_t row, const std::vector<Field>
   CsvField field;
   if (CsvFields(text_).count(line) != fields.size()) {
     while (!field.last) p = reader.read(p, field);
+    const bool is_reported = wrong.size() < kMostWrongValues;
     const auto [found, is_new] = wrong.try_emplace(fields.size(), CsvWrongValue{line, ""});
-    if (is_new) found->second.message = message_of([&] { rejection_.reject_width(line); });
+    if (is_new && is_reported) found->second.message = message_of([&] { rejection_.reject_width(line); });
     return;
   }
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -103,8 +102,9 @@ void CsvFiller::find_in_row(const char*& p, size_t row, const std::vector<Field>
     if (wrong.contains(i)) continue;
     for (const CsvDestination& to : fields[i].to)
       if (!to.store(field.text, row)) {
+        // A message names the number of the line, so it takes time proportional to the size of the file.
         const auto reject = [&] { rejection_.reject_value(line, field, i, to); };
-        wrong.emplace(i, CsvWrongValue{field.at, message_of(reject)});
+        wrong.emplace(i, CsvWrongValue{field.at, wrong.size() < kMostWrongValues ? message_of(reject) : ""});
         break;
       }
   }

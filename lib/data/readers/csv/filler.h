@@ -23,8 +23,10 @@ struct CsvWrongValueFound {};
 /// A value that is not valid in its column, or a row that is not valid.
 struct CsvWrongValue {
   const char* at = nullptr;  // position in the file
-  std::string message;       // begins with path, line and column
+  std::string message;       // begins with path, line and column; "" after kMostWrongValues messages
 };
+/// The maximum number of wrong values that are reported one by one.
+constexpr size_t kMostWrongValues = 10;
 /// Wrong values by field. Wrong rows have keys above those of all fields.
 using CsvWrongValues = std::map<size_t, CsvWrongValue>;
 
@@ -41,9 +43,10 @@ class CsvFiller {
   /// number of rows in the block has changed, and CsvTextAmongNumbers if a field in `doubtful` contains a
   /// text.
   std::map<size_t, DigitLoss> fill(const CsvBlock& block) const;
-  /// Reads the rows of a block again, after fill() has failed. Returns the first wrong value of each field,
-  /// and the first wrong row. Values in wrong rows are ignored.
-  CsvWrongValues find_wrong(const CsvBlock& block) const;
+  /// Reads the rows of a block again, after fill() has failed. Adds the first wrong value of each field and
+  /// the first wrong row to `wrong`, unless a block before this one had a wrong value in the same field.
+  /// Values in wrong rows are ignored. Call this function for the blocks in the order of the file.
+  void find_wrong(const CsvBlock& block, CsvWrongValues& wrong) const;
 
  private:
   /// Destinations of one field.

@@ -25,9 +25,6 @@ namespace dtrain {
 
 namespace {
 
-/// Maximum number of wrong values that are reported together.
-constexpr size_t kMostWrongValues = 10;
-
 /// A column under construction.
 struct Making {
   TensorSpec spec;
@@ -324,15 +321,7 @@ class Table {
   /// CsvTextAmongNumbers instead if one of these columns may have categories.
   [[noreturn]] void reject_values(const CsvFiller& filler) const {
     CsvWrongValues all;
-    std::mutex mutex;
-    run_blocks(static_cast<int64_t>(blocks_.size()), [&](int64_t i) {
-      const CsvWrongValues some = filler.find_wrong(blocks_[static_cast<size_t>(i)]);
-      const std::lock_guard lock(mutex);
-      for (const auto& [field, value] : some) {
-        CsvWrongValue& first = all.try_emplace(field, value).first->second;
-        if (value.at < first.at) first = value;
-      }
-    });
+    for (const CsvBlock& block : blocks_) filler.find_wrong(block, all);
     std::map<const char*, std::string> messages;  // by position in the file
     for (const auto& [field, value] : all) {
       if (doubtful_.contains(field)) throw CsvTextAmongNumbers{field};
@@ -341,7 +330,7 @@ class Table {
     if (messages.empty()) throw Error(text_.path() + ": the file was changed while it was in use");
     std::vector<Diagnostics::Item> errors;
     for (const auto& [at, message] : messages)
-      if (errors.size() < kMostWrongValues) errors.push_back({{}, message});
+      if (!message.empty()) errors.push_back({{}, message});
     if (const size_t more = messages.size() - errors.size(); more > 0)
       errors.push_back({{},
                         fmt::format("{}: values in {} more column{} cannot be read", text_.path(), more,
