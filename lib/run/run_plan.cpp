@@ -110,9 +110,9 @@ ReplicaRanks ranks_of(const RunConfig& config, const Placement& placement, World
   return placement.divides_replicas ? ReplicaRanks{0, {replicas}} : world.replica_ranks(replicas);
 }
 
-/// Throws UserError in all processes if two processes use the same GPU, because NCCL does not support several
-/// processes on one GPU. Must be called after ranks_of(), which ensures that all processes use GPUs or that
-/// all use CPUs.
+/// Throws UserError in all processes if two processes use the same GPU. NCCL requires a different GPU for
+/// each process. Must be called after ranks_of(), which ensures that all processes use GPUs or that all use
+/// CPUs.
 void check_shared_gpus(const RunConfig& config, const Placement& placement, World& world) {
   if (world.size() == 1 || placement.divides_replicas) return;
   std::vector<int> gpus;
