@@ -12,6 +12,17 @@ void check(Device& device, const ConvolutionSpec& spec) {
   check_convolution(device, spec, *device.ops().convolution(spec));
 }
 
+/// Checks a convolution for training; the same with bias, activation and plain layouts; and the latter for
+/// inference.
+void check_variants(Device& device, ConvolutionSpec spec) {
+  check(device, spec);
+  spec.bias = spec.plain_only = true;
+  spec.activation = {Activation::leaky_relu, 0.3f, false};
+  check(device, spec);
+  spec.training = false;
+  check(device, spec);
+}
+
 }  // namespace
 
 DEVICE_TEST_CASE("convolutions match the reference forward and backward") {
@@ -73,17 +84,12 @@ DEVICE_TEST_CASE("volume convolutions match the reference forward and backward")
   uneven.stride_width = 3;
   specs.push_back(flat);
   specs.push_back(uneven);
-  for (ConvolutionSpec spec : specs) {
+  for (const ConvolutionSpec& spec : specs) {
     CAPTURE(spec.depth);
     CAPTURE(spec.channels);
     CAPTURE(spec.filters);
     CAPTURE(spec.kernel_depth);
-    check(device, spec);
-    spec.bias = spec.plain_only = true;
-    spec.activation = {Activation::leaky_relu, 0.3f, false};
-    check(device, spec);
-    spec.training = false;
-    check(device, spec);
+    check_variants(device, spec);
   }
 }
 
@@ -159,12 +165,7 @@ DEVICE_TEST_CASE("convolutions with groups match the reference forward and backw
       CAPTURE(spec.kernel_height);
       CAPTURE(spec.stride_height);
       spec.groups = groups;
-      check(device, spec);
-      spec.bias = spec.plain_only = true;
-      spec.activation = {Activation::leaky_relu, 0.3f, false};
-      check(device, spec);
-      spec.training = false;
-      check(device, spec);
+      check_variants(device, spec);
     }
   }
 }
