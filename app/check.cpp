@@ -17,6 +17,7 @@
 #include "cli/wrong_path.h"
 #include "commands.h"
 #include "data/columns/column.h"
+#include "data/located_error.h"
 #include "engine/engine.h"
 #include "estimate/step_time.h"
 #include "generate/step_model.h"
@@ -314,20 +315,13 @@ void try_strategies(const CheckOptions& options) {
 /// Checks that the files of other runs and models that the run loads exist and match the model. If they do
 /// not, also checks the data, and throws UserError with all errors.
 void check_loaded_files(RunConfig& config) {
-  std::vector<std::string> mistakes;
-  const auto collect = [&](const auto& check) {
-    try {
-      check();
-    } catch (const UserError& error) {
-      mistakes.emplace_back(error.what());
-    }
-  };
-  if (config.graph.pretrained) collect([&] { load_pretrained(config.graph); });
-  collect([&] { load_vocabularies(config, print_warning); });
-  if (mistakes.empty()) return;
+  ErrorCollector errors;
+  if (config.graph.pretrained) errors.attempt({}, [&] { load_pretrained(config.graph); });
+  errors.attempt({}, [&] { load_vocabularies(config, print_warning); });
+  if (errors.empty()) return;
   config.dataset.cache = registry<Cache>().make("none");
-  collect([&] { check_splits(config, config.dataset.cache, [](const std::string&) {}); });
-  throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));
+  errors.attempt({}, [&] { check_splits(config, config.dataset.cache, [](const std::string&) {}); });
+  errors.throw_if_errors();
 }
 
 /// Process 0 reads the configuration, and sends it to the other processes.

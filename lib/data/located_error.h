@@ -51,6 +51,7 @@ class ErrorCollector {
       add(error);
     }
   }
+  bool empty() const { return errors_.empty(); }
   /// If there are errors, throws all of them as one LocatedError. They are sorted by location, and errors
   /// without a location come first. Repeated errors are left out.
   void throw_if_errors() const;
