@@ -343,7 +343,8 @@ class Processes(Case):
         damaged = self.dir / "images/b/7.png"
         damaged.write_bytes(damaged.read_bytes()[:-20])
         self.write("config.yaml", PICTURES)
-        script = self.write("record.sh", '"$@"; echo $? > code${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n')
+        # When one process ends, Open MPI 5 sends SIGTERM to the other processes: the shell must still record the exit code.
+        script = self.write("record.sh", 'trap : TERM; "$@"; echo $? > code${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n')
         for _, launcher in self.each():
             for prefetch in (0, 4):  # the step itself reads images, or other threads do
                 done = self.launch(launcher, 2, "sh", script, support.BINARY, "fit", "config.yaml", "--output", "run", "--overwrite",

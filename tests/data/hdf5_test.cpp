@@ -190,9 +190,10 @@ TEST_CASE("hdf5: a chunk of the wrong size is an error") {
     REQUIRE(at != std::string::npos);
     damaged[at + 1] = '\x05';
     write_file(folder / "a.h5", damaged);
-    // Only from version 1.14 on, libhdf5 detects the damage when it reads the file.
     const std::string message = error_of([&] { read_all(*open(folder, "input: x", input), 0); });
+    // From version 1.14 on, libhdf5 detects the damage itself, when it reads the index or the data.
     if (contains(message, "cannot be read, because the data is truncated or damaged")) continue;
+    if (contains(message, "a.h5:x: the chunk index of this dataset is damaged")) continue;
     const int added = checksum == 1 ? 4 : 0;
     CHECK(contains(message,
                    fmt::format("a.h5:x: a chunk of this dataset must have {} bytes", 4 * 0x523 + added)));
