@@ -95,9 +95,7 @@ CheckedRun check_run(RunPlan& plan, const Configured<Cache>& cache, const CheckO
   const RunConfig& config = plan.config;
   CheckedRun run;
   if (options.schedule && !options.measure) run.schedule = view_schedule(plan, nullptr);
-  CheckedData data = check_splits(config, cache, print_warning);
-  plan.config.dataset.facts = std::move(data.facts);
-  run.splits = std::move(data.splits);
+  run.splits = check_splits(plan.config, cache, print_warning);
   std::map<std::string, DataIdentity> identities;
   for (const CheckedSplit& split : run.splits)
     if (split.data) identities[split.name] = split.data->identity();

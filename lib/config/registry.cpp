@@ -126,10 +126,8 @@ AnyConfigured RegistryBase::parse_any(const ConfigNode& node, Diagnostics& diagn
 
 AnyConfigured RegistryBase::parse_any(const ConfigNode& name, const ConfigNode& options,
                                       Diagnostics& diagnostics) const {
-  const std::string kind = canonical(name.text());
-  const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.name == kind; });
-  if (found == entries_.end()) {
+  const Entry* const found = find(name.text());
+  if (!found) {
     report_unknown_kind(name, noun_, names(), !number_kind_.empty(), diagnostics);
     return {};
   }
@@ -157,9 +155,18 @@ bool RegistryBase::contains(std::string_view name) const {
                      [&](const Entry& entry) { return entry.name == name; });
 }
 
+const RegistryBase::Entry* RegistryBase::find(std::string_view name) const {
+  const auto named = [&](std::string_view wanted) {
+    return std::ranges::find(entries_, wanted, &Entry::name);
+  };
+  auto found = named(name);
+  if (found == entries_.end()) found = named(find_keras_name(name, names()));
+  return found == entries_.end() ? nullptr : &*found;
+}
+
 std::string RegistryBase::canonical(std::string_view name) const {
-  if (contains(name)) return std::string(name);
-  return std::string(find_keras_name(name, names()));
+  const Entry* const found = find(name);
+  return found ? found->name : "";
 }
 
 ConfigNode RegistryBase::without_replaced(const ConfigNode& node, std::string_view other) const {
@@ -182,11 +189,10 @@ std::vector<std::string> RegistryBase::names() const {
   return all;
 }
 
-std::vector<std::string> RegistryBase::fields(std::string_view name) const {
-  const std::string kind = canonical(name);
-  for (const Entry& entry : entries_)
-    if (entry.name == kind) return entry.kind->schema().field_names();
-  return {};
+const std::vector<std::string>& RegistryBase::fields(std::string_view name) const {
+  static const std::vector<std::string> kNone;
+  const Entry* const found = find(name);
+  return found ? found->kind->schema().field_names() : kNone;
 }
 
 Json RegistryBase::json_schema() const {

@@ -74,7 +74,7 @@ class RegistryBase {
   /// inherited type.
   ConfigNode without_replaced(const ConfigNode& node, std::string_view other = "") const;
   /// Returns the names of the options of a type. Returns an empty list if the type is unknown.
-  std::vector<std::string> fields(std::string_view name) const;
+  const std::vector<std::string>& fields(std::string_view name) const;
   const std::string& noun() const { return noun_; }
   /// Returns a JSON schema that accepts any type of the registry (oneOf). A type that requires no options may
   /// be written as its name only. If a SchemaDefinitions object exists, adds the schema to its definitions
@@ -102,6 +102,9 @@ class RegistryBase {
     std::string name;
     std::shared_ptr<const RegisteredKind> kind;
   };
+  /// Returns the type that is called `name` in dtrain or in Keras, or nullptr.
+  const Entry* find(std::string_view name) const;
+
   std::string noun_;
   std::vector<Entry> entries_;
   std::string number_kind_, number_field_;

@@ -69,6 +69,26 @@ bool is_positional(const ConfigNode& node, std::span<const std::string> fields) 
   return std::find(fields.begin(), fields.end(), key) == fields.end() && !is_near(key, fields);
 }
 
+/// Returns true if both nodes have the same structure and texts. SchemaField::write returns equal nodes for
+/// equal values.
+bool are_equal(const ConfigNode& a, const ConfigNode& b) {
+  if (a.type() != b.type()) return false;
+  const auto equal_entries = [](const auto& x, const auto& y) {
+    return are_equal(x.first, y.first) && are_equal(x.second, y.second);
+  };
+  switch (a.type()) {
+    case ConfigNode::Type::null:
+      return true;
+    case ConfigNode::Type::scalar:
+      return a.quoted() == b.quoted() && a.text() == b.text();
+    case ConfigNode::Type::sequence:
+      return std::ranges::equal(a.items(), b.items(), are_equal);
+    case ConfigNode::Type::mapping:
+      return std::ranges::equal(a.entries(), b.entries(), equal_entries);
+  }
+  return false;
+}
+
 /// Returns the text passed to Schema::example as JSON.
 Json example_json(const std::string& options) {
   Diagnostics diagnostics;
@@ -99,10 +119,14 @@ void SchemaBase::set_omitted_default(const std::string& name, const void* defaul
   omitted_.emplace_back(name, field->write(defaults));
 }
 
-std::vector<std::string> SchemaBase::field_names() const {
-  std::vector<std::string> names;
-  for (const auto& field : fields_) names.push_back(field->name());
-  return names;
+void SchemaBase::add_field(std::shared_ptr<const SchemaField> field) {
+  if (defaults_) throw std::logic_error("Schema: a field was added after short_by_default()");
+  field_names_.push_back(field->name());
+  fields_.push_back(std::move(field));
+}
+
+void SchemaBase::set_short_by_default(const void* defaults) {
+  defaults_ = write_fields(defaults);
 }
 
 bool SchemaBase::has_required() const {
@@ -193,11 +217,8 @@ ConfigNode SchemaBase::write_fields(const void* object) const {
     if (std::any_of(omitted_.begin(), omitted_.end(), is_omitted)) continue;
     entries.push_back(ConfigNode::entry(field->name(), std::move(value)));
   }
-  return ConfigNode::mapping(std::move(entries));
-}
-
-bool SchemaBase::are_equal(const ConfigNode& a, const ConfigNode& b) {
-  return to_json(a).dump() == to_json(b).dump();
+  ConfigNode written = ConfigNode::mapping(std::move(entries));
+  return defaults_ && are_equal(written, *defaults_) ? ConfigNode::mapping({}) : written;
 }
 
 Json SchemaBase::json_schema_of(const void* defaults) const {

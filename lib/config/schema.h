@@ -55,7 +55,7 @@ class SchemaField {
 class SchemaBase {
  public:
   const std::string& doc() const { return doc_; }
-  std::vector<std::string> field_names() const;
+  const std::vector<std::string>& field_names() const { return field_names_; }
   /// Returns true if at least one field is required.
   bool has_required() const;
 
@@ -69,20 +69,19 @@ class SchemaBase {
   SchemaBase& operator=(SchemaBase&&) = default;
   ~SchemaBase() = default;
 
-  void add_field(std::shared_ptr<const SchemaField> field) { fields_.push_back(std::move(field)); }
+  void add_field(std::shared_ptr<const SchemaField> field);
   const std::vector<std::shared_ptr<const SchemaField>>& fields() const { return fields_; }
   void add_rule(Rule rule) { rules_.push_back(std::move(rule)); }
   void set_positional(std::string name);
   void set_details(std::vector<std::string> names);
   void set_example(std::string options) { example_ = std::move(options); }
-  void set_short_by_default() { short_by_default_ = true; }
+  /// `defaults` points to a default-constructed struct. No field can be added after this call.
+  void set_short_by_default(const void* defaults);
   /// `defaults` points to a default-constructed struct.
   void set_omitted_default(const std::string& name, const void* defaults);
   Reading read_fields(const ConfigNode& node, const std::string& what, void* out,
                       Diagnostics& diagnostics) const;
   ConfigNode write_fields(const void* object) const;
-  bool is_short_by_default() const { return short_by_default_; }
-  static bool are_equal(const ConfigNode& a, const ConfigNode& b);
   /// Returns the JSON schema. `defaults` points to a default-constructed struct.
   Json json_schema_of(const void* defaults) const;
 
@@ -95,9 +94,10 @@ class SchemaBase {
 
   std::string doc_;
   std::vector<std::shared_ptr<const SchemaField>> fields_;
+  std::vector<std::string> field_names_;
   std::string positional_;
   std::string example_;
-  bool short_by_default_ = false;
+  std::optional<ConfigNode> defaults_;                       // all fields, by short_by_default()
   std::vector<std::pair<std::string, ConfigNode>> omitted_;  // names and default values, by omit_default()
   std::optional<std::vector<std::string>> details_;
   std::vector<Rule> rules_;
@@ -137,7 +137,7 @@ class Schema : public SchemaBase {
   /// Sets the example of the options in the reference, in YAML: "{units: 64, activation: relu}".
   Schema& example(std::string options);
   /// Makes write() return an empty mapping if every field has its default value. The type is then written as
-  /// its name only.
+  /// its name only. Call it after all fields were added.
   Schema& short_by_default();
   /// Makes write() omit the field `name` if it has its default value. This is for fields that are newer than
   /// files in which options were written: the options that write() returns for older models do not change.
@@ -156,12 +156,7 @@ class Schema : public SchemaBase {
   /// Returns a mapping of all fields, including those with default values (except after short_by_default()
   /// and omit_default()).
   /// `parse` converts the mapping back to an equal struct.
-  ConfigNode write(const T& value) const {
-    ConfigNode written = write_fields(&value);
-    if (!is_short_by_default()) return written;
-    const T defaults{};
-    return are_equal(written, write_fields(&defaults)) ? ConfigNode::mapping({}) : written;
-  }
+  ConfigNode write(const T& value) const { return write_fields(&value); }
   Json json_schema() const {
     const T defaults{};
     return json_schema_of(&defaults);

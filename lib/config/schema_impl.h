@@ -133,7 +133,8 @@ Schema<T>& Schema<T>::example(std::string options) {
 
 template <class T>
 Schema<T>& Schema<T>::short_by_default() {
-  set_short_by_default();
+  const T defaults{};
+  set_short_by_default(&defaults);
   return *this;
 }
 

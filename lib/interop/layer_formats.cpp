@@ -29,7 +29,7 @@ bool kind_has_weights(std::string_view kind) {
   // As in Keras, the scale of rms_normalization has no initializer option. bidirectional and time_distributed
   // have the weights of their inner layers.
   if (kind == "rms_normalization" || kind == "bidirectional" || kind == "time_distributed") return true;
-  const std::vector<std::string> fields = registry<Layer>().fields(std::string(kind));
+  const std::vector<std::string>& fields = registry<Layer>().fields(std::string(kind));
   return std::any_of(fields.begin(), fields.end(),
                      [](const std::string& field) { return field.ends_with("initializer"); });
 }

@@ -42,7 +42,7 @@ BlockParameters parse_parameters(const ConfigNode& node, const std::string& bloc
                       diagnostics);
     return parameters;
   }
-  const std::vector<std::string> taken = LayerKeys::block_schema().field_names();
+  const std::vector<std::string>& taken = LayerKeys::block_schema().field_names();
   for (const auto& [key, value] : node.entries()) {
     if (!check_part(key, block + ": parameter", diagnostics)) continue;
     if (std::find(taken.begin(), taken.end(), key.text()) != taken.end())

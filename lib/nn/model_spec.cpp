@@ -195,7 +195,7 @@ LayerSpec take_keys(const ConfigNode& kind, const ConfigNode& options, const Sch
   layer.kind = kind;
   layer.options = options;
   if (!options.is_mapping()) return layer;
-  const std::vector<std::string> names = schema.field_names();
+  const std::vector<std::string>& names = schema.field_names();
   std::vector<ConfigNode::Entry> common, own;
   for (const ConfigNode::Entry& entry : options.entries()) {
     const std::string& key = entry.first.text();

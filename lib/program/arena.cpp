@@ -37,6 +37,7 @@ class Heights {
   }
 
   void pass_down(size_t node) {
+    if (nodes_[node].raised == 0) return;
     for (const size_t half : {2 * node, 2 * node + 1}) lift(half, nodes_[node].raised);
     nodes_[node].raised = 0;
   }

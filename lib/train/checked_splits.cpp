@@ -43,16 +43,14 @@ bool is_drawn_from(const DatasetSpec& dataset, const SplitSpec* split, const std
 
 }  // namespace
 
-CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
-                         const std::function<void(const std::string&)>& warn) {
-  // A copy, to which the facts of the training split are added for reading the other splits.
-  RunConfig config = given;
+std::vector<CheckedSplit> check_splits(RunConfig& config, const Configured<Cache>& cache,
+                                       const std::function<void(const std::string&)>& warn) {
   DatasetSpec with_cache = config.dataset;
   with_cache.cache = cache;
   std::vector<std::string> mistakes;
   // Messages are reported once, even if several splits have the same message.
   std::set<std::string> failed, reported;
-  CheckedData checked;
+  std::vector<CheckedSplit> checked;
   for (const char* name : kSplitNames) {
     const SplitSpec* split = config.dataset.find(name);
     // Skips a split that is drawn from a split with errors, because it would report the same errors again.
@@ -62,18 +60,17 @@ CheckedData check_splits(const RunConfig& given, const Configured<Cache>& cache,
       const auto data = open_samples(config, *split, std::string_view(name) == "train");
       for (const std::string& warning : data->warnings())
         if (reported.insert(warning).second) warn(warning);
-      if (checked.splits.empty()) config.dataset.facts = data->facts();
+      if (checked.empty()) config.dataset.facts = data->facts();
       if (const std::string warning = look_through(config, *data, name); !warning.empty()) warn(warning);
       if (split == config.dataset.find("train"))
         for (const std::string& warning : class_warnings(config, data->facts())) warn(warning);
-      checked.splits.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
+      checked.push_back({name, data->size(), split == config.dataset.find("test") ? nullptr : data});
     } catch (const UserError& error) {
       if (reported.insert(error.what()).second) mistakes.push_back(error.what());
       failed.insert(name);
     }
   }
   if (!mistakes.empty()) throw UserError(fmt::format("{}", fmt::join(mistakes, "\n")));
-  checked.facts = std::move(config.dataset.facts);
   return checked;
 }
 

@@ -16,15 +16,11 @@ struct CheckedSplit {
   std::shared_ptr<const Dataset> data;  // null for the test split, which training does not open
 };
 
-struct CheckedData {
-  std::vector<CheckedSplit> splits;  // the training split comes first
-  DataFacts facts;                   // facts of the training split
-};
-
-/// Opens every split of the data set and checks the samples. Calls `warn` once for each warning. Throws a
-/// UserError with the errors of all splits. `cache`: the cache whose options are checked instead of those of
-/// `config`; it is not used for reading.
-CheckedData check_splits(const RunConfig& config, const Configured<Cache>& cache,
-                         const std::function<void(const std::string&)>& warn);
+/// Opens every split of the data set, checks the samples, and returns the splits. The training split comes
+/// first; its facts are stored in `config`. Calls `warn` once for each warning. Throws a UserError with the
+/// errors of all splits. `cache`: the cache whose options are checked instead of those of `config`; it is not
+/// used for reading.
+std::vector<CheckedSplit> check_splits(RunConfig& config, const Configured<Cache>& cache,
+                                       const std::function<void(const std::string&)>& warn);
 
 }  // namespace dtrain

@@ -147,7 +147,7 @@ void KerasLayerReader::expect(const char* key, const Json& value) {
 }
 
 void KerasLayerReader::read_groups(const std::string& kind) {
-  const std::vector<std::string> fields = registry<Layer>().fields(kind);
+  const std::vector<std::string>& fields = registry<Layer>().fields(kind);
   const bool has_option = std::find(fields.begin(), fields.end(), "groups") != fields.end();
   if (!has_option || number("groups", 1) == 1) expect("groups", 1);
 }
