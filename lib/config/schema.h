@@ -97,7 +97,7 @@ class SchemaBase {
   std::vector<std::string> field_names_;
   std::string positional_;
   std::string example_;
-  std::optional<ConfigNode> defaults_;                       // all fields, by short_by_default()
+  std::optional<ConfigNode> defaults_;                       // all default values, by short_by_default()
   std::vector<std::pair<std::string, ConfigNode>> omitted_;  // names and default values, by omit_default()
   std::optional<std::vector<std::string>> details_;
   std::vector<Rule> rules_;
@@ -137,7 +137,7 @@ class Schema : public SchemaBase {
   /// Sets the example of the options in the reference, in YAML: "{units: 64, activation: relu}".
   Schema& example(std::string options);
   /// Makes write() return an empty mapping if every field has its default value. The type is then written as
-  /// its name only. Call it after all fields were added.
+  /// its name only. Call this function after all fields have been added.
   Schema& short_by_default();
   /// Makes write() omit the field `name` if it has its default value. This is for fields that are newer than
   /// files in which options were written: the options that write() returns for older models do not change.

@@ -325,7 +325,7 @@ std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::str
     settled = with_widths(node, *config, ends, diagnostics);
   } catch (const LocatedError& error) {
     for (const auto& [mark, message] : error.errors()) diagnostics.error(mark, message);
-    // with_widths() only reads the training split.
+    // Finds missing files of the other splits, too. with_widths() reads only the training split.
     if (use == ConfigUse::training) check_files_exist(config->dataset, diagnostics);
   }
   if (diagnostics.count() != before) return std::nullopt;

@@ -181,7 +181,7 @@ class ImageTargets(Case):
 
     def test_more_classes_than_outputs_are_an_error(self):
         error = self.fit(config=SEGMENTATION.replace("[0, 100, 200]", "[0, 100, 200, 255]"), expect=2).err
-        self.assertIn("config.yaml:8:10: error: target_images: its 'classes' list 4 classes, but the output 'mask' has only 3", error)
+        self.assertIn("config.yaml:8:10: error: target_images: the option 'classes' lists 4 classes, but the output 'mask' has only 3", error)
 
     def test_an_output_of_another_size_than_the_image_is_a_warning(self):
         message = ("config.yaml:8:10: warning: target_images: the masks are resized, because the input 'image' has 16 x 16 pixels, "

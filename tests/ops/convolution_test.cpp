@@ -12,8 +12,8 @@ void check(Device& device, const ConvolutionSpec& spec) {
   check_convolution(device, spec, *device.ops().convolution(spec));
 }
 
-/// Checks a convolution for training; the same with bias, activation and plain layouts; and the latter for
-/// inference.
+/// Checks a convolution three times: for training; for training with bias, activation and plain layouts; and
+/// for inference with the same options.
 void check_variants(Device& device, ConvolutionSpec spec) {
   check(device, spec);
   spec.bias = spec.plain_only = true;

@@ -13,8 +13,8 @@ namespace dtrain {
 
 namespace {
 
-/// Reports target masks with more classes than the output of the model can predict. The classes of the masks
-/// are the classes in the option `classes` of the reader, and the option `fill_class` of augmentations.
+/// Reports target masks with more classes than the output of the model can predict. The masks have the
+/// classes in the option `classes` of the reader, and the class in the option `fill_class` of augmentations.
 void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
   if (config.graph.nodes.empty() || config.heads.size() != 1) return;
   const Head& head = config.heads[0];
@@ -26,8 +26,8 @@ void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
     const auto classes = static_cast<int64_t>(split->reader->mask_classes().colors.size());
     if (classes > units)
       diagnostics.error(split->mark,
-                        fmt::format("target_images: its 'classes' list {} classes, but the output '{}' has "
-                                    "only {}",
+                        fmt::format("target_images: the option 'classes' lists {} classes, but the output "
+                                    "'{}' has only {}",
                                     classes, config.graph.layer_name(head.output.node), units));
   }
   const SplitSpec* train = config.dataset.find("train");

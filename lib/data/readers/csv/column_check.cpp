@@ -89,7 +89,8 @@ void find_columns(const CsvStart& start, const std::vector<CsvColumnRef>& column
   }
   if (missing > kMostErrors)
     errors.attempt({}, [&] {
-      throw UserError(fmt::format("{}: {} more columns do not exist", start.path, missing - kMostErrors));
+      throw UserError(
+          fmt::format("{}: number of other missing columns: {}", start.path, missing - kMostErrors));
     });
 }
 

@@ -102,7 +102,8 @@ void CsvFiller::find_in_row(const char*& p, size_t row, const std::vector<Field>
     if (wrong.contains(i)) continue;
     for (const CsvDestination& to : fields[i].to)
       if (!to.store(field.text, row)) {
-        // A message names the number of the line, so it takes time proportional to the size of the file.
+        // A message contains the line number. To find this number, reject_value() counts the lines from the
+        // start of the file, so only the first kMostWrongValues messages are created.
         const auto reject = [&] { rejection_.reject_value(line, field, i, to); };
         wrong.emplace(i, CsvWrongValue{field.at, wrong.size() < kMostWrongValues ? message_of(reject) : ""});
         break;

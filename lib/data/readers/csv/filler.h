@@ -23,7 +23,7 @@ struct CsvWrongValueFound {};
 /// A value that is not valid in its column, or a row that is not valid.
 struct CsvWrongValue {
   const char* at = nullptr;  // position in the file
-  std::string message;       // begins with path, line and column; "" after kMostWrongValues messages
+  std::string message;       // begins with path, line and column; "" after the first kMostWrongValues
 };
 /// The maximum number of wrong values that are reported one by one.
 constexpr size_t kMostWrongValues = 10;
@@ -44,8 +44,8 @@ class CsvFiller {
   /// text.
   std::map<size_t, DigitLoss> fill(const CsvBlock& block) const;
   /// Reads the rows of a block again, after fill() has failed. Adds the first wrong value of each field and
-  /// the first wrong row to `wrong`, unless a block before this one had a wrong value in the same field.
-  /// Values in wrong rows are ignored. Call this function for the blocks in the order of the file.
+  /// the first wrong row to `wrong`, unless `wrong` already has one of an earlier block. Ignores values in
+  /// wrong rows. Call this function for all blocks in the order of the file.
   void find_wrong(const CsvBlock& block, CsvWrongValues& wrong) const;
 
  private:
