@@ -216,9 +216,9 @@ std::vector<ArrayOf> slots_of(const RunConfig& config, const ParameterLayout& la
 
 void import_file(const ImportOptions& options) {
   if (file_type(options.path) != FileType::file)
-    throw UserError(fmt::format(
-        "{}: expected a Keras model file, found {}", options.path,
-        file_type(options.path) == FileType::nothing ? "nothing" : "something other than a file"));
+    throw UserError(fmt::format("{}: expected a Keras model file, but {}", options.path,
+                                file_type(options.path) == FileType::nothing ? "there is no such file"
+                                                                             : "this is not a regular file"));
   if (!begins_as_hdf5(options.path) && !is_keras_archive(options.path))
     throw UserError(fmt::format(
         "{}: expected a Keras model file (.keras, .h5), found {}", options.path,

@@ -84,9 +84,9 @@ void say(const NewConfig& config, const OutputOptions& output) {
 /// Throws UserError if `dtrain new` cannot read the data, or if an option does not fit the data.
 void check_options(const NewOptions& options, FileType type) {
   if (type != FileType::file && type != FileType::directory)
-    throw UserError(fmt::format("{}: expected {}, {}", options.data, kDataOfNew,
+    throw UserError(fmt::format("{}: expected {}, but {}", options.data, kDataOfNew,
                                 type == FileType::nothing
-                                    ? "found nothing"
+                                    ? "there is no such file or folder"
                                     : "found a pipe or a device; copy its content to a file"));
   if (type == FileType::file && is_configuration(options.data))
     throw UserError(fmt::format("{0}: expected {1}, found a configuration; train with: dtrain fit {0}",

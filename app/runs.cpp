@@ -114,9 +114,9 @@ std::string sweeps_text(const std::vector<RunFiles>& runs) {
 
 void list_runs(const RunsOptions& options) {
   if (file_type(options.folder) != FileType::directory)
-    throw UserError(
-        fmt::format("{}: expected a folder with runs, {}", options.folder,
-                    file_type(options.folder) == FileType::nothing ? "found nothing" : "found a file"));
+    throw UserError(fmt::format(
+        "{}: expected a folder with runs, but {}", options.folder,
+        file_type(options.folder) == FileType::nothing ? "there is no such folder" : "found a file"));
   std::vector<RunFiles> runs;
   for (const std::string& path : find_runs(options.folder)) runs.push_back(read_run_files(path));
   if (options.output.json) {

@@ -107,8 +107,9 @@ std::string key_table(const Json& mapping, const std::vector<std::string>& left_
   return rows.empty() ? "" : "| key | value | default | meaning |\n|---|---|---|---|\n" + rows + "\n";
 }
 
-/// Returns tables of the mappings nested in a mapping: `input: {distribution: ...}`, `inputs: {image: {shape:
-/// ...}}`. Identical mappings share one table.
+/// Returns a table of keys (see key_table()) for each mapping that is nested in a mapping, such as
+/// `input: {distribution: ...}` or `inputs: {image: {shape: ...}}`. Consecutive mappings with identical
+/// tables share one table.
 std::string inner_tables(const Json& mapping) {
   // Each pair contains the names of the keys that share a table, and this table.
   std::vector<std::pair<std::string, std::string>> tables;

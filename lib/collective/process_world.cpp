@@ -238,15 +238,16 @@ void ProcessWorld::sum(const ReplicaRanks& ranks, std::span<const double* const>
 int ProcessWorld::take_sum_tag() {
   if (const auto tag = sum_tags_.take()) return *tag;
   throw UserError(
-      fmt::format("the gradients are divided into more than {} buckets, for which the processes of a run do "
-                  "not have enough message tags; increase `bucket_megabytes` of the strategy",
+      fmt::format("the gradients are divided into more than {} buckets, but the processes of a run have no "
+                  "more message tags; increase `bucket_megabytes` of the strategy",
                   kMostSums - 1));
 }
 
 int ProcessWorld::take_gather_tag() {
   if (const auto tag = gather_tags_.take()) return *tag;
-  throw Error(
-      fmt::format("more than {} layers and strategies gather values from all processes", kMostGathers));
+  throw Error(fmt::format(
+      "at most {} layers and strategies can gather values from all processes, but this run has more",
+      kMostGathers));
 }
 
 std::unique_ptr<BackgroundSum<float>> ProcessWorld::background_sum_of_floats(const ReplicaRanks& ranks,

@@ -183,8 +183,8 @@ class World {
   virtual std::string failure() const = 0;
   /// Returns whether another process has failed. Safe on any thread, and fast.
   virtual bool other_has_failed() const noexcept { return false; }
-  /// Throws ProcessFailed if another process has failed. Long computations that wait for no other process
-  /// call it.
+  /// Throws ProcessFailed if another process has failed. Call this function during long computations that do
+  /// not wait for other processes.
   void check_others() const {
     if (other_has_failed()) throw ProcessFailed(failure());
   }

@@ -40,8 +40,9 @@ std::optional<WrittenKind> take_apart(const ConfigNode& node, const std::string&
   if (node.is_mapping() && node.entries().size() == 1)
     return WrittenKind{node.entries().front().first, node.entries().front().second};
 
-  const std::string found =
-      node.is_mapping() ? fmt::format("a mapping with {} keys", node.entries().size()) : node.describe();
+  const std::string found = node.is_mapping() && !node.entries().empty()
+                                ? fmt::format("a mapping with {} keys", node.entries().size())
+                                : node.describe();
   const std::string form = number_kind.empty() ? "" : "a number, ";
   diagnostics.error(
       last_written(node),

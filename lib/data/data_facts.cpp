@@ -77,9 +77,8 @@ FieldNames FieldNames::from_json(const Json& json) {
     for (const Json& place : places->items()) {
       fields.places.push_back(static_cast<size_t>(place.as_int()));
       if (fields.places.back() >= fields.width)
-        throw UserError(
-            fmt::format("column index {1} is out of range: there are only {0} columns, numbered from 0",
-                        fields.width, fields.places.back()));
+        throw UserError(fmt::format("expected a column index below {} (the number of columns), found {}",
+                                    fields.width, fields.places.back()));
     }
   }
   return fields;

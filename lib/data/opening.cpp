@@ -122,12 +122,13 @@ void check_input_targets(const DatasetSpec& spec, const std::vector<TensorSpec>&
       if (one.target.empty() ? targets.size() != 1 : !has(targets, one.target))
         diagnostics.error(
             one.mark,
-            one.target.empty()
-                ? "target: the model has several outputs, so 'target' is ambiguous; give "
-                  "'targets', a mapping from the name of each output to its target"
-                : fmt::format(
-                      "targets: the model has no target named '{}'{}", one.target,
-                      targets.size() == 1 ? "" : suggestion_or_list(one.target, spec_names(targets))));
+            one.target.empty() ? "target: the model has several outputs, so 'target' is ambiguous; give "
+                                 "'targets', a mapping from the name of each output to its target"
+            : targets.size() == 1
+                ? "targets: this option is for models with several outputs, but this model has only one; "
+                  "give 'target'"
+                : fmt::format("targets: the model has no output named '{}'{}", one.target,
+                              suggestion_or_list(one.target, spec_names(targets))));
     }
   }
 }

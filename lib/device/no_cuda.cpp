@@ -21,7 +21,7 @@ std::string cuda_build_version() {
 }
 
 std::unique_ptr<Context> make_gpu_context(DeviceId device, bool, bool) {
-  throw UserError(fmt::format("{}: no GPU ({})", device.str(), gpu_presence().reason));
+  throw UserError(fmt::format("{}: no GPU can be used ({})", device.str(), gpu_presence().reason));
 }
 
 std::vector<GpuInfo> list_gpus() {

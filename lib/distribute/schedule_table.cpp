@@ -80,7 +80,7 @@ std::string draw_letters(const std::vector<Entry>& entries, double scale, size_t
       if (inside <= 0) break;
       (entry.task.kind == StageTask::Kind::forward ? columns[c].forward : columns[c].backward) += inside;
     }
-  constexpr double kLeast = 0.125;  // in columns; a column with less work is shown as idle
+  constexpr double kLeast = 0.125;  // fraction of a column's time; a column with less work is shown as idle
   constexpr double kPart = 0.25;    // fraction of the work in a column; a smaller part is not shown
   std::string line;
   for (const Seconds& column : columns) {

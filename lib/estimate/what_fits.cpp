@@ -119,8 +119,8 @@ class Trials {
     try_placed(devices);
   }
 
-  /// Tries a pipeline whose stages are chosen for the machine's devices. The strategy lists the stages by
-  /// their layer names.
+  /// Tries a pipeline whose stages are chosen automatically for the machine's devices. The tried
+  /// configuration states the chosen stages explicitly, as layer names in the option `stages`.
   void try_pipeline(int stages, int replicas, int microbatches) {
     const int64_t share = (config_.train.batch_size + replicas - 1) / replicas;
     // More microbatches than samples are of no use. Other calls of this function try fewer microbatches.

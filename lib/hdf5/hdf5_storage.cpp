@@ -130,10 +130,10 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
     H5D_fill_value_t fill = H5D_FILL_VALUE_UNDEFINED;
     if (H5Pfill_value_defined(properties, &fill) >= 0 && fill == H5D_FILL_VALUE_USER_DEFINED) return;
     throw UserError(
-        fmt::format("{}: {} chunks are needed for the shape of this dataset, but the file contains only {}; "
+        fmt::format("{}: this dataset needs {} chunk{} for its shape, but the file contains only {}; "
                     "either the other chunks were never written, or the file is damaged; if missing chunks "
                     "are intended, create the dataset with a fill value (h5py: fillvalue=0)",
-                    where, expected, indexed));
+                    where, expected, expected == 1 ? "" : "s", indexed));
   }
   // A damaged index may contain all chunks although some of them cannot be found by their coordinates.
   // Therefore each chunk is also looked up by its coordinates.
@@ -150,8 +150,8 @@ void check_chunk_index(hid_t dataset, const std::string& where) {
   }
   if (indexed != expected || found != expected)
     throw UserError(
-        fmt::format("{}: {} chunks are needed for the shape of this dataset, but its chunk index is damaged: "
-                    "it contains {} chunks, of which {} are found by their coordinates",
+        fmt::format("{}: the number of chunks of this dataset must be {}, but is {} in the chunk index and "
+                    "{} in a search by coordinates; the chunk index is damaged",
                     where, expected, indexed, found));
 }
 

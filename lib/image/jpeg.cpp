@@ -168,9 +168,10 @@ class JpegRows final : public PictureRows {
       decoder_.out_color_space = JCS_RGB;
       channels_ = 3;
     } else {
-      throw UserError(
-          fmt::format("expected a grayscale, color or CMYK JPEG, but found one with {} unknown components",
-                      decoder_.num_components));
+      throw UserError(fmt::format(
+          "expected a grayscale, color or CMYK JPEG, but found one with {} components in an unknown "
+          "color space",
+          decoder_.num_components));
     }
   }
 

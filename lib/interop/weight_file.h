@@ -39,8 +39,9 @@ class WeightFile {
   /// Returns the weights. Weights that are not floating-point numbers have no data. For example, Keras stores
   /// counts and seeds as integers.
   const std::vector<ArrayRef>& weights() const { return weights_; }
-  /// Returns the type and the bytes of a weight that has no data. Returns "" for Keras's files, whose
-  /// integers are not read.
+  /// Returns the type and the raw bytes of a weight that is not float16, bfloat16, float32 or float64;
+  /// weights() has no data for such a weight. Returns "" for Keras files, because their integers are not
+  /// read.
   std::string_view other_values(const std::string& name) const;
   /// Returns the checkpoint if the file is a checkpoint, else null.
   const Checkpoint* checkpoint() const { return checkpoint_.get(); }

@@ -21,6 +21,7 @@ constexpr uint32_t kLocalHeader = 0x04034b50, kDirectoryEntry = 0x02014b50, kEnd
 constexpr uint64_t kLocalHeaderBytes = 30, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
 constexpr uint64_t kMostEntries = 100'000, kMostDirectoryBytes = uint64_t{64} << 20;
 constexpr uint64_t kIsInZip64 = 0xffffffff;
+constexpr const char* kOther = "other bytes; the file is damaged";
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -99,7 +100,7 @@ ZipFile::Directory ZipFile::find_directory() const {
           bytes_at(locator.number(8), kEnd64Bytes, "the Zip64 end-of-central-directory record");
       Cursor end64(bytes_of(record), "Zip64 end-of-central-directory record");
       if (end64.number(4) != kEnd64)
-        refuse("the signature of the Zip64 end-of-central-directory record", "something else");
+        refuse("the signature of the Zip64 end-of-central-directory record", kOther);
       end64.skip(8 + 2 + 2 + 4 + 4 + 8);
       directory.entries = end64.number(8);
       directory.bytes = end64.number(8);
@@ -116,7 +117,7 @@ ZipFile::Directory ZipFile::find_directory() const {
 
 ZipEntry ZipFile::read_entry(Cursor& cursor) const {
   constexpr uint64_t kStored = 0, kDeflated = 8, kEncrypted = 1;
-  if (cursor.number(4) != kDirectoryEntry) refuse("an entry of the central directory", "something else");
+  if (cursor.number(4) != kDirectoryEntry) refuse("an entry of the central directory", kOther);
   cursor.skip(2 + 2);
   const uint64_t flags = cursor.number(2), method = cursor.number(2);
   cursor.skip(2 + 2);
@@ -196,7 +197,7 @@ uint64_t ZipFile::data_offset(const ZipEntry& entry) const {
   const std::string text = bytes_at(entry.header, kLocalHeaderBytes, "the local header of an entry");
   Cursor header(bytes_of(text), "local header of a zip entry");
   if (header.number(4) != kLocalHeader)
-    refuse(fmt::format("the local header of '{}' at offset {}", entry.name, entry.header), "something else");
+    refuse(fmt::format("the local header of '{}' at offset {}", entry.name, entry.header), kOther);
   header.skip(22);
   const uint64_t name_bytes = header.number(2), extra_bytes = header.number(2);
   return entry.header + kLocalHeaderBytes + name_bytes + extra_bytes;

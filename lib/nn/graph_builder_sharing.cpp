@@ -118,8 +118,9 @@ void GraphBuilder::check_segments() {
     if (here == before) continue;
     if (here >= 0 && ended[static_cast<size_t>(here)])
       diagnostics_.error(nodes_[i].mark, fmt::format("recompute: the layers of a segment must be "
-                                                     "consecutive, but '{0}' is between two layers of the "
-                                                     "segment of '{1}' and does not belong to this segment",
+                                                     "consecutive, but '{0}', which is not in the segment of "
+                                                     "'{1}', comes between '{1}' and an earlier layer of "
+                                                     "that segment",
                                                      nodes_[i - 1].name, nodes_[i].name));
     if (before >= 0) ended[static_cast<size_t>(before)] = true;
   }

@@ -134,8 +134,8 @@ struct LayerArguments {
   std::vector<void*> outputs;
   std::vector<const float*> parameters;  // in the order of Layer::parameters
   std::vector<const void*> weights;      // the parameters in the compute type, for matrix products
-  /// Gradients of the outputs. The pointer is null if no loss depends on the output: the gradient is zero.
-  /// backward is only called if at least one output has a gradient.
+  /// Gradients of the outputs, indexed by output. A pointer is null if no loss depends on that output,
+  /// because its gradient is then zero. backward is only called if at least one output has a gradient.
   std::vector<const void*> diff_outputs;
   std::vector<void*> diff_inputs;  // null if the gradient is not needed
   /// Gradients of the parameters, which backward overwrites; null if the layer is not trainable.

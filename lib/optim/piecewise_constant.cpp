@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "optim/step_count.h"
 #include "optim/table.h"
 
@@ -34,9 +35,9 @@ void check(const PiecewiseConstantOptions& options, const ConfigNode& node, Diag
   const auto& [boundaries, values] = options;
   if (values.size() != boundaries.size() + 1)
     diagnostics.error(
-        node, fmt::format(
-                  "piecewise_constant: expected {} values (one more than there are boundaries), but found {}",
-                  boundaries.size() + 1, values.size()));
+        node,
+        fmt::format("piecewise_constant: expected {} (one more than there are boundaries), but found {}",
+                    format_plural(std::ssize(boundaries) + 1, "value"), values.size()));
   for (size_t i = 1; i < boundaries.size(); ++i) {
     const StepCount &before = boundaries[i - 1], &boundary = boundaries[i];
     if (boundary.in_epochs != before.in_epochs)

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace dtrain {
 
 namespace {
@@ -52,7 +54,8 @@ std::string describe_processes(const std::vector<int>& ranks, const std::vector<
     const auto& [host, own] = by_host[i];
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", host, list_ranks(own));
   }
-  if (by_host.size() > kMostHosts) text += fmt::format(" and {} more machines", by_host.size() - kMostHosts);
+  if (by_host.size() > kMostHosts)
+    text += " and " + format_plural(static_cast<int64_t>(by_host.size() - kMostHosts), "more machine");
   return text;
 }
 

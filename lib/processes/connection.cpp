@@ -63,7 +63,7 @@ std::optional<Json> Connection::next() {
   if (input_.size() < kHeader) return std::nullopt;
   size_t size = 0;
   for (size_t i = 0; i < kHeader; ++i) size = size << 8 | static_cast<unsigned char>(input_[i]);
-  if (size > kMostBytes) throw UserError("a message of the control channel is too long");
+  if (size > kMostBytes) throw UserError("a message from another process is too long");
   if (input_.size() < kHeader + size) return std::nullopt;
   Json message = Json::parse(std::string_view(input_).substr(kHeader, size));
   input_.erase(0, kHeader + size);

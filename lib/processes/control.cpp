@@ -58,10 +58,10 @@ ControlChannel::ControlChannel(int rank, std::vector<std::string> hosts, std::ve
         {rank == 0 ? static_cast<int>(i) + 1 : 0, std::move(connections[i]), Seconds(0), {}, false});
   wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_ < 0)
-    throw Error(
-        fmt::format("the control channel among processes could not be created: {}; `ulimit -n` limits "
-                    "the number of file descriptors",
-                    std::generic_category().message(errno)));
+    throw Error(fmt::format(
+        "cannot create the connections for heartbeats and error messages among the processes: {}; "
+        "`ulimit -n` shows and changes the maximum number of open files",
+        std::generic_category().message(errno)));
   thread_ = start_thread("the control channel among processes", [this] { run(); });
 }
 

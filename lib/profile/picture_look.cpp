@@ -207,8 +207,8 @@ InspectedPictures inspect_pictures(const std::string& folder) {
   } else {
     if (has_flat_splits(folder))
       throw UserError(
-          fmt::format("{}: expected a folder of images for each class, but the folders of the splits contain "
-                      "no folders of classes",
+          fmt::format("{}: expected a folder of images for each class, but the split folders (such as train) "
+                      "contain no class folders",
                       folder));
     train = folder;
   }

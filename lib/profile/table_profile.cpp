@@ -70,8 +70,9 @@ void profile_rows(const CsvText& text, const char* p, std::vector<ColumnProfiler
       ++found;
     });
     if (found != profilers.size())
-      text.fail_line(
-          line, fmt::format("expected {} columns as in the first line, found {}", profilers.size(), found));
+      text.fail_line(line,
+                     fmt::format("expected {} as in the first line, found {}",
+                                 format_plural(static_cast<int64_t>(profilers.size()), "column"), found));
   }
 }
 

@@ -33,9 +33,10 @@ ComparedModel load_compared_model(const std::string& given,
 /// that owns the weights is returned. Returns null if nothing was converted.
 std::unique_ptr<SavedRun> match_layout(ComparedModel& model, const ComparedModel& other);
 
-/// If `model` is a Keras model and `other` is a checkpoint with other names of weights, imports the model.
-/// Its weights then have the names that `dtrain import` gives them. They keep the names in the file if these
-/// names fit the checkpoint better, or if dtrain cannot import the model.
+/// If `model` is a Keras model and `other` is a checkpoint whose weights have different names, imports the
+/// model and gives its weights the names that `dtrain import` would give them. However, the weights keep
+/// their names from the file if those names match the checkpoint at least as well, or if dtrain cannot import
+/// the model.
 void match_names(ComparedModel& model, const ComparedModel& other);
 
 }  // namespace dtrain

@@ -184,9 +184,11 @@ RunFiles read_run_files(const std::string& path) {
   while (run.path.size() > 1 && run.path.ends_with('/')) run.path.pop_back();
   if (!is_run_directory(run.path)) {
     std::error_code unknown;
-    throw UserError(fmt::format("{}: expected a run directory (with config.yaml and run.jsonl), but found {}",
-                                path,
-                                fs::is_directory(path, unknown) ? "another directory" : name_of_type(path)));
+    const std::string found = fs::is_directory(path, unknown) ? "found another directory"
+                              : fs::exists(path, unknown)     ? fmt::format("found {}", name_of_type(path))
+                                                              : "there is no such directory";
+    throw UserError(
+        fmt::format("{}: expected a run directory (with config.yaml and run.jsonl), but {}", path, found));
   }
   run.config_text = text_of(run.path + "/config.yaml");
   Diagnostics diagnostics;

@@ -84,7 +84,7 @@ struct TrainedParameter {
 const ArrayRef& stored_slot(const SavedRun& run, const std::string& slot, const std::string& weight) {
   const ArrayRef* array = run.checkpoint.slot(slot, weight);
   if (!array)
-    throw UserError(fmt::format("{}: the checkpoint has no slot '{}' for the weight '{}'",
+    throw UserError(fmt::format("{}: the checkpoint has no optimizer state '{}' for the weight '{}'",
                                 run.checkpoint.path(), slot, weight));
   return *array;
 }

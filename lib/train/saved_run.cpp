@@ -155,7 +155,7 @@ void open_best_checkpoint(const std::string& path, const std::function<void(cons
   const auto warn_once = [&](const std::string& text) {
     if (warned.insert(text).second) warn(text);
   };
-  std::string before;  // the newest checkpoint when the best one was looked up before
+  std::string before;  // path of the newest checkpoint in the previous iteration; "" in the first one
   for (int looks = 1;; ++looks) {
     const std::optional<Checkpoint> newest = load_newest(directory, warn_once);
     if (!newest) refuse_without_checkpoints(directory);

@@ -145,9 +145,11 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     state_.sums.assign(count_totals(config_.graph, config_.heads),
                        0.0);  // the checkpoint may be of a run with other metrics
   if (state_.sums.size() != count_totals(config_.graph, config_.heads))
-    throw UserError(fmt::format("{}: the checkpoint must have {} sums of losses and metrics, but it has {}",
-                                checkpoint.path(), count_totals(config_.graph, config_.heads),
-                                state_.sums.size()));
+    throw UserError(fmt::format(
+        "{}: the checkpoint was saved in the middle of an epoch with {} of losses and metrics, but "
+        "this configuration needs {}; change outputs, losses and metrics only at the end of an epoch",
+        checkpoint.path(), format_plural(static_cast<int64_t>(state_.sums.size()), "running sum"),
+        count_totals(config_.graph, config_.heads)));
   if (const auto names = clear_outdated(config_, state_.sums, state_.sums_version); state_.step_in_epoch > 0)
     for (const std::string& name : names)
       observer_.on_warning(

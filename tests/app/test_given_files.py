@@ -195,11 +195,11 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertIn("standard input:2: the line cannot be read as JSON", predict('{"width": 1}\n{"width": \n'))
         self.assertIn("standard input:1: the line cannot be read as JSON; expected unique keys in the object, but found the key 'width' again at offset", predict('{"width": 1, "width": 2}\n'))
         self.assertIn("standard input:2: expected an object as in the first line, found an array", predict('{"width": 1}\n[1]\n'))
-        self.assertIn("standard input:2: expected a number or a text for 'width', found an array",
+        self.assertIn("standard input:2: expected a number or a string for 'width', found an array",
                       predict('{"width": 1}\n{"width": [1]}\n'))
-        self.assertIn("standard input:1: expected a number in 'colour', found the text \"red\" (JSON lines with arrays must not contain texts)",
+        self.assertIn("standard input:1: expected a number in 'colour', found the string \"red\" (JSON lines with arrays must not contain strings)",
                       predict('{"width": [1], "colour": "red"}\n'))
-        self.assertRegex(predict('{"width": [1]}\n'), r"standard input: each line must have the keys '\w+', but a line has the key 'width'")
+        self.assertRegex(predict('{"width": [1]}\n'), r"standard input: each line must have only the key '\w+', but a line has the unknown key 'width'")
         self.assertIn("standard output", predict(self.table("", rows[:1]), "--json"))
         self.assertIn("standard input: no data found", predict(""))
         self.assertIn("--format", self.dtrain("predict", "run", "-i", "flowers.csv", "-o", "o.npy", "--format", "csv", expect=2).err)

@@ -116,7 +116,7 @@ MISTAKES = [
     ("{mirrored: {devices: [cpu:0, cpu:1]}}", "{pipeline: {devices: [cpu:0, cpu:1], stages: [@lats]}}",
      "stages: 'lats' is not a layer of the model; did you mean 'last'?"),
     ("dense: {name: last, units: 3}", "dense: {name: last, units: 3, device: @cpu:0}",
-     "the strategy 'mirrored' does not support devices for single layers"),
+     "the strategy 'mirrored' cannot assign devices to individual layers"),
     # Names from other frameworks.
     ("- conv2d:", "- @nn.Conv2d:", "did you mean 'conv2d'?"),
     ("- flatten: {}", "- @nn.ReLU: {}", "write activation: relu"),

@@ -330,12 +330,12 @@ kind      categories        0         2  target: 2 classes
                                    (["few"], "few: expected at least 3 samples (they are divided into training, validation and test samples), found 2 texts"),
                                    (["empty"], "empty: expected texts with words, found only empty texts"),
                                    (["latin"], "latin/b/1.txt: expected text in UTF-8, found the byte 0xe9"),
-                                   (["data.csv"], "data.yaml: this file exists"), (["missing"], "found nothing"),
+                                   (["data.csv"], "data.yaml: this file exists"), (["missing"], "but there is no such file or folder"),
                                    (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected images, but this folder contains no files"),
                                    (["folder", "--target", "x"], "--target: this option selects a column of a CSV file, but folder is a folder"),
-                                   (["flat"], "flat: expected a folder of images for each class, but the folders of the splits contain no folders of classes")):
+                                   (["flat"], "flat: expected a folder of images for each class, but the split folders (such as train) contain no class folders")):
             with self.subTest(arguments):
                 self.assertIn(message, self.dtrain("new", *arguments, expect=2).err)
         self.assertFalse((self.dir / "ragged.yaml").exists())

@@ -301,7 +301,7 @@ TEST_CASE("--set with an unknown path is an error") {
                    "error: 'train.list' is a list of length 2; expected an index from 0 to 1, found '" +
                        std::string(index) + "'"));
   CHECK(contains(set("{list: []}", {"list.0=5"}).messages,
-                 "error: 'list' is an empty list, which has no items; expected no index, found '0'"));
+                 "error: 'list' is an empty list, so it has no item '0'; set the whole list"));
   for (const char* wrong :
        {"train.epochs", "", "=1", ".a=1", "a.=1", "a..b=1", "a[=1", "a[]=1", "a[0=1", "[0]=1", "a[0].=1"})
     CHECK(contains(set(text, {wrong}).messages, "error: expected KEY=VALUE, such as train.epochs=5"));

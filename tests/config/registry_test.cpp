@@ -96,7 +96,7 @@ TEST_CASE("any other node is an error that says what was expected") {
         "found a mapping with 2 keys");
   CHECK(contains(errors("nan"), "unknown activation 'nan'; expected a number, or one of "));
   CHECK(contains(errors("[linear]"), "; found the list [linear]"));
-  CHECK(contains(errors("{}"), "; found a mapping with 0 keys"));
+  CHECK(contains(errors("{}"), "; found an empty mapping"));
   CHECK(contains(errors("~"), "; found nothing"));
   CHECK(errors("laeky_relu") == "f:1:1: error: unknown activation 'laeky_relu'; did you mean 'leaky_relu'?");
   CHECK(errors("{linear: {slope: 1}}") == "f:1:11: error: unknown key 'slope' in linear; it has no options");

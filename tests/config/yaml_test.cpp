@@ -60,7 +60,7 @@ TEST_CASE("every syntax error has a location") {
       {"", "f:1:1: error: expected a YAML document, found nothing"},
       {"# nothing\n", "f:1:1: error: expected a YAML document, found nothing"},
       {"a: 1\nb: 2\na: 3\n", "f:3:1: error: duplicate key 'a'"},
-      {"a: 1\n---\nb: 2\n", "f:2:1: error: expected one document, found two"},
+      {"a: 1\n---\nb: 2\n", "f:2:1: error: expected one YAML document, found two"},
       {"a: !!binary aGk=\n",
        "f:1:4: error: expected a value without a tag, found the tag 'tag:yaml.org,2002:binary'"},
       {"a: !mine [1]\n", "f:1:4: error: expected a value without a tag, found the tag '!mine'"},
@@ -91,7 +91,8 @@ TEST_CASE("every syntax error has a location") {
        "f:1:8: error: the alias refers to an anchor whose value contains the alias (in the brackets opened "
        "at f:1:4)"},
       {"a: &x\n  b: *x\n", "f:2:6: error: the alias refers to an anchor whose value contains the alias"},
-      {"? [a]\n: 1\n", "f:1:3: error: expected a scalar key, found a collection or an unclosed bracket"},
+      {"? [a]\n: 1\n",
+       "f:1:3: error: expected a single value as the key, found a list, a mapping or an unclosed bracket"},
       {"a:\n\tb: 1\n", "f:2:2: error: expected spaces in the indentation, found a tab"},
       {"a: [1, 2\nb: 3\n", "f:2:2: error: end of sequence flow not found (in the brackets opened at f:1:4)"},
       {"a: b: c\n", "f:1:5: error: illegal map value"},

@@ -175,7 +175,7 @@ TEST_CASE("the identity of data depends on its content, not on its path") {
   write_file(folder / "x", npy_bytes("<f4", "(1, 32)", raw(std::vector<float>(32, 1))));
   const std::string shorter = describe_change(before, identity(folder, "{npy: {input: x}}"));
   CHECK(contains(shorter, "x has 256 bytes (it had 512128)"));
-  CHECK(contains(shorter, "there are 1 samples (there were 4000)"));
+  CHECK(contains(shorter, "the number of samples is 1 (it was 4000)"));
 
   const auto synthetic = [&](const std::string& seed) {
     return identity(folder, "{synthetic: {samples: 10, seed: " + seed + "}}");

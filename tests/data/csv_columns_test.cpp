@@ -96,8 +96,7 @@ TEST_CASE_FIXTURE(Run, "a date column is replaced by its date features") {
 
 TEST_CASE_FIXTURE(Run, "date features of unsuitable columns are errors") {
   const std::vector<TensorSpec> x{{"x", {2}}};
-  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {y: [days]}", x),
-                 "but 'y' is the column of the target"));
+  CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {y: [days]}", x), "but 'y' is the target column"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {d: [days]}, amounts: d", x),
                  "more than one of the options 'dates'"));
   CHECK(contains(error("d,y\n1,0\n", kHead + ", dates: {e: [days]}", x), "a column named 'e'"));

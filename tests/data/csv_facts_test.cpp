@@ -181,8 +181,8 @@ TEST_CASE_FIXTURE(Run, "predict fills missing values only with values from train
   };
   for (const std::string fill : {"mean", "median"})
     CHECK(contains(error_of([&] { with_fill(fill); }),
-                   "fill: the run has no " + fill +
-                       " of its training split, because it was trained without `fill: " + fill + "`"));
+                   "fill: the run does not store the " + fill +
+                       " of the training split, because it was trained without `fill: " + fill + "`"));
   CHECK(read_all(*with_fill("3"), 0) == Values{5, 3});
   CHECK(error_of([&] {
           predict("a\n\"\"\n", kHeader);

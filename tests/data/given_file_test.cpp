@@ -34,7 +34,7 @@ TEST_CASE("JSON lines are read as a table") {
     return error_of([&] { table_of_json_lines(text, "in.jsonl"); });
   };
   CHECK(contains(refusal("{}\n[]\n"), "in.jsonl:2: expected an object as in the first line, found an array"));
-  CHECK(contains(refusal("{\"a\": 1}\n{\"a\": {}}\n"), "in.jsonl:2: expected a number or a text for 'a'"));
+  CHECK(contains(refusal("{\"a\": 1}\n{\"a\": {}}\n"), "in.jsonl:2: expected a number or a string for 'a'"));
   CHECK(contains(refusal("[1\n"), "in.jsonl:1: the line cannot be read as JSON; expected ']'"));
   CHECK(contains(refusal("[1]\n[]\n"), "in.jsonl:2: expected an array of values, found an empty array"));
 }
@@ -64,7 +64,7 @@ TEST_CASE("JSON lines with nested arrays are read as one array per key") {
   CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": 1}\n"), "in.jsonl:2: expected an array of length 1 in 'a'"));
   CHECK(contains(
       refusal("{\"a\": [\"x\"]}\n"),
-      "expected a number in 'a', found the text \"x\" (JSON lines with arrays must not contain texts)"));
+      "expected a number in 'a', found the string \"x\" (JSON lines with arrays must not contain strings)"));
   CHECK(contains(refusal("{\"a\": [1]}\n{}\n"), "in.jsonl:2: the key 'a' of the first line is missing"));
   CHECK(contains(refusal("{\"a\": [1]}\n{\"a\": [1], \"b\": 2}\n"),
                  "in.jsonl:2: the key 'b' is not in the first line"));
@@ -85,7 +85,7 @@ TEST_CASE("inputs are found by name in JSON lines with arrays") {
   CHECK(read_all(*two, 0) == std::vector<double>{2, 3});
   CHECK(read_all(*two, 1) == std::vector<double>{1});
   CHECK(contains(error_of([&] { open("{\"z\": [1]}\n", {kPair}); }),
-                 "in.jsonl: each line must have the keys 'x', but a line has the key 'z'"));
+                 "in.jsonl: each line must have only the key 'x', but a line has the unknown key 'z'"));
   CHECK(contains(error_of([&] {
                    open("{\"x\": [1, 2]}\n", {kPair, {"y", {1}}});
                  }),

@@ -168,8 +168,8 @@ TEST_CASE("other splits have the training split's classes") {
   CHECK(read_all(*open_split(spec, *spec.validation, kInput, kTarget), 1) == std::vector<double>{2});
   write_picture(folder / "some/fox/a.png", png_of(gradient(5, 5, 3)));
   CHECK(contains(error_of([&] { open_split(spec, *spec.validation, kInput, kTarget); }),
-                 "there must be one folder for each of the classes 'cat', 'dog', 'emu', but the folder 'fox' "
-                 "is not one of them"));
+                 "expected only folders named after the classes 'cat', 'dog', 'emu', but the folder 'fox' is "
+                 "not named after any of them"));
 }
 
 TEST_CASE("class_names determine the order of classes") {

@@ -155,7 +155,8 @@ TEST_CASE_FIXTURE(Tables, "an unexpected value is an error with line and column"
   CHECK(contains(error("a,b,y\n1,2,0\n1,2026-11-22,0\n", "target: y", pair), "; a date is not a number"));
   CHECK(contains(error("a,b,y\n1,2,0\n1,2,red\n", "target: y", pair, {{"", {1}}}),
                  "a.csv:3:5: expected a finite number in the column 'y', found 'red'; list the column in"));
-  CHECK(contains(error("a,b,y\n1,\"2\n3,0\n", "target: y", pair), "a.csv:2:3: expected an end of the quote"));
+  CHECK(contains(error("a,b,y\n1,\"2\n3,0\n", "target: y", pair),
+                 "a.csv:2:3: expected a closing quote for the value"));
   CHECK(contains(error("a,b,y\n1,\"2\"3,0\n", "target: y", pair), "a.csv:2:6: expected ',' or the end"));
   CHECK(contains(error("a,b,y\n1,2,0\n1,\"a\nb\",0\n", "target: y", pair), "a.csv:3:3: "));
   CHECK(contains(error("a,b,y\n1,2,0,3,4\n", "target: y", pair), "a.csv:2: expected 3 values"));

@@ -333,9 +333,10 @@ TEST_CASE("mistakes in the options of windows are reported with their locations"
   CHECK(contains(wrong.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a date"));
   CHECK(contains(gap.error("", "length: 2, time: t", input, target), "t.csv:3:1: expected a finite number"));
   const Table no_name("site,load\na,1\n,2\na,3\n");
-  CHECK(contains(no_name.error("", "length: 2, by: site", input, target),
-                 "t.csv: 'site' (the option `by` of 'windows') must contain the name of a series in each "
-                 "row, but row 1"));
+  CHECK(contains(
+      no_name.error("", "length: 2, by: site", input, target),
+      "t.csv: 'site', which the option 'by' of 'windows' names, must contain the name of a series in "
+      "each row, but row 1"));
   CHECK(contains(one.error("", "length: 3, horizon: 2", {"x", {4, 2}}),
                  "windows: the model's input 'x' must have the shape 3x(features), because the length is 3, "
                  "but has the shape 4x2"));

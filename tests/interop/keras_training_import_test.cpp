@@ -397,11 +397,11 @@ TEST_CASE("an optimizer state that does not fit is omitted or an error") {
   arrays[0].values = nullptr;
   arrays[0].integer = -3;
   CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
-        "the optimizer's number of steps 'array': expected a number from 0 to 9e15, found -3");
+        "the optimizer's number of steps (array 'array'): expected a number from 0 to 9e15, found -3");
   arrays[0].integer.reset();
   CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
-        "the optimizer's number of steps 'array': expected a number from 0 to 9e15, found a value that is "
-        "not a number");
+        "the optimizer's number of steps (array 'array'): expected a number from 0 to 9e15, found a value "
+        "that is not a number");
   arrays = arrays_of({Shape{}, Shape{4, 3}, Shape{3}, Shape{4, 3}, Shape{3}});
   arrays[2].values = nullptr;
   CHECK(mistake(kOneOutput, adam, "2.2.4", arrays) ==
@@ -418,8 +418,9 @@ TEST_CASE("arrays in place of Adafactor's number of steps are an error") {
     const std::vector<KerasWeight> arrays =
         arrays_of({Shape{extent}, scalar, rows, columns, kernel, scalar, scalar, bias});
     CHECK(mistake(kOneOutput, adafactor, "3.5.0", arrays) ==
-          fmt::format("the optimizer's number of steps 'array': expected a number from 0 to 9e15, found an "
-                      "array of shape {}",
-                      extent));
+          fmt::format(
+              "the optimizer's number of steps (array 'array'): expected a number from 0 to 9e15, found an "
+              "array of shape {}",
+              extent));
   }
 }

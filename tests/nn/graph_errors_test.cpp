@@ -155,8 +155,8 @@ TEST_CASE("invalid devices and recompute segments are errors") {
   CHECK(model_errors(with_layers("  - flatten: {name: a, recompute: {segment: s}}\n"
                                  "  - dense: {name: b, units: 3}\n"
                                  "  - dense: {name: c, units: 3, recompute: {segment: s}}\n")) ==
-        "m.yaml:5:5: error: recompute: the layers of a segment must be consecutive, but 'b' is between two "
-        "layers of the segment of 'c' and does not belong to this segment");
+        "m.yaml:5:5: error: recompute: the layers of a segment must be consecutive, but 'b', which is not "
+        "in the segment of 'c', comes between 'c' and an earlier layer of that segment");
 }
 
 TEST_CASE("missing and unknown block parameters are errors") {

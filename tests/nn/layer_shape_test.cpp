@@ -274,7 +274,9 @@ TEST_CASE("errors name expected and found shapes") {
               "kernel_size 1x6 is larger than its input 5x5x64");
   check_error("conv2d: {filters: 1, kernel_size: 3, dilation_rate: 3}", {image},
               "kernel_size 3x3, dilated to 7x7, is larger");
-  check_error("permute: [2, 1]", {image}, "dims [2, 1] lists 2 axes, but the input");
+  check_error(
+      "permute: [2, 1]", {image},
+      "dims must list each axis of the input once, but dims is [2, 1] and 'img' has the shape 5x5x64");
   check_error("permute: [1, 1, 2]", {image},
               "a list that has each number from 1 to the number of axes (at most 5) exactly once");
   check_error("repeat_vector: 2", {image}, "expected an input with one axis");

@@ -219,7 +219,7 @@ TEST_CASE("metrics report an unsuitable output or target") {
         "expected an output of at most 1000 classes, but found 1001 classes in 'y'");
   CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 3}", output, sparse) == "");
   CHECK(errors("precision_at_recall: {recall: 0.5, class_id: 4}", output, sparse) ==
-        "class_id 4 is not one of the 4 columns of 'y' (columns are counted from 0)");
+        "class_id must be less than the number of columns, but class_id is 4 and 'y' has 4 columns");
   CHECK(errors("top_k", output, sparse) ==
         "k must be at most the number of classes, but k is 5 and 'y' has 4 classes");
 }

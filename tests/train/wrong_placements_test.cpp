@@ -134,17 +134,16 @@ const WrongPlacement kWrong[] = {
     {"{placed: {@'left/*': cpu:0}}", "", "", "unknown key 'left/*' in placed; expected one of layers"},
     // Layers with the option `device`, under strategies that do not place layers.
     {"single", kHead, head_with("device: @cpu:0"),
-     "device: 'head' is assigned to cpu:0, but the strategy 'single' does not support devices for single "
-     "layers; use `strategy: "
-     "placed`"},
+     "device: 'head' is assigned to cpu:0, but the strategy 'single' cannot assign devices to individual "
+     "layers; use `strategy: placed`"},
     {"{mirrored: {devices: [cpu:0, cpu:1]}}", kHead, head_with("device: @cpu:1"),
-     "device: 'head' is assigned to cpu:1, but the strategy 'mirrored' does not support devices for single "
+     "device: 'head' is assigned to cpu:1, but the strategy 'mirrored' cannot assign devices to individual "
      "layers"},
     {pipeline("devices: [cpu:0, cpu:1]"), kHead, head_with("device: @cpu:1"),
-     "device: 'head' is assigned to cpu:1, but the strategy 'pipeline' does not support devices for single "
+     "device: 'head' is assigned to cpu:1, but the strategy 'pipeline' cannot assign devices to individual "
      "layers"},
     {"{sharded: {devices: [cpu:0, cpu:1]}}", kHead, head_with("device: @cpu:1"),
-     "device: 'head' is assigned to cpu:1, but the strategy 'sharded' does not support devices for single "
+     "device: 'head' is assigned to cpu:1, but the strategy 'sharded' cannot assign devices to individual "
      "layers"},
     {"single", kBody, "    - body: {repeat: 2, device: @cpu:1}", "device: 'body/in' is assigned to cpu:1"},
     // Stages.

@@ -64,11 +64,12 @@ class Assignment {
     std::vector<ConfigNode> items = node.items();
     size_t index = 0;
     if (parse_number(keys_[level], index) != std::errc() || index >= items.size()) {
-      const std::string what = items.empty()
-                                   ? "an empty list, which has no items; expected no index"
-                                   : fmt::format("a list of length {}; expected an index from 0 to {}",
-                                                 items.size(), items.size() - 1);
-      fail(fmt::format("'{}' is {}, found '{}'", path(level), what, keys_[level]));
+      const std::string what =
+          items.empty()
+              ? fmt::format("an empty list, so it has no item '{}'; set the whole list", keys_[level])
+              : fmt::format("a list of length {}; expected an index from 0 to {}, found '{}'", items.size(),
+                            items.size() - 1, keys_[level]);
+      fail(fmt::format("'{}' is {}", path(level), what));
       return node;
     }
     items[index] = descend(items[index], level + 1);

@@ -72,7 +72,8 @@ class Builder final : public YAML::EventHandler {
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (std::exchange(started_, true)) throw YAML::ParserException(mark, "expected one document, found two");
+    if (std::exchange(started_, true))
+      throw YAML::ParserException(mark, "expected one YAML document, found two");
   }
   void OnDocumentEnd() override {}
 
@@ -136,7 +137,8 @@ class Builder final : public YAML::EventHandler {
     if (!tag.empty() && tag != "?") reject_tag(mark, tag);
     if (stack_.size() >= kMaxDepth) throw YAML::ParserException(mark, too_deep());
     if (!stack_.empty() && stack_.back().is_mapping && !stack_.back().key)
-      throw YAML::ParserException(mark, "expected a scalar key, found a collection or an unclosed bracket");
+      throw YAML::ParserException(
+          mark, "expected a single value as the key, found a list, a mapping or an unclosed bracket");
     Frame frame;
     frame.mark = mark;
     frame.anchor = anchor;
@@ -188,7 +190,8 @@ class Builder final : public YAML::EventHandler {
   }
 
   void take_key(Frame& frame, ConfigNode key, const YAML::Mark& mark) {
-    if (!key.is_scalar()) throw YAML::ParserException(mark, "expected a scalar key, found " + key.describe());
+    if (!key.is_scalar())
+      throw YAML::ParserException(mark, "expected a single value as the key, found " + key.describe());
     if (key.text().size() > kMaxKeyBytes)
       throw YAML::ParserException(mark, fmt::format("expected a key of at most {} bytes, found {} bytes",
                                                     kMaxKeyBytes, key.text().size()));

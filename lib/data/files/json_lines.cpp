@@ -95,7 +95,7 @@ class TableMaker {
   std::string checked(const Json& value, const std::string& key, size_t line) const {
     if (value.is_object() || value.is_array())
       fail(name_, line,
-           fmt::format("expected a number or a text{}, found {}",
+           fmt::format("expected a number or a string{}, found {}",
                        key.empty() ? "" : fmt::format(" for '{}'", key), kind_of(value)));
     return field_of(value);
   }
@@ -171,7 +171,7 @@ class ArrayMaker {
         value.is_array()    ? fmt::format("an array of length {}", value.items().size())
         : value.is_object() ? "an object"
         : value.is_string()
-            ? fmt::format("the text {} (JSON lines with arrays must not contain texts)", value.dump())
+            ? fmt::format("the string {} (JSON lines with arrays must not contain strings)", value.dump())
             : value.dump();
     const std::string reason =
         extents_.empty()

@@ -83,9 +83,10 @@ PictureClasses list_classes(const std::string& folder, const std::vector<std::st
   for (size_t i = 0; i < list.class_names.size(); ++i) numbers[list.class_names[i]] = static_cast<int32_t>(i);
   for (const std::string& name : folders)
     if (!numbers.contains(name))
-      throw UserError(fmt::format(
-          "{}: there must be one folder for each of the classes {}, but the folder '{}' is not one of them{}",
-          folder, list_some(list.class_names, 10), name, suggestion(name, list.class_names)));
+      throw UserError(
+          fmt::format("{}: expected only folders named after the classes {}, but the folder '{}' is not "
+                      "named after any of them{}",
+                      folder, list_some(list.class_names, 10), name, suggestion(name, list.class_names)));
   std::map<std::string, int64_t> counts;
   for (ListedFile& file : list_folder(folder)) {
     const size_t slash = file.path.find('/');

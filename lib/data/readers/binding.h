@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "config/diagnostics.h"
 #include "config/schema.h"
 #include "data/located_error.h"
 #include "data/readers/reader.h"
@@ -92,17 +93,19 @@ struct Binding {
     for (const auto& [name, value] : several)
       if (std::none_of(wanted.begin(), wanted.end(),
                        [&, n = name](const auto& spec) { return spec.name == n; }))
-        request.fail_at(
-            several.mark_of(name),
-            fmt::format("'{}' contains the name '{}', which the model does not have", several_key, name));
+        request.fail_at(several.mark_of(name),
+                        fmt::format("'{}' contains '{}', but the model has no {} with this name{}",
+                                    several_key, name, several_key == "inputs" ? "input" : "output",
+                                    suggestion_or_list(name, spec_names(wanted))));
     return chosen;
   }
 
  private:
   static std::string missing(const std::string& name, size_t count, const std::string& one_key,
                              const std::string& several_key) {
-    const std::string wanted = name.empty() ? "no data is read for the target; "
-                                            : "no data is read for the model's '" + name + "'; ";
+    const std::string wanted = name.empty()
+                                   ? "no data is read for the target; "
+                                   : fmt::format("no data is read for the model's {} '{}'; ", one_key, name);
     return count == 1 ? wanted + "give '" + one_key + "'"
                       : wanted + "give '" + several_key + ": {" + name + ": ...}'";
   }

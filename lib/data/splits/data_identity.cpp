@@ -127,7 +127,8 @@ std::string describe_change(const DataIdentity& before, const DataIdentity& now)
     changes.push_back(
         fmt::format("its reader is {} (it was {})", one_line(now.reader), one_line(before.reader)));
   if (before.files.size() != now.files.size())
-    changes.push_back(fmt::format("it has {} files (it had {})", now.files.size(), before.files.size()));
+    changes.push_back(
+        fmt::format("the number of files is {} (it was {})", now.files.size(), before.files.size()));
   for (size_t i = 0; i < std::min(before.files.size(), now.files.size()); ++i) {
     const auto &was = before.files[i], &is = now.files[i];
     if (was.bytes == is.bytes && was.digest == is.digest) continue;
@@ -138,12 +139,12 @@ std::string describe_change(const DataIdentity& before, const DataIdentity& now)
                           : fmt::format("{} has {} bytes (it had {})", name, is.bytes, was.bytes));
   }
   if (before.samples != now.samples)
-    changes.push_back(fmt::format("there are {} samples (there were {})", now.samples, before.samples));
+    changes.push_back(fmt::format("the number of samples is {} (it was {})", now.samples, before.samples));
   if (before.from != now.from || before.to != now.to)
     changes.push_back(
         fmt::format("the rows are [{}, {}) (they were [{}, {}))", now.from, now.to, before.from, before.to));
   if (before.drawn != now.drawn)
-    changes.push_back(fmt::format("the samples are {} (they were {})",
+    changes.push_back(fmt::format("the samples are selected differently: {} (before: {})",
                                   now.drawn.empty() ? "not drawn" : now.drawn,
                                   before.drawn.empty() ? "not drawn" : before.drawn));
   return fmt::format("{}", fmt::join(changes, "; "));

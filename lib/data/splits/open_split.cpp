@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/caches/cache.h"
 #include "data/columns/column_transforms.h"
 #include "data/dataset_spec.h"
@@ -136,9 +137,10 @@ std::shared_ptr<const Dataset> open_split(const DatasetSpec& spec, const SplitSp
   source.from = split.rows ? (*split.rows)[0] : 0;
   source.to = split.rows ? (*split.rows)[1] : held->total;
   if (source.to > held->total)
-    throw UserError(located(
-        split.mark, fmt::format("rows: [{2}, {3}) is out of range because {1} has only {0} samples",
-                                held->total, held->columns.front()->spec().name, source.from, source.to)));
+    throw UserError(
+        located(split.mark, fmt::format("rows: [{2}, {3}) is out of range because {1} has only {0}",
+                                        format_plural(held->total, "sample"),
+                                        held->columns.front()->spec().name, source.from, source.to)));
   if (split.windows) {
     source.windows = at_place(split.windows->mark,
                               [&] { return windows_of_split(spec, split, *held, source, inputs.size()); });

@@ -34,11 +34,12 @@ LearnedTokens LearnedTokens::from_json(const Json& json) {
   }
   if (learned.kind != TokenKind::bpe) return learned;
   const auto& ids = json.at("merges").items();
-  if (ids.size() % 2 != 0) throw UserError("the last merge of a vocabulary has one token; expected two");
+  if (ids.size() % 2 != 0)
+    throw UserError("expected two tokens in each merge of the bpe vocabulary, found one in the last merge");
   for (size_t i = 0; i < ids.size(); i += 2) {
     const int64_t first = ids[i].as_int(), second = ids[i + 1].as_int();
     if (first < 0 || second < 0 || first >= learned.size() || second >= learned.size())
-      throw UserError("a merge of a vocabulary refers to a token that does not exist");
+      throw UserError("a merge of the bpe vocabulary refers to a token that does not exist");
     learned.merges.emplace_back(static_cast<int32_t>(first), static_cast<int32_t>(second));
   }
   return learned;

@@ -31,9 +31,10 @@ void for_each_key(const Column& column, int64_t first, int64_t from, int64_t to,
 void check_key(const Column& column, const OrderColumns& columns, const std::string& name,
                const char* option) {
   if (column.row_elements() != 1)
-    throw UserError(fmt::format(
-        "{}: '{}' (the option `{}` of 'windows') must have one value per row, but has {} values per row",
-        columns.source, name, option, column.row_elements()));
+    throw UserError(
+        fmt::format("{}: the array '{}', which the option '{}' of 'windows' names, must have one value per "
+                    "row, but has {}",
+                    columns.source, name, option, column.row_elements()));
 }
 
 /// Returns the name of the series that a row of the column contains. Returns "" if the row contains no name.
@@ -60,8 +61,8 @@ std::vector<size_t> series_of_rows(const OrderColumns& columns, int64_t from, in
     std::string name = series_name(by, row);
     if (name.empty())
       throw UserError(
-          fmt::format("{}: '{}' (the option `by` of 'windows') must contain the name of a series in each "
-                      "row, but row {} (counted from 0) has none",
+          fmt::format("{}: '{}', which the option 'by' of 'windows' names, must contain the name of a "
+                      "series in each row, but row {} (counted from 0) has none",
                       columns.source, columns.by_name, from + static_cast<int64_t>(i)));
     const auto [found, is_new] = known.try_emplace(std::move(name), names.size());
     if (is_new) names.push_back(found->first);
@@ -79,10 +80,10 @@ std::vector<double> times_of_rows(const OrderColumns& columns, int64_t from, int
   for_each_key(time, columns.first, from, to, [&](size_t i, const std::byte* row) {
     times[i] = number_at(row, time.spec().dtype, 0);
     if (!std::isfinite(times[i]))
-      throw UserError(
-          fmt::format("{}: '{}' (the option `time` of 'windows') must contain a time in each row, but row {} "
-                      "(counted from 0) has none",
-                      columns.source, columns.time_name, from + static_cast<int64_t>(i)));
+      throw UserError(fmt::format(
+          "{}: '{}', which the option 'time' of 'windows' names, must contain a time in each row, but "
+          "row {} (counted from 0) has none",
+          columns.source, columns.time_name, from + static_cast<int64_t>(i)));
   });
   return times;
 }

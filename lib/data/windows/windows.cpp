@@ -73,12 +73,12 @@ Windows windows_of_part(SeriesRows series, const WindowsOptions& options, const 
   }
   if (windows.starts.empty()) {
     const auto [begin, end] = parts.part_of(series.rows_of(0));
-    throw UserError(
-        fmt::format("{}: windows: no series has enough rows for a window in this split: the split has {} of "
-                    "{}, but at least {} are needed for length {} and horizon {}; change the fractions of "
-                    "the splits, or make the windows shorter",
-                    series.source, format_plural(end - begin, "row"), series.called(0),
-                    std::max(options.horizon, extent - begin), options.length, options.horizon));
+    throw UserError(fmt::format(
+        "{}: windows: no series has enough rows for a window in this split: {}the split has {} of {}, "
+        "but at least {} are needed for length {} and horizon {}; change the fractions of the splits, or "
+        "make the windows shorter",
+        series.source, series.size() > 1 ? "for example, " : "", format_plural(end - begin, "row"),
+        series.called(0), std::max(options.horizon, extent - begin), options.length, options.horizon));
   }
   if (without > 0)
     windows.warnings.push_back(fmt::format(

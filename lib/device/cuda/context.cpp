@@ -78,7 +78,7 @@ std::string CudaEvent::failure() const {
   try {
     const OnDevice on(device_);
     return failure_of(cudaEventQuery(event_.get()), device_);
-  } catch (const Error& error) {  // not even selecting the GPU has succeeded
+  } catch (const Error& error) {  // selecting the GPU failed, so the event could not be queried
     return error.what();
   }
 }
@@ -206,7 +206,7 @@ std::string CudaContext::failure() {
   try {
     const OnDevice on(index());
     return failure_of(cudaStreamQuery(health_.get()), index());
-  } catch (const Error& error) {  // not even selecting the GPU has succeeded
+  } catch (const Error& error) {  // selecting the GPU failed, so the stream could not be queried
     return error.what();
   }
 }

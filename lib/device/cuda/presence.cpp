@@ -45,7 +45,7 @@ GpuPresence gpu_presence() {
 
 std::unique_ptr<Context> make_gpu_context(DeviceId device, bool deterministic, bool spin) {
   const GpuPresence gpus = gpu_presence();
-  if (gpus.count == 0) throw UserError(fmt::format("{}: no GPU ({})", device.str(), gpus.reason));
+  if (gpus.count == 0) throw UserError(fmt::format("{}: no GPU can be used ({})", device.str(), gpus.reason));
   if (device.index >= gpus.count)
     throw UserError(
         fmt::format("{}: this GPU does not exist; available: {}", device.str(), list_gpus(gpus.count)));

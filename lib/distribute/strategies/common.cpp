@@ -130,8 +130,8 @@ void reject_layers_devices(const Graph& graph, std::string_view strategy, Diagno
   for (const GraphNode& node : graph.nodes)
     if (node.device && reported.insert(node.device->mark.str()).second)
       diagnostics.error(node.device->mark,
-                        fmt::format("device: '{}' is assigned to {}, but the strategy '{}' does not support "
-                                    "devices for single layers; use `strategy: placed`",
+                        fmt::format("device: '{}' is assigned to {}, but the strategy '{}' cannot assign "
+                                    "devices to individual layers; use `strategy: placed`",
                                     node.name, node.device->id.str(), strategy));
 }
 

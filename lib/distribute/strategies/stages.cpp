@@ -43,7 +43,7 @@ std::vector<int> named_stages(const Graph& graph, const std::vector<ConfigNode>&
     if (*place == 0)
       diagnostics.error(
           name, fmt::format("stages: '{}' is the first layer of the model, so the first stage would have no "
-                            "layers; name the layers with which the stages after the first one begin",
+                            "layers; list only the layers at which the second and later stages begin",
                             name.text()));
     else if (last_name && *place == last)
       diagnostics.error(

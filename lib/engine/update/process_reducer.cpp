@@ -1,5 +1,4 @@
-// The reducer of gradients on CPUs of several processes, for replicated state and for sharded optimizer
-// state.
+// Sums gradients over the CPU replicas of several processes, with replicated or sharded optimizer state.
 #include <algorithm>
 #include <atomic>
 #include <memory>

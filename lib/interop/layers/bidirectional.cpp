@@ -99,9 +99,10 @@ std::array<Recurrent, 2> directions_of(const GraphNode& node, const Json& option
   // A bidirectional layer reverses the states of its backward layer. If the backward layer goes backwards,
   // its reversed states are in the order of the input.
   if (is_true_at(own, "return_sequences") && !backward.goes_backwards())
-    throw UserError(fmt::format(
-        "bidirectional '{}' cannot be exported to {} yet, because its backward layer does not go backwards",
-        node.name, tool));
+    throw UserError(
+        fmt::format("bidirectional '{}' cannot be exported to {} yet, because its backward layer has "
+                    "`go_backwards: false` and `return_sequences` is true",
+                    node.name, tool));
   backward.in_input_order = true;
   return {forward, backward};
 }

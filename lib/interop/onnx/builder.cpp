@@ -199,8 +199,10 @@ OnnxModel OnnxBuilder::build() {
     OnnxLayer layer(*this, static_cast<int>(i));
     formats.onnx(layer);
     if (reads_masks(node) && !layer.has_read_mask())
-      throw UserError(fmt::format("{} '{}' cannot be exported to ONNX together with the mask that it reads",
-                                  node.kind, node.name));
+      throw UserError(fmt::format(
+          "{} '{}' cannot be exported to ONNX yet, because it reads a mask, which the export does "
+          "not support for this layer",
+          node.kind, node.name));
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) add_output(i, outputs[i]);
   for (const auto& [key, value] : model_.metadata.entries())

@@ -182,8 +182,9 @@ TorchBuilder::TorchBuilder(const Graph& graph) : graph_(graph) {
     formats.torch(layer);
     if (reads_masks(node) && !layer.has_read_mask())
       throw UserError(
-          fmt::format("{} '{}' cannot be exported to PyTorch together with the mask that it reads", node.kind,
-                      node.name));
+          fmt::format("{} '{}' cannot be exported to PyTorch yet, because it reads a mask, which the export "
+                      "does not support for this layer",
+                      node.kind, node.name));
   }
 }
 

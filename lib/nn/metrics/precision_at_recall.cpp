@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "nn/metrics/counted.h"
 #include "nn/metrics/score_buckets.h"
 #include "nn/metrics/table.h"
@@ -28,8 +29,9 @@ class PrecisionAtRecall : public ScoredMetric<PrecisionAtRecall> {
     if (!CountedMetric::check(output, target, report_error)) return false;
     const int64_t columns = output.shape.columns();
     if (options_.class_id.value_or(0) < columns) return true;
-    report_error(fmt::format("class_id {} is not one of the {} columns of '{}' (columns are counted from 0)",
-                             *options_.class_id, columns, output.name));
+    report_error(
+        fmt::format("class_id must be less than the number of columns, but class_id is {} and '{}' has {}",
+                    *options_.class_id, output.name, format_plural(columns, "column")));
     return false;
   }
   /// As in Keras, the result is 0 if there are no positives.

@@ -119,8 +119,10 @@ __device__ inline int32_t most_frequent(Listed& listed, int count) {
   return listed.shared_row;
 }
 
-/// Adds gradients of the entries of one list to the table, for one thread and the column of its lane. It adds
-/// all entries of the rows that the thread's warp owns, and some entries of the shared row.
+/// One thread's part of adding the gradients of a list's entries to the table. The thread handles the column
+/// that belongs to its lane. It adds its warp's part of the entries of the shared row (the most frequent row
+/// in a sample of the list, whose work all warps share; see above), and all entries of the other rows that
+/// its warp owns.
 template <class T>
 struct Adder {
   const Listed& listed;

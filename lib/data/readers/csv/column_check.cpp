@@ -89,8 +89,8 @@ void find_columns(const CsvStart& start, const std::vector<CsvColumnRef>& column
   }
   if (missing > kMostErrors)
     errors.attempt({}, [&] {
-      throw UserError(
-          fmt::format("{}: number of other missing columns: {}", start.path, missing - kMostErrors));
+      throw UserError(fmt::format("{}: {} more column{} missing", start.path, missing - kMostErrors,
+                                  missing - kMostErrors == 1 ? " is" : "s are"));
     });
 }
 

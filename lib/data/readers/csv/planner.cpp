@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/name_list.h"
+#include "base/text.h"
 #include "config/diagnostics.h"
 #include "data/readers/csv/column_check.h"
 
@@ -239,8 +240,9 @@ std::vector<size_t> CsvPlanner::places_to_predict_from() const {
   }
   if (width() != known_.fields.width)
     throw UserError(fmt::format(
-        "{}: expected {} values per line (only inputs) or {} (all columns of the training file), found {}",
-        start_.path, used.size(), known_.fields.width, width()));
+        "{}: expected {} per line (only inputs) or {} (all columns of the training file), found {}",
+        start_.path, format_plural(static_cast<int64_t>(used.size()), "value"), known_.fields.width,
+        width()));
   return known;
 }
 

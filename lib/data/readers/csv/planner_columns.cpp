@@ -93,8 +93,7 @@ ColumnReading CsvPlanner::scalar_reading(const std::string& name, size_t place, 
   if (!reading.dates.empty())
     request_.fail_at(
         is_first() ? mark_of_reading(options_, start_, place) : Mark(),
-        fmt::format("dates: only columns of inputs can be dates, but '{1}' is the column of the {0}", role,
-                    name));
+        fmt::format("dates: only input columns can be dates, but '{1}' is the {0} column", role, name));
   reading.indicator = false;
   add_reading(place, name, reading);
   return reading;
@@ -205,10 +204,10 @@ void CsvPlanner::add_input(const TensorSpec& input, const std::vector<size_t>& p
     part.fields.push_back(element);
   }
   if (fitted && request_.use != FileUse::split && !known_.fills.contains(input.name))
-    request_.fail(fmt::format(
-        "fill: the run has no {0} of its training split, because it was trained without `fill: {0}`; give a "
-        "number",
-        options_.fill->written));
+    request_.fail(
+        fmt::format("fill: the run does not store the {0} of the training split, because it was trained "
+                    "without `fill: {0}`; set 'fill' to a number",
+                    options_.fill->written));
   if (fitted) fills_[input.name] = std::move(fills);
   plan_.parts.push_back(std::move(part));
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/name_list.h"
+#include "base/text.h"
 #include "config/diagnostics.h"
 #include "data/readers/csv/dates.h"
 
@@ -27,7 +28,8 @@ bool is_punctuation(std::string_view text) {
 }  // namespace
 
 void CsvRejection::reject_width(const char* line) const {
-  text.fail_line(line, fmt::format("expected {} values as in the first line, found {}", start.width(),
+  text.fail_line(line, fmt::format("expected {} as in the first line, found {}",
+                                   format_plural(static_cast<int64_t>(start.width()), "value"),
                                    CsvFields(text).count(line)));
 }
 

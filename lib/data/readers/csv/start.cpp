@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "data/readers/csv/values.h"
 
 namespace dtrain {
@@ -73,7 +74,8 @@ CsvStart read_csv_start(CsvText& text, const CsvValues& values, const CsvFormat&
     start.names.insert(start.names.begin(), "row.names");
   }
   if (start.first.size() != start.names.size())
-    text.fail_line(rows, fmt::format("expected {} values as in the first line, found {}", start.names.size(),
+    text.fail_line(rows, fmt::format("expected {} as in the first line, found {}",
+                                     format_plural(static_cast<int64_t>(start.names.size()), "value"),
                                      start.first.size()));
   if (start.width() == 1) rows = text.keep_blank_lines(true);
   return start;

@@ -252,7 +252,7 @@ const char* CsvFields::read_quoted(const char* p, CsvField& field) {
     stop = find_byte(stop + 2, end, '"');
   }
   if (stop == end)
-    text_.fail(p, "expected an end of the quoted value that begins here, found the end of the file");
+    text_.fail(p, "expected a closing quote for the value that begins here, found the end of the file");
   field.text = {begin, static_cast<size_t>(stop - begin)};
   if (escaped) {
     unescaped_.clear();

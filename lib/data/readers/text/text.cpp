@@ -139,7 +139,7 @@ class TextReader final : public Reader {
       for (const ListedFile& file : list_folder(path)) files.push_back(path_in(path, file.path));
     }
     if (files.empty())
-      throw UserError(fmt::format("{}: expected files of text, found an empty folder", paths.front()));
+      throw UserError(fmt::format("{}: expected text files, found an empty folder", paths.front()));
     return files;
   }
 
@@ -170,7 +170,7 @@ class TextReader final : public Reader {
     if (request.targets.empty()) {
       FileListing files{folder, list_folder(folder)};
       if (files.files.empty())
-        request.fail(fmt::format("{}: expected files of text, found an empty folder", folder));
+        request.fail(fmt::format("{}: expected text files, found an empty folder", folder));
       const auto names = column_of_paths(files);
       SourceColumns source = open_samples(samples_of_files(std::move(files)), request);
       source.names = names;

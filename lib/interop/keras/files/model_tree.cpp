@@ -29,7 +29,7 @@ class ModelParser {
   KerasModel parse(const Json& model) {
     const std::string class_name = text_at(model, "class_name");
     const Json* config = value_at(model, "config");
-    if (!config) refuse("a model's class_name and config", "something else");
+    if (!config) refuse("a model with a class_name and a config", "no config");
     if (!is_model_class(class_name) && !value_at(*config, "layers"))
       throw UserError(
           fmt::format("{}: expected a Sequential or functional model, but the model's class is '{}', which "

@@ -279,7 +279,9 @@ class MaskFlow {
     else if (wanted.size() > 1)
       problem(reader, "reads values and keys with different masks");
     else if (!wanted.empty() && rule_of_(reader) == MaskRule::refused)
-      problem(reader, "reads a mask and, with go_backwards, returns the steps in reverse order");
+      problem(reader,
+              "reads a mask, which dtrain does not support for a layer that returns its steps in "
+              "reverse order (go_backwards)");
     return keeps ? given[0] : kNone;
   }
 

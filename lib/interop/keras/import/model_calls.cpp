@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "interop/keras/files/json.h"
 #include "interop/layer_formats.h"
 
@@ -70,8 +71,9 @@ class ModelOrder {
                                     ? "the model"
                                     : fmt::format("the model '{}'", prefix_.substr(0, prefix_.size() - 1));
       if (i >= inputs.size())
-        throw UserError(fmt::format("{} has {} inputs, but a call passes {} inputs", model,
-                                    model_.inputs.size(), inputs.size()));
+        throw UserError(fmt::format("{} has {}, but a call passes {}", model,
+                                    format_plural(static_cast<int64_t>(model_.inputs.size()), "input"),
+                                    format_plural(static_cast<int64_t>(inputs.size()), "input")));
       if (!layer(input.layer).is_input())
         throw UserError(fmt::format("{} lists inputs that are not InputLayers", model));
       values_[static_cast<size_t>(input.layer)][0] = {inputs[i]};

@@ -58,9 +58,9 @@ KerasWeight slot_array(const KerasWeight& array, const Optimizer::Slot& slot, co
 /// number of steps.
 int64_t steps_in(const KerasWeight& array) {
   const auto refuse = [&](const std::string& found) {
-    throw UserError(
-        fmt::format("the optimizer's number of steps '{}': expected a number from 0 to 9e15, found {}",
-                    array.name, found));
+    throw UserError(fmt::format(
+        "the optimizer's number of steps (array '{}'): expected a number from 0 to 9e15, found {}",
+        array.name, found));
   };
   const bool is_float = array.values && array.shape.elements() == 1;  // Keras 1 stores a float
   if (!array.integer && !is_float)

@@ -15,7 +15,7 @@ struct FlatLayer {
   std::string kind, name;
   ConfigNode options;       // options without name and inputs
   std::string signature;    // kind and options as text
-  std::vector<int> inputs;  // numbers of layers
+  std::vector<int> inputs;  // indices of the layers (or of model inputs, if negative) that this layer reads
   // for each input, the output that it reads: "" for a layer's first output, ":1" for its second
   std::vector<std::string> outputs;
   int last_reader = -1;  // number of the last layer that reads this layer

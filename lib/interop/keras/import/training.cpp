@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "interop/keras/files/json.h"
 #include "interop/keras/import/metrics.h"
 #include "interop/keras/import/serialized.h"
@@ -301,9 +302,10 @@ ImportedTraining import_keras_training(const KerasTrainingFile& file, const Impo
   if (!state)
     result.left_out.push_back(arrays.empty()
                                   ? std::string("the optimizer's state, because the file does not contain it")
-                                  : fmt::format("the optimizer's state: the file has {} arrays, but {} needs "
-                                                "a different number of arrays for {} weights",
-                                                arrays.size(), optimizer.name, trained.size()));
+                                  : fmt::format("the optimizer's state: the file has {}, but {} needs a "
+                                                "different number of arrays for {}",
+                                                format_plural(std::ssize(arrays), "array"), optimizer.name,
+                                                format_plural(std::ssize(trained), "weight")));
   else if (!state->iteration)
     result.left_out.push_back(fmt::format(
         "the number of steps, because this version of Keras does not save it with {}", optimizer.name));

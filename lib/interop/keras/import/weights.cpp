@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "interop/keras/files/class_paths.h"
 #include "interop/keras/files/json.h"
 #include "interop/keras/files/restored_layers.h"
@@ -81,14 +82,17 @@ void deal(const KerasModelLayer& outer, const KerasWeightGroup& group, const Par
         const bool is_trained = layer->trainable && !parameter.moving_average;
         if (is_trained != trained) continue;
         if (next == group.weights.size())
-          throw UserError(fmt::format("'{}' has {} arrays of weights, which are too few for its layer '{}'",
-                                      outer.name, group.weights.size(), layer->name));
+          throw UserError(
+              fmt::format("'{}': the file has only {} for the layers of this model, and none is left for the "
+                          "layer '{}'",
+                          outer.name, format_plural(std::ssize(group.weights), "weight array"), layer->name));
         found[layer].push_back(&group.weights[next++]);
       }
     }
   if (next != group.weights.size())
-    throw UserError(
-        fmt::format("'{}': expected {} arrays of weights, found {}", outer.name, next, group.weights.size()));
+    throw UserError(fmt::format("'{}': expected {}, found {}", outer.name,
+                                format_plural(static_cast<int64_t>(next), "weight array"),
+                                group.weights.size()));
 }
 
 Found find_in_layers(const KerasModel& model, const Parameters& parameters, const KerasWeights& weights) {
@@ -220,8 +224,8 @@ std::map<std::string, KerasWeight> match_weights(const KerasModel& file_model, c
     const std::vector<const KerasWeight*> arrays =
         group == found.end() ? std::vector<const KerasWeight*>() : in_order(*node, group->second);
     if (arrays.size() != node->parameters.size()) {
-      problems.push_back(
-          fmt::format("{}: expected {} weights, found {}", name, node->parameters.size(), arrays.size()));
+      problems.push_back(fmt::format("{}: expected {}, found {}", name,
+                                     format_plural(std::ssize(node->parameters), "weight"), arrays.size()));
       continue;
     }
     for (size_t i = 0; i < arrays.size(); ++i) {

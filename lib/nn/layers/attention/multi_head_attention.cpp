@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "nn/layers/attention/cached_attention.h"
 #include "nn/layers/attention/projections.h"
 #include "nn/layers/common.h"
@@ -292,10 +293,10 @@ class MultiHeadAttention : public LayerWith<MultiHeadAttentionOptions> {
       return {};
     }
     if (inputs.size() == 3 && inputs[1].shape[0] != inputs[2].shape[0]) {
-      report_error(
-          fmt::format("the value '{}' has {} positions, but the key '{}' has {}; both must have the same "
-                      "number of positions",
-                      inputs[1].name, inputs[1].shape[0], inputs[2].name, inputs[2].shape[0]));
+      report_error(fmt::format(
+          "the value '{}' has {}, but the key '{}' has {}; both must have the same "
+          "number of positions",
+          inputs[1].name, format_plural(inputs[1].shape[0], "position"), inputs[2].name, inputs[2].shape[0]));
       return {};
     }
     return heads_fit(inputs[0], report_error) ? same_as(&inputs[0]) : std::vector<TensorSpec>{};

@@ -46,9 +46,9 @@ class Permute : public LayerWith<PermuteOptions> {
     const TensorSpec* input = float_input(inputs, report_error);
     if (!input) return {};
     if (input->shape.rank() != options_.dims.size()) {
-      report_error(fmt::format("dims [{}] lists {} axes, but the input '{}' has the shape {}",
-                               fmt::join(options_.dims, ", "), options_.dims.size(), input->name,
-                               input->shape.str()));
+      report_error(fmt::format(
+          "dims must list each axis of the input once, but dims is [{}] and '{}' has the shape {}",
+          fmt::join(options_.dims, ", "), input->name, input->shape.str()));
       return {};
     }
     std::vector<int64_t> shape;
