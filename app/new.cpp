@@ -106,7 +106,9 @@ void check_options(const NewOptions& options, FileType type) {
     throw UserError(
         fmt::format("--as: this option is for a file, but {} is a folder; omit the option", options.data));
   if (options.as == kText && !options.target.empty())
-    throw UserError("--target: this option selects a column of a table, but `--as text` reads a text");
+    throw UserError(
+        "--target: this option selects a column of a table, but with `--as text` the file is read as text; "
+        "omit one of the two options");
 }
 
 void make_new(NewOptions options, const OutputOptions& output) {

@@ -78,8 +78,8 @@ SweepFolder::SweepFolder(const SweepIdentity& identity, const std::string& outpu
     if (output.empty()) continue;
     if (!sweep.is_null())
       throw UserError(
-          fmt::format("{}: this directory contains another sweep, with another configuration or with other "
-                      "keys; give another directory with --output",
+          fmt::format("{}: this directory contains a different sweep (different configuration or keys); "
+                      "choose another directory with --output",
                       path_));
     throw UserError(
         fmt::format("{}: this directory contains {}, which dtrain has not written. The sweep would overwrite "

@@ -55,7 +55,7 @@ class Json {
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_int() const { return std::holds_alternative<int64_t>(value_); }
   bool is_number() const { return is_int() || std::holds_alternative<double>(value_); }
-  // These functions throw UserError if the value has another type, because the document may come from an
+  // These functions throw UserError if the value has a different type, because the document may come from an
   // untrusted source.
   bool as_bool() const { return get<bool>("true or false"); }
   int64_t as_int() const { return get<int64_t>("an integer"); }

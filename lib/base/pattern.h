@@ -1,4 +1,4 @@
-// Patterns over names.
+// Patterns that match names.
 #pragma once
 
 #include <string_view>

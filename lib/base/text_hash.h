@@ -1,4 +1,4 @@
-// A transparent hash: looks up strings in containers by string_view, without a copy.
+// A transparent hash, so that a string_view can be looked up in a container of strings without a copy.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// DTRAIN_VECTOR_CLONES marks a function that is compiled once for each generation of CPUs. Few functions need
-// it.
+// DTRAIN_VECTOR_CLONES marks a function that is compiled once for each generation of CPUs. Only a few
+// functions need it.
 #pragma once
 
 // The dynamic loader chooses the clone when the program starts. At this time, the runtime of a sanitizer is

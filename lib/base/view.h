@@ -15,8 +15,7 @@ enum class Layout : uint8_t {
   blocked16,  ///< like blocked8, with blocks of 16
 };
 
-/// A reference to an array that it does not own: copying a View copies no elements. The shape includes the
-/// batch axis.
+/// A non-owning reference to an array: copying a View copies no elements. The shape includes the batch axis.
 struct View {
   void* data = nullptr;
   Shape shape;

@@ -10,7 +10,7 @@ namespace dtrain {
 /// Keras 3. The arrays are named .../vars/0, .../vars/1 and so on. `none`: the file is not from Keras.
 enum class KerasLayout { none, layers, vars };
 
-/// Returns the layout of a file. Returns `none` also if libhdf5 cannot open the file. The caller must not
+/// Returns the layout of a file. Also returns `none` if libhdf5 cannot open the file. The caller must not
 /// hold an Hdf5Session.
 KerasLayout keras_layout_of(const std::string& path);
 

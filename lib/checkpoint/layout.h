@@ -55,8 +55,8 @@ inline constexpr char kSuffix[] = ":0";  ///< suffix of the names of arrays, as 
 /// follows the header.
 std::string make_header(Parts image);
 
-/// Checks the header of a checkpoint and the bytes after it: their number and their checksum must be those in
-/// the header. Returns the format version. Throws UserError if the check fails.
+/// Checks the header of a checkpoint and the bytes after it: their number and their checksum must match the
+/// header. Returns the format version. Throws UserError if the check fails.
 int verify_header(const std::string& path, std::span<const std::byte> file);
 
 }  // namespace dtrain

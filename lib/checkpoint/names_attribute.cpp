@@ -33,7 +33,7 @@ void NamesAttribute::append(const std::string& name, std::vector<std::string>& n
   const hssize_t count = checked(H5Sget_simple_extent_npoints(space), doing);
   if (count == 0) return;
   if (H5Tget_class(type) != H5T_STRING)
-    throw UserError(fmt::format("{}: expected names in the attribute {}, found an attribute of another type",
+    throw UserError(fmt::format("{}: the attribute {} must contain strings (names), but it has another type",
                                 path_, name));
   const bool is_variable = H5Tis_variable_str(type) > 0;
   const size_t bytes = is_variable ? heap_.reference_bytes() : H5Tget_size(type);

@@ -28,8 +28,8 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 
   /// Reads the whole file. Throws UserError if the header is invalid, is larger than 100 MB or has duplicate
-  /// keys, or if arrays overlap, have gaps between them or do not have the size of their shape. The error
-  /// contains the path, the expected content and the content found.
+  /// keys, or if arrays overlap, have gaps between them or have sizes that do not match their shapes. The
+  /// error contains the path, the expected content and the content found.
   static SafetensorsFile load(const std::string& path);
 };
 

@@ -58,7 +58,7 @@ class CheckpointWriter {
       write_arrays(fmt::format("{}/{}", kOptimizer, slot.name), "", slot.arrays);
   }
 
-  /// Writes a version of Keras 2, because the file has the names and paths of Keras 2.
+  /// Writes a version number of Keras 2, because the file has the names and paths of Keras 2.
   void write_versions(hid_t object) {
     image_.write_text(object, "keras_version", "2.15.0");
     image_.write_text(object, "backend", "tensorflow");

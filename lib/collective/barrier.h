@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-/// A barrier for a fixed number of threads: the last arrival releases all. Memory written before arriving is
-/// visible to all threads afterwards.
+/// A barrier for a fixed number of threads: the last thread that arrives releases all others. Memory written
+/// before arriving is visible to all threads afterwards.
 class Barrier {
  public:
   /// `spin`: whether waiting threads busy-wait for about a millisecond before they sleep. This is faster only

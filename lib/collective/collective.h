@@ -32,7 +32,7 @@ class Collective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Waits until all members have called it.
+  /// Waits until all members have called barrier().
   virtual void barrier() = 0;
   /// Replaces `values` with their sums over all members, added in the order that a tree over the ranks
   /// determines (sum_tree.h). All members must pass the same number of values.
@@ -63,8 +63,9 @@ void all_gather(Collective& member, Context& context, const double* mine, double
 /// take part in the collective call.
 void all_gather_zeros(Collective& member, int64_t n);
 
-/// Creates a group of `size` threads of this process. `spin`: whether waiting members busy-wait for about a
-/// millisecond before they sleep. This is faster only if each thread has its own core.
+/// Creates the communicators for a group of `size` threads of this process, one for each thread. `spin`:
+/// whether waiting members busy-wait for about a millisecond before they sleep. This is faster only if each
+/// thread has its own core.
 std::vector<std::unique_ptr<Collective>> make_local_group(int size, bool spin);
 
 /// A member of a group of replicas with one GPU each. Its collective calls exchange data in device memory.
@@ -93,8 +94,8 @@ class DeviceCollective {
   /// Copies the n numbers at `src` of member `root` to `dst` of every member. Other members' `src` is
   /// ignored.
   virtual void broadcast(const float* src, float* dst, int64_t n, int root) = 0;
-  /// Writes the sums of all members' n numbers at `src` to `dst` of member `root`. Other members' `dst` is
-  /// ignored.
+  /// Sums the n numbers at `src` over all members, and writes the sums to `dst` of member `root`. Other
+  /// members' `dst` is ignored.
   virtual void reduce(const float* src, float* dst, int64_t n, int root) = 0;
   /// Makes operations that are enqueued later wait for all collective calls enqueued here. A captured graph
   /// that contains collective calls must also contain a call of join().

@@ -29,9 +29,9 @@ std::vector<std::vector<std::pair<int, int>>> link_rounds(const std::vector<std:
 /// All processes must call it. Every process gets the same results, sorted by ranks.
 std::vector<LinkSpeed> measure_links(World& world, const std::vector<std::string>& machines);
 
-/// Returns the time, in seconds, that the processes need to sum one array of `bytes` bytes each. The arrays
-/// are summed in the same way as gradients on CPUs. Each process takes its fastest of several sums, and the
-/// result is the time of the slowest process. All processes must call it.
+/// Returns the time, in seconds, that the processes need to sum their arrays. Each process has one array of
+/// `bytes` bytes. The arrays are summed in the same way as gradients on CPUs. Each process takes its fastest
+/// of several sums, and the result is the time of the slowest process. All processes must call it.
 double measure_process_sum(World& world, size_t bytes);
 
 }  // namespace dtrain

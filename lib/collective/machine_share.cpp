@@ -51,7 +51,7 @@ std::string find_shared_gpu(World& world, std::span<const int> gpus) {
     size_t rank = 0;
     std::string uuid;
   };
-  std::map<std::pair<std::string, std::string>, User> users;  // by boot id and PCI address
+  std::map<std::pair<std::string, std::string>, User> users;  // keys: boot id and PCI address
   const std::vector<std::string> all = world.all_gather_texts(mine.dump());
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const Json list = Json::parse(all[rank]);

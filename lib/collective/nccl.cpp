@@ -203,8 +203,8 @@ class NcclGroup {
   }
 
   /// Aborts all communicators in one NCCL group. At the start of the group, NCCL cancels the calls that run
-  /// on the communicators, so that threads that wait inside NCCL for a failed member return. Only at the end
-  /// of the group, NCCL frees the communicators.
+  /// on the communicators, so that threads that wait inside NCCL for a failed member return. NCCL frees the
+  /// communicators only at the end of the group.
   void end_all() {
     ncclGroupStart();
     for (const ncclComm_t communicator : communicators_) ncclCommAbort(communicator);
@@ -317,7 +317,8 @@ void set_nccl_environment(bool deterministic) {
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   if (!deterministic) return;
   setenv("NCCL_ALGO", "Ring", 0);
-  // For registered graph buffers, NCCL may select another algorithm, which adds the numbers in another order.
+  // For registered graph buffers, NCCL may select a different algorithm, which adds the numbers in a
+  // different order.
   setenv("NCCL_GRAPH_REGISTER", "0", 0);
 }
 

@@ -16,8 +16,8 @@
 namespace dtrain {
 
 /// Counters that keep messages in order. They count the messages with one tag to a process, or from a
-/// process. A transfer may have to wait for an event, so it may be ready before the transfer of an earlier
-/// message. The counters make sure that transfers begin in the order in which the messages were started.
+/// process. A transfer may have to wait for an event, so the transfer of a later message may be ready first.
+/// The counters make sure that transfers begin in the order in which the messages were started.
 struct MessageOrder {
   uint64_t started = 0;  // messages started; used by the thread that starts messages
   uint64_t begun = 0;    // transfers begun; used by the messenger's thread
@@ -136,8 +136,8 @@ class RoundTripsExchange final : public Exchange {
 /// Sums an array over all replicas. Each process is responsible for one part of the array: it receives this
 /// part from all other processes, adds it in the order of the tree, and sends the sum to all other processes.
 /// With p processes that have one node of the tree each, a process sends 2 (p - 1) / p times the size of the
-/// array. A short array is sent whole to all processes instead, which needs only one round of messages
-/// instead of two.
+/// array. A short array is sent whole to all processes, which needs only one round of messages instead of
+/// two.
 template <class T>
 class SumExchange final : public Exchange {
  public:

@@ -11,7 +11,7 @@ namespace dtrain {
 
 namespace {
 
-/// The values of all replicas. The member of local rank 0 gathers them.
+/// The values of all replicas. The member with local rank 0 gathers them.
 struct Gathered {
   std::unique_ptr<ProcessGather> gather;
   ReplicaRanks ranks;

@@ -13,8 +13,8 @@ namespace dtrain {
 namespace {
 
 // Tags of messages. The blocking calls of the thread that owns the replicas never overlap, so all of them use
-// one tag. Threads of different processes may make other calls in different orders. Therefore each background
-// sum, each ProcessGather and each channel of ProcessMessages has its own tag.
+// one tag. All other calls may be made in a different order in each process. Therefore each background sum,
+// each ProcessGather and each channel of ProcessMessages has its own tag.
 constexpr int kWaitingCalls = 0, kFirstSum = 1, kFirstChannel = 10000,
               kFirstGather = kFirstChannel + World::kChannels,
               kTags = 32000;  // larger tags are for lib/processes

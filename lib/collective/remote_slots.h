@@ -52,7 +52,7 @@ class RemoteSlots {
   World& world_;
   const std::vector<int> processes_;
   const int replica_;
-  std::map<int, Inbox> inboxes_;  // indexed by the number of the World's channel
+  std::map<int, Inbox> inboxes_;  // keys: channel numbers of the World
 };
 
 }  // namespace dtrain

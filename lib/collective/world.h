@@ -194,8 +194,8 @@ class World {
   /// Returns `message`, an error message of this process, in the form that is shown to users. If there are
   /// several processes, the message is extended by the process's name, the step and the phase.
   virtual std::string complete_error(const std::string& message) const { return message; }
-  /// Returns how a process ends with this error at a deadline: process 0 prints the error, and the other
-  /// processes are told. The World must outlive the deadline.
+  /// Returns how this process ends with the error `why` at a deadline: it reports the error to the other
+  /// processes and, if it is process 0, prints the error. The World must outlive the deadline.
   ExitDeadline::Ending end_with_error(const std::string& why, std::chrono::duration<double> limit);
 
   /// The current activity of a process. It is shown in messages about processes that fail or make no

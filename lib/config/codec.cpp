@@ -223,8 +223,8 @@ bool Codec<Shape>::parse(const ConfigNode& node, const std::string& where, Shape
   if (!good) return false;
   const Shape shape(std::move(extents));
   if (shape.exceeds(kMostArrayElements)) {
-    diagnostics.error(node, fmt::format("{}: expected at most {} elements, found the shape {}", where,
-                                        kMostArrayElements, shape.str()));
+    diagnostics.error(node, fmt::format("{}: the shape {} has more than {} elements", where, shape.str(),
+                                        kMostArrayElements));
     return false;
   }
   out = shape;

@@ -207,8 +207,8 @@ struct CpuInfo {
 };
 CpuInfo cpu_info();
 
-/// Returns the version of oneDNN at build time, such as "2.6.3". If another version is used at run time, adds
-/// this version.
+/// Returns the version of oneDNN at build time, such as "2.6.3". If a different version is used at run time,
+/// the result also contains that version.
 std::string onednn_version();
 /// Returns the CUDA version that this program was built with, such as "13.0"; empty if built without CUDA.
 std::string cuda_build_version();

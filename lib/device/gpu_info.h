@@ -64,7 +64,7 @@ struct GpuLibrary {
 /// call of one of its functions.
 std::vector<GpuLibrary> opened_gpu_libraries();
 
-/// Versions of the driver and libraries (empty if unknown) and all GPUs.
+/// All GPUs, and the versions of the driver and the libraries ("" if unknown).
 struct GpuReport {
   GpuPresence presence;
   std::vector<GpuInfo> gpus;

@@ -61,8 +61,8 @@ class Nvml {
 
 /// Formats a PCI address as Linux, nvidia-smi and CUDA do, in lower case: "0000:41:00.0".
 std::string pci_id(unsigned domain, unsigned bus, unsigned device);
-/// Converts a PCI address to the format of pci_id(). The given address may have another number of digits or
-/// upper-case digits ("00000000:C1:00.0"). Returns other text unchanged.
+/// Converts a PCI address to the format of pci_id(). The given address may have a different number of digits
+/// or upper-case digits ("00000000:C1:00.0"). Returns other text unchanged.
 std::string normalized_pci_id(const std::string& address);
 
 }  // namespace dtrain

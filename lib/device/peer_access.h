@@ -20,8 +20,8 @@ void connect_gpus(const Context& one, const Context& other);
 /// Returns false if the environment has DTRAIN_P2P=0.
 bool peer_access_is_wanted();
 
-/// Returns notes for the user about problems of connected pairs of GPUs: peer access failed, or copies did
-/// not arrive correctly.
+/// Returns notes for the user about problems between connected GPUs: peer access failed, or copies did not
+/// arrive correctly.
 std::vector<std::string> peer_access_notes();
 
 }  // namespace dtrain

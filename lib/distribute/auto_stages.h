@@ -1,4 +1,4 @@
-// Chooses pipeline stages by each layer's time and memory, for the option `stages: auto`.
+// Chooses pipeline stages from the time and memory of each layer, for the option `stages: auto`.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct PipelineDevice {
 struct PipelineWork {
   int64_t samples = 1;   // number of samples in the largest microbatch
   int microbatches = 1;  // number of microbatches that are in the pipeline together
-  // Number of rounds, which follow each other (train.accumulate); each processes `microbatches` microbatches.
+  // Number of rounds (train.accumulate), which run one after the other with `microbatches` microbatches each.
   int rounds = 1;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int64_t slot_bytes = 0;       // bytes of optimizer state per element of a trained parameter

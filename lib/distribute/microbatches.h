@@ -13,11 +13,11 @@ namespace dtrain {
 /// microbatch is the largest.
 class Microbatches {
  public:
-  /// `most`: number of microbatches per replica. A replica with fewer samples has fewer microbatches; a
-  /// replica without samples has a single empty microbatch. If `together` is true, the batch is first divided
-  /// into microbatches, and then each microbatch is divided among the replicas. The n-th microbatches of all
-  /// replicas are then together the n-th microbatch of a run on a single device, and all replicas have the
-  /// same number of microbatches.
+  /// `most`: maximum number of microbatches per replica. A replica with fewer samples has fewer microbatches;
+  /// a replica without samples has a single empty microbatch. If `together` is true, the batch is first
+  /// divided into microbatches, and then each microbatch is divided among the replicas. Together, the n-th
+  /// microbatches of all replicas then form the n-th microbatch of a run on a single device, and all replicas
+  /// have the same number of microbatches.
   Microbatches(int64_t batch, int64_t most, int rank, int replicas, bool together)
       : batch_(batch),
         rank_(rank),

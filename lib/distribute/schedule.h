@@ -45,7 +45,7 @@ struct PipelineTimes {
   };
   std::vector<Stage> stages;
   /// Time, in seconds, of a copy between each stage and the next one, in either direction. The vector has one
-  /// element less than `stages`, or it is empty if copies take no time. Copies overlap with computation: a
+  /// element fewer than `stages`, or it is empty if copies take no time. Copies overlap with computation: a
   /// stage waits only for the copy that it reads.
   std::vector<double> transfers;
 };

@@ -202,7 +202,8 @@ StageCut choose_stages(const StageProblem& problem) {
     return cut;
   }
   for (const StageLoad& load : stage_loads(problem, cut.stages)) slowest = std::max(slowest, load.seconds);
-  // Tolerance for rounding errors. It is needed because the seconds may have been summed in another order.
+  // Tolerance for rounding errors. It is needed because the seconds may have been summed in a different
+  // order.
   constexpr double kRounding = 1 + 1e-12;
   cut.stages = search.best(
       [&](size_t stage, const StageLoad& load) {

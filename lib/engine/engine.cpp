@@ -52,10 +52,10 @@ std::unique_ptr<ProcessTotals> make_process_totals(const RunPlan& plan, int slot
   return std::make_unique<ProcessTotals>(plan.ranks, slots, std::max<int64_t>(totals, 1), plan.world);
 }
 
-/// Limits the time in which NCCL connects the GPUs, because this may take forever.
+/// Limits the time in which NCCL connects the GPUs, because connecting may take forever.
 void limit_connecting(const RunPlan& plan, ExitDeadline& deadline) {
   World& world = plan.world_of_replicas();
-  if (world.size() > 1) world.any(false);  // the time until all processes are here does not count
+  if (world.size() > 1) world.any(false);  // waits for all processes, so that the limit excludes this time
   const std::chrono::duration<double> limit =
       std::max(connection_limit(), Watchdog::Seconds(plan.config.train.step_timeout.seconds()));
   deadline.arm(world.end_with_error(

@@ -68,7 +68,7 @@ class Engine {
   /// Checks the memory (MemoryPlanner::check()), then allocates the parameters and, for training, the
   /// optimizer state. To be called once, before functions that use the state.
   void allocate(Plan::Purpose purpose, int64_t batch_size);
-  /// Initializes the parameters by their initializers and the run's seed.
+  /// Initializes the parameters with their initializers and the run's seed.
   void initialize();
   /// Sets the step at which the optimizer state of some weights was created. `since`: for each of these
   /// weights (by path), the number of steps that the run had done at that time. The optimizer state of all
@@ -97,9 +97,9 @@ class Engine {
 
   // The functions below must not be called while steps are running, unless stated otherwise.
 
-  /// Computes loss and metrics of one batch in inference mode.
+  /// Computes the loss and the metrics of one batch in inference mode.
   const BatchTotals& evaluate(const Batch& batch);
-  /// Computes, without other processes, the outputs of one batch in row-major order and writes them into
+  /// Computes the outputs of one batch without the other processes, and writes them in row-major order into
   /// `outputs`: one view per output, of shape [batch.size(), ...].
   void predict(const Batch& batch, std::span<const View> outputs);
 
@@ -148,7 +148,7 @@ class Engine {
   World& world_;
   ModelLayout layout_;
   // The order of the members below matters, because they are destroyed in reverse: captured graphs before the
-  // NCCL groups that they call, and plans before the cuDNN handles with which they were made.
+  // NCCL communicators that they use, and plans before the cuDNN handles with which they were made.
   SlotThreads threads_;
   std::unique_ptr<ProcessTotals> process_totals_;  // null if there is one process
   std::deque<Update> updates_;                     // indexed by slot, including those of other processes

@@ -57,7 +57,7 @@ class Feed {
   };
   struct Source {
     std::vector<Column> columns;
-    Buffer order;  // row numbers in the epoch's order; empty if the data set is not kept on the device
+    Buffer order;  // row indices in the epoch's order; empty if the data set is not kept on the device
     int64_t order_number = -1;
   };
   struct Staging {

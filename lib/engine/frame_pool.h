@@ -57,7 +57,7 @@ class FramePool {
 
  private:
   /// Identifies a frame by its plan, by whether it adds its gradients to those of earlier microbatches, and
-  /// by the number of its place.
+  /// by the index of its place.
   using FrameKey = std::tuple<PlanKey, bool, int>;
   FrameKey key_of(Plan::Purpose purpose, Range samples, int index) const;
   void release(int place);

@@ -1,5 +1,5 @@
-// Plans the use of the host's memory and of each GPU's memory by a run, before anything is allocated. The
-// results of these functions depend only on their arguments.
+// Plans how much host memory and GPU memory a run uses, before anything is allocated. The results of these
+// functions depend only on their arguments.
 #pragma once
 
 #include <cstddef>

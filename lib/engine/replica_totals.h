@@ -20,8 +20,8 @@ class ReplicaTotals {
       : plan_(plan), replicas_(replicas), count_(count) {}
 
   /// Waits for the step `back` steps before the last one (Executor::totals()), and returns its totals for
-  /// each replica of this process. The totals are valid until the next call. If the processes divide the
-  /// replicas, all processes must call this function, and each process gets the totals of all replicas.
+  /// each replica of this process. The totals are valid until the next call. If each replica is split across
+  /// processes, all processes must call this function, and each process gets the totals of all replicas.
   std::vector<const double*> read(int back);
 
  private:
@@ -31,7 +31,8 @@ class ReplicaTotals {
   const RunPlan& plan_;
   const std::span<const std::unique_ptr<Replica>> replicas_;
   const size_t count_;
-  std::vector<double> slot_totals_;        // by replica, then slot; used if the processes divide the replicas
+  // By replica, then slot; used if each replica is split across processes.
+  std::vector<double> slot_totals_;
   std::vector<std::vector<double>> sums_;  // by replica; used if replicas have several slots
 };
 

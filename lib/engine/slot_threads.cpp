@@ -65,8 +65,8 @@ SlotThreads::SlotThreads(const RunPlan& plan, const ModelLayout& layout)
   run([this](int rank, int slot) { worker(rank, slot).context().attach(); });
 }
 
-/// Creates all_ only if each process has whole replicas. If the processes divide the replicas, all_ is not
-/// needed, because all replicas of a slot are in the same process.
+/// Creates all_ only if each process has whole replicas. If each replica is split across processes, all_ is
+/// not needed, because all replicas of a slot are in the same process.
 void SlotThreads::join_processes(const RunPlan& plan) {
   const int replicas = static_cast<int>(plan.placement.replicas.size());
   for (int slot = 0; slot < slots_ && !plan.has_divided_replicas(); ++slot) {

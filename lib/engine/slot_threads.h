@@ -16,7 +16,7 @@ namespace dtrain {
 
 /// Starts a thread for every slot of every replica, each with a Worker. Owned by one thread, which also
 /// serves as the thread of replica 0's first slot. `rank` is always the index of a replica in this process.
-/// If the processes divide the replicas, slots are numbered over all processes.
+/// If each replica is split across processes, slots are numbered over all processes.
 class SlotThreads {
  public:
   SlotThreads(const RunPlan& plan, const ModelLayout& layout);
@@ -51,8 +51,8 @@ class SlotThreads {
   }
   /// Returns the communicator that connects all slots whose devices may wait for each other. These are the
   /// slots of all processes, with one exception. If the replicas are on CPUs, have several slots and are not
-  /// divided among processes, the communicator connects the slots of this process, because only the host
-  /// waits for other processes.
+  /// split across processes, the communicator connects the slots of this process, because only the host waits
+  /// for other processes.
   Collective& waiting_slots(int rank, int slot) {
     if (slots_ == 1) return replicas_of_all(rank, slot);
     return everyone_of_all_.empty() ? everyone(rank, slot) : *everyone_of_all_[index_of(rank, slot)];

@@ -34,7 +34,7 @@ class StepBuffers {
   // The following functions enqueue work on the device. If the step is being captured, this work becomes part
   // of the graph.
 
-  /// Sends the numbers and the loss factors, and computes loss_scales().
+  /// Sends the StepNumbers and the loss factors to the device, and computes loss_scales().
   void send_numbers();
   void clear_totals();
   void fetch_totals();

@@ -1,4 +1,4 @@
-// Computes the numbers of a step that depend on the weights of its rows.
+// Computes the members of StepRequest that depend on row weights.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ herr_t as_stored(hid_t from, hid_t to, H5T_cdata_t* data, size_t, size_t, size_t
   return H5Tget_size(from) == H5Tget_size(to) ? 0 : -1;
 }
 
-/// Replaces variable-length values with zeros. Zeros are an empty value, both in files and in memory. (This
-/// is a conversion function of H5T.)
+/// Overwrites references to variable-length values with zeros, which represent an empty value both in files
+/// and in memory. (This is a conversion function of H5T.)
 herr_t as_empty(hid_t, hid_t to, H5T_cdata_t* data, size_t count, size_t stride, size_t, void* values, void*,
                 hid_t) {
   if (data->command == H5T_CONV_INIT) data->need_bkg = H5T_BKG_NO;
@@ -125,7 +125,7 @@ Hdf5Heap::Place Hdf5Heap::find(std::span<const std::byte> reference, const std::
 
   const uint64_t end = begin + size, object_header = padded(2 + 2 + 4 + length_bytes_);
   uint64_t at = begin + collection_header;
-  constexpr int kMostObjects = 65536;  // the numbers of objects have 16 bits
+  constexpr int kMostObjects = 65536;  // object indices have 16 bits
   for (int i = 0; i <= kMostObjects && at < end && end - at >= object_header; ++i) {
     Cursor object(blocks.at(at, object_header), "global heap object");
     const uint64_t number = object.number(2);

@@ -23,9 +23,9 @@ void reject_links(hid_t group, const std::string& path, const std::string& name)
 /// that this build of libhdf5 does not have.
 void reject_foreign_storage(hid_t dataset, const std::string& where);
 
-/// Throws UserError if the chunk index of a dataset is damaged or if chunks are missing in it. This check is
-/// needed because libhdf5 1.10 returns zeros for chunks that it does not find. Chunks may be missing if the
-/// dataset has a user-defined fill value.
+/// Throws UserError if the chunk index of a dataset is damaged, or if chunks are missing although the dataset
+/// has no user-defined fill value. This check is needed because libhdf5 1.10 returns zeros for chunks that it
+/// does not find.
 void check_chunk_index(hid_t dataset, const std::string& where);
 
 /// Throws UserError if the first compressed chunk of a numeric dataset does not have the size of a chunk

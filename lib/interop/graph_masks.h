@@ -1,4 +1,4 @@
-// Masks of padding in exported graphs.
+// Padding masks in exported graphs.
 #pragma once
 
 #include "nn/graph.h"

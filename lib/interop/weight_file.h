@@ -36,8 +36,8 @@ class WeightFile {
   /// may refer to the model's memory.
   static WeightFile of_model(const ExportedModel& model, WeightLayout layout);
 
-  /// Returns the weights. Weights that are not floating-point numbers have no data. For example, Keras stores
-  /// counts and seeds as integers.
+  /// Returns the weights. Only float16, bfloat16, float32 and float64 weights have data. For example, float8
+  /// weights have none, and neither do the counts and seeds that Keras stores as integers.
   const std::vector<ArrayRef>& weights() const { return weights_; }
   /// Returns the type and the raw bytes of a weight that is not float16, bfloat16, float32 or float64;
   /// weights() has no data for such a weight. Returns "" for Keras files, because their integers are not
@@ -55,12 +55,12 @@ class WeightFile {
   static WeightFile of_keras(const std::string& path);
   static WeightFile of_safetensors(const std::string& path);
 
-  // One of the three members below owns the arrays; the other two are empty.
+  // At most one of these three members owns the arrays. All three are empty if the arrays belong to a model.
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::deque<std::vector<float>> arrays_;
   std::vector<std::shared_ptr<const float[]>> shared_;
   std::vector<ArrayRef> weights_;
-  std::map<std::string, std::string> others_;  // type and bytes of weights without data, by name
+  std::map<std::string, std::string> others_;  // type and bytes of weights without data, indexed by name
   WeightLayout layout_ = WeightLayout::keras;
 };
 

@@ -22,8 +22,8 @@ struct ZipEntry {
 };
 
 /// An open zip archive. Because archives may be untrusted, an archive is rejected if its entries overlap,
-/// share a name, have paths that lead outside the folder, are encrypted, or unpack to more than three times
-/// the size of the file plus 64 MiB.
+/// share a name, have paths that lead outside the target folder, are encrypted, or unpack to more than three
+/// times the size of the file plus 64 MiB.
 class ZipFile {
  public:
   /// Reads the directory of the archive. Throws UserError with the path, the expected content and the content

@@ -13,7 +13,7 @@ namespace dtrain {
 
 /// Creates a zip archive atomically: either the complete archive appears under its name or none. Entries may
 /// have any size (Zip64). All timestamps are the earliest that zip allows, so that the same content always
-/// produces the same bytes. Functions throw the same errors as those of NewFile.
+/// produces the same bytes. The functions throw the same errors as the functions of NewFile.
 class ZipWriter {
  public:
   explicit ZipWriter(const Location& location) : file_(location) {}

@@ -14,7 +14,7 @@ enum class MergeKind { subtract, average, maximum, minimum };
 /// Maximum number of arrays in one merge.
 inline constexpr size_t kMostMerged = 64;
 
-/// Sums elements of src that have given strides:
+/// Sums strided elements of src:
 ///
 /// dst[i0, ..., i5] = the sum over j0 and j1, in this order, of
 ///     src[i0 * strides[0] + ... + i5 * strides[5] + j0 * sum_strides[0] + j1 * sum_strides[1]]

@@ -6,9 +6,9 @@
 // All pointers point to memory of the Context's device. Calls may return before the work is done; operations
 // run in the order of the calls. All arrays are row major.
 //
-// Arrays of type `void*` have the type compute_type(), unless an operation states another type. These are the
-// activations, their gradients, and the copies of weights that matrix products and convolutions read. Arrays
-// of type `float*` are always float32. These are the parameters, their gradients, and statistics.
+// Arrays of type `void*` have the type compute_type(), unless an operation states a different type. These are
+// the activations, their gradients, and the copies of weights that matrix products and convolutions read.
+// Arrays of type `float*` are always float32. These are the parameters, their gradients, and statistics.
 #pragma once
 
 #include <cstddef>
@@ -84,7 +84,7 @@ class Convolution {
   virtual void backward_data(const void* diff_dst, const void* kernel, void* diff_src, const void* saved,
                              void* scratch) = 0;
   /// Returns true if backward_filter() also computes the gradient of the bias. Otherwise, diff_dst has the
-  /// plain layout, and the caller must compute this gradient as the sum of diff_dst over all pixels, by
+  /// plain layout, and the caller must compute this gradient as the sum of diff_dst over all pixels, with
   /// Ops::column_sum or Ops::sum_backward_bias.
   virtual bool computes_bias_gradient() const = 0;
   /// `diff_bias` is null if there is no bias or computes_bias_gradient() is false.
@@ -325,7 +325,7 @@ struct PenaltyArguments {
   const double* row_weights;
   const StepState* state;  ///< device memory
   const float* weights;
-  float* gradient;  ///< added to
+  float* gradient;  ///< the gradient of the penalty is added to this array
   int64_t n;
 };
 

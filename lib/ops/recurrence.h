@@ -26,7 +26,7 @@ struct RecurrenceSpec {
   bool return_sequences = false;
   bool training = true;            ///< true if there will be backward calls
   bool masked = false;             ///< true if calls have a mask
-  bool has_state_factors = false;  ///< calls have state_factors
+  bool has_state_factors = false;  ///< true if calls have state_factors
 
   /// Returns the number of blocks of `units` columns in the kernels.
   int64_t gates() const { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }

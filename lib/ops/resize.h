@@ -1,4 +1,4 @@
-// The spec of resizing images.
+// The spec of image resizing.
 #pragma once
 
 #include <cstdint>

@@ -177,8 +177,8 @@ struct BatchNormalizationSpec {
   bool masked = false;
 };
 
-/// The options of a cross-entropy. If `sparse` is true, the target is an array of int32 class numbers,
-/// [rows]; the loss of a row is NaN if its class number is out of range. Otherwise, the target is an array of
+/// The options of a cross-entropy. If `sparse` is true, the target is an array of int32 class indices,
+/// [rows]; the loss of a row is NaN if its class index is out of range. Otherwise, the target is an array of
 /// float32 probabilities, [rows, columns].
 struct CrossEntropySpec {
   bool sparse = true;
@@ -245,8 +245,8 @@ struct MetricSpec {
   enum class Kind : uint8_t { sparse_top_k, categorical_top_k, binary_accuracy, mean_absolute_error };
   Kind kind = Kind::sparse_top_k;
   /// Option of the top-k kinds. A row is correct if fewer than k scores come before the score of its target.
-  /// Another score comes before the target's score if it is greater, or if it is equal and earlier in the
-  /// row. With k = 1, a row is correct if the target is the argmax of the scores.
+  /// A score comes before the target's score if it is greater, or if it is equal and its column comes first.
+  /// With k = 1, a row is correct if the target is the argmax of the scores.
   int k = 1;
   float threshold = 0.5f;  ///< option of binary_accuracy
 };
@@ -270,7 +270,7 @@ struct CountSpec {
     regression,
   };
   Kind kind = Kind::classes;
-  /// True if the target is int32 class numbers, [rows]; false if it is float32, with the prediction's shape.
+  /// True if the target is int32 class indices, [rows]; false if it is float32, with the prediction's shape.
   bool sparse = false;
   /// If true, a row can have several classes: the predicted classes are those whose score is above the
   /// threshold, and the target classes are those whose column is above 0.5. If false, a row has one class,
@@ -283,10 +283,10 @@ struct CountSpec {
   Scores scores = Scores::probabilities;
   float threshold = 0.5f;
 
-  /// Number of buckets, at least 2, into which scores are sorted in ascending order. A probability is counted
-  /// by its logit, and a logit is counted directly. Half of the buckets are for numbers below 0. In each
-  /// half, the limits of the buckets are absolute values from 2^-kOctaves to 2^kOctaves. The limits are
-  /// evenly spaced in the bit pattern of the absolute value, which is approximately its logarithm.
+  /// Number of buckets, at least 2, into which scores are sorted in ascending order. The bucket of a
+  /// probability is that of its logit. Half of the buckets are for numbers below 0. In each half, the limits
+  /// of the buckets are absolute values from 2^-kOctaves to 2^kOctaves. The limits are evenly spaced in the
+  /// bit pattern of the absolute value, which is approximately its logarithm.
   int64_t buckets = 0;
   bool by_column = false;
   static constexpr int kOctaves = 32;
@@ -318,7 +318,7 @@ struct GatherSpec {
   int64_t stride() const { return src_elements > 0 ? src_elements : row_elements; }
 };
 
-/// A list of row numbers, in device memory.
+/// A list of row indices, in device memory.
 struct RowList {
   const int64_t* rows = nullptr;   ///< if null, the rows are 0, 1, 2, ...
   const int64_t* first = nullptr;  ///< index into `rows` at which the list begins; if null, it begins at 0
@@ -331,14 +331,14 @@ struct RowList {
 
 /// The scalars of a step, which the host uploads before each step.
 struct StepNumbers {
-  uint64_t step = 0;  ///< number of the global step, counted from 0
+  uint64_t step = 0;  ///< index of the global step, counted from 0
   double learning_rate = 0;
   /// learning_rate * weight_decay: this fraction of each weight is subtracted before the update.
   float decay = 0;
   /// The sum of the row weights of the global batch, if the host computes this sum before the step.
   /// Otherwise, the number of row weights.
   double row_weights = 1;
-  int64_t first = 0;  ///< number of the batch's first sample in the order of the epoch
+  int64_t first = 0;  ///< index of the batch's first sample in the order of the epoch
 };
 
 /// Update settings of one parameter group.

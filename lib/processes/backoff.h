@@ -7,7 +7,7 @@
 namespace dtrain {
 
 /// Waits between two polls. For 50 us after the last progress, wait() returns at once, because the answer to
-/// a small message takes microseconds. Later it yields the core, and after 1 ms it sleeps 50 us.
+/// a small message takes microseconds. Later it yields the core, and after 1 ms it sleeps for 50 us.
 class Backoff {
  public:
   /// Restarts the measurement of time. Call it whenever a poll has made progress.

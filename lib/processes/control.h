@@ -139,9 +139,9 @@ class ControlChannel {
   void watch_own_progress(Seconds elapsed);
   /// Sends the remaining output and receives the remaining input, so that the other side gets all messages.
   void close_connections();
-  /// Handles the first failure. Process 0 sends the failure to all other processes. Another process sends the
-  /// failure to process 0 only if process 0 did not respond, because process 0 may respond again later. Then
-  /// calls the failure handler.
+  /// Handles the first failure. Process 0 sends the failure to all other processes. Any other process sends
+  /// the failure to process 0 only if process 0 did not respond, because process 0 may respond again later.
+  /// Then calls the failure handler.
   void fail(const Failure& failure);
   void send_to_all(const Json& message);
   void post(Json message);

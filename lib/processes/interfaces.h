@@ -19,7 +19,7 @@ struct InterfaceAddress {
 std::vector<InterfaceAddress> interface_addresses();
 
 /// A network that the user has chosen for the communication among processes: the name of an interface, or a
-/// range of addresses (CIDR), "10.77.0.0/16". An empty text chooses nothing.
+/// range of addresses (CIDR) such as "10.77.0.0/16". An empty text chooses nothing.
 struct ChosenNetwork {
   std::string text;
   std::string option = "--interface";  // the option or variable that has the text, for messages

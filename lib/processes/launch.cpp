@@ -34,9 +34,9 @@ bool has(const EnvironmentLookup& environment, const char* name) {
   return value && *value;
 }
 
-/// Returns the launch by srun (a job step of SLURM). The number of processes is the number of tasks of the
-/// step. SLURM_NTASKS is used only if this number is not set, because it is the number of tasks of the job,
-/// which is different if srun was started with another -n.
+/// Returns the launch if srun started this process, as part of a SLURM job step. The number of processes is
+/// the number of tasks of the step. SLURM_NTASKS is used only if this number is not set, because it is the
+/// number of tasks of the job, which is different if srun was started with its own -n.
 std::optional<Launch> slurm_launch(const EnvironmentLookup& environment) {
   if (!has(environment, "SLURM_STEP_ID")) return std::nullopt;
   auto size = number_of(environment, "SLURM_STEP_NUM_TASKS");

@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-/// Returns the library folders of the installation of the mpirun (or its daemon) that started this process,
-/// so that the process opens the libmpi of its launcher even if the system's search path has another one.
+/// Returns the library folders of the MPI installation whose mpirun (or daemon) started this process, so that
+/// the process opens the libmpi of its launcher even if the system's search path contains a different libmpi.
 /// Searches all ancestors of the process for the launcher, because the launcher may have started a script
 /// that started this process. Returns an empty list if no ancestor is a known launcher.
 std::vector<std::filesystem::path> launcher_library_folders();

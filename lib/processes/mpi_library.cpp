@@ -106,7 +106,7 @@ void add(std::vector<MpiLibrary>& libraries, MpiLibrary library) {
   }
 }
 
-/// Returns the interface of a library by its file name.
+/// Returns the interface of a library, which follows from its file name.
 const Interface& interface_of(const std::string& path) {
   const std::string file = fs::path(path).filename().string();
   for (const Interface& interface : interfaces())
@@ -160,8 +160,8 @@ std::string families_of(const Launch& launch) {
                     start, families_of(launch)));
   const MpiLibrary& other = libraries.front();
   throw UserError(fmt::format(
-      "{}but no library of {} was found, only {}. Start dtrain with the {} of {}, or install "
-      "the library of {}, or set DTRAIN_MPI_LIBRARY to its path",
+      "{}but no {} library was found, only {}. Start dtrain with the {} of {}, or install {}, or set "
+      "DTRAIN_MPI_LIBRARY to the path of its library",
       start, families_of(launch), list(libraries), other.family == MpiFamily::open_mpi ? "mpirun" : "mpiexec",
       to_string(other.family), families_of(launch)));
 }

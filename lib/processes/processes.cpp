@@ -205,7 +205,7 @@ bool Processes::finish(int exit_code) {
 }
 
 void Processes::end_all(int exit_code) {
-  // Two threads may notice a failure at the same time, but only one may call MPI_Abort(). It ends the
+  // Two threads may notice a failure at the same time, but only one may call MPI_Abort(), which ends the
   // process.
   static std::atomic<bool> is_ending = false;
   while (is_ending.exchange(true)) std::this_thread::sleep_for(std::chrono::seconds(1));

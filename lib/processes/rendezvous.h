@@ -22,7 +22,7 @@ class ControlListener {
   /// that a connection comes from this run. Throws UserError if this machine is not in the network.
   std::string invitation(const ChosenNetwork& network = {}) const;
   /// Waits for a connection from each of the processes 1 to size - 1, and returns the connections in this
-  /// order. The connection of a process that did not connect in time is closed.
+  /// order. For a process that did not connect in time, the list contains a Connection that is not open.
   std::vector<Connection> accept(int size, std::chrono::duration<double> limit);
 
  private:
@@ -35,9 +35,10 @@ class ControlListener {
   std::string token_;
 };
 
-/// Connects one of the other processes: tries all addresses of the invitation at once, and returns the first
-/// connection that process 0 answers. If process 0 does not answer within the time, returns a closed
-/// connection, and `problem` lists the addresses and why each failed.
+/// Connects this process, which is not process 0, to process 0: tries all addresses in the invitation at
+/// once, and returns the first connection that process 0 answers. If process 0 does not answer within the
+/// time limit, returns a Connection that is not open, and `problem` lists the addresses and why each attempt
+/// failed.
 Connection connect_to_listener(const std::string& invitation, int rank, std::chrono::duration<double> limit,
                                std::string& problem);
 

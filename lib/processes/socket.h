@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// A file descriptor that is closed with this object.
+/// A file descriptor that is closed when this object is destroyed.
 class Socket {
  public:
   Socket() = default;

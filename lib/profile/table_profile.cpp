@@ -159,7 +159,7 @@ TableProfile profile_csv(const std::string& path) {
   TableProfile table = profile_text(text, reading);
   while (improve(table, reading)) table = profile_text(text, reading);
   table.format = format;
-  if (table.rows == 0) throw UserError(fmt::format("{}: expected rows of data, found a header only", path));
+  if (table.rows == 0) throw UserError(fmt::format("{}: expected rows of data, found only a header", path));
   if (const char* const line = find_not_utf8(text)) table.warnings.push_back(warn_of_bytes(text, line));
   return table;
 }

@@ -10,8 +10,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-/// A segment tree that stores a height (an offset in memory) for every time. All heights are 0 in the
-/// beginning.
+/// A segment tree that stores a height (an offset in memory) for every time. All heights are initially 0.
 class Heights {
  public:
   explicit Heights(size_t times) : times_(std::bit_ceil(times)), nodes_(2 * times_) {}

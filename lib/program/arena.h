@@ -12,7 +12,7 @@ struct Lifetime {
   int first = -1, last = -1;
 };
 
-/// Plans the memory of buffers. Buffers are numbered from 0, and times are instruction numbers. A buffer is
+/// Plans the memory of buffers. Buffers are numbered from 0, and times are instruction indices. A buffer is
 /// live from its first touch to its last touch. During this time, no other buffer overlaps it.
 class Arena {
  public:

@@ -1,4 +1,4 @@
-// Numbers of the parts of a program. Each kind of part has its own type, so that numbers cannot be mixed up.
+// Ids of the parts of a program. Each kind of part has its own id type, so that ids cannot be mixed up.
 #pragma once
 
 #include <cstddef>

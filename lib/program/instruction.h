@@ -159,7 +159,7 @@ struct JoinGathered {
 };
 
 /// Sums the gradients that several readers of a value contribute. Then applies the gradient of the activation
-/// that computed the value, and sums the bias's gradient over the rows of the result.
+/// that computed the value, and sums the rows of the result to get the bias gradient.
 struct SumGradients {
   ActivationSpec activation;  // linear: no activation
   ValueId activated = ValueId::none;
@@ -191,8 +191,8 @@ struct AddSharedGradient {
   int64_t elements = 0;
 };
 
-/// Writes the gradient of a parameter that no loss depends on. The gradient is zero. For a moving statistic,
-/// the "gradient" is the value that leaves the statistic unchanged.
+/// Writes the gradient of a parameter that no loss depends on: zero or, for a moving statistic, the value
+/// that leaves the statistic unchanged.
 struct ZeroGradient {
   GradientPlace to;
   bool is_statistic = false;
@@ -275,7 +275,7 @@ struct FindDirections {
   Range range;
 };
 
-/// Sums the squares that FindDirections has computed over the replicas. Waits for the device.
+/// Adds up the sums of squares that FindDirections has computed on each replica. Waits for the device.
 struct AllReduceDirections {
   Range range;
 };
@@ -296,7 +296,7 @@ struct ConstrainParameters {
 /// Waits until the device has finished its work.
 struct SynchronizeDevice {};
 
-/// Copies the parameters that other replicas have updated to this replica.
+/// Copies to this replica the parameters that other replicas have updated.
 struct GatherUpdated {};
 
 using Work = std::variant<

@@ -1,4 +1,4 @@
-// A graph prepared for one batch size: its program, and the objects of the devices on which it runs.
+// A graph prepared for one batch size: its program, and the device objects that the program uses.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ class Plan {
   using Purpose = PlanKey::Purpose;
   enum class Part { forward, backward };  // the forward part includes the losses
 
-  /// `ops`: indexed by slot; contains the Ops of any slot of this process in place of each slot of another
-  /// process. `slots`: the slot of each node of the graph; if it is empty, all nodes are on slot 0.
+  /// `ops`: indexed by slot; for each slot of another process, contains the Ops of some slot of this process
+  /// instead. `slots`: the slot of each node of the graph; if it is empty, all nodes are on slot 0.
   Plan(const Graph& graph, const ModelLayout& layout, std::span<const Head> heads, std::span<Ops* const> ops,
        std::span<const int> slots, const PlanKey& key, const PlanOptions& options = {});
 

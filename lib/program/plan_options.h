@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// Approximate maximum number of buckets of gradients if gradients are reduced during the backward pass. A
-/// bucket consists of whole layers, and each bucket except the last has at least 1 / kGradientBuckets of the
+/// Approximate maximum number of gradient buckets if gradients are reduced during the backward pass. A bucket
+/// consists of whole layers, and each bucket except the last has at least 1 / kGradientBuckets of the
 /// trained parameters. A small number of buckets means few collective calls. A large number means small
 /// buckets, which need little memory for gradients that are not reduced yet.
 inline constexpr int64_t kGradientBuckets = 32;

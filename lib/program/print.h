@@ -10,10 +10,10 @@ namespace dtrain {
 
 /// Returns "forward", "loss", "backward", "reduce" or "update".
 const char* name_of(Phase phase);
-/// Returns a value's name, number and layout: "conv2d_1%4:blocked16"; the plain layout is left out.
+/// Returns a value's name, id and layout: "conv2d_1%4:blocked16"; the plain layout is left out.
 std::string label_of(const Program& program, ValueId value);
 /// Returns a table of the instructions with their operands: labels of values or, once buffers are assigned,
-/// numbers of buffers.
+/// buffer ids.
 std::string instructions_text(const Program& program);
 /// Returns the range of parameters or gradients that an instruction works on: "[0, 120)"; "" if it has none.
 std::string range_of(const Instruction& instruction);

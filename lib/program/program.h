@@ -1,4 +1,4 @@
-// A training step, an evaluation or a prediction of one batch size as plain data: values, instructions, and
+// A training step, an evaluation or a prediction for one batch size as plain data: values, instructions, and
 // the offset of every buffer. A program does not refer to devices; a Plan runs it.
 #pragma once
 
@@ -58,7 +58,7 @@ struct ArenaBytes {
   // Bytes for values that are not kept from forward to backward. All microbatches in flight share these
   // bytes.
   size_t shared = 0;
-  /// Bytes per microbatch in flight in the memory of links, for gradients that other slots send.
+  /// Bytes of link memory per microbatch in flight, for gradients that other slots send.
   size_t links = 0;
   /// Bytes in host memory for copies of values that are sent to or received from other processes. All
   /// microbatches in flight share these bytes.
@@ -91,11 +91,11 @@ struct ProgramLink {
 
 struct ProgramReorder {
   int slot = 0;
-  Shape shape;  // shape of the batch of images
+  Shape shape;  // shape of the image batch
   Layout from = Layout::plain, to = Layout::plain;
 };
 
-/// A loss and the metrics of one output.
+/// The loss and the metrics of one head.
 struct ProgramHead {
   // The loss in the form for the value that ComputeLoss reads (logits or predictions).
   std::shared_ptr<const Loss> loss;

@@ -6,7 +6,7 @@
 namespace dtrain {
 
 /// Sharded parameters and gradients, as seen by one replica. All replicas make the same calls in the same
-/// order. Ranges count floats of the ParameterLayout.
+/// order. Ranges are element indices in the ParameterLayout.
 class StateShards {
  public:
   virtual ~StateShards() = default;

@@ -85,7 +85,7 @@ bool can_take_logits(const std::string& kind) {
 
 namespace {
 
-/// Warns if the loss expects probabilities but the output has logits, or the reverse.
+/// Warns if the loss expects probabilities but the output has logits, or vice versa.
 void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>& loss,
                     Diagnostics& diagnostics) {
   if (loss->takes() == Scores::any) return;
@@ -119,9 +119,9 @@ void warn_of_scores(const Graph& graph, ValueRef output, const Configured<Loss>&
   if (!logits && sigmoid && sums_to_one && graph.spec(output).shape.columns() > 1)
     diagnostics.warning(
         mark,
-        fmt::format("{} expects probabilities that sum to 1, but '{}' ends in a sigmoid, which computes "
-                    "each class separately; use softmax, or binary_crossentropy if a sample may have "
-                    "several classes",
+        fmt::format("{} expects probabilities that sum to 1, but '{}' ends in a sigmoid, which computes a "
+                    "separate probability for each class; use softmax, or binary_crossentropy if a sample "
+                    "may have several classes",
                     loss.name, name));
 }
 
@@ -160,7 +160,7 @@ ConfigNode resolved_list(const WrittenMetrics& list) {
   return ConfigNode::sequence(std::move(kinds));
 }
 
-/// Reads metrics by output; a list or a single name applies to every output.
+/// Reads the metrics of each output; a list or a single name applies to every output.
 MetricsByOutput read_metrics(const ConfigNode& train, std::string_view key,
                              const std::vector<ModelOutput>& outputs, Diagnostics& diagnostics) {
   MetricsByOutput all;

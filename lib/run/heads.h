@@ -13,7 +13,7 @@ struct ParsedHeads {
 /// Parses `loss:`, `metrics:` and `weighted_metrics:` for the model's outputs, and stores the result in
 /// config.heads and config.total_names. If the model has errors, its outputs may be known only partly, or not
 /// at all (`outputs` is empty); even then, errors are reported as far as possible. If config.graph is
-/// complete, warns about a loss that expects logits if the output has probabilities, and the reverse.
+/// complete, warns about a loss that expects logits if the output has probabilities, and vice versa.
 ParsedHeads parse_heads(RunConfig& config, std::vector<ModelOutput> outputs, const ConfigNode& train,
                         Diagnostics& diagnostics);
 

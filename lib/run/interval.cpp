@@ -41,7 +41,7 @@ std::string write_count(const Interval& value) {
                      value.count == 1 ? "" : "s");
 }
 
-/// Returns the regular expression of the texts that parse_count() accepts with these units.
+/// Returns a regular expression that matches the texts with these units that parse_count() accepts.
 std::string pattern_of(std::string_view units) {
   return fmt::format("([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)? *({})s?", units);
 }

@@ -8,8 +8,9 @@
 namespace dtrain {
 
 /// Returns the length of the run, from which schedules compute the learning rate. The length depends on the
-/// current `train.epochs`: if a run is resumed with another number of epochs, it continues with the learning
-/// rates of a run of the new length. `steps_per_epoch`: number of optimizer steps. `shift`: RunLength::shift.
+/// current `train.epochs`: if a run is resumed with a different number of epochs, it continues with the
+/// learning rates of a run of the new length. `steps_per_epoch`: number of optimizer steps. `shift`:
+/// RunLength::shift.
 RunLength run_length(const RunConfig& config, int64_t steps_per_epoch, int64_t shift = 0);
 
 /// Returns a warning if the learning rate falls to 0 before the end of training, else "".

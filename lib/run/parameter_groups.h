@@ -10,8 +10,7 @@
 
 namespace dtrain {
 
-/// Training options of a group of weights. `weights`: patterns over names of weights, such as
-/// "dense_1/kernel".
+/// Training options of a group of weights. `weights`: patterns for weight names, such as "dense_1/kernel".
 struct ParameterGroup {
   Patterns weights;
   double learning_rate_factor = 1;

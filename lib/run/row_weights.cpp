@@ -73,17 +73,19 @@ bool check_class_weights(const RunConfig& config, const ClassWeights& weights, D
   if (!head.loss || config.graph.nodes.empty()) return true;
   if (!head.loss->tells_classes()) return refuse("with classification losses");
   if (head.loss->is_of_samples())
-    return refuse("with losses that are computed for each row, but this loss is computed over whole samples");
+    return refuse(
+        "with losses that have one value per prediction (for example, per pixel), but this loss has one "
+        "value per sample");
   const Shape& shape = config.graph.spec(head.output).shape;
   if (head.loss->is_of_columns() && shape.rank() > 0 && shape.back() != 1)
     return refuse(
-        "with losses for which each row has one class, but with this loss each column is a separate yes/no "
+        "with losses whose target is one class, but with this loss each output column has a separate yes/no "
         "target");
   return true;
 }
 
-/// Returns the mask of the output, which has class weights. Returns nullopt if the output has no mask, or if
-/// the mask is computed from the output of a layer and is therefore not known before the model runs.
+/// Returns the mask of the only output, which has class weights. Returns nullopt if the output has no mask,
+/// or if the mask is computed from the output of a layer and is therefore not known before the model runs.
 std::optional<WeightColumns::Mask> mask_of_rows(const RunConfig& config) {
   const Head& head = config.heads[0];
   const auto source = head.mask ? source_of(config.graph, *head.mask) : std::nullopt;

@@ -82,7 +82,7 @@ struct RunConfig {
   Configured<Strategy> strategy;
   TrainOptions train;
   CheckpointOptions checkpoint;
-  std::vector<Head> heads;               // heads; without losses if the configuration has no `train`
+  std::vector<Head> heads;               // one per output; no losses if the configuration has no `train`
   std::vector<std::string> total_names;  // for each head: "loss" or "<output>_loss", then its metrics' names
   std::optional<ClassWeights> class_weights;
   ConfigNode resolved;                // written to config.yaml; parses to an equal run

@@ -95,7 +95,7 @@ const Schema<TopLevel>& top_level_schema(ConfigUse use = ConfigUse::description)
   return use == ConfigUse::model ? model : run;
 }
 
-/// Adds the options about metrics, weights of rows and predicted classes.
+/// Adds the options for metrics, row weights and predicted classes.
 void add_metric_options(Schema<TrainOptions>& schema) {
   schema
       .optional("metrics", &TrainOptions::metrics,
@@ -292,7 +292,7 @@ std::optional<RunConfig> parse_parts(const ConfigNode& node, const std::string& 
   set_row_weights(config, diagnostics);
   if (dataset_known && graph && diagnostics.count() == before) check_lengths(config, diagnostics);
 
-  // If the dataset has errors, assumes that it has the splits that are written.
+  // If the dataset has errors, assumes that it has the splits named in the configuration.
   const bool validation = config.dataset.validation || (!dataset_known && top.dataset.find("validation")) ||
                           top.dataset.is_unreadable();
   add_thresholds(config, validation, diagnostics);

@@ -23,7 +23,7 @@ enum class ConfigUse {
 std::optional<RunConfig> parse_run_config(const ConfigNode& node, const std::string& name,
                                           Diagnostics& diagnostics, ConfigUse use = ConfigUse::description);
 
-/// Reads and parses a configuration file. `sets`: changes of the configuration, as "KEY=VALUE". Throws a
+/// Reads and parses a configuration file. `sets`: changes to the configuration, each as "KEY=VALUE". Throws a
 /// UserError that lists all errors.
 RunConfig load_run_config(const std::string& path, const std::vector<std::string>& sets,
                           ConfigUse use = ConfigUse::description);

@@ -25,7 +25,8 @@ void set_strategy(RunConfig& config, const ConfigNode& strategy) {
   config.resolved = config.resolved.with("strategy", config.strategy.resolved);
 }
 
-/// Returns the options of {kind: options} as text, without `left_out`.
+/// Returns the options in `strategy`, which is {kind: options}, as text, without the options named in
+/// `left_out`.
 std::string options_text(const ConfigNode& strategy, std::span<const std::string_view> left_out) {
   return strategy.entries().front().second.without(left_out).to_yaml();
 }

@@ -19,8 +19,8 @@ struct RunPlan {
   Placement placement;
   World& world;  // the processes of the run; must outlive the plan
   // Ranks of the replicas in `placement` (all of them belong to this process) among the replicas of all
-  // processes. If the processes divide the replicas (has_divided_replicas()), the ranks are the same as in a
-  // run with a single process.
+  // processes. If each replica is split across processes (has_divided_replicas()), the ranks are the same as
+  // in a run with a single process.
   ReplicaRanks ranks;
   std::vector<std::string> warnings = {};  // warnings of the placement, as lines of Diagnostics::warnings()
   std::vector<int> cores = available_cores();  // cores for the replicas on CPUs
@@ -59,8 +59,8 @@ RunPlan plan_run(RunConfig config, World& world);
 RunPlan plan_training(RunConfig config, World& world);
 
 /// Returns `config` with the automatic options of its strategy replaced by the values that were chosen in a
-/// saved run, so that the saved run can be continued. Returns `config` unchanged if it has another strategy
-/// than the saved run, if its strategy has no automatic options, or if other options of the strategy differ.
+/// saved run, so that the saved run can be continued. Returns `config` unchanged if its strategy is not that
+/// of the saved run, if the strategy has no automatic options, or if other options of the strategy differ.
 /// `saved_strategy`: the strategy in the configuration of the saved run, {kind: options}.
 RunConfig keep_choices(RunConfig config, const ConfigNode& saved_strategy);
 

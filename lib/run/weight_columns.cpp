@@ -50,9 +50,10 @@ void check_divisors(const RunConfig& config, Diagnostics& diagnostics) {
     const GraphNode& creator = graph.nodes[static_cast<size_t>(head.mask->value.node)];
     diagnostics.error(
         creator.mark,
-        fmt::format("{} '{}' creates the mask of the output '{}' from the output of another layer. In this "
-                    "model, such a mask must be created directly from an input of the model, because {}. "
-                    "Connect '{}' to an input of the model, or set `ignore_mask: true` on a layer after it",
+        fmt::format("{} '{}' computes the mask of the output '{}' from the output of another layer. In this "
+                    "model, masks must be known before a step, because {}, so they must be computed directly "
+                    "from an input of the model. Connect '{}' to an input of the model, or set `ignore_mask: "
+                    "true` on a layer after it",
                     creator.kind, creator.name, graph.layer_name(head.output.node), reason, creator.name));
   }
   const auto augmented = [&](const Head& head) { return is_augmented(config, head); };

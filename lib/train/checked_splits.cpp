@@ -15,8 +15,8 @@ namespace dtrain {
 
 namespace {
 
-/// Larger splits are not checked completely, because that takes long. Training reports errors in the
-/// remaining samples when it reads these samples.
+/// Larger splits are not checked completely, because that would take a long time. Training reports errors in
+/// the remaining samples when it reads these samples.
 constexpr int64_t kMostSamples = 10'000'000;
 constexpr size_t kMostBytes = size_t{1} << 30;  // maximum bytes per column
 

@@ -21,12 +21,12 @@ OptimizerSlot slot_content(const ParameterLayout& layout, const Optimizer::Slot&
   return content;
 }
 
-/// Returns a function that finds arrays in `all`, which has the layout of all parameters.
+/// Returns a function that finds the array of a parameter in `all`, which has the layout of all parameters.
 ArrayOf in_one(std::span<const float> all) {
   return [all](const ParameterSlice& slice) { return all.data() + slice.offset; };
 }
 
-/// Returns a function that finds arrays of a slot in `all`.
+/// Returns a function that finds a slot's array for a parameter in `all`.
 ArrayOf in_slot(std::span<const float> all, const SlotLayout& layout) {
   return [all, layout](const ParameterSlice& slice) { return all.data() + layout.of(slice).begin; };
 }

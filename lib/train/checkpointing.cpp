@@ -173,8 +173,8 @@ bool Checkpointing::may_save_best() const {
   return seconds_since(last_save_) >= std::min(kSecondsBetween, kCheap * seconds_of_a_save());
 }
 
-/// Stores a copy of the current state in memory. Returns false if the host has not enough memory for the
-/// copy.
+/// Stores a copy of the current state in memory. Returns false if the host does not have enough memory for
+/// the copy.
 bool Checkpointing::hold() {
   if (agreed(held_.values.empty() && !engine_->state().has_room_for_snapshot())) return false;
   const HostArrays arrays = engine_->state().download();

@@ -46,8 +46,8 @@ class Checkpointing {
   void save_async(bool announce = false);
   /// Records the current state as the best state so far. Saves it at once if a save takes less than a
   /// twentieth of the time since the last save began, if the last save began at least ten seconds ago, or if
-  /// the host has not enough memory for a copy. Otherwise stores a copy in memory. The copy is written with
-  /// the next save, or by poll() when enough time has passed. If the run is killed before the copy is
+  /// the host does not have enough memory for a copy. Otherwise stores a copy in memory. The copy is written
+  /// with the next save, or by poll() when enough time has passed. If the run is killed before the copy is
   /// written, it resumes from the previous save.
   void save_best();
   /// Handles a background save that has ended, and starts to write a copy that save_best() has stored. May be

@@ -22,8 +22,8 @@ struct ExportedRun {
 
 /// Returns the model with the checkpoint's weights. Outputs are those of `dtrain predict`, with targets
 /// converted back to the units of the data. Probes are computed on the CPU in float32, independently of the
-/// run's device and precision. Throws UserError if a weight is missing or has another shape, or if there is
-/// too little memory.
+/// run's device and precision. Throws UserError if a weight is missing or has a different shape, or if there
+/// is too little memory.
 ExportedRun exported_run(const SavedRun& run, const ExportRequest& request);
 
 }  // namespace dtrain

@@ -25,7 +25,7 @@ struct Progress {
   double samples_per_second = 0;
   double seconds_left = 0;      // estimated seconds left in this epoch
   double run_seconds_left = 0;  // estimated seconds to the configured end, including validation
-  double waiting = 0;           // fraction (0 to 1) of the epoch's time that steps waited for samples
+  double waiting = 0;           // fraction (0 to 1) of this epoch's step time spent waiting for samples
 };
 
 /// Receives the events of a run; all calls come from the trainer's thread.

@@ -53,8 +53,8 @@ void check_patterns(const PretrainedWeights& options, const std::vector<std::str
     options.unused->check_each_matches(of_file, "weights.unused", "weight of the file", diagnostics);
 }
 
-/// Returns the name that the model has for a weight of the file. They differ for the kernel of a depthwise
-/// convolution, which is "depthwise_kernel" in the model but "kernel" in files of Keras 3.
+/// Returns the name that the model has for a weight of the file. The two names differ for the kernel of a
+/// depthwise convolution, which is "depthwise_kernel" in the model but "kernel" in files of Keras 3.
 std::string name_in_model(const std::string& name, const std::set<std::string>& of_model) {
   if (of_model.contains(name) || !name.ends_with("/kernel")) return name;
   const std::string depthwise =
@@ -100,8 +100,8 @@ bool is_neutral(const TorchWeight& weight, const ArrayRef& array) {
          std::all_of(values, values + array.shape.elements(), [&](float one) { return one == weight.value; });
 }
 
-/// Returns the name of the other of the two biases of an nn.LSTM or nn.RNN: "rnn/bias_hh_l0" for
-/// "rnn/bias_ih_l0", and vice versa. Returns "" for other weights.
+/// Returns the name of the other bias of an nn.LSTM or nn.RNN: "rnn/bias_hh_l0" for "rnn/bias_ih_l0", and
+/// vice versa. Returns "" for other weights.
 std::string other_bias(const std::string& name) {
   constexpr std::string_view kOfInput = "/bias_ih_l0", kOfState = "/bias_hh_l0";
   const std::string start = name.substr(0, name.size() - std::min(name.size(), kOfInput.size()));
@@ -109,8 +109,8 @@ std::string other_bias(const std::string& name) {
   return name.ends_with(kOfState) ? fmt::format("{}{}", start, kOfInput) : "";
 }
 
-/// Returns the array to which PyTorch adds this bias of an nn.LSTM or nn.RNN. The model has only one bias,
-/// which is the sum of the two. Returns null for other weights, and if the two arrays cannot be added.
+/// Returns the other bias of an nn.LSTM or nn.RNN. PyTorch adds the two biases; the model has only one bias,
+/// which is their sum. Returns null for other weights, and if the two arrays cannot be added.
 const ArrayRef* find_other_bias(const std::string& name, const ArrayRef& array, const Offers& offers) {
   const std::string other = other_bias(name);
   if (other.empty()) return nullptr;
@@ -228,7 +228,7 @@ bool loads_embedding(const Graph& graph, const Pretrained& pretrained) {
   });
 }
 
-/// Returns true if both maps have the key of `entry` with different values.
+/// Returns true if `other` has the key of `entry` with a different value.
 template <class Map>
 bool differs(const Map& other, const typename Map::value_type& entry) {
   const auto found = other.find(entry.first);
@@ -261,19 +261,21 @@ std::vector<std::string> warnings_of_vocabularies(const Graph& graph, const Data
   if (!checkpoint || pretrained.weights.empty()) return warnings;
   const SourceFacts other = saved_facts(*checkpoint).source;
   const auto warn = [&](const std::string& name, const char* which, const char* units, const char* cure) {
-    warnings.push_back(
-        fmt::format("weights: the {1} of '{0}' differs from that of the run that trained {2}, so loaded "
-                    "weights belong to other {3}; to keep its {1}, {4}",
-                    name, which, pretrained.path, units, cure));
+    warnings.push_back(fmt::format(
+        "weights: '{0}' has a different {1} than in the run that wrote {2}, so the loaded weights do "
+        "not match the {3} of this data; {4}",
+        name, which, pretrained.path, units, cure));
   };
   if (loads_embedding(graph, pretrained))
     for (const auto& entry : facts.source.tokens)
       if (differs(other.tokens, entry))
-        warn(entry.first, "vocabulary", "tokens", "set dataset.vocabulary_from to that run");
+        warn(entry.first, "vocabulary", "tokens",
+             "to keep the run's vocabulary, set dataset.vocabulary_from to that run");
   for (const auto& entry : facts.source.categories)
     if (differs(other.categories, entry))
       warn(entry.first, "list of categories", "categories",
-           "continue that run with the new data: dtrain resume RUN --set dataset.train=...");
+           "to keep the run's list, continue the run with the new data: dtrain resume RUN --set "
+           "dataset.train=...");
   return warnings;
 }
 

@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-/// Requests by signals. Another thread sets them when a signal arrives, and the trainer reads them.
+/// Requests made by signals. Another thread sets them when a signal arrives, and the trainer reads them.
 struct Requests {
   std::atomic<int> stop{0};       // signal number if the run should save and end; else 0
   std::atomic<bool> save{false};  // the run should save and continue

@@ -25,8 +25,8 @@ bool was_not_trained(const Checkpoint& checkpoint, const ParameterSlice& slice) 
 }
 
 /// Copies an array of a checkpoint to the engine's state: to the elements `range` of the state array with the
-/// name `state` (the parameters or an optimizer slot). Throws UserError if `array` is null, has another shape
-/// than `shape`, or is not float32.
+/// name `state` (the parameters or an optimizer slot). Throws UserError if `array` is null, does not have the
+/// shape `shape`, or is not float32.
 void restore_array(const Checkpoint& checkpoint, const ArrayRef* array, const ParameterSlice& slice,
                    const Shape& shape, std::string_view state, Range range, Engine& engine) {
   const std::string name = state == kParameters

@@ -12,16 +12,16 @@
 namespace dtrain {
 
 /// Allocates parameters and optimizer state for training, and loads them from a checkpoint. If the checkpoint
-/// is from another optimizer, all optimizer state has its initial values. Otherwise, only the state of
+/// is from a different optimizer, all optimizer state has its initial values. Otherwise, only the state of
 /// weights that were not trained before has its initial values. In both cases, the weights whose state was
 /// not loaded are recorded in `state.slots_since`. `state`: the training state of the checkpoint. Returns a
-/// message for the user, or "" if all state was loaded. Throws UserError if a weight is missing or has
-/// another shape, or if there is too little memory.
+/// message for the user, or "" if all state was loaded. Throws UserError if a weight is missing or has a
+/// different shape, or if there is too little memory.
 std::string restore_for_training(const Checkpoint& checkpoint, const RunConfig& config, Engine& engine,
                                  TrainingState& state);
 
 /// Loads a checkpoint's weights. To be called after Engine::allocate() and before finish_writing(). Throws
-/// UserError if a weight is missing or has another shape.
+/// UserError if a weight is missing or has a different shape.
 void restore_weights(const Checkpoint& checkpoint, Engine& engine);
 
 /// Creates an engine on the devices of the plan, with the weights of a checkpoint, for `purpose` (evaluation

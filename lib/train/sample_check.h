@@ -8,13 +8,13 @@
 namespace dtrain {
 
 /// Reads the columns whose values must be in a range: indices (for embeddings, or as class labels), and
-/// targets for a loss that accepts only a range of values. Throws UserError that names the first sample out
-/// of bounds. `data` may lack the targets. `split`: name of the data in messages, such as "the split
-/// 'train'".
+/// targets for a loss that accepts only a range of values. Throws a UserError that names the first sample
+/// with a value out of range. `data` may lack the targets. `split`: name of the data in messages, such as
+/// "the split 'train'".
 void check_samples(const RunConfig& config, const Dataset& data, const std::string& split);
 
 /// Checks the targets, but not the inputs. Does nothing if there are many targets or if they are not in
-/// memory, because reading them would take long.
+/// memory, because reading them would take a long time.
 void check_targets_at_hand(const RunConfig& config, const Dataset& data, const std::string& split);
 
 /// Returns a sentence about the first value of these samples that is NaN or infinite, such as "sample 17

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// How often checkpoints are looked up if a run that is in progress removes them before they are opened.
+/// Maximum number of times that checkpoints are looked up if a run in progress removes them before they are
+/// opened.
 constexpr int kMostLooks = 100;
 
 /// Throws UserError if a directory exists but cannot be read. Otherwise it would be treated as a directory
@@ -206,8 +207,8 @@ std::optional<RunDirectory> run_directory_of(const std::string& path) {
 
 namespace {
 
-/// Loads the best checkpoint, which `newest` names. If this fails, throws UserError for Which::best;
-/// otherwise prints a warning and loads the newest checkpoint.
+/// Loads the best checkpoint, which `newest` names. If this fails and `which` is Which::best, throws
+/// UserError. If this fails for another `which`, calls `warn` and loads the newest checkpoint.
 std::pair<Checkpoint, Which> load_best(const RunDirectory& directory, Checkpoint newest,
                                        const std::function<void(const std::string&)>& warn, Which which) {
   try {

@@ -42,7 +42,7 @@ std::optional<RunDirectory> run_directory_of(const std::string& path);
 /// From a directory, loads the newest or the best checkpoint, depending on `which`. The newest checkpoint is
 /// the newest that is intact; `warn` is called for damaged checkpoints. The best checkpoint is the one that
 /// the newest checkpoint names as the best so far. For Which::preferred, if the best checkpoint cannot be
-/// read, calls `warn` and loads the newest checkpoint. `sets`: changes of the checkpoint's configuration.
+/// read, calls `warn` and loads the newest checkpoint. `sets`: changes to the checkpoint's configuration.
 /// Throws UserError.
 SavedRun load_saved_run(const std::string& path, const std::vector<std::string>& sets,
                         const std::function<void(const std::string&)>& warn, Which which = Which::newest);
@@ -56,8 +56,8 @@ TrainingState saved_state(const Checkpoint& checkpoint);
 /// Returns the facts about the run's training split, for configurations that continue from the checkpoint.
 DataFacts saved_facts(const Checkpoint& checkpoint);
 
-/// Returns the newest intact checkpoint of a run directory, like load_saved_run(); nullopt if it has no
-/// checkpoints.
+/// Returns the newest intact checkpoint of a run directory, like load_saved_run(); nullopt if the directory
+/// has no checkpoints.
 std::optional<Checkpoint> load_newest(const RunDirectory& directory,
                                       const std::function<void(const std::string&)>& warn);
 

@@ -64,7 +64,7 @@ std::vector<std::string> warnings_of_overlap(const RunConfig& config, const Chec
           (!mine.drawn.empty() && draw_of(mine) == draw_of(trained->second)))
         continue;
       RunConfig before = saved_config(other, {});
-      // Does not use the cache of the other run, because it may contain other data by now.
+      // Does not use the cache of the other run, because it may contain different data by now.
       before.dataset.cache = registry<Cache>().make("none");
       const int64_t common =
           count_common(evaluated->rows_in_files(), open(before, *before.dataset.train)->rows_in_files());

@@ -11,14 +11,14 @@
 namespace dtrain {
 
 /// The time that the trainer's thread has spent since this process began the run, by category, in seconds.
-/// GPUs compute asynchronously, so on GPUs `computing` is the time of waiting for them, and includes the
+/// GPUs compute asynchronously, so on GPUs `computing` is the time spent waiting for them, and includes the
 /// update of the weights.
 struct TimeSpent {
   double waiting = 0;     // seconds of waiting for samples that are read ahead but not ready
   double copying = 0;     // seconds of copying batches to devices, including reading and converting them
   double computing = 0;   // seconds of forward and backward
   double updating = 0;    // seconds of summing gradients over the replicas, and running the optimizer
-  double validating = 0;  // seconds of evaluating the validation split, including its reading
+  double validating = 0;  // seconds of evaluating the validation split, including reading it
   double saving = 0;      // seconds of waiting for checkpoints to be written
   double total = 0;       // wall time, including time outside every category
   ReadSeconds reading;    // total time of all threads that read ahead, in addition to the categories above
@@ -75,7 +75,8 @@ class RunClock {
   /// Seconds of the last step.
   double step_seconds() const { return step_seconds_; }
   double seconds_since_begin() const { return seconds_since(begin_); }
-  /// Returns the fraction of this process's time in the epoch's steps that was spent waiting for samples.
+  /// Returns how much of this process's time in the epoch's steps was spent waiting for samples, as a
+  /// fraction.
   double waiting_in_epoch() const {
     return std::clamp((spent_.waiting - epoch_waited_) / std::max(in_steps_ - epoch_in_steps_, 1e-9), 0.0,
                       1.0);

@@ -88,8 +88,8 @@ void Trainer::run() {
     ended = train();
     finish_steps(0);
   } catch (const std::exception& error) {
-    // A UserError occurs in all processes, and the caller reports it once, so the other processes are not
-    // told. Other errors, and errors of reading samples, may occur in one process only.
+    // A UserError occurs in all processes, and the caller reports it once, so the error is not sent to the
+    // other processes. Other errors, and errors of reading samples, may occur in one process only.
     const bool is_user_error = dynamic_cast<const UserError*>(&error) != nullptr;
     if (!is_user_error || dynamic_cast<const ReadError*>(&error)) world_.abort(error.what(), is_user_error);
     save_after_failure(first_step);
@@ -118,8 +118,8 @@ bool Trainer::train() {
 }
 
 /// Saves the state after the last finished step. If this state cannot be used, or if no step was finished,
-/// only writes the best epoch, if it was not saved yet. The state cannot be used if a device has failed, if
-/// the loss or the weights were rejected, or if other processes have parts of the state.
+/// only writes the best epoch, if it has not been saved yet. The state cannot be used if a device has failed,
+/// if the loss or the weights were rejected, or if other processes have parts of the state.
 void Trainer::save_after_failure(int64_t first_step) {
   try {
     if (engine_->state().is_spread()) {
@@ -186,7 +186,7 @@ void Trainer::save_async(bool announce) {
   clock_.begin_step();
 }
 
-/// Returns whether the run should end early. If only a save is requested, saves. A request to one process
+/// Returns whether the run should end early. Starts a save if one was requested. A request to one process
 /// applies to all.
 bool Trainer::should_stop(bool may_save) {
   // The next step (or the rest of the running step) and the save after it must end before max_time.

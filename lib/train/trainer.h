@@ -48,10 +48,10 @@ class Trainer {
   /// Initializes the weights in process 0, or loads them from model.weights, and copies them to all other
   /// processes.
   void start();
-  /// Restores a checkpoint; all processes must pass the same checkpoint. If the checkpoint is from another
-  /// optimizer, the optimizer state is reset, with a warning. Throws UserError if a weight is missing or has
-  /// another shape, or if there is too little memory. For a checkpoint within an epoch, also throws if the
-  /// data, their order, the batch size, losses or metrics have changed.
+  /// Restores a checkpoint; all processes must pass the same checkpoint. If the checkpoint is from a
+  /// different optimizer, the optimizer state is reset, with a warning. Throws UserError if a weight is
+  /// missing or has a different shape, or if there is too little memory. For a checkpoint within an epoch,
+  /// also throws if the data, their order, the batch size, losses or metrics have changed.
   void restore(const Checkpoint& checkpoint);
   /// Forgets the best epoch, whose checkpoint is missing; the next epoch becomes the best.
   void forget_best() { state_.best.reset(); }
@@ -128,7 +128,8 @@ class Trainer {
   std::set<std::string> warned_;
   int64_t schedule_shift_ = 0;  // RunLength::shift
   bool restored_ = false;
-  bool is_valid_ = true;  // false if the loss or the weights were rejected
+  // False while the last step is being checked, and after a check of the loss or weights has failed.
+  bool is_valid_ = true;
   RunClock clock_;
   std::unique_ptr<Checkpointing> checkpointing_;  // the last member, because it reads the engine's memory
 };

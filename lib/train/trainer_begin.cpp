@@ -143,7 +143,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
                                          .good_steps = static_cast<int32_t>(state_.good_steps)});
   if (state_.step_in_epoch == 0)
     state_.sums.assign(count_totals(config_.graph, config_.heads),
-                       0.0);  // the checkpoint may be of a run with other metrics
+                       0.0);  // the checkpoint may be from a run with different metrics
   if (state_.sums.size() != count_totals(config_.graph, config_.heads))
     throw UserError(fmt::format(
         "{}: the checkpoint was saved in the middle of an epoch with {} of losses and metrics, but "

@@ -85,8 +85,8 @@ void Trainer::take_measures(EpochReport& report, const Measures& measures, const
     if (warned_.insert(number.name).second) observer_.on_warning(number.describe(prefix));
 }
 
-/// Evaluates the validation split, if there is one. Returns false if the run should end
-/// before the evaluation is complete.
+/// Evaluates the validation split, if there is one. Returns false if the run should end before the evaluation
+/// is complete.
 bool Trainer::validate_into(EpochReport& report) {
   if (!validation_) return true;
   world_.set_position("validating", state_.step);

@@ -235,7 +235,7 @@ train: {epochs: 1, loss: {sparse_categorical_crossentropy: {from_logits: true}},
         self.assertIn("folder: expected a file that the run's reader csv can read, but found a directory", error("folder"))
         (self.dir / "image.csv").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
         self.assertIn("image.csv: expected a file that the run's reader csv can read, but found an image", error("image.csv"))
-        self.assertIn("header.csv: expected rows of values below the header, found none; if the first line is a row", error("header.csv"))
+        self.assertIn("header.csv: expected rows of values below the header, found none; if the first line contains data", error("header.csv"))
         self.assertIn("utf16.csv: expected text in UTF-8, found UTF-16; convert it: iconv -f utf-16 -t utf-8 utf16.csv > utf8.csv", error("utf16.csv"))
         self.assertIn("pipe: expected a file, found a pipe", error("pipe"))
         self.assertIn("--input: expected the name of a file or a folder, found an empty name", error(""))

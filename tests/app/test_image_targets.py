@@ -98,7 +98,7 @@ class ImageTargets(Case):
                     self.assertAlmostEqual(a, b, delta=2e-5)
             self.assertLess(losses[0][-1], 1)
         error = self.fit("--set", "train.loss=dice", "train.class_weight=balanced", config=config, output="other", expect=2).err
-        self.assertIn("class_weight: class weights can only be used with losses that are computed for each row", error)
+        self.assertIn("class_weight: class weights can only be used with losses that have one value per prediction", error)
 
     def test_images_are_learned_and_written(self):
         self.fit(config=DENOISING)

@@ -331,7 +331,7 @@ kind      categories        0         2  target: 2 classes
                                    (["empty"], "empty: expected texts with words, found only empty texts"),
                                    (["latin"], "latin/b/1.txt: expected text in UTF-8, found the byte 0xe9"),
                                    (["data.csv"], "data.yaml: this file exists"), (["missing"], "but there is no such file or folder"),
-                                   (["empty.csv"], "found an empty file"), (["header.csv"], "found a header only"),
+                                   (["empty.csv"], "found an empty file"), (["header.csv"], "found only a header"),
                                    (["ragged.csv"], "ragged.csv:3: expected 2 columns"), (["binary.csv"], "binary"),
                                    (["folder"], "folder/only: expected images, but this folder contains no files"),
                                    (["folder", "--target", "x"], "--target: this option selects a column of a CSV file, but folder is a folder"),

@@ -471,7 +471,7 @@ class Processes(Case):
             with self.subTest(name):
                 done = self.launch(launcher, 2, support.BINARY, "fit", "config.yaml", "--output", "run", DTRAIN_MPI_LIBRARY=paths[other][1])
                 self.assertNotEqual(done.returncode, 0)
-                self.assertEqual(len(re.findall(rf"of {name} started this process, but no library of {name} was found, only {other} ", done.stderr)), 1,
+                self.assertEqual(len(re.findall(rf"of {name} started this process, but no {name} library was found, only {other} ", done.stderr)), 1,
                                  done.stderr)
                 self.assertFalse((self.dir / "run").exists())
 

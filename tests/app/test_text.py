@@ -91,7 +91,7 @@ class Text(Case):
         begin = LANGUAGE + "  weights: {from: first}\n"
         for file, differs in (("a.txt", False), ("b.txt", True)):
             err = self.fit("--epochs", "1", config=begin + words.replace("FILE", file) + TRAIN, output=f"run-{file}").err
-            self.assertEqual("the vocabulary of 'tokens' differs from that of the run that trained" in err, differs, err)
+            self.assertEqual("weights: 'tokens' has a different vocabulary than in the run that wrote" in err, differs, err)
         skipped = begin.replace("from: first", 'from: first, skip: ["embedding/*"]')
         err = self.fit("--epochs", "1", config=skipped + words.replace("FILE", "b.txt") + TRAIN, output="skipped").err
         self.assertNotIn("vocabulary", err)
@@ -114,7 +114,7 @@ class Text(Case):
         (self.dir / "elsewhere").rename(self.dir / "first")
         for old, new, expected in (
             ("vocabulary: 20", "vocabulary: 5", "the checkpoint stores a vocabulary for 'tokens' with 10 tokens (words, standardize: "),
-            ("tokens:", "words:", "the checkpoint stores vocabularies for 'tokens', but the text of this data set is called 'words'"),
+            ("tokens:", "words:", "the checkpoint stores vocabularies for 'tokens', but this data set has text only in 'words'"),
         ):
             model = (LANGUAGE + taken + TRAIN).replace(old, new, 1)
             self.assertIn(expected, self.check(model, expect=2).err)
@@ -126,10 +126,10 @@ class Text(Case):
         self.write("other.csv", "opinion,label,review\n" + "5,good,the plot is great\n2,bad,the plot is awful\n" * 10)
         taken = data.replace("{train", "{vocabulary_from: first, train").replace("reviews.csv", "other.csv").replace("target", "drop: [opinion], target")
         begin = CLASSIFIER + "  weights: {from: first}\n"
-        self.assertIn("the vocabulary of 'review' differs", self.fit("--epochs", "1", config=begin + taken.replace("vocabulary_from: first, ", "") + TRAIN, output="learned").err)
+        self.assertIn("weights: 'review' has a different vocabulary", self.fit("--epochs", "1", config=begin + taken.replace("vocabulary_from: first, ", "") + TRAIN, output="learned").err)
         self.assertNotIn("vocabulary", self.fit("--epochs", "1", config=begin + taken + TRAIN, output="second").err)
         renamed = taken.replace("{review:", "{opinion:").replace("[opinion]", "[review]")
-        self.assertIn("but the text of this data set is called 'opinion'", self.check(CLASSIFIER + renamed + TRAIN, expect=2).err)
+        self.assertIn("but this data set has text only in 'opinion'", self.check(CLASSIFIER + renamed + TRAIN, expect=2).err)
 
     def test_many_small_files_need_little_memory(self):
         def peak_mib(files):

@@ -75,9 +75,8 @@ TEST_CASE("every syntax error has a location") {
       {"seed: 1\ntrain: {file: 'a.csv, x: 3}\n", "f:2:15: error: the quotation mark ' is not closed"},
       {"- &a \"b\n- c\n", "f:1:3: error: the quotation mark \" is not closed"},
       {"name: \"abc\nseed: 1\nx: \"y\"\nz: 1\n",
-       "f:1:7: error: this quoted string ends in line 3, and there is an error after it: end of map not "
-       "found; "
-       "is its closing quotation mark missing?"},
+       "f:1:7: error: this quoted string continues to line 3, and the text after it is not valid YAML (end "
+       "of map not found); is a closing quotation mark missing before that line?"},
       {"seed:1\nmodel:\n  inputs: {x: [4]}\n", "f:1:1: error: a space is missing after the colon: 'seed: 1'"},
       {"train:\n  epochs: 1\n  batch_size:3\n\n  # and\n  loss:mse\n  metrics: []\n",
        "f:3:3: error: a space is missing after the colon: 'batch_size: 3'"},

@@ -106,7 +106,7 @@ TEST_CASE_FIXTURE(Run, "columns of other splits are reported together") {
 TEST_CASE_FIXTURE(Run, "options that do not fit a column are reported where they name the column") {
   const std::vector<TensorSpec> x{{"x", {2}}};
   const std::string dates = kHead + "target: y, dates: {y: [days]}";
-  CHECK(contains(error("d,y\n1,0\n", dates, x), at(dates, "y: [") + "dates: only columns of inputs"));
+  CHECK(contains(error("d,y\n1,0\n", dates, x), at(dates, "y: [") + "dates: only input columns"));
   const std::string twice = kHead + "target: y, dates: {d: [days], e: [days]}, amounts: [e, d]";
   const std::string message = error("d,e,y\n1,1,0\n", twice, x);
   CHECK(lines_in(message) == 2);

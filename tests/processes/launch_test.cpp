@@ -123,7 +123,7 @@ TEST_CASE("the library suits the launcher, or an error names both") {
 
   const std::string wrong = refusal(detect(kOpenMpi), {kMpichLibrary});
   CHECK(wrong.find(
-            "mpirun of Open MPI started this process, but no library of Open MPI was found, only MPICH 4.0.2 "
+            "mpirun of Open MPI started this process, but no Open MPI library was found, only MPICH 4.0.2 "
             "(/lib/libmpich.so.12)") == 0);
   CHECK(refusal(detect(kHydra), {}).find("no MPI library was found") != std::string::npos);
   MpiLibrary without_shim = kMpichLibrary;

@@ -253,9 +253,10 @@ TEST_CASE("masks of several outputs must follow from the inputs") {
       "model.layers=[{embedding: {input_dim: 9, output_dim: 4}}, {masking: {name: hidden}}, {lstm: {units: "
       "5, return_sequences: true}}, {dense: {name: tags, units: 3}}, {global_average_pooling1d: {inputs: "
       "lstm}}, {dense: {name: kind, units: 2}}]");
-  CHECK(message.find("masking 'hidden' creates the mask of the output 'tags' from the output of another "
-                     "layer. In this model, such a mask must be created directly from an input of the model, "
-                     "because the outputs 'tags' and 'kind' have different masks") != message.npos);
+  CHECK(message.find("masking 'hidden' computes the mask of the output 'tags' from the output of another "
+                     "layer. In this model, masks must be known before a step, because the outputs 'tags' "
+                     "and 'kind' have different masks, so they must be computed directly from an input") !=
+        message.npos);
 }
 
 TEST_SUITE("gpu") {

@@ -56,7 +56,8 @@ std::string absolute_path(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
   if (error)
-    throw UserError(path + ": the path cannot be resolved, because the working directory is not known: " +
+    throw UserError(path +
+                    ": the path cannot be resolved, because the working directory cannot be determined: " +
                     error.message());
   return absolute.string();
 }

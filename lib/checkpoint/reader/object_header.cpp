@@ -38,7 +38,7 @@ ObjectHeader::ObjectHeader(Image& image, uint64_t address) {
 
 void ObjectHeader::read_messages(Cursor part) {
   const size_t prefix = has_creation_order_ ? 6 : 4;
-  while (part.left() >= prefix) {  // a rest that is too short for a message is a gap
+  while (part.left() >= prefix) {  // a remainder that is too short for a message is a gap
     const auto kind = static_cast<MessageKind>(part.byte());
     const uint64_t size = part.number(2);
     const uint8_t flags = part.byte();

@@ -287,8 +287,9 @@ void report_syntax(const YAML::Exception& mistake, const Builder& builder, std::
   if (mark.is_null()) return diagnostics.error(builder.place(YAML::Mark()), mistake.msg);
   if (const YAML::Mark quote = builder.quoted_up_to(mark.line); !quote.is_null())
     return diagnostics.error(builder.place(quote),
-                             fmt::format("this quoted string ends in line {}, and there is an error after "
-                                         "it: {}; is its closing quotation mark missing?",
+                             fmt::format("this quoted string continues to line {}, and the text after it is "
+                                         "not valid YAML ({}); is a closing quotation mark missing before "
+                                         "that line?",
                                          mark.line + 1, mistake.msg));
   std::vector<TextMistake> keys = keys_without_blank(text, mark.line + 1);
   if (keys.empty()) keys = keys_without_blank(text, mark.line);

@@ -69,8 +69,8 @@ void check_has_vocabulary(const SourceFacts& facts, const std::vector<std::strin
   std::vector<std::string> known;
   for (const auto& [name, learned] : facts.tokens) known.push_back(fmt::format("'{}'", name));
   throw UserError(
-      fmt::format("the checkpoint stores vocabularies for {}, but the text of this data set is "
-                  "called '{}'; give the text the same name as in the run of the checkpoint",
+      fmt::format("the checkpoint stores vocabularies for {}, but this data set has text only in '{}'; "
+                  "use the same names as in the run that wrote the checkpoint",
                   fmt::join(known, ", "), fmt::join(texts, "', '")));
 }
 

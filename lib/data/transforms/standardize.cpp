@@ -29,7 +29,7 @@ class Standardize final : public Transform {
     const auto channels = shape.rank() == 0 ? int64_t{1} : shape.back();
     if (static_cast<int64_t>(means.size()) != channels || means.size() != deviations.size())
       throw UserError(fmt::format(
-          "standardize: there must be {} channels (the last axis), as in the training split, but found {}",
+          "standardize: expected {} channels (size of the last axis) as in the training split, found {}",
           means.size(), channels));
     std::vector<double> scale, offset;
     for (size_t i = 0; i < means.size(); ++i) {

@@ -40,8 +40,7 @@ std::string name_of(dnnl::cpu_isa isa) {
     case dnnl::cpu_isa::avx512_core_amx:
       return "amx";
     default:
-      // Instruction sets that some versions of oneDNN have no name for. Later instruction sets have larger
-      // numbers.
+      // Some versions of oneDNN have no enumerators for later instruction sets, whose values are larger.
       return isa > dnnl::cpu_isa::avx512_core_bf16 ? "avx512_fp16 or later" : "none";
   }
 }

@@ -46,7 +46,7 @@ std::string text_of(cudaError_t status) {
               : "");
 }
 
-/// Throws the error of a library's call. `what` names the task of the call.
+/// Throws an Error for a failed library call. `what` describes the attempted action.
 [[noreturn]] void fail(const char* what, const char* library, const char* text, int number) {
   throw Error(
       fmt::format("{}{} failed: {} error {}, {}", prefix_of(chosen_device), what, library, number, text));

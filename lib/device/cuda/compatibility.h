@@ -16,7 +16,7 @@ std::string describe_gpu(int index);
 /// matter for PTX ("virtual"), because a driver can compile only PTX of the same or an older version.
 std::string kernel_obstacle(std::string_view architectures, int capability, int driver, int toolkit);
 
-/// Initializes the CUDA runtime on the current GPU, whose number is `index`, and loads a kernel. Throws
+/// Initializes the CUDA runtime on the current GPU, which must be GPU `index`, and loads a kernel. Throws
 /// UserError with the GPU's name and the reason if the GPU cannot run this program's kernels.
 void require_kernels(int index);
 

@@ -18,7 +18,7 @@ Stream make_stream() {
   return Stream(stream);
 }
 
-/// Creates a stream of the highest priority. Its kernels are scheduled before the kernels of other streams.
+/// Creates a stream with the highest priority. Its kernels are scheduled before the kernels of other streams.
 Stream make_urgent_stream() {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "querying the GPU's attributes");

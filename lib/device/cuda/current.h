@@ -1,12 +1,13 @@
-// Converts the numbers of GPUs to CUDA's numbers, and selects the GPU for the calling thread's CUDA calls.
+// Converts dtrain's GPU indices to CUDA device ordinals, and selects the GPU for the calling thread's CUDA
+// calls.
 #pragma once
 
 namespace dtrain::cuda {
 
-/// Returns CUDA's number for a GPU of this process. It differs from dtrain's number only after
+/// Returns the CUDA device ordinal of a GPU of this process. It differs from dtrain's index only after
 /// use_only_gpus() (gpu_info.h).
 int ordinal(int index);
-/// Returns dtrain's number for a GPU that has this number in CUDA.
+/// Returns dtrain's index of the GPU with this CUDA device ordinal.
 int index_of(int ordinal);
 /// Returns how many of the `count` GPUs that CUDA lists belong to this process.
 int limited_count(int count);

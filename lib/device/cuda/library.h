@@ -16,7 +16,7 @@ class Library {
   };
   using Identify = Identity (*)(const Library& opened);
 
-  /// Opens the file `file` ("libcudnn.so.9"), which the system searches in its search path. If the file
+  /// Opens the file `file` ("libcudnn.so.9"), which the system looks up in its search path. If the file
   /// cannot be opened or has a problem, opens `known`, the path that was found at build time. If this fails
   /// as well, throws Error with both paths and their problems. The library is never closed.
   /// opened_gpu_libraries() lists it under the name `name` ("cuDNN").

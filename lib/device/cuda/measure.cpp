@@ -51,7 +51,7 @@ double time_of(CudaContext& context, const std::function<void()>& copy) {
 
 using Contexts = std::vector<std::unique_ptr<CudaContext>>;  // null for a GPU that cannot be used
 
-/// Returns the bytes that the measured copies transfer.
+/// Returns the data that the measured copies transfer.
 std::vector<uint32_t> pattern() {
   return test_pattern(kBytes / sizeof(uint32_t));
 }

@@ -1,4 +1,4 @@
-// The numbers that test copies between GPUs transfer.
+// Data for test copies between GPUs.
 #pragma once
 
 #include <cstddef>

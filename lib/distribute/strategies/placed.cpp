@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-/// Layer names, or patterns of layer names, and the device of each. They have the order of the configuration.
+/// Layer names, or patterns of layer names, and the device of each, in the order of the configuration.
 struct LayerPlaces {
   std::vector<std::pair<ConfigNode, WrittenDevice>> items;  // patterns are scalars
 };

@@ -66,7 +66,7 @@ std::span<float> ModelState::host_view(std::string_view array) const {
   return layout_.slots() == 1 ? store(0).host_view(array) : std::span<float>();
 }
 
-/// Consecutive pieces that belong to the same process are combined to one part of the result. The pieces may
+/// Consecutive pieces that belong to the same process are merged into one part of the result. The pieces may
 /// be in ascending or descending order. The part includes the padding between the pieces.
 PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) const {
   std::vector<size_t> processes;  // indexed by slot
@@ -85,8 +85,8 @@ PartsOfProcesses ModelState::parts_by_slot(std::string_view array, Range range) 
   return parts;
 }
 
-/// If the processes do not divide the replicas, only store(0) can have several parts, because a sharded model
-/// has one slot.
+/// If no replica is split across processes, only store(0) can have several parts, because a sharded model has
+/// one slot.
 PartsOfProcesses ModelState::parts_in(std::string_view array, Range range) const {
   if (plan_.has_divided_replicas()) return parts_by_slot(array, range);
   PartsOfProcesses parts = store(0).parts_of(array);

@@ -27,11 +27,11 @@ struct HostArrays {
 };
 
 /// Reads, writes and copies the state. The array of the parameters is named kParameters, and the other arrays
-/// have the names of the optimizer's slots. A range of the parameters counts elements of layout(). A range of
-/// an optimizer slot counts elements of the SlotLayout that the slot has for layout(). To be used between
-/// steps, by the thread that owns the engine. If the state is divided among processes (is_spread()), all
-/// processes must make the same calls. Only functions that do not communicate with other processes may
-/// also be called by some of the processes.
+/// have the names of the optimizer's slots. Ranges of the parameters are element indices in layout(). Ranges
+/// of an optimizer slot are element indices in the slot's SlotLayout, which is derived from layout(). To be
+/// used between steps, by the thread that owns the engine. If the state is divided among processes
+/// (is_spread()), all processes must make the same calls. A function may be called by only some of the
+/// processes if it does not communicate with other processes.
 class ModelState {
  public:
   /// Runs work(rank, slot) on every slot's thread.
@@ -47,7 +47,7 @@ class ModelState {
   void allocate_parameters();
   /// Allocates the optimizer state.
   void allocate_slots();
-  /// Initializes the parameters by their initializers.
+  /// Initializes the parameters with their initializers.
   void initialize(const Graph& graph, uint64_t seed);
 
   /// Returns whether each process stores only a part of the state. Does not communicate with other processes.
@@ -112,14 +112,15 @@ class ModelState {
   /// Returns, for each process, the parts of `range` that the process stores, as indices into the range.
   /// Returns an empty list if each process stores the whole range.
   PartsOfProcesses parts_in(std::string_view array, Range range) const;
-  /// Like parts_in(), for replicas that are divided among the processes: returns the parts of `range` that
-  /// the slots of each process store.
+  /// Like parts_in(), for replicas that are split across processes: returns the parts of `range` that the
+  /// slots of each process store.
   PartsOfProcesses parts_by_slot(std::string_view array, Range range) const;
   /// Reads the elements that this process stores.
   void read_own(std::string_view array, Range range, float* to) const;
   /// Completes `values`, which contains this process's parts of `range`, with the parts of other processes.
   void complete(std::string_view array, Range range, float* values) const;
-  /// In process 0, returns the whole array. In other processes, sends their parts and returns an empty span.
+  /// In process 0, returns the whole array. In other processes, sends the process's parts to process 0 and
+  /// returns an empty span.
   std::span<float> collect(Array& array);
   /// Returns a whole array if it is contiguous in host memory; else an empty span.
   std::span<float> host_view(std::string_view array) const;

@@ -44,8 +44,8 @@ class ParameterMemory {
   /// kernels read, or to the parameters if there is no copy.
   float* values() const { return values_.f32(); }
   const std::byte* weights() const;
-  /// Updates the copy in the compute type. Must be called after the parameters were written. After an update
-  /// of the parameters by Update, no call is necessary, because Update also writes the copy.
+  /// Updates the copy in the compute type. Must be called after the parameters were written by anything other
+  /// than Update, which writes the copy itself.
   void refresh_copy(Ops& ops) const;
 
   // Pointers to the element at offset `at` of the layout, which must be stored here. copy() is null if there

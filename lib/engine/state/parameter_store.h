@@ -20,9 +20,9 @@ inline constexpr std::string_view kParameters = "parameters";
 inline constexpr std::string_view kGradient = "gradient";
 
 /// Stores the state of one slot for all replicas: as whole copies (ReplicatedStore) or as shards
-/// (ShardedStore). Between steps, arrays of the state are read and written by name and range. A range of the
-/// parameters counts elements of the slot's ParameterLayout. A range of an optimizer slot counts elements of
-/// its SlotLayout.
+/// (ShardedStore). Between steps, arrays of the state are accessed by name and range. Ranges of the
+/// parameters are element indices in the slot's ParameterLayout. Ranges of an optimizer slot are element
+/// indices in the optimizer slot's SlotLayout, which is derived from the ParameterLayout.
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
@@ -51,7 +51,7 @@ class ParameterStore {
   virtual void load(Worker& worker) = 0;
   /// Returns true if the state is in GPU memory, so that the host must copy it before reading it.
   virtual bool on_gpu() const = 0;
-  /// Returns, by process, the ranges of an array that each process stores. Returns an empty list if each
+  /// Returns, for each process, the ranges of an array that the process stores. Returns an empty list if each
   /// process stores the whole array. read() and write() skip elements that only other processes store.
   virtual PartsOfProcesses parts_of(std::string_view /*array*/) const { return {}; }
   /// Returns a whole array if the array is in host memory. Otherwise returns an empty span.

@@ -16,8 +16,8 @@ class ReplicatedStore final : public ParameterStore {
  public:
   /// `workers`: the workers that compute, by replica. `owners`: the workers that own a copy of the state and
   /// update it. There is either one owner, whose copy all replicas use, or one owner per replica. An owner is
-  /// a computing worker, or a CPU worker that updates the parameters for GPUs. If a worker's copy is in
-  /// another memory, the worker has a mirror of the parameters. Keeps references to all arguments.
+  /// a computing worker, or a CPU worker that updates the parameters for GPUs. If the copy that a GPU worker
+  /// uses is in host memory, the worker has a mirror of the parameters. Keeps references to all arguments.
   ReplicatedStore(const ParameterLayout& layout, const std::vector<SlotLayout>& slots,
                   std::span<Worker* const> workers, std::span<Worker* const> owners);
 

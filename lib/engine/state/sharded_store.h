@@ -33,7 +33,7 @@ struct Shard {
   }
 };
 
-/// Each replica of all processes stores only one part of the optimizer state. With level `parameters`, the
+/// Each replica, in any process, stores only one part of the optimizer state. With level `parameters`, the
 /// replica also stores only this part of the parameters. A part is a contiguous range of the parameters with
 /// gradients and, with level `parameters`, also a contiguous range of the frozen parameters.
 class ShardedStore final : public ParameterStore {

@@ -20,9 +20,9 @@ class GradientNorm {
   /// `workers`: the workers that update the slot's parameters, by replica.
   GradientNorm(const ModelLayout& layout, int slot, std::span<Worker* const> workers);
 
-  /// Returns the sum over all ranks of `everyone`. `gradient`: the range `mine` of the slot's layout, in the
-  /// memory of `worker`. `mine` must be within the trained parameters. Each element of the model's gradient
-  /// must be in the range of exactly one rank.
+  /// Returns the sum over all ranks of `everyone`. `gradient`: the gradient of the range `mine` of the slot's
+  /// layout, in the memory of `worker`. `mine` must be within the trained parameters. Each element of the
+  /// model's gradient must be in the range of exactly one rank.
   double sum_of_squares(Worker& worker, Collective& everyone, const float* gradient, Range mine) const;
 
  private:

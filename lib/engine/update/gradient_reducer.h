@@ -51,10 +51,10 @@ class GradientReducer {
   /// The worker's view of sharded state; null if the state is replicated.
   virtual StateShards* shards_of(const Worker& /*worker*/) { return nullptr; }
 
-  /// Starts to sum the totals of a step over all slots of the replicas of all processes. join() waits for the
-  /// sums. If replicas have several slots, all slots must call this function before the first slot calls
-  /// join(). Some reducers do nothing here; in this case, World::sum() must sum the totals. `totals`: an
-  /// array in the worker's memory, which must not change until the next step.
+  /// Starts to sum a step's totals over all processes, replicas and slots. join() waits for the sums. If
+  /// replicas have several slots, all slots must call this function before the first slot calls join(). Some
+  /// reducers do nothing here; in this case, the engine sums the totals with World::sum(). `totals`: an array
+  /// in the worker's memory, which must not change until the next step.
   virtual void sum_totals(Worker& /*worker*/, std::span<const double> /*totals*/) {}
   /// Returns the totals of the last step; empty if sum_totals() does nothing. Valid until the next step.
   virtual std::span<const double> summed_totals() const { return {}; }
@@ -75,7 +75,7 @@ class GradientReducer {
   std::string failure();
 
  protected:
-  /// Joins the workers, one GPU each, into an NCCL group.
+  /// Creates the NCCL communicators of the workers, which have one GPU each.
   void join_nccl(std::span<Worker* const> workers, World& world);
   DeviceCollective& nccl(const Worker& worker) { return *nccl_[static_cast<size_t>(worker.rank())]; }
 

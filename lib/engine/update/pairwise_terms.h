@@ -1,5 +1,5 @@
-// Adds up the sums of squares of arrays that are divided among ranks. The result is bit-identical for any
-// division (ops/math/pairwise.h).
+// Sums the squares of arrays that are divided among ranks. The result is bit-identical for any division
+// (ops/math/pairwise.h).
 #pragma once
 
 #include <cstdint>

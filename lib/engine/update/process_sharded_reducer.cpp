@@ -1,4 +1,4 @@
-// The reducer of gradients for sharded state on CPUs of several processes.
+// The gradient reducer for sharded state on the CPUs of several processes.
 #include <algorithm>
 #include <array>
 #include <memory>

@@ -15,8 +15,8 @@ namespace dtrain {
 /// Adds the totals of a replica's slots, in the order of the slots, and writes the results to `sums`.
 void sum_over_slots(std::span<const double* const> slots, std::span<double> sums);
 
-/// Sums the totals of a step over all slots of the replicas of all processes, while the processes exchange
-/// gradients. Used for replicas on CPUs. One object serves all replicas of this process.
+/// Sums a step's totals over all processes, replicas and slots, while the processes exchange gradients. Used
+/// for replicas on CPUs. One object serves all replicas of this process.
 class ProcessTotals {
  public:
   /// `ranks`: the ranks of the replicas. `slots`: number of slots of each replica. `totals`: number of totals
@@ -28,7 +28,7 @@ class ProcessTotals {
   /// step. The totals must not change until the next step. The last call in a step starts the sum over the
   /// processes.
   void add(int rank, int slot, const double* totals);
-  /// Waits for the sums. To be called in each step after all calls of add() in this process, on any threads.
+  /// Waits for the sums. To be called in each step after all calls of add() in this process, on any thread.
   void wait() { sum_->wait(); }
   /// The sums of the last step; valid until the next step.
   std::span<const double> sums() const { return nodes_[0].totals; }

@@ -1,4 +1,4 @@
-// Reducers of gradients for replicated state.
+// Gradient reducers for replicated state.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Reducers of gradients for sharded state.
+// Gradient reducers for sharded state.
 #include <algorithm>
 #include <map>
 #include <utility>

@@ -30,7 +30,7 @@ struct SlotStateRequest {
   // sharded among GPUs, the workers of all processes.
   std::vector<Collective*> replicas = {};
   // One communicator for each worker. It connects all slots of all replicas of this process. If the state is
-  // sharded or on GPUs, or if the processes divide the replicas, it connects all slots of all processes
+  // sharded or on GPUs, or if each replica is split across processes, it connects all slots of all processes
   // instead.
   std::vector<Collective*> everyone = {};
   const ModelLayout& model;

@@ -86,8 +86,9 @@ std::vector<PairwiseTerm> Update::terms(Range range) const {
   return terms;
 }
 
-/// Replaces the gradients in `range` by the directions of the step. A weight with two or more axes has slots
-/// for the means of its rows and columns. Other weights have a slot for the mean square of each element.
+/// Replaces the gradients in `range` by the directions of the step. For a weight with two or more axes, the
+/// slots contain the mean squares of the gradient's rows and columns. Other weights have a slot with the mean
+/// square of each element.
 void Update::find_factored_directions(Ops& ops, const StepState* state, const ParameterMemory& memory,
                                       float* gradient, Range range) const {
   for (const Parameter& parameter : parameters_) {

@@ -76,7 +76,7 @@ std::string onnx_rotated(OnnxLayer& layer, const std::string& x, int64_t positio
                    {times(x, "cosines", std::move(cosines)), times(exchanged, "sines", std::move(sines))});
 }
 
-/// The inputs of an attention: the products of the queries, keys and values, and the mask of the keys
+/// The inputs of the attention computation: the projected queries, keys and values, and the mask of the keys
 /// (`visible`; "" if there is none).
 struct OnnxAttention {
   std::string query, key, value, visible;

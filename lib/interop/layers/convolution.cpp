@@ -75,7 +75,7 @@ void conv2d_transpose_to_onnx(OnnxLayer& layer) {
                        std::move(attributes));
 }
 
-/// Returns the arguments of a PyTorch module that come after its numbers of channels. `further`: additional
+/// Returns the arguments of a PyTorch module that come after its channel counts. `further`: additional
 /// arguments, such as groups.
 std::string torch_arguments(const TorchLayer& layer, const Window& window, const std::string& further) {
   const Shape& image = layer.input_spec().shape;

@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// Returns a conversion to ONNX (LayerFormats::onnx) for a global pooling with this operator. It reads images
-/// with channels first.
+/// Returns a conversion to ONNX (LayerFormats::onnx) for a global pooling layer. `op`: the ONNX operator,
+/// which reads images with channels first.
 std::function<void(OnnxLayer&)> global_pooling_to_onnx(const std::string& op);
 
 /// Sets the layer's output to its resized input. `factors`: the factor for each axis after the channels. If

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kSequence = "sequence";
 
 /// Writes a position_embedding as a Keras model, because Keras has no such layer. In this model, a Rescaling
-/// layer replaces each element of the input by the number of its position. Pooling then reduces each position
+/// layer replaces each element of the input by the index of its position. Pooling then reduces each position
 /// to one number, which is the index for the embedding.
 void complete_position_embedding(const Graph&, const GraphNode& node, Json& config) {
   const Shape& shape = node.outputs[0].shape;

@@ -23,7 +23,7 @@ bool option_is(const Json& options, const char* key, const char* value) {
 namespace {
 
 /// Converts the options to Keras's config. If Keras lacks an activation function, the config contains a name
-/// that Keras does not know. Keras then rejects the model instead of computing another function.
+/// that Keras does not know. Keras then rejects the model instead of computing a different function.
 std::function<KerasLayerConfig(const ConfigNode&)> recurrent_to_keras(std::string class_name) {
   return [class_name = std::move(class_name)](const ConfigNode& options) {
     Json config = keras_options(options);
@@ -38,7 +38,7 @@ std::function<KerasLayerConfig(const ConfigNode&)> recurrent_to_keras(std::strin
   };
 }
 
-/// Converts Keras's config. Keras before 2.1 wrote no `reset_after`. Layers without this option compute as
+/// Converts Keras's config. Keras before 2.1 wrote no `reset_after`. Layers without this option behave as
 /// with `reset_after: false`.
 std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string kind) {
   return [kind = std::move(kind)](KerasLayerReader& reader) {
@@ -48,7 +48,7 @@ std::function<ConfigNode(KerasLayerReader&)> recurrent_from_keras(std::string ki
     for (const char* name : {"activation", "recurrent_activation"}) {
       const Json* const written = reader.find(name);
       // In Keras, both null and "linear" stand for the linear activation. It is set explicitly, because
-      // dtrain has another default.
+      // dtrain has a different default.
       if (written && !options.find(name) && reader.activation(*written).is_null())
         options = options.with(name, ConfigNode::scalar("linear"));
     }

@@ -36,8 +36,8 @@ float onnx_scale(int64_t extent, int64_t out_extent) {
   return scale;
 }
 
-/// Exports a resizing. With nearest interpolation, gathers the pixels by their indices, because Resize would
-/// compute the indices from rounded scales.
+/// Exports a resizing layer. With nearest interpolation, gathers the pixels by their indices, because Resize
+/// would compute the indices from rounded scales.
 void resizing_to_onnx(OnnxLayer& layer) {
   const Shape &from = layer.input_spec().shape, &to = layer.output_spec().shape;
   if (layer.options().at("interpolation").as_string() == "bilinear")

@@ -28,7 +28,7 @@ Padding3 sequence_padding(const Window& window, const TensorSpec& input) {
   return padding_of(window, Shape{1, input.shape[0], input.shape[1]});
 }
 
-/// Parses the numbers of positions before and after a sequence, as Codec<Sides> writes them.
+/// Parses how many positions are padded or cropped before and after a sequence, as Codec<Sides> writes it.
 std::pair<int64_t, int64_t> ends_of(const Json& written) {
   return {written.items().at(0).as_int(), written.items().at(1).as_int()};
 }

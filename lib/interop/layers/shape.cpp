@@ -122,7 +122,7 @@ bool is_bilinear(const Json& options) {
   return interpolation && interpolation->as_string() == "bilinear";
 }
 
-/// Returns the factor of an upsampling along each axis.
+/// Returns the factor of an upsampling layer along each axis.
 template <class FormatLayer>
 std::vector<int64_t> times_of(const FormatLayer& layer) {
   const Shape& image = layer.input_spec().shape;

@@ -10,8 +10,8 @@ namespace dtrain {
 
 namespace {
 
-/// Gives access to an array [batch, positions, heads * dim] by rows. A row contains the elements of one head
-/// at one position.
+/// Gives access to the rows of an array [batch, positions, heads * dim]. A row contains the elements of one
+/// head at one position.
 struct HeadRows {
   const OnnxArray& array;
   int64_t heads;

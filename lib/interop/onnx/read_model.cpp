@@ -344,7 +344,7 @@ class Reader {
 
   std::string path_;
   Bytes file_;
-  std::map<std::string, Bytes> external_;  ///< external data files that were already read, by name
+  std::map<std::string, Bytes> external_;  ///< contents of external data files, indexed by name
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The operator Resize, with repetition of elements or with linear interpolation.
+// The operator Resize, with nearest or linear interpolation.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Operators that slide a window over images of one, two or three axes, channels first.
+// Operators that slide a window over images with one, two or three spatial axes, channels first.
 #include <algorithm>
 #include <cstddef>
 #include <limits>

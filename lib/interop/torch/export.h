@@ -12,7 +12,7 @@ enum class TensorLayout { pytorch, keras };
 
 /// Writes the weights to `path`, in PyTorch's layout ("conv2d.weight", filters first) or in Keras's layout
 /// ("conv2d/kernel"). For PyTorch's layout, also writes two more files. NAME_load.py is a script that builds
-/// the module; characters of NAME that Python cannot import are replaced by _. NAME_probes.safetensors
+/// the module; NAME is changed to a valid Python module name if necessary. NAME_probes.safetensors
 /// contains the probes with which the script checks the module. Weights that several layers share are stored
 /// once. Each file is written atomically, and the weights are written last. Returns the names of the files.
 /// Throws UserError if PyTorch cannot express a layer, or if a NAME_load.py exists that dtrain did not write.

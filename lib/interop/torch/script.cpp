@@ -67,7 +67,7 @@ struct Buffers {
   TorchBuilder& builder;
   std::vector<ScriptBuffer> all;
 
-  /// Adds a buffer. Returns the expression by which forward() refers to it: "self.x_scale".
+  /// Adds a buffer. Returns the expression with which forward() refers to it: "self.x_scale".
   std::string add(const std::string& name, const std::vector<double>& values, const Shape& sample) {
     all.push_back({builder.unique(name), shape_of_numbers(values, sample), narrowed(values)});
     return "self." + all.back().name;

@@ -1,7 +1,7 @@
-// Attention on CPUs. The work is divided into parts, and each thread takes the next part that is not yet
-// taken. In the forward pass, a part is a tile of the queries of one head. In the backward pass, a part
-// consists of tiles of the keys of one head, together with all queries that use this head. The order in which
-// threads take parts does not change any sum.
+// Attention on CPUs. The work is divided into parts, and each thread repeatedly takes the next free part. In
+// the forward pass, a part is one query tile of one head. In the backward pass, a part consists of some key
+// tiles of one head, together with all queries that use these keys. The order in which threads take parts
+// does not change any sum.
 #include "ops/attention.h"
 
 #include <algorithm>

@@ -40,7 +40,7 @@ ConvolutionDescs descs_of(const ConvolutionSpec& spec, const memory::desc& src, 
   return {src, any_of(kernel_dims(spec)), bias, dst};
 }
 
-/// Returns the Layout of a memory description. The layout is blocked only if the channels fill whole blocks.
+/// Returns the Layout of a memory descriptor. The layout is blocked only if the channels fill whole blocks.
 Layout layout_of(const memory::desc& desc, const memory::dims& dims) {
   const int64_t channels = dims[1];
   if (channels % 16 == 0 && desc == image_desc(dims, Layout::blocked16)) return Layout::blocked16;
@@ -49,7 +49,7 @@ Layout layout_of(const memory::desc& desc, const memory::dims& dims) {
   return Layout::plain;
 }
 
-/// Returns the rank of an implementation. The implementation with the higher rank is preferred: 0 is oneDNN's
+/// Returns the rank of an implementation. Implementations with a higher rank are preferred: 0 is oneDNN's
 /// reference code, which exists to check results; 1 is code that calls matrix products; 2 is code that oneDNN
 /// generates at run time.
 int rank_of(const dnnl::primitive_desc_base& desc) {

@@ -1,4 +1,4 @@
-// Pooling, batch normalization and changes of layout by oneDNN.
+// Pooling, batch normalization and layout conversions with oneDNN.
 #include <algorithm>
 
 #include "ops/cpu/cpu_ops.h"

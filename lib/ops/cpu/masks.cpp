@@ -1,4 +1,4 @@
-// Masks of sequences.
+// Sequence masks.
 #include <algorithm>
 
 #include "ops/cpu/cpu_ops.h"

@@ -93,7 +93,7 @@ class CpuRecurrence final : public Recurrence {
   }
 
  private:
-  /// Returns the number of steps per chunk, such that the chunk fits in the second-level cache.
+  /// Returns the number of steps per chunk. It is chosen so that a chunk fits in the second-level cache.
   int64_t steps_per_chunk() const {
     constexpr int64_t kFloats = 1 << 16;
     const int64_t rows = (spec_.batch + blocks_ - 1) / blocks_;

@@ -1,4 +1,4 @@
-// Resizing of images.
+// Image resizing.
 #include "ops/resize.h"
 
 #include <algorithm>

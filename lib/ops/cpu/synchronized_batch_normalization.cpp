@@ -32,8 +32,8 @@ class CpuSynchronizedBatchNormalization final : public SynchronizedBatchNormaliz
         layout_(channel_layout(spec)),
         replicas_(replicas) {}
 
-  /// Returns the bytes for all threads. Each thread stores its moments, the first value of each channel, and
-  /// the moments of a run of rows.
+  /// Returns the scratch size for all threads. Each thread stores its moments, the first value of each
+  /// channel, and the moments of a run of rows.
   size_t scratch_bytes() const override { return static_cast<size_t>(threads_ * stride()) * sizeof(double); }
   /// Returns the size of the values that forward saves: the number of rows of all replicas (a double), and
   /// the four arrays of `Kept`.

@@ -105,7 +105,7 @@ class DnnPlan {
   size_t workspace_bytes() const { return workspace_bytes_; }
   /// Returns the plan's engine configuration.
   const DnnDescriptor& engine() const { return engine_; }
-  /// Returns cuDNN's number of the engine. Among the engines for convolutions, engine 0 supports every
+  /// Returns cuDNN's index of the engine. Among the engines for convolutions, engine 0 supports every
   /// convolution and is by far the slowest.
   int64_t engine_index() const;
   /// Enqueues the graph on the stream of `handle`, which must belong to the device for which the plan was

@@ -13,7 +13,7 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Capacities of Sources. A Sources holds the source arrays that an operation combines elementwise. It is
+/// Capacities of struct Sources, which holds the source arrays that an operation combines elementwise and is
 /// passed to the kernel as an argument. With capacity 1 or 2, the number of arrays is a compile-time
 /// constant, so a thread issues all loads before it waits for the first one. With up to kFewSources arrays,
 /// the argument is so small that it costs nothing. With more arrays, it takes about 2 KiB of the 4 KiB that
@@ -158,8 +158,8 @@ bool all_aligned_16(std::span<const void* const> arrays) {
   return std::all_of(arrays.begin(), arrays.end(), [](const void* array) { return aligned_16(array); });
 }
 
-/// Calls use(sources), where `sources` is a Sources that holds these arrays and has the smallest suitable
-/// capacity.
+/// Calls use(sources), where `sources` is a Sources object that holds these arrays and has the smallest
+/// suitable capacity.
 template <class T, class Use>
 void with_sources(std::span<const void* const> arrays, Use&& use) {
   if (arrays.size() == 1) return use(sources_of<1, T>(arrays));

@@ -39,9 +39,9 @@ struct EmbeddingForward {
 // rows, and it adds the gradients of the list's entries for these rows. Therefore, an element of the table is
 // always changed by the same thread and in the same order (on GPUs with the same number of multiprocessors).
 //
-// If one row occurs very often (such as the row of the padding), its warp would take much longer than the
-// others. Therefore, all warps of the block share the work for one row of each list: the row that occurs most
-// often in a sample of the list.
+// If one row occurs very often (such as the padding row), its warp would take much longer than the others.
+// Therefore, all warps of the block share the work for one row of each list: the row that occurs most often
+// in a sample of the list.
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kRounds = 2;  // indices per thread that are scanned for one list
@@ -119,10 +119,10 @@ __device__ inline int32_t most_frequent(Listed& listed, int count) {
   return listed.shared_row;
 }
 
-/// One thread's part of adding the gradients of a list's entries to the table. The thread handles the column
-/// that belongs to its lane. It adds its warp's part of the entries of the shared row (the most frequent row
-/// in a sample of the list, whose work all warps share; see above), and all entries of the other rows that
-/// its warp owns.
+/// Adds one thread's part of the gradients of a list's entries to the table. The thread handles the column
+/// that belongs to its lane. All warps share the entries of one row, the shared row, which is the most
+/// frequent row in a sample of the list (see above). The thread adds its warp's part of these entries, and
+/// all entries of the other rows that its warp owns.
 template <class T>
 struct Adder {
   const Listed& listed;

@@ -1,4 +1,4 @@
-// Masks of sequences.
+// Sequence masks.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/read_ahead.h"
 #include "ops/cuda/vector.h"

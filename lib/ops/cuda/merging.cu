@@ -1,4 +1,4 @@
-// Merging of arrays, and sums of strided elements.
+// Array merging, and sums of strided elements.
 #include <algorithm>
 
 #include "ops/cuda/cuda_ops.h"

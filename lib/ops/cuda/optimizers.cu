@@ -160,7 +160,7 @@ struct UpdateArrays {
   T* copy;  // copy of the weights, or null
 };
 
-/// Updates N elements by a step of `Rule`.
+/// Updates N elements with one step of `Rule`.
 template <class Rule, int N, class T>
 __device__ void update_some(const typename Rule::Step& step, const UpdateNumbers& numbers,
                             const UpdateArrays<T>& arrays, int64_t i) {
@@ -181,7 +181,7 @@ __device__ void update_some(const typename Rule::Step& step, const UpdateNumbers
   if (arrays.copy) store<N>(arrays.copy + i, w);
 }
 
-/// Updates n elements by one step of the rule. One thread of each block computes the numbers of the step,
+/// Updates n elements with one step of the rule. One thread of each block computes the scalars of the step,
 /// because the bias corrections need double precision.
 template <int N, class T, class Rule>
 __global__ void __launch_bounds__(kThreads)

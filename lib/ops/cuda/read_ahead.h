@@ -8,8 +8,8 @@
 
 namespace dtrain::cuda {
 
-/// Calls use(i, load(i)) for i from `first` to `end` by `stride`, in order. Issues kAhead loads before the
-/// first use, so that a few threads can saturate the memory bandwidth.
+/// Calls use(i, load(i)) for the indices i in [first, end) with a stride of `stride`, in order. Issues kAhead
+/// loads before the first use, so that a few threads can saturate the memory bandwidth.
 template <int kAhead, class Load, class Use>
 __device__ inline void read_ahead(int64_t first, int64_t end, int64_t stride, const Load& load,
                                   const Use& use) {

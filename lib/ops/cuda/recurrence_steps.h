@@ -95,7 +95,7 @@ struct SetInitial {
   }
 };
 
-/// Computes for each row of the batch the number of its first step that is not masked, in the order of
+/// Computes, for each row of the batch, the index of its first step that is not masked, in the order of
 /// processing. If all steps of the row are masked, the result is the number of steps.
 struct FindFirstValid {
   math::StepMask mask;
@@ -214,7 +214,7 @@ __device__ inline float candidate_factor(const T* factors, const Division& at, i
 /// One step of a GRU. If reset_after is true, one call computes the whole step. Otherwise, a step needs two
 /// calls:
 ///
-/// 1. `sums` has only the columns of the gates update and reset. The call computes these gates. It also
+/// 1. `sums` has only the columns of the update and reset gates. The call computes these gates. It also
 ///    writes `inner`, which is the product of the state, the reset gate and the candidate's state_factors (1
 ///    if null), and copies `inner` to `current_inner`.
 /// 2. The call computes the new state from `candidate_sums`, the product of `inner` and the candidate's

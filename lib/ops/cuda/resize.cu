@@ -1,4 +1,4 @@
-// Resizing of images: each thread computes adjacent channels of one pixel.
+// Image resizing: each thread computes adjacent channels of one pixel.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/vector.h"
 #include "ops/resize.h"

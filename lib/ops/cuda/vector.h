@@ -142,7 +142,7 @@ __device__ inline void do_each(const Body& body, int64_t first, int64_t end) {
 /// last few elements. If the body has the functions read<N>(i) and finish<N>(i, loaded) instead (ReadsFirst),
 /// each thread has several reads in flight.
 ///
-/// The body stays in the kernel's argument space (__grid_constant__), because a copy that is indexed at run
+/// The body stays in the kernel's parameter space (__grid_constant__), because a copy that is indexed at run
 /// time would be placed in slow local memory. The kernel has no launch bounds, because with them the compiler
 /// spills registers of some instances; docs/gpu-kernels.md states the limit.
 template <int N, class Body>

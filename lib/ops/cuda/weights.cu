@@ -49,8 +49,8 @@ __device__ math::VectorPair pair_of(const OrthogonalSpec& spec, const float* wei
   return pair;
 }
 
-/// Adds the orthogonality penalty to `total`. A block processes the pairs of one vector with all other
-/// vectors.
+/// Adds the orthogonality penalty to `total`. A block processes the pairs that consist of one vector and each
+/// of the other vectors.
 __global__ void __launch_bounds__(kWeightThreads)
     orthogonal_penalty_kernel(OrthogonalSpec spec, float factor, const float* weights, Total total) {
   double sum = 0;
@@ -111,7 +111,7 @@ struct NormTiling {
     across = power(std::clamp<int64_t>(spec.inner, 1, kMostAcross));
     down = power(std::clamp<int64_t>(spec.extent / kElementsOfThread, 1, kThreads / across));
   }
-  __host__ __device__ int columns() const { return kThreads / down; }  // of a block
+  __host__ __device__ int columns() const { return kThreads / down; }  // per block
 };
 
 /// Limits the norms of columns. A column is identified by an outer and an inner index.

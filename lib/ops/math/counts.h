@@ -85,7 +85,7 @@ struct RowSoftmax {
   DTRAIN_HOST_DEVICE float operator()(int64_t c) const { return exp(score(c) - most) / total; }
 };
 
-/// The logits of the softmax probabilities of a row. They are accurate even if a probability rounds to 0 or
+/// The logits of a row's softmax probabilities. They are accurate even if a probability rounds to 0 or
 /// 1. The row must have at least two columns.
 template <class Score>
 struct SoftmaxLogits {
@@ -128,7 +128,7 @@ DTRAIN_HOST_DEVICE inline void after_softmax(const CountSpec& spec, const Group&
   }
 }
 
-/// Returns the class of a row's target. The number is negative if the class does not exist.
+/// Returns the class of a row's target. The result is negative if the class does not exist.
 template <class Group>
 DTRAIN_HOST_DEVICE inline int64_t class_of(const Group& group, const RowTarget& target, int64_t columns) {
   return target.dense ? argmax(group, target, columns) : target.number;

@@ -64,7 +64,7 @@ class PairwiseSum {
   int64_t count_ = 0;
 };
 
-/// Maximum number of pieces in which an array is summed.
+/// Maximum number of pieces into which an array is split in order to sum it.
 inline constexpr int64_t kMostSquaresPieces = 1024;
 /// Returns the size of a piece, in floats, if an array of n floats is summed in pieces. The size is `least`,
 /// doubled until there are at most kMostSquaresPieces pieces. `least` must be kSquaresGrain times a power of

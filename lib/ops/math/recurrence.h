@@ -55,7 +55,7 @@ inline void with_gate_activations(const ActivationSpec& activation, const Activa
 struct StepMask {
   const uint8_t* mask = nullptr;  ///< [rows, steps]: 0 for a masked step; if null, no step is masked
   int64_t steps = 0;
-  int64_t step = 0;  ///< number of the step, in the order of processing
+  int64_t step = 0;  ///< index of the step, in the order of processing
   bool reverses = false;
 
   DTRAIN_HOST_DEVICE bool at(int64_t row, int64_t t) const {
@@ -119,7 +119,7 @@ DTRAIN_HOST_DEVICE inline float gru_forward(const Function& function, const Gate
   return gate.value(update) * before + (1.0f - gate.value(update)) * function.value(gates.candidate);
 }
 
-/// Computes the gates update and reset, and `inner`. Used for a GRU whose reset gate comes before the matrix
+/// Computes the update and reset gates, and `inner`. Used for a GRU whose reset gate comes before the matrix
 /// product.
 template <class Gate>
 DTRAIN_HOST_DEVICE inline void gru_reset(const Gate& gate, GruGates& gates, float before) {

@@ -104,7 +104,7 @@ DTRAIN_HOST_DEVICE inline double overlap_row(const RowLossSpec& spec, const Grou
   const double alpha = static_cast<double>(spec.alpha), beta = static_cast<double>(spec.beta);
   const double times = is_dice ? 2.0 : 1.0, of_both = is_dice ? 0.0 : 1.0 - alpha - beta;
   const double of_target = is_dice ? 1.0 : alpha, of_score = is_dice ? 1.0 : beta;
-  constexpr double kEpsilon = 1e-7;  // Keras's
+  constexpr double kEpsilon = 1e-7;  // as in Keras
   const int64_t step = group.size() * spec.classes;
   double loss = 0.0;
   for (int64_t k = 0; k < spec.classes; ++k) {

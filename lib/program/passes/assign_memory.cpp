@@ -28,9 +28,9 @@ void find_lifetimes(Program& program) {
   }
 }
 
-/// Assigns offsets to the buffers of a slot. A buffer may be live only within the forward part or only within
-/// the backward part of a microbatch. Because a slot runs one part of one microbatch at a time, all
-/// microbatches in flight share the memory of this buffer.
+/// Assigns offsets to the buffers of a slot. All microbatches in flight share the memory of a buffer that is
+/// live only within the forward part or only within the backward part of a microbatch, unless another slot
+/// reads the buffer directly. This is possible because a slot runs one part of one microbatch at a time.
 void place_buffers(Program& program, int slot, int backward, bool several) {
   Arena frame, shared;
   std::vector<std::pair<ProgramBuffer*, int>> placed;

@@ -29,8 +29,8 @@ void find_gradients(CompileState& step);
 /// UserError with the layer's source location if a device cannot compute a layer.
 PreparedLayers prepare_layers(CompileState& step, std::span<Ops* const> ops);
 
-// Passes that emit instructions. After these passes, an operand may still be on another slot, or have another
-// layout than its reader requires:
+// Passes that emit instructions. After these passes, an operand may still be on a different slot than its
+// reader, or have a different layout than its reader requires:
 
 /// Emits the batch's columns, the layers' forward calls, and the model's outputs.
 void lower_forward(CompileState& step);
@@ -46,8 +46,8 @@ void lower_backward(CompileState& step);
 /// after the losses and gradients are lowered, because they read values.
 void remove_unread(CompileState& step);
 /// Inserts a conversion if a value does not have the layout that a reader needs. The conversion is inserted
-/// before the first reader. If a reader is on another slot, it is inserted directly after the instruction
-/// that writes the value.
+/// before the first reader or, if a reader is on a different slot, directly after the instruction that writes
+/// the value.
 void choose_layouts(CompileState& step);
 /// Repeats forward calls of recomputed segments (GraphNode::recompute). The repeated calls are inserted
 /// before the backward part of the segment, and write their results to new values, which the backward part

@@ -13,8 +13,8 @@ namespace dtrain {
 
 namespace {
 
-/// Reports target masks with more classes than the output of the model can predict. The masks have the
-/// classes in the option `classes` of the reader, and the class in the option `fill_class` of augmentations.
+/// Reports target masks with more classes than the output of the model can predict. The classes of the masks
+/// come from the reader's option `classes` and the augmentations' option `fill_class`.
 void check_mask_classes(const RunConfig& config, Diagnostics& diagnostics) {
   if (config.graph.nodes.empty() || config.heads.size() != 1) return;
   const Head& head = config.heads[0];
@@ -45,7 +45,7 @@ std::string pixels_of(const Shape& shape) {
   return fmt::format("{} x {} pixels", shape[1], shape[0]);
 }
 
-/// Warns if the masks are resized because the output has another size than the input. Does not warn if the
+/// Warns if the masks are resized because the output size differs from the input size. Does not warn if the
 /// option `size` of `target_images` is given.
 void warn_of_resized_masks(const RunConfig& config, Diagnostics& diagnostics) {
   const SplitSpec* const train = config.dataset.find("train");
@@ -82,7 +82,7 @@ void check_transforms_fit(const RunConfig& config, Diagnostics& diagnostics) {
   warn_of_resized_masks(config, diagnostics);
 }
 
-/// Reports `vocabulary_from` if the training split has no text.
+/// Reports an error if `vocabulary_from` is set but the training split has no text.
 void check_vocabulary(const RunConfig& config, Diagnostics& diagnostics) {
   const SplitSpec* const train = config.dataset.find("train");
   if (config.dataset.vocabulary_from.empty() || !train) return;

@@ -1,4 +1,4 @@
-// Checks that the data of a run match its model. They use only the configuration, and read no data.
+// Checks that a run's data match its model. The checks use only the configuration and read no data.
 #pragma once
 
 #include "config/diagnostics.h"

@@ -28,7 +28,7 @@ TableLine table_line(const Json& record) {
 }
 
 TableBytes table_bytes(const RunConfig& config) {
-  // Estimated bytes of a number in the text: a count of up to six digits and a separator.
+  // Estimated size of a number in the text, in bytes: a count of up to six digits and a separator.
   constexpr size_t kText = 8;
   // The maximum number of lines in memory: one line each for the newest epoch, the best epoch, and the best
   // epoch whose checkpoint is on disk; and two lines for each of at most two checkpoints that are being

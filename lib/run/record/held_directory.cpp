@@ -66,8 +66,7 @@ void HeldDirectory::close() {
 }
 
 bool HeldDirectory::open() {
-  // Tries again if another process, which held the lock before, removed the directory between open() and
-  // lock().
+  // Tries again if the process that previously held the lock removed the directory between open() and lock().
   for (struct stat ours{}, there{};; close()) {
     make_directories(path, made);
     fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

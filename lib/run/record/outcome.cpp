@@ -4,7 +4,7 @@ namespace dtrain {
 
 namespace {
 
-/// Returns the outcome of an event of dtrain 0.1, which has no `outcome`.
+/// Returns the outcome for an "end" event that was written by dtrain 0.1 and has no `outcome`.
 Outcome outcome_from_words(const Json& end_event) {
   if (end_event.find("failed")) return Outcome::failed;
   const Json* how = end_event.find("how");

@@ -61,8 +61,8 @@ class RunDirectory {
   /// Asks the process that trains in the directory, on any machine, to save and end. Throws Error if the
   /// request cannot be written.
   void request_stop() const;
-  /// Returns whether a request of request_stop() exists, and removes it. (Requests to earlier runs are
-  /// removed by hold().)
+  /// Returns whether request_stop() was called for this run, and removes the request. (Requests to earlier
+  /// runs are removed by hold().)
   bool take_stop_request() const;
   /// Ensures that the held directory still exists. Recreates checkpoints/ if it is missing. If the whole
   /// directory is missing, creates a directory NAME-recovered in the same parent directory, or in /tmp if

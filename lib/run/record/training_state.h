@@ -17,8 +17,8 @@
 namespace dtrain {
 
 struct TrainingState {
-  /// Upper limit of the number of sums of a run's metrics. There is a limit because every step copies the
-  /// sums.
+  /// Upper limit for the number of sums that a run's metrics have. The limit exists because every step copies
+  /// the sums.
   static constexpr int64_t kMostSums = int64_t{1} << 24;
   static constexpr int64_t kSumsVersion = 2;  // the largest Metric::sums_version()
 
@@ -41,8 +41,8 @@ struct TrainingState {
   int64_t good_steps = 0;  // number of steps with a finite gradient since the scale changed
 
   // Contains the weights whose optimizer state did not begin at the start of the run, because they were
-  // frozen before or were trained by another optimizer. The value is the number of steps that were done when
-  // their optimizer state began.
+  // frozen before or were trained by a different optimizer. The value is the number of steps that were done
+  // when their optimizer state began.
   std::map<std::string, int64_t> slots_since;
 
   Json schedule;  // state of the learning rate schedule

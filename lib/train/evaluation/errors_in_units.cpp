@@ -15,8 +15,8 @@ struct ErrorsInUnits::ScaledError {
   size_t head;
   std::shared_ptr<const Metric> metric;
   bool weighted;
-  /// The factor that converts the metric's value from the evaluation to the unit of the data. Nullopt if a
-  /// factor is not enough, so that the error must be computed from predictions.
+  /// The factor that converts the metric's value, as computed by the evaluation, to the unit of the data.
+  /// Nullopt if a factor is not enough, so that the error must be computed from predictions.
   std::optional<double> factor;
   std::vector<double> sums;
   double weight = 0;  // sum of the weights of all rows so far

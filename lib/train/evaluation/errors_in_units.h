@@ -23,12 +23,11 @@ class ErrorsInUnits final : public PredictionVisitor {
   ~ErrorsInUnits() override;
 
   /// Returns whether visit() must be called with all predictions. This is not necessary if each error is a
-  /// number of the evaluation multiplied by a factor.
+  /// value from the evaluation multiplied by a factor.
   bool needs_predictions() const;
   void visit(const PredictedBatch& batch) override;
   /// Returns the name and the value of each error metric, such as mean_absolute_error. The names are the same
-  /// as in the evaluation.
-  /// `numbers`: Measures::numbers of the same samples.
+  /// as in the evaluation. `numbers`: Measures::numbers of the same samples.
   std::vector<std::pair<std::string, double>> results(
       const std::vector<std::pair<std::string, double>>& numbers) const;
 

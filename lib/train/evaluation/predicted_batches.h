@@ -13,7 +13,7 @@
 
 namespace dtrain {
 
-/// One output of the model for the samples of a batch. `output` has the elements of all samples,
+/// One output of the model for the samples of a batch. `output` contains the values of all samples
 /// contiguously.
 struct HeadBatch {
   std::span<float> output;

@@ -17,7 +17,8 @@ struct WorstSample {
   std::string id;   // the sample's name in the data, or its row in the file
   double loss = 0;  // the loss of a batch of this sample only, without weights
   /// Contains one element for each output of the model: {target, prediction}, or {target, prediction, scores}
-  /// if the prediction is a class. Values are numbers in the units of the data's targets, or arrays of them.
+  /// if the prediction is a class. Values are numbers in the units of the data's targets, or arrays of such
+  /// numbers.
   std::vector<Json> outputs;
 };
 

@@ -53,8 +53,9 @@ class Table {
       throw UserError(fmt::format("{}: expected rows of values{}", text_.path(),
                                   start_.names.empty()
                                       ? ", found none"
-                                      : " below the header, found none; if the first line is a row and not a "
-                                        "header, set 'header: false' (--no-header for a given file)"));
+                                      : " below the header, found none; if the first line contains data and "
+                                        "is not a header, set 'header: false' (or, for a file on the command "
+                                        "line, use --no-header)"));
     plan_ = plan(start_);
     set_numbers_aside();
     blocks_ = text_.blocks(rows);

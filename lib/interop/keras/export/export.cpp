@@ -70,15 +70,15 @@ bool is_softmax_of_positions(const GraphNode& node) {
          text_at(keras.config.at("layer"), "class_name") == "Softmax";
 }
 
-/// Finds layers that read the outputs of attention at padded positions. These outputs differ between Keras
-/// and dtrain: for a padded query, Keras returns the mean of all values, while dtrain returns the weighted
+/// Finds layers that read attention outputs at padded positions. These outputs differ between Keras and
+/// dtrain: for a padded query, Keras returns the mean of all values, while dtrain returns the weighted
 /// mean of the values that are not padding.
 class PaddingOfAttention {
  public:
   explicit PaddingOfAttention(const Graph& graph) : graph_(graph) {}
 
-  /// Throws UserError if the node uses an output of attention at padded positions. Must be called for all
-  /// nodes in their order in the graph.
+  /// Throws UserError if the node uses attention outputs at padded positions. Must be called for all nodes in
+  /// graph order.
   void visit(int number) {
     const GraphNode& node = graph_.nodes[static_cast<size_t>(number)];
     if (!node.layer) return;
@@ -105,7 +105,7 @@ class PaddingOfAttention {
   }
 
   const Graph& graph_;
-  // maps each masked value that depends on an attention to the node of that attention
+  // maps each value that depends on masked attention to the node of that attention layer
   std::map<ValueRef, int> attentions_;
 };
 

@@ -92,9 +92,9 @@ class ModelWriter {
     return Json::array().push(names_[layer]).push(static_cast<int64_t>(call)).push(value.output);
   }
 
-  /// Returns the model's inputs or outputs. Keras 3 distinguishes a single tensor from a list with one
-  /// tensor: models with one input or one output use a single tensor. In these lists, Keras counts the calls
-  /// of a model within the model from 1. In the inputs of layers, it counts them from 0.
+  /// Returns the list of the model's inputs or outputs. In the Keras 3 format, returns a single tensor
+  /// instead of a list with one tensor, because Keras 3 distinguishes between them. In this list, Keras
+  /// counts the calls of a model within the model from 1. In the inputs of layers, it counts them from 0.
   Json ends(const std::vector<ValueRef>& values) const {
     Json references = Json::array();
     for (const ValueRef& value : values) {

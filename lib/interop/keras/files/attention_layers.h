@@ -24,7 +24,7 @@ struct KerasAttention {
   double dropout = 0;
 };
 
-/// Names of the input layers. An attention with fewer than three inputs uses only the first names.
+/// Names of the input layers. A layer with fewer than three inputs uses only the first names.
 inline constexpr std::array kAttentionInputs{"query_input", "value_input", "key_input"};
 /// The names of the layers that have the weights. These layers compute the queries, the keys, the values and
 /// the output.

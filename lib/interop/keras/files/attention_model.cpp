@@ -78,7 +78,7 @@ std::string object_in(const Json* written) {
                               : written->dump();
 }
 
-/// Recognizes a Keras model that computes an attention, and finds the sizes and options of the attention.
+/// Recognizes a Keras model that computes an attention layer, and finds the sizes and options of the layer.
 class AttentionReader {
  public:
   explicit AttentionReader(const KerasModel& model) : model_(model) {}
@@ -136,8 +136,8 @@ class AttentionReader {
     return shape_of(option(product, "output_shape"), 3);
   }
 
-  /// Returns true if the model has exactly the layers and calls that keras_attention_layers() returns for an
-  /// attention with these sizes and options.
+  /// Returns true if the model has exactly the layers and calls that keras_attention_layers() returns for
+  /// these sizes and options.
   bool is_written_for(const KerasAttention& attention) const {
     if (attention.heads % attention.kv_heads != 0 || !ends_are_written() || !has_lists_for(attention))
       return false;
@@ -201,7 +201,7 @@ class AttentionReader {
   }
 
   /// Returns true if all four layers of kAttentionProducts have the same options. In this case, these options
-  /// are also the options of the attention.
+  /// are also the options of the attention layer.
   bool has_equal_products() const {
     const KerasModelLayer& first = *find(kAttentionProducts[0]);
     return std::all_of(kAttentionProducts.begin(), kAttentionProducts.end(), [&](const char* name) {

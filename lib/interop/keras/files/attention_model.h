@@ -12,21 +12,21 @@ namespace dtrain {
 /// Class name of an attention layer that was restored from its Keras model. Keras has no class of this name.
 inline constexpr const char* kKerasModelOfAttention = "ModelOfAttention";
 
-/// Groups that contain the weights of an attention that is stored as a Keras model. The paths are relative to
-/// the group of this model.
+/// Groups that contain the weights of an attention layer that is stored as a Keras model. The paths are
+/// relative to the group of this model.
 inline constexpr KerasLayerPart kKerasAttentionParts[] = {
     {"layers/einsum_dense", "query/", "dense"},
     {"layers/einsum_dense_1", "key/", "dense"},
     {"layers/einsum_dense_2", "value/", "dense"},
     {"layers/einsum_dense_3", "attention_output/", "dense"}};
 
-/// Returns the config of the Keras model for an attention. `outer`: the config of a layer, with the keys
-/// `name` and `trainable`. `weights`: initializers, regularizers and constraints of the kernels and biases,
+/// Returns the config of the Keras model for an attention layer. `outer`: a config with the keys `name` and
+/// `trainable`. `weights`: initializers, regularizers and constraints of the kernels and biases,
 /// in Keras's serialized form.
 Json keras_attention_model(const KerasAttention& attention, const Json& outer, const Json& weights);
 
-/// If `layer` is a Keras model that computes an attention, replaces it by a single layer with dtrain's
-/// options. dtrain wrote this model; Keras may have loaded it and saved it again. Other layers do not change.
+/// If `layer` is a Keras model in which dtrain stored an attention layer, replaces it by a single layer with
+/// dtrain's options. Keras may have loaded the model and saved it again. Other layers do not change.
 void restore_attention(KerasModelLayer& layer);
 
 }  // namespace dtrain

@@ -15,8 +15,8 @@ std::string keras_snake_case(std::string_view class_name);
 /// Numbers the layers of one model by class, in Keras's order.
 class KerasClassNumbers {
  public:
-  /// Returns the name for the next layer of a class. `count`: the number of consecutive numbers that the
-  /// layer takes; the name contains the first of them.
+  /// Returns the name for the next layer of a class. `count`: how many consecutive numbers the layer uses up;
+  /// the name contains the first one.
   std::string next(const std::string& class_name, int count = 1);
 
  private:
@@ -32,10 +32,9 @@ struct KerasLayerPart {
   std::string_view class_name;
 };
 
-/// Parts of all layers that have parts: the cells of recurrent layers, and the dense layers of attention. The
-/// parts of one layer are in the order of the layer's weights. For a given path, the first entry whose group
-/// is the end of the path is used. Therefore, an entry whose group is the end of another entry's group comes
-/// after that entry.
+/// All layer parts: the cells of recurrent layers, and the dense layers of attention layers. The parts of one
+/// layer are in the order of the layer's weights. A path belongs to the first entry for which the path ends
+/// with "/" and the entry's group. Therefore "cell" comes after "forward_layer/cell".
 inline constexpr KerasLayerPart kKerasLayerParts[] = {{"forward_layer/cell", "forward_", ""},
                                                       {"backward_layer/cell", "backward_", ""},
                                                       {"cell", "", ""},

@@ -97,9 +97,9 @@ class ArrayLister {
   std::vector<KerasArray> arrays_;
 };
 
-/// Returns the names of the weights, by their paths in the file: "dense/dense/kernel:0" is the weight
-/// "dense/kernel", "layers/dense/vars/0" the weight "dense/kernel". Returns an empty map if the names cannot
-/// be found, because the arrays or the model in the file are not as expected.
+/// Maps the paths of weights in the file to the names of the weights. For example, both
+/// "dense/dense/kernel:0" and "layers/dense/vars/0" are paths of the weight "dense/kernel". Returns an empty
+/// map if the names cannot be found because the arrays or the model in the file are not as expected.
 std::map<std::string, std::string> names_by_path(const OpenKerasFile& file) {
   std::map<std::string, std::string> names;
   try {
@@ -235,7 +235,7 @@ class KerasFileReader {
   hid_t file_;
   const std::string& path_;
   const Hdf5Heap& heap_;
-  std::map<std::string, std::string> names_;  // names of weights, by path
+  std::map<std::string, std::string> names_;  // names of weights, indexed by path
 };
 
 }  // namespace

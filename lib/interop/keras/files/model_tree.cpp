@@ -212,8 +212,7 @@ class ModelParser {
   /// Adds the keyword arguments of a call that are not null.
   void add_arguments(const KerasModelLayer& layer, const Json& written, KerasCall& call) const {
     if (!written.is_object()) return;
-    // The keyword arguments that are inputs. Their order is the order of the positional arguments of every
-    // layer.
+    // The keyword arguments that are inputs. Every layer has its positional arguments in this order.
     constexpr std::array kInputs{"inputs", "sequences", "query", "value", "key", "initial_state"};
     for (const char* key : kInputs)
       if (const Json* const value = value_at(written, key)) add_inputs(layer, *value, call.inputs);

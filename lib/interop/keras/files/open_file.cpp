@@ -21,7 +21,7 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kMetadata = "metadata.json";
 constexpr const char* kWeightsEntry = "model.weights.h5";
 
-// Callbacks by which libhdf5 allocates and copies a file image. They return the image itself instead of a
+// Callbacks with which libhdf5 allocates and copies a file image. They return the image itself instead of a
 // copy, because libhdf5 only reads the file.
 
 void* give_image(size_t, H5FD_file_image_op_t, void* image) {

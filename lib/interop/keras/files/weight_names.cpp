@@ -57,7 +57,7 @@ const std::vector<ClassWeights>& classes() {
 }
 
 /// Returns the names of the `count` weights of a layer. If the class is unknown or the count does not fit the
-/// class, returns their numbers as names. `config` is null if the file does not contain it.
+/// class, returns their indices as names. `config` is null if the file does not contain it.
 Names weight_names_of(std::string_view class_name, const Json& config, size_t count) {
   Names numbers, names;
   for (size_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));

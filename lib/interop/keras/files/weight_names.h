@@ -14,7 +14,7 @@ namespace dtrain {
 /// model's configuration. In files without a configuration, it is the name that the file stores for the
 /// group, or else the name of the group itself. Layers of models within the model have names such as
 /// "base/conv". If the class of the layer is unknown, or if the number of weights does not tell which weights
-/// they are, the weights are named by their numbers.
+/// they are, the weights are named after their indices.
 std::vector<std::vector<std::string>> names_of_vars(const std::vector<KerasWeightGroup>& groups,
                                                     const Json& model_config);
 

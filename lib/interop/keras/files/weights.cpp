@@ -177,8 +177,8 @@ class VarsReader {
 
  private:
   /// Sets `layer` and `wrapped` of a group if its weights belong to a part of a layer: the cell of a
-  /// recurrent layer, a product of attention, or the inner layer of a TimeDistributed. The path of such a
-  /// group ends with the path of the part.
+  /// recurrent layer, a projection of an attention layer, or the inner layer of a TimeDistributed. The path
+  /// of such a group ends with the path of the part.
   void find_owner(KerasWeightGroup& group) {
     std::string path = group.name;
     for (const KerasLayerPart& part : kKerasLayerParts)
@@ -245,7 +245,7 @@ class VarsReader {
   const Source& source_;
   const OpenKerasFile& file_;
   KerasWeights result_;
-  std::map<std::string, std::string> names_;  // names of layers by the paths of their groups
+  std::map<std::string, std::string> names_;  // names of layers, indexed by group path
   size_t links_ = 0;
 };
 

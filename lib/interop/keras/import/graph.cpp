@@ -52,9 +52,9 @@ void check_inputs(const ConfigNode& model) {
                     problems);
 }
 
-/// Compares the dtrain layer `node` with the Keras layer of `reader` for the shapes of the node's inputs.
-/// Returns a description of a difference that dtrain cannot express; "" if there is none. `channels_moved`:
-/// whether the layer has channels first in the file but channels last in dtrain.
+/// Compares the axis and the width that `reader` found in the Keras layer with those of the dtrain layer
+/// `node`. Returns a description of a difference that dtrain cannot express; "" if there is none.
+/// `channels_moved`: whether the layer has channels first in the file but channels last in dtrain.
 std::string shape_problem(const KerasLayerReader& reader, const Graph& graph, const GraphNode& node,
                           bool channels_moved) {
   if (reader.last_axis() && !channels_moved) {

@@ -21,8 +21,8 @@ bool has_convolution(const Graph& graph) {
                      [](const GraphNode& node) { return node.kind.starts_with("conv"); });
 }
 
-/// Returns the major version of the Keras that wrote a file. `version` is the version in the file. It is
-/// empty if the file does not contain a version, as in .h5 files of the first versions of Keras 1.
+/// Returns the major version of Keras that wrote a file. `version`: the version in the file; empty if the
+/// file does not contain a version, like .h5 files of the first versions of Keras 1.
 int major_version(const std::string& version, KerasLayout layout) {
   int major = layout == KerasLayout::layers ? 1 : 3;
   std::from_chars(version.data(), version.data() + version.size(), major);

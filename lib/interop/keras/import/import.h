@@ -28,9 +28,9 @@ struct KerasImport {
   /// The mapped .h5 file whose memory the arrays refer to. Call check() after reading the arrays. Null for
   /// other files.
   std::shared_ptr<const MappedFile> mapped;
-  std::vector<int> towers;  ///< number of towers in each removed wrapper for several GPUs (towers.h)
-  std::vector<std::string> left_out;         ///< see ImportedModel
-  Json training_config;                      ///< see KerasFileFacts
+  std::vector<int> towers;            ///< number of towers in each removed multi-GPU wrapper (towers.h)
+  std::vector<std::string> left_out;  ///< see ImportedModel
+  Json training_config;               ///< see KerasFileFacts
   std::optional<ImportedTraining> training;  ///< nullopt unless `with_training`
 };
 

@@ -1,5 +1,5 @@
-// Conversion of Keras 1 model files. Keras 1 has different names for layers and options, and different shapes
-// of kernels.
+// Conversion of Keras 1 model files. Keras 1 has different names for layers and options, and different kernel
+// shapes.
 #pragma once
 
 #include "base/json.h"

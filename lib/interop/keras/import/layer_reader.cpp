@@ -295,7 +295,7 @@ ConfigNode KerasLayerReader::layer(const char* key, std::initializer_list<std::s
   KerasLayerReader inner(object.name, object.options, keras_major_);
   inner.skip(skipped);
   const ConfigNode options = row->from_keras(inner);
-  // The inner layer has no axis of positions, so its axis n is axis n + 1 of this layer.
+  // The inner layer's input has no position axis, so its axis n is axis n + 1 of this layer's input.
   if (const auto axis = inner.last_axis()) last_axis_ = *axis < 0 ? *axis : *axis + 1;
   if (inner.output_width()) output_width_ = inner.output_width();
   if (!inner.activity_regularizer().is_null())

@@ -19,7 +19,7 @@ namespace dtrain {
 /// only matter in training.
 class KerasLayerReader {
  public:
-  /// `keras_major`: the major version of the Keras that wrote the file; 3 if the version is unknown.
+  /// `keras_major`: the major version of Keras that wrote the file.
   KerasLayerReader(std::string class_name, const Json& config, int keras_major)
       : class_name_(std::move(class_name)), config_(config), keras_major_(keras_major) {}
 
@@ -40,8 +40,8 @@ class KerasLayerReader {
   ConfigNode options(const std::vector<std::string>& names);
   /// Marks keys as already read, or as keys without effect.
   void skip(std::initializer_list<std::string_view> keys);
-  /// Every Keras layer may have an `activity_regularizer`, a penalty on its outputs. Returns it in dtrain's
-  /// notation; null if the layer has none or if dtrain lacks this regularizer.
+  /// Returns the layer's `activity_regularizer` (a penalty on its outputs, which every Keras layer may have)
+  /// in dtrain's notation; null if the layer has none or if dtrain lacks this regularizer.
   ConfigNode activity_regularizer();
   /// Adds a problem if the option has a value other than `value`. A missing option is allowed. A list of
   /// equal numbers counts as one number.

@@ -21,7 +21,7 @@ struct MaskMeaning {
   Kind kind = Kind::unknown;
   KerasValue of = {};  // the value that is compared with the padding value
   double padding = 0;
-  // true if the last axis is the feature axis, false if it is the axis of positions
+  // true if the last axis is the feature axis, false if it is the position axis
   bool has_features = false;
 
   bool operator==(const MaskMeaning&) const = default;

@@ -136,8 +136,8 @@ class MaskFlow {
     }
     return depths;
   }
-  /// Adds a problem for each call that reads a mask if an attention of the same depth removes this mask. The
-  /// order of the two calls then matters, but the file does not determine it.
+  /// Adds a problem for each call that reads a mask if an attention layer of the same depth removes this
+  /// mask. The order of the two calls then matters, but the file does not determine it.
   void add_unordered_reads(std::vector<std::string>& problems) const {
     const std::vector<int> depth = depths();
     std::map<int, std::vector<size_t>> readers;  // for each call, the calls that read its output
@@ -318,8 +318,8 @@ KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_nee
     if (const KerasModelLayer* layer = calls.calls[i].layer; all.is_used[i] || layer->class_name == "Masking")
       used.insert(layer);
   KerasMasks result = MaskFlow(calls, used, keras_major, rule_of).follow(is_needed);
-  // The problems of the first pass are problems of the model, too: the second pass does not find them if the
-  // mask of another input of a merging layer is left out.
+  // The problems of the first pass are added, too: the second pass misses a problem at a merging layer if the
+  // mask of one of the layer's other inputs is left out.
   for (const std::string& problem : all.problems)
     if (std::find(result.problems.begin(), result.problems.end(), problem) == result.problems.end())
       result.problems.push_back(problem);

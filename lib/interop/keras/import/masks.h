@@ -1,4 +1,4 @@
-// Masks of padding in a Keras model.
+// Padding masks in a Keras model.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ struct KerasMasks {
 
 /// Follows the masks from call to call. If no call uses the mask of an embedding, the mask is left out.
 /// `is_needed`: true for each call that is needed; all other calls are ignored. `keras_major`: the major
-/// version of the Keras that wrote the file. `rule_of`: returns the mask rule of the dtrain layer for a call.
+/// version of Keras that wrote the file. `rule_of`: returns the mask rule of the dtrain layer for a call.
 KerasMasks follow_masks(const KerasCalls& calls, const std::vector<bool>& is_needed, int keras_major,
                         const std::function<MaskRule(const KerasLayerCall&)>& rule_of);
 

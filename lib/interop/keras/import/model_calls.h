@@ -22,7 +22,7 @@ struct KerasLayerCall {
   const KerasModelLayer* layer = nullptr;
   std::string path;  ///< path of the layer: "resnet50/conv1"
   std::vector<KerasValue> inputs;
-  bool is_causal = false;  ///< true if an attention is called with use_causal_mask
+  bool is_causal = false;  ///< true if an attention layer is called with use_causal_mask
   /// True if an embedding is called with `reverse`: the call multiplies its input by the transposed embedding
   /// matrix.
   bool is_reverse = false;

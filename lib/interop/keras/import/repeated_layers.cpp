@@ -9,7 +9,8 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kLongestBody = 200;  // maximum number of layers in a block
-constexpr size_t kFewestSaved = 6;    // minimum number of layers that a block must save
+// a block is used only if it makes the list at least this many layers shorter
+constexpr size_t kFewestSaved = 6;
 
 }  // namespace
 

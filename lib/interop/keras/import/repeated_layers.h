@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-/// One layer of the flat model. Layers are numbered from 0 in their order in the model. The model's inputs
-/// have negative numbers.
+/// One layer of the flat model. The index of a layer is its position in the model, starting from 0. The
+/// model's inputs have negative indices.
 struct FlatLayer {
   std::string kind, name;
   ConfigNode options;       // options without name and inputs
@@ -18,7 +18,7 @@ struct FlatLayer {
   std::vector<int> inputs;  // indices of the layers (or of model inputs, if negative) that this layer reads
   // for each input, the output that it reads: "" for a layer's first output, ":1" for its second
   std::vector<std::string> outputs;
-  int last_reader = -1;  // number of the last layer that reads this layer
+  int last_reader = -1;  // index of the last layer that reads this layer
   // True if the layer cannot be part of a block. This is the case if it is an output of the model, if it
   // shares weights, if several of its outputs are read, or if it reads one of several outputs of a layer.
   bool is_fixed = false;
@@ -45,7 +45,7 @@ class RepeatedLayers {
   const std::vector<FlatLayer>& all() const { return layers_; }
   const FlatLayer& at(size_t number) const { return layers_[number]; }
 
-  /// Returns the number of the layer that is the only input of the body. Returns nullopt if the body reads
+  /// Returns the index of the layer that is the only input of the body. Returns nullopt if the body reads
   /// several layers, or if a layer after the body reads a layer of the body other than its last one.
   std::optional<int> input_of(const BlockBody& body) const;
 

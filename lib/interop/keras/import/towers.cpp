@@ -46,7 +46,7 @@ bool joins_batches(const KerasModelLayer& layer) {
   return layer.class_name == "Concatenate" && is_zero("axis");
 }
 
-/// Recognizes a model that is a wrapper for several GPUs, and finds its towers.
+/// Recognizes a model that is a multi-GPU wrapper, and finds its towers.
 class Wrapper {
  public:
   explicit Wrapper(const KerasModel& model) : model_(model), inner_(only_model(model)) {}

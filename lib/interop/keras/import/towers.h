@@ -1,5 +1,5 @@
-// Removes the wrappers for several GPUs that Keras's multi_gpu_model (or its predecessor make_parallel) puts
-// around models.
+// Removes the multi-GPU wrappers that Keras's multi_gpu_model (or its predecessor make_parallel) puts around
+// models.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-/// If a model is a wrapper for several GPUs, replaces it by the model that it calls. If wrappers are nested,
+/// If a model is a multi-GPU wrapper, replaces it by the model that it calls. If wrappers are nested,
 /// removes all of them. Returns the number of towers of each wrapper, beginning with the outermost; the list
 /// is empty if there is no wrapper. A wrapper calls one model N >= 2 times. Each call gets 1/N of every
 /// input, sliced by a Lambda layer. For each output, a Concatenate along the batch axis joins the outputs of

@@ -23,7 +23,7 @@ struct ImportedTraining {
 struct KerasTrainingFile {
   /// training_config of Keras 1 and 2, or compile_config of Keras 3; null if the model was not compiled.
   const Json& config;
-  const KerasModel& model;  ///< the model in the file, including wrappers for several GPUs
+  const KerasModel& model;  ///< the model in the file, including multi-GPU wrappers
   const KerasWeights& weights;
   KernelLayout kernels;
   int keras_major = 3;

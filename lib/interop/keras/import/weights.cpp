@@ -197,8 +197,8 @@ Found find_in_vars(const KerasModel& model, const Parameters& parameters, const 
   return best;
 }
 
-/// Sorts a layer's weights into the order of its parameters, by their names. If the names do not match, keeps
-/// the order of the file.
+/// Matches a layer's weights to its parameters by name and returns them in the order of the parameters. If
+/// the names do not match, keeps the order of the file.
 std::vector<const KerasWeight*> in_order(const GraphNode& node, std::vector<const KerasWeight*> weights) {
   std::vector<const KerasWeight*> ordered;
   for (const ParameterSpec& parameter : node.parameters)

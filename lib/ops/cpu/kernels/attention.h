@@ -64,7 +64,7 @@ void each_hidden(const AttentionSpec& spec, const uint8_t* key_mask, const TileP
   }
 }
 
-/// Writes the factors of dropout for a tile: 0 or 1 / (1 - rate).
+/// Writes the dropout factors of a tile: 0 or 1 / (1 - rate).
 void dropout_factors(const AttentionSpec& spec, const AttentionHead& head, const AttentionDropout& dropout,
                      const TilePlace& place, float* factors) {
   const float rate = spec.dropout, kept = 1.0f / (1.0f - rate);
@@ -193,7 +193,7 @@ struct BackwardWork {
   float *weights, *diff_weights, *factors;
 };
 
-/// Replaces scores by weights, and the gradients of weights by gradients of scores.
+/// Replaces scores by weights (in `weights`), and weight gradients by score gradients (in `diff_weights`).
 void scores_backward(const float* logsumexp, const float* dots, const float* factors, int64_t n,
                      float* weights, float* diff_weights) {
   for (int64_t j = 0; j < n; ++j) {
@@ -216,7 +216,7 @@ void scores_backward(const float* logsumexp, const float* dots, const float* fac
   }
 }
 
-/// Adds the contributions of one tile of queries to the gradients. `member` is the number of the query head
+/// Adds the contributions of one tile of queries to the gradients. `member` is the index of the query head
 /// within its group, which is the set of query heads that share the keys and values.
 void attention_backward_tile(const AttentionSpec& spec, const AttentionDropout& dropout,
                              const AttentionKeys& part, int64_t member, const TilePlace& place,

@@ -1,4 +1,4 @@
-// The parts of attention that a thread computes with one call of a kernel.
+// Structs for the part of an attention operation that a thread computes with one kernel call.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ struct AttentionHead {
   const float *query, *key, *value;
   const uint8_t* key_mask;  ///< [keys] of the sample, or null
   uint64_t sample = 0;      ///< index of the sample in the global batch
-  int64_t index = 0;        ///< number of the head
+  int64_t index = 0;        ///< index of the head
 };
 
 /// Sizes of tiles and of a thread's work memory. A tile of weights is [keys, kQueries]: a vector register
 /// holds a key's weights for several queries.
 struct AttentionTiles {
   static constexpr int64_t kQueries = 32, kKeys = 128;
-  /// The largest number of floats in a vector register. Rows whose columns are computed by vectors are padded
+  /// Maximum number of floats in a vector register. Rows that are processed in vectors of columns are padded
   /// to a multiple of this number.
   static constexpr int64_t kLanes = 16;
 

@@ -1,4 +1,4 @@
-// Kernels on the channels of images, for all layouts. Part of kernels/all.h.
+// Kernels that compute or apply per-channel values of images, for all layouts. Part of kernels/all.h.
 #pragma once
 
 #include "ops/cpu/kernels/table.h"
@@ -8,8 +8,8 @@ namespace dtrain::cpu {
 namespace {
 
 /// Calls use(first, channel, pixels) for every contiguous run of pixels. A run is an array of [pixels, inner]
-/// elements that begins at element `first`; its first channel is `channel`. `begin` and `end` count the
-/// pixels of all images.
+/// elements that begins at element `first`; its first channel is `channel`. `begin` and `end` are pixel
+/// indices, counted across all images.
 template <class Use>
 void each_run(const ChannelLayout& layout, int64_t begin, int64_t end, Use&& use) {
   while (begin < end) {

@@ -28,8 +28,8 @@ void scale_add(float* dst, const float* src, float alpha, float beta, int64_t be
 /// Elements of each array per chunk; a chunk stays in the first-level cache between passes.
 constexpr int64_t kChunk = 1024;
 
-/// Combines all sources elementwise with with(a, b), chunk by chunk, and calls use(values, first, n) for each
-/// chunk in order. `values` holds the combined values of the elements [first, first + n).
+/// Combines all sources elementwise with the function `with`, chunk by chunk, and calls use(values, first, n)
+/// for each chunk in order. `values` holds the combined values of the elements [first, first + n).
 template <class Combine, class Use>
 void combine(const void* const* srcs, size_t count, int64_t begin, int64_t end, Combine&& with, Use&& use) {
   alignas(64) float values[kChunk];
@@ -101,7 +101,7 @@ void random_words(const Philox& random, uint64_t high, uint64_t low, uint32_t* w
 
 /// Calls use(words, place, n) for every run of elements of one sample. The run consists of the elements
 /// [place, place + n) of the array, and words[i] is the random word of element place + i. `begin` and `end`
-/// count blocks of 4 elements.
+/// are indices of blocks of 4 elements.
 template <class Use>
 void each_random_run(const Philox& random, uint64_t step, uint64_t first_sample, int64_t per_sample,
                      int64_t begin, int64_t end, Use&& use) {

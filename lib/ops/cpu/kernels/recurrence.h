@@ -9,7 +9,8 @@
 namespace dtrain::cpu {
 namespace {
 
-/// Copies the state of row r before a masked step to its state after the step.
+/// For a masked step, copies the state of row r (and the cell of an LSTM) before the step to the state after
+/// the step.
 void keep_state(const RecurrenceSpec& spec, const RecurrentStep& step, int64_t r) {
   const int64_t first = r * spec.units;
   std::copy_n(step.state_before + first, spec.units, step.state + first);

@@ -1,4 +1,4 @@
-// Kernels on rows and columns. Part of kernels/all.h.
+// Kernels that process rows or columns of matrices. Part of kernels/all.h.
 #pragma once
 
 #include "ops/cpu/kernels/table.h"

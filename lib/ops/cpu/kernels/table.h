@@ -23,7 +23,7 @@ struct ChannelLayout {
   int64_t blocks = 1, pixels = 1, inner = 1;
   DTRAIN_HOST_DEVICE int64_t channels() const { return blocks * inner; }
 };
-/// The numbers by which each channel is normalized (see math::Normalizer); arrays of [channels].
+/// The values that normalize each channel (see math::Normalizer), as arrays of [channels].
 struct NormalizedChannels {
   const float *mean, *scale, *shift;
 };

@@ -1,4 +1,5 @@
-// oneDNN's primitive descriptors, independent of its version (version.h).
+// Functions that create oneDNN's primitive descriptors. They work with all supported versions of oneDNN (see
+// version.h).
 #pragma once
 
 #include <dnnl.hpp>
@@ -19,9 +20,9 @@ dnnl::memory::dims image_dims(const Spec& spec, int64_t channels, int64_t depth,
 /// `layout`.
 dnnl::memory::desc image_desc(const dnnl::memory::dims& dims, Layout layout);
 
-/// Returns the dimensions of a kernel: [filters, channels, height, width], for volumes [filters, channels,
-/// depth, height, width]. If the convolution has groups or is depthwise, returns [groups, filters / groups,
-/// channels / groups, ...] instead.
+/// Returns the dimensions of a kernel: [filters, channels, height, width] for images, and [filters, channels,
+/// depth, height, width] for volumes. If the convolution has groups or is depthwise, the dimensions are
+/// [groups, filters / groups, channels / groups, ...] instead.
 dnnl::memory::dims kernel_dims(const ConvolutionSpec& spec);
 /// Returns the memory descriptor of a kernel in Keras's layout.
 dnnl::memory::desc kernel_desc(const ConvolutionSpec& spec);

@@ -72,7 +72,8 @@ auto describe_accepted(const Accept& accept, const dnnl::engine& engine,
 
 #endif
 
-/// Returns the descriptor of the first implementation of a primitive; arguments as for describe_accepted().
+/// Returns the descriptor of the first implementation of a primitive. The arguments have the same meaning as
+/// for describe_accepted().
 template <class Primitive, class... Hint, class... Arguments>
 auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
               const std::tuple<Hint...>& forward, const Arguments&... arguments) {

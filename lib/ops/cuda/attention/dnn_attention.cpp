@@ -32,7 +32,7 @@ enum Id : int64_t {
   kDiffQuery,
   kDiffKey,
   kDiffValue,
-  // The following tensors are single numbers, which are passed by value.
+  // The following tensors are scalars, which are passed by value.
   kScale,
   kHidden,
   kOne,
@@ -286,21 +286,21 @@ bool suits(const DnnDevice& device, const GpuMath& math, const AttentionSpec& sp
 bool DnnAttention::is_reliable(const AttentionSpec& spec, Direction direction, int capability,
                                size_t version) {
   if (version < kOldestVersion) return false;
-  // The execution of plans for larger batches fails.
+  // Plans for larger batches fail when they are executed.
   if (spec.batch > 65535 || spec.heads > 65535) return false;
   // cuDNN's release notes list both cases under known issues.
   if (spec.keys == 1) return false;
   if (spec.queries == 1 && spec.causal && spec.group() != 1) return false;
   if (direction == Direction::forward) {
-    // The kernels for a single query return wrong numbers (PyTorch's issue 193893).
+    // The kernels for a single query return wrong results (PyTorch issue 193893).
     const bool wrong = version >= 91900 && version <= 92500 && version != 92401;
     return !(spec.queries == 1 && wrong && (capability / 10 == 10 || capability / 10 == 11));
   }
-  // The gradients of keys and values can be NaN (cudnn-frontend's issue 1072).
+  // The gradients of keys and values can be NaN (cudnn-frontend issue 1072).
   if (spec.queries == 1) return false;
   if (capability != 90) return true;
   // In the last tile, 64 keys that do not exist get the score 0. If all scores of a query are very low, the
-  // gradient of the query is then NaN (cudnn-frontend's pull request 628). Causal attention hides these keys.
+  // gradient of the query is then NaN (cudnn-frontend pull request 628). Causal attention hides these keys.
   if (version < 92600 && spec.keys % 128 == 64 && (!spec.causal || spec.queries > spec.keys)) return false;
   // PyTorch uses heads of more than 128 columns only with later versions.
   return version > 92200 || std::max(spec.key_dim, spec.value_dim) <= 128;
@@ -308,8 +308,8 @@ bool DnnAttention::is_reliable(const AttentionSpec& spec, Direction direction, i
 
 size_t DnnAttention::most_workspace(const AttentionSpec& spec) {
   const int64_t positions = spec.queries + spec.keys, columns = std::max(spec.key_dim, spec.value_dim);
-  // The workspace suffices for four float32 copies of all queries and keys, even if there are as many heads
-  // of keys as of queries.
+  // This is enough for four float32 copies of all queries and keys, even if there are as many key heads as
+  // query heads.
   return (size_t{1} << 20) + static_cast<size_t>(spec.batch * spec.heads * positions * columns) * 16;
 }
 

@@ -40,12 +40,11 @@ class DnnAttention {
 
   /// Returns nullopt if cuDNN has no engine for this pass, or if the pass is not reliable. Also returns
   /// nullopt for a backward pass if `math` requires deterministic results, because cuDNN's backward kernels
-  /// add the gradients of the queries in any order (although their numerical notes do not say so).
+  /// add the query gradients in an unspecified order (although their numerical notes do not say so).
   static std::optional<DnnAttention> find(const DnnDevice& device, const GpuMath& math,
                                           const AttentionSpec& spec, Direction direction);
 
-  /// Returns the most workspace that a plan may need, in bytes. It is proportional to the number of
-  /// positions.
+  /// Returns the maximum workspace size of a plan, in bytes. It grows linearly with the number of positions.
   static size_t most_workspace(const AttentionSpec& spec);
 
   size_t workspace_bytes() const { return plan_.workspace_bytes(); }

@@ -1,7 +1,8 @@
-// Attention by tiles of queries and keys. In the forward pass, each block writes the results of a tile of
-// queries. In the backward pass, one kernel writes the gradients of the queries and another the gradients of
-// the keys and values. Every result is written by only one block, so sums have the same order in every run.
-// If the results have more columns than one block computes, blockIdx.y is the number of the group of columns.
+// Attention, computed in tiles of queries and keys. In the forward pass, each block writes the results of a
+// query tile. In the backward pass, one kernel writes the gradients of the queries, and a second kernel
+// writes the gradients of the keys and values. Every result is written by only one block, so sums have the
+// same order in every run. If the results have more columns than one block computes, blockIdx.y is the index
+// of the column group.
 #include <algorithm>
 
 #include "ops/cuda/attention/tiled_attention.h"
@@ -122,8 +123,8 @@ struct AttentionPlace {
 static_assert(kWarp / kTileLanes == 4 && kTileSize == kWarp,
               "the rows of a warp must have the four keys of a block of random numbers");
 
-/// Minimum numbers of blocks per multiprocessor (__launch_bounds__). With these numbers, no instance spills
-/// registers.
+/// Minimum number of blocks per multiprocessor (__launch_bounds__). With the values below, no kernel instance
+/// spills registers.
 __host__ __device__ constexpr int forward_blocks(int columns) {
   return columns <= 2 * kTilePart ? 3 : 2;
 }

@@ -38,8 +38,8 @@ __device__ inline int tile_lane() {
 }
 
 /// Loads the columns [column, column + kTileSize) of the rows into `tile`. Elements past the last row or past
-/// the last column are set to 0. The pointer moves from row to row, because separate offsets for all rows of
-/// all arrays would need too many registers.
+/// the last column are set to 0. The source pointer is advanced from row to row, because separate offsets for
+/// all rows of all arrays would need too many registers.
 template <class T>
 __device__ inline void load_tile(const TileRows<T>& rows, int64_t column, int64_t columns, SharedTile& tile) {
   constexpr int kStep = kTileThreads / kTileSize;

@@ -17,7 +17,7 @@
 namespace dtrain::cuda {
 namespace {
 
-/// Returns true for a 1x1 convolution with stride 1 and without padding and groups. It is a matrix product,
+/// Returns true for a 1x1 convolution with stride 1 and without padding or groups. It is a matrix product,
 /// which reads the kernel in Keras's order and computes the kernel's gradient directly in float32.
 bool is_product(const ConvolutionSpec& spec) {
   return spec.groups == 1 && spec.kernel_pixels() == 1 && spec.stride_depth == 1 && spec.stride_height == 1 &&

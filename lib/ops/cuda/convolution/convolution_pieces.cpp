@@ -37,12 +37,12 @@ class ConvolutionInPieces final : public Convolution {
 
   Layout src_layout() const override { return Layout::plain; }
   Layout dst_layout() const override { return Layout::plain; }
-  /// Returns the bytes of the filter's gradient of one piece, followed by the scratch memory of the piece
-  /// itself.
+  /// Returns the size of one piece's filter gradient and of the scratch memory of the piece itself, which
+  /// follows the gradient.
   size_t scratch_bytes() const override {
     return gradient_bytes() + most([](const Convolution& piece) { return piece.scratch_bytes(); });
   }
-  /// Returns the bytes of one copy of the kernel, which all pieces share.
+  /// Returns the size of one copy of the kernel, which all pieces share.
   size_t saved_bytes() const override {
     return most([](const Convolution& piece) { return piece.saved_bytes(); });
   }
@@ -82,7 +82,7 @@ class ConvolutionInPieces final : public Convolution {
     piece.batch = images;
     return piece;
   }
-  /// Returns the larger value of bytes(piece) for the two sizes of pieces.
+  /// Returns the larger value of bytes(piece) for the two piece sizes.
   template <class Bytes>
   size_t most(Bytes&& bytes) const {
     return std::max(bytes(*whole_), rest_ ? bytes(*rest_) : 0);
@@ -105,7 +105,7 @@ class ConvolutionInPieces final : public Convolution {
   void* at(void* array, int64_t element) const {
     return static_cast<char*>(array) + static_cast<size_t>(element) * bytes_of(ops_.compute_type());
   }
-  /// Calls call(piece, number of its first image), in the order of images.
+  /// Calls call(piece, index of the piece's first image) for each piece, in the order of the images.
   template <class Call>
   void each_piece(Call&& call) {
     for (int64_t first = 0; first < spec_.batch; first += images_)
@@ -115,8 +115,8 @@ class ConvolutionInPieces final : public Convolution {
   Ops& ops_;
   ConvolutionSpec spec_;
   int64_t images_;
-  // `whole_` computes pieces of `images_` images each. `rest_` computes the smaller last piece; null if there
-  // is none.
+  // `whole_` computes pieces of `images_` images each. `rest_` computes the smaller last piece; it is null if
+  // all pieces have the same size.
   std::unique_ptr<Convolution> whole_, rest_;
 };
 

@@ -13,9 +13,9 @@ constexpr int kFilterThreads = 256;
 
 /// The division of the work among blocks. Each block has rows of `across` threads (a power of 2, at most a
 /// warp). The threads of a row cover N filters each, and the rows of threads take different pixels.
-/// blockIdx.x is the number of a group of kTaps elements of a kernel's row, so that blocks that read the same
-/// pixels run at about the same time. blockIdx.y is the number of a tile of filters, and blockIdx.z the
-/// number of a part of the pixels.
+/// blockIdx.x is the index of a group of kTaps elements of a kernel row, so that blocks that read the same
+/// pixels run at about the same time. blockIdx.y is the index of a filter tile, and blockIdx.z is the index
+/// of a part of the pixels.
 struct FilterTiling {
   int across;
   unsigned groups, tiles, parts;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kFilterThreads, kTaps* N > 40 ? 1 : 2)
   }
 }
 
-/// Adds the partial sums. A block computes kWarp weights with kWarp threads for each.
+/// Adds the partial sums. A block computes kWarp weights, with kWarp threads per weight.
 __global__ void __launch_bounds__(kWarp* kWarp)
     finish_filter_kernel(const float* partials, float* diff_kernel, int64_t weights, int parts) {
   __shared__ double of_parts[kWarp][kWarp];
@@ -167,8 +167,9 @@ int64_t weights_of(const DepthwiseGeometry& g) {
 
 }  // namespace
 
-/// Returns enough bytes for accesses of one element and for vector accesses, because the alignment of the
-/// arrays is not known yet. Accesses of one element need more tiles and therefore fewer parts.
+/// Returns a size that suffices both for accesses of single elements and for vector accesses, because the
+/// alignment of the arrays is not known yet. With accesses of single elements, there are more tiles and
+/// therefore fewer parts.
 size_t DepthwiseConvolution::scratch_bytes() const {
   if (!spec_.training) return 0;
   unsigned parts = 0;

@@ -154,8 +154,8 @@ size_t DnnConvolution::most_workspace(const ConvolutionSpec& spec, DType type, s
   const int64_t elements =
       spec.batch * (spec.src_pixels() * spec.channels + spec.dst_pixels() * spec.filters);
   const size_t images = static_cast<size_t>(elements) * bytes_of(type);
-  // The workspace suffices for engines that first convert both images to another layout. cuDNN does this for
-  // many gradients.
+  // This is enough for engines that first convert both images to another layout. cuDNN does this for many
+  // gradients.
   return at_hand + images + images / 4;
 }
 

@@ -42,7 +42,7 @@ class DnnConvolution {
   DType weights_type() const { return weights_type_; }
   /// Returns the plan's engine configuration.
   const DnnDescriptor& engine() const { return plan_.engine(); }
-  /// Returns cuDNN's number of the engine. Engine 0 supports every convolution and is by far the slowest
+  /// Returns cuDNN's index of the engine. Engine 0 supports every convolution and is by far the slowest
   /// engine.
   int64_t engine_index() const { return plan_.engine_index(); }
   /// Enqueues the call on the stream of `handle`, which must belong to the device for which the plan was

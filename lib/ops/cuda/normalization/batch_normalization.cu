@@ -19,7 +19,7 @@ class Passes {
         by_one_(tiling(1)),
         by_vectors_(tiling(kVector<T>)) {}
 
-  /// Returns the bytes for the partial sums and for a Line.
+  /// Returns the size of the partial sums and a Line.
   size_t scratch_bytes() const {
     return partials_bytes() + 2 * static_cast<size_t>(spec_.channels) * sizeof(float);
   }
@@ -181,8 +181,8 @@ class CudaSynchronizedBatchNormalization final : public SynchronizedBatchNormali
       : passes_(passes), channels_(channels), replicas_(replicas) {}
 
   size_t scratch_bytes() const override { return passes_.scratch_bytes(); }
-  /// Returns the bytes that forward saves: the number of rows of all replicas as a double, followed by the
-  /// statistics that plain batch normalization saves.
+  /// Returns the size of the values that forward saves: the number of rows of all replicas as a double,
+  /// followed by the statistics that plain batch normalization saves.
   size_t saved_bytes() const override { return sizeof(double) + passes_.kept_bytes(); }
 
   void moments(const TrainingArguments& args, double* mine) override {

@@ -18,7 +18,7 @@ inline constexpr int kGroupThreads = 256, kGroupBlocks = 3;
 /// `lanes` neighboring threads share a group, and each of them accesses vectors of N channels. `down` rows of
 /// threads process different pixels. If there are too few groups for the device, the pixels are divided into
 /// `parts` parts: the blocks with the same blockIdx.x process the parts of the same groups, and blockIdx.y is
-/// the number of the part.
+/// the index of the part.
 struct GroupLayout {
   int64_t samples, pixels, channels, groups;
   int64_t width;  // channels of a group
@@ -72,15 +72,15 @@ inline GroupLayout group_layout(int64_t samples, int64_t pixels, int64_t channel
 /// The part of a block's groups that one thread processes.
 struct GroupPlace {
   int groups;              // number of groups of the block
-  int slot;                // number of the thread's group in the block
-  int member;              // number of the thread among the threads of its group
+  int slot;                // index of the thread's group in the block
+  int member;              // index of the thread among the threads of its group
   bool any;                // false if the thread has no group
-  int64_t bundle;          // number of the block's first group; groups are numbered over all samples
+  int64_t bundle;          // index of the block's first group; groups are numbered across all samples
   int64_t first, channel;  // index of the first element of the thread's group, and its first channel
   int64_t column;          // the thread's first channel, relative to the group's first channel
-  int64_t pixel, end;      // the thread processes the pixels from `pixel` to `end` by GroupLayout::down
+  int64_t pixel, end;      // the thread processes pixels in [pixel, end) with a stride of GroupLayout::down
 
-  /// Returns the number of the thread's group.
+  /// Returns the index of the thread's group, counted across all samples.
   __device__ int64_t group() const { return bundle + slot; }
   /// Returns whether this thread writes the results that exist once per group, such as the mean.
   __device__ bool leads() const { return any && member == 0; }
@@ -127,9 +127,9 @@ __device__ void each_vector(const GroupLayout& layout, const GroupPlace& place, 
       [&](int64_t pixel, const auto& loaded) { use(pixel * layout.channels + c, loaded); });
 }
 
-/// Combines, for each group of the block, `count` values, in a fixed order. The values of the groups are
-/// stored one group after the other. All threads of the block must call this function; each gets the result
-/// for its own group. Values must consist of floats.
+/// For each group of the block, combines `count` values in a fixed order. The values of the groups are stored
+/// one group after the other. All threads of the block must call this function; each gets the result for its
+/// own group. Values must consist of floats.
 template <class Values>
 __device__ Values combine_stored(const GroupPlace& place, const Values* values, int64_t count) {
   __shared__ Values totals[kGroupThreads];

@@ -1,6 +1,6 @@
 // Group normalization. Usually, a block normalizes whole groups: it reads them once for their sums and once
 // more, mostly from the cache, for the results. If there are too few groups to keep the device busy, the sums
-// of the parts of a group are computed by another kernel.
+// of the parts of a group are computed by a separate kernel.
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/normalization/group_layout.h"
 #include "ops/cuda/reductions/column_sum.h"

@@ -9,8 +9,9 @@
 
 namespace dtrain::cuda {
 
-/// Maximum number of accesses of a row that a thread keeps in registers, and minimum number of blocks per
-/// multiprocessor (__launch_bounds__). With 4 blocks instead of 3, the backward kernel would spill registers.
+/// Maximum number of accesses to a row whose elements a thread keeps in registers, and minimum number of
+/// blocks per multiprocessor (__launch_bounds__). With 4 blocks instead of 3, the backward kernel would spill
+/// registers.
 inline constexpr int kHeldAccesses = 4, kRowBlocks = 3;
 
 /// The elements of a row that one thread processes, in accesses of N elements. If kHeld is not 0, the thread

@@ -89,8 +89,8 @@ __device__ void load_indices(const Index* src, int32_t (&indices)[N]) {
   }
 }
 
-/// Calls visit(image, y, x, channel) for every N channels of [batch, height, width, channels]. blockIdx.y
-/// counts rows of images, blockIdx.x parts of a row.
+/// Calls visit(image, y, x, channel) for every N channels of [batch, height, width, channels]. Image rows are
+/// distributed over blockIdx.y, and the parts of a row over blockIdx.x.
 template <int N, class Visit>
 __device__ void each_pixel(int64_t batch, int64_t height, int64_t width, int64_t channels,
                            const Visit& visit) {

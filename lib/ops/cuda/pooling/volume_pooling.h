@@ -1,4 +1,4 @@
-// Pooling of volumes by pooling of images.
+// Pooling of volumes, computed as two successive poolings of images.
 #pragma once
 
 #include <memory>

@@ -20,7 +20,7 @@ namespace dtrain::cuda {
 /// The division of rows and channels among blocks of kTileThreads threads. The channels are divided into
 /// tiles. In a block, each row of `across` threads (a power of 2, at most a warp) covers the channels of one
 /// tile, N channels per thread; the rows of threads process different rows of the array. blockIdx.x is the
-/// number of the tile, and blockIdx.y the number of the row block.
+/// index of the tile, and blockIdx.y is the index of the row block.
 struct Tiling {
   int64_t rows, channels;
   int across;
@@ -38,9 +38,9 @@ inline constexpr int kTileThreads = 256, kTileBlocks = 3;
 /// tile. The limit exists because `arrived` has one block counter per tile.
 inline constexpr int kMostArrivals = 1024;
 
-/// Returns the tiling if each thread processes N channels. There are enough row blocks to keep the device
-/// busy and to limit a thread to kMostRows rows, because it sums them in float32. For small arrays, there are
-/// only a few row blocks, so that the last block has few partial sums to add.
+/// Returns the tiling for N channels per thread. There are enough row blocks to keep the device busy and to
+/// limit a thread to kMostRows rows, because it sums them in float32. For small arrays, there are only a few
+/// row blocks, so that the last block has few partial sums to add.
 inline Tiling tiling_of(int64_t rows, int64_t channels, int N, int multiprocessors) {
   constexpr int64_t kFewRows = 4, kSomeRows = 32, kMostRows = 256, kMostBlocks = 65535;
   constexpr int64_t kFewPartials = 16 * kTileThreads;  // partial sums of a tile that its last block can add

@@ -1,5 +1,5 @@
 // Sums over all threads of a grid, with bitwise the same result in every run: each block writes its sum, and
-// another kernel of one block adds these sums in a fixed order.
+// a second kernel of one block adds these sums in a fixed order.
 #pragma once
 
 #include "ops/cuda/launch.h"
